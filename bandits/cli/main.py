@@ -61,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     running.add_argument(
         "--alarms", action=argparse.BooleanOptionalAction,
-        help="also replay it and print the alarms of monitors, as monitor does; "
+        help="also replay it and print the alarms of monitors and which were right; "
         "default where something changes before the end",
     )  # fmt: skip
     running.add_argument(
@@ -134,6 +134,8 @@ def _run(parsed: argparse.Namespace) -> int:
         print(stored_runs.leaderboard(result), flush=True)
         if alarms:
             monitor.after_run(result, parsed.out)
+        elif parsed.out:
+            (Path(parsed.out) / monitor.FILE).unlink(missing_ok=True)  # of an earlier run
     finally:  # stored runs are named where the output cannot be written
         if keeper is not None:
             status = keeper.report()

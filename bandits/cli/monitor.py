@@ -43,7 +43,7 @@ def run(parsed: argparse.Namespace) -> int:
     found: list[Alarm] = []
     for label in labels:
         alarms = monitoring.alarms(result, label, parsed.monitor)
-        print("\n".join(lines(result, label, alarms, rows=result.experiment.replications)))
+        print("\n".join(lines(result, label, alarms)))
         found += alarms
     if parsed.out:
         _write(found, parsed.out)
@@ -51,23 +51,21 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def after_run(result: Result, out: str | None) -> None:
-    """Print the alarms of all agents of a finished run, agent by agent, and then which monitors were right.
-
-    As on the page Guard rails, the first replications are replayed, each agent as far as it has come.
-    """
-    from bandits.monitoring.background import ROWS
+    """Print the alarms of all agents of a finished run, agent by agent, and then which monitors were right."""
+    from bandits.experiments.progress import reporting
     from bandits.monitoring.conclusion import conclusion
     from bandits.monitoring.replay import watched
 
-    e, steps = result.experiment, {label: history.step for label, history in result.histories.items()}
-    rows = min(ROWS, e.replications)
-    print(f"Alarms in {'all' if rows == e.replications else f'the first {rows} of {e.replications}'} replications:")
+    e = result.experiment
     found: dict[str, list[Alarm]] = {}
     monitors: dict[str, list[str]] = {}
-    for label in result.histories:
-        monitors[label], found[label] = watched(e, label, steps[label], rows=range(rows))
-        print("\n".join(lines(result, label, found[label], rows=rows)), flush=True)
-    print(conclusion(found, e.simulator, rows=rows, steps=steps, monitors=monitors))
+    print("Alarms:")
+    for label in e.labels:
+        with reporting(None, e.steps) as report:
+            monitors[label], found[label] = watched(e, label, e.steps, progress=report)
+        print("\n".join(lines(result, label, found[label])), flush=True)
+    steps = dict.fromkeys(e.labels, e.steps)
+    print(conclusion(found, e.simulator, rows=e.replications, steps=steps, monitors=monitors))
     if out:
         _write([alarm for mine in found.values() for alarm in mine], out)
 
@@ -78,8 +76,8 @@ def _write(found: Sequence[Alarm], folder: str) -> None:
     monitoring.table(found).to_parquet(Path(folder) / FILE, index=False)
 
 
-def lines(result: Result, label: str, alarms: Sequence[Alarm], *, rows: int) -> Iterator[str]:
-    """Format the alarms of an agent in so many replications, one line per monitor that raised any.
+def lines(result: Result, label: str, alarms: Sequence[Alarm]) -> Iterator[str]:
+    """Format the alarms of an agent, one line per monitor that raised any.
 
     The columns: monitor, step of the first alarm, rows with an alarm, false alarms per 10,000 steps, median delay
     after a change, and the sentence of the first alarm.
@@ -92,8 +90,8 @@ def lines(result: Result, label: str, alarms: Sequence[Alarm], *, rows: int) -> 
     table = [("monitor", "first", "rows", "false per 10,000", "delay", "what it observed first")] if alarms else []
     for kind, mine in by_kind.items():
         if mine:
-            scored = score(mine, e.simulator, rows=rows, steps=steps)
-            rang = f"{len({alarm.row for alarm in mine})} of {rows}"
+            scored = score(mine, e.simulator, rows=e.replications, steps=steps)
+            rang = f"{len({alarm.row for alarm in mine})} of {e.replications}"
             false = f"{scored.per_10_000:.2f}" if scored.quiet_steps else "–"
             table.append((kind, count(mine[0].step), rang, false, count(scored.median_delay), mine[0].sentence))
     widths = [max((len(row[i]) for row in table), default=0) for i in range(5)]

@@ -124,7 +124,7 @@ def exposure_by_segment(result: Result) -> Spec | None:
                            "symbol": ["triangle-left-open" if zero else "circle" for zero in none]},
                 "error_x": {"type": "data", "symmetric": False, "array": high - share,
                             "arrayminus": share - low, "color": looks[label].color, "thickness": 1.2},
-                "text": [f"{names[g]}: {share:.2%}" for g, share in enumerate(each[:, 0])],
+                "text": [f"{names[g]}: {percent(share, 2)}" for g, share in enumerate(each[:, 0])],
                 "hovertemplate": "%{text}<extra>%{fullData.name}</extra>",
             }
         )  # fmt: skip

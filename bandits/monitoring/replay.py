@@ -11,6 +11,7 @@ from bandits.base.errors import UserError
 from bandits.base.formatting import short
 from bandits.experiments.experiment import Experiment, require_truth
 from bandits.experiments.lane import Lane
+from bandits.experiments.progress import Progress
 from bandits.experiments.race import CHUNK, make_lane
 from bandits.results.result import Result
 
@@ -68,8 +69,12 @@ def watched(
     *,
     rows: Sequence[int] | None = None,
     every: int = EVERY,
+    progress: Progress | None = None,
 ) -> tuple[list[str], list[Alarm]]:
-    """Return the kinds of the monitors of one agent and their alarms in the first steps; see `alarms`."""
+    """Return the kinds of the monitors of one agent and their alarms in the first steps; see `alarms`.
+
+    ``progress`` is called as ``progress(step, steps)`` after every chunk.
+    """
     require_truth(e, "a monitor, whose alarms are judged by what changed,")
     chosen = None if monitors is None else read(monitors)
     replications = tuple(range(e.replications) if rows is None else rows)
@@ -78,18 +83,25 @@ def watched(
         lane.agent.prepare()
         setting = setting_of(lane, label, replications)
         built = [REGISTRY[p.kind](p, setting) for p in _fitting(lane, label, chosen)]
-        return [monitor.kind for monitor in built], feed(lane, built, steps, every=every)
+        return [monitor.kind for monitor in built], feed(lane, built, steps, every=every, progress=progress)
 
 
-def feed(lane: Lane, monitors: Sequence[Monitor], to: int, *, every: int = EVERY, chunk: int = CHUNK) -> list[Alarm]:
+def feed(
+    lane: Lane,
+    monitors: Sequence[Monitor],
+    to: int,
+    *,
+    every: int = EVERY,
+    chunk: int = CHUNK,
+    progress: Progress | None = None,
+) -> list[Alarm]:
     """Advance a lane to a step and feed the monitors; return their alarms by step."""
     needs: frozenset[Need] = frozenset().union(*(m.needs for m in monitors))
-    found = [
-        (alarm, place)
-        for steps in observe(lane, to, needs, every=every, chunk=chunk)
-        for place, monitor in enumerate(monitors)
-        for alarm in monitor.feed(steps)
-    ]
+    found: list[tuple[Alarm, int]] = []
+    for steps in observe(lane, to, needs, every=every, chunk=chunk):
+        found += [(alarm, place) for place, monitor in enumerate(monitors) for alarm in monitor.feed(steps)]
+        if progress is not None:
+            progress(lane.step, to)
     return [alarm for alarm, _ in sorted(found, key=lambda pair: (pair[0].step, pair[1], pair[0].row))]
 
 

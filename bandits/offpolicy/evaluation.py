@@ -26,7 +26,7 @@ from .regression import cross_fit, estimated_propensities, read_model
 from .rounds import Rounds
 from .simulated import learned_agent, true_value
 from .slope import slope, weight_grid
-from .support import Alarm, Support, alarms, measure, verdict
+from .support import CONSTANT, Alarm, Support, alarms, measure, verdict
 from .target_spec import read_target
 from .targets import Matrix, Target, blocks
 from .weights import Histogram, histogram
@@ -39,7 +39,6 @@ ADJUSTED = ("normal", "bootstrap")  # intervals for large samples
 MAIN = ("dr", "snips", "ips")  # the first of these that is computed is the one that conclusions use
 MAIN_OF_SAME = ("snips", "ips", "dr")  # where the target is the logging policy: the mean reward of the log
 ROUNDING = 0.01  # of propensities, relative
-CONSTANT = 1e-9  # largest difference of weights that are equal but for the last digits
 
 
 class Truth(NamedTuple):
@@ -112,6 +111,7 @@ class Evaluation:
             "ess": _finite(self.support.ess),
             "max_weight": _finite(self.support.max_weight),
             "mean_weight": _finite(self.support.mean_weight),
+            "mean_weight_error": _finite(self.support.mean_weight_error),
             "unsupported_mass": _finite(self.support.unsupported_mass),
             "alarms": [alarm._asdict() for alarm in self.alarms],
             "truth": None if self.truth is None else self.truth._asdict(),

@@ -18,6 +18,7 @@ from .targets import Target, blocks
 MIN_ESS, MIN_ESS_SHARE = 100.0, 0.01
 MAX_SHARE = 0.10
 MAX_DISTANCE = 4.0  # standard errors
+CONSTANT = 1e-9  # differences of weights, and distances of their mean, that are rounding
 MAX_UNSUPPORTED = 0.01
 POWER = 0.8
 
@@ -53,7 +54,8 @@ class Support(NamedTuple):
     by_segment : mapping of str to float
         The same by segment, with the actions that the log never takes in that segment.
     exact_error : float
-        Standard error of the mean weight by the propensities of all actions; NaN where these are not known.
+        Standard error of the mean weight by the propensities of all actions, rows taken as independent; NaN where these
+        are not known.
     """
 
     ess: float
@@ -186,27 +188,25 @@ def alarms(n: int, support: Support) -> tuple[Alarm, ...]:
 
 
 def _mean_weight(support: Support) -> list[Alarm]:
-    """Compare the mean weight with 1, by the error of the observed weights and by the exact one."""
-    distance, allowed = abs(support.mean_weight - 1), f"(allowed: {number(MAX_DISTANCE)})"
+    """Compare the mean weight with 1, and name the cause where the propensities of all actions tell it.
 
-    def beyond(error: float) -> bool:
-        return distance > max(MAX_DISTANCE * error, 1e-9)
-
-    wrong = beyond(support.exact_error)  # False if it is not known
-    if not wrong and not beyond(support.mean_weight_error):
+    They never prove themselves wrong: a single rare action can have a weight of thousands.
+    """
+    mean, error, exact = support.mean_weight, support.mean_weight_error, support.exact_error
+    if not abs(mean - 1) > max(MAX_DISTANCE * error, CONSTANT):
         return []
-    error = support.exact_error if wrong else support.mean_weight_error
-    times = f"{number(distance / error)} standard errors" if error else "without variation"
-    text = f"The mean weight is {number(support.mean_weight)}, {times} from 1 {allowed}: "
-    if wrong:
-        cause = "the propensities are wrong."
-    elif support.exact_error > 0:
-        cause = (
-            "the log holds too few of the rare actions that the target prefers; by its propensities this can happen."
-        )
+    expected = 1.0 if np.isnan(exact) or np.isnan(support.unsupported_mass) else 1 - support.unsupported_mass
+    usual = abs(mean - expected) <= max(MAX_DISTANCE * exact, CONSTANT)  # False where it is not known
+    if usual and expected < 1 and abs(mean - expected) <= max(MAX_DISTANCE * error, CONSTANT):
+        mass = percent(support.unsupported_mass, 1)
+        cause = f"the log never takes actions with {mass} of the target's probability."
+    elif usual and mean < expected:
+        cause = "few of the target's rare actions are in the log; by its propensities this can happen."
     else:
         cause = "propensities are wrong, or the log hardly ever takes actions of the target."
-    return [Alarm("mean_weight", f"{text}{cause}")]
+    errors = f"{number(abs(mean - 1) / error)} standard errors" if error > CONSTANT else "without variation"
+    text = f"The mean weight is {number(mean)}, {errors} from 1 (allowed: {number(MAX_DISTANCE)}): {cause}"
+    return [Alarm("mean_weight", text)]
 
 
 def decisions_required(n: int, value: float, standard_error: float, *, difference: float = 0.1) -> float:

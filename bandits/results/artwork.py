@@ -195,7 +195,7 @@ def reason(played: Replay, round: Round, shown: int, parts: Explanation) -> str:
             return "explored: another picture has a higher estimate"
     if not played.personal:
         drawn = played.lane.agent.uncertainty == "posterior"
-        return f"the same {'estimates' if drawn else 'picture'} for all visitors"
+        return "highest estimate, the same for all visitors" if drawn else "the same picture for all visitors"
     return HIGHEST
 
 

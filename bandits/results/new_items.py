@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from bandits.base.formatting import count, percent
+from bandits.base.formatting import count, listed, percent
 from bandits.base.types import FloatArray, IntArray
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
@@ -228,19 +228,23 @@ def _found(experiment: Experiment, histories: dict[str, History], wanted: Demand
     if not own:
         return ""
 
-    def share(label: str) -> str:
+    several, unit = any(int(histories[label].alive.sum()) > 1 for label in own), iter([" replications"])  # named once
+
+    def stated(label: str, share: float) -> str:
         rows = int(histories[label].alive.sum())
-        return f" (by the end in {round(own[label].reached * rows)} of {count(rows)})" if rows > 1 else ""
+        return f"{label} ({round(share * rows)} of {count(rows)}{next(unit, '')})" if several else label
 
     sooner = sorted((s, label) for label, one in own.items() if (s := one.steps_to_fair_share) is not None)
-    parts = [f"{label} after {count(steps)} steps{share(label)}" for steps, label in sooner]
+    after = [f"{count(steps)} steps with {stated(label, own[label].reached)}" for steps, label in sooner]
+    parts = [f"after {listed(after)}"] if after else []
     for side in ("below", "above", None):
         never = [label for label, one in own.items() if one.steps_to_fair_share is None and one.side == side]
-        parts += [f"never{NEVER[side]}: {', '.join(label + share(label) for label in never)}"] if never else []
-    half = ", in half of the replications" if any(map(share, own)) else ""
+        names = listed([stated(label, 1 - own[label].reached) for label in never])
+        parts += [f"never with {names}{NEVER[side]}"] if never else []
+    get = "gets its" if wanted.cohorts[i].items[0].sum() == 1 else "get their"
     return (
-        f"When the {_new(experiment, i)} launched at step {count(wanted.cohorts[i].step)} reached their fair share for "
-        f"good{half}: {'; '.join(parts)}."
+        f"The {_new(experiment, i)} launched at step {count(wanted.cohorts[i].step)} {get} fair share for good "
+        f"{'; '.join(parts)}."
     )
 
 
@@ -267,8 +271,8 @@ def about(result: Result) -> str:
     """Explain the columns of the table."""
     cls, slate = result.experiment.simulator_class(), result.experiment.simulator_class().slate_size
     regret = (
-        "Share of regret: of all clicks lost since the launch, the part that was lost on decisions that showed a new "
-        "item; – where none were lost."
+        "Share of regret: of all clicks lost since the launch (from the last stored step before it on), the part that "
+        "was lost on decisions that showed a new item; – where none were lost."
     )
     if slate(result.experiment.simulator) > 1:
         regret = "Shares are those of slots; the share of regret is not known for slates."
@@ -290,8 +294,8 @@ def about(result: Result) -> str:
     return (
         f"Fair share: that of an optimal choice. Reached: from then on, the share in every {WINDOW:,} steps differs "
         f"from it by at most {percent(NEAR)}, or {LEAST:g}, or what chance explains, whichever is largest; median of "
-        f"the replications, with its 95 % interval; the plot, their mean over the last {WINDOW:,} steps, gets there "
-        "later, or not at all where some of them never do. Shown "
+        f"the replications, with its 95 % interval; the plot shows the mean of the replications over the last "
+        f"{WINDOW:,} steps, which gets there later, or not at all where some replications never do. Shown "
         f"too little or too much: most of the replications that never reach it end on that side. {regret}"
     )
 

@@ -150,12 +150,7 @@ def _band(gap: FloatArray, family: int) -> tuple[FloatArray, FloatArray]:
 def sentences(result: Result) -> list[str]:
     """State when each agent recovered from the last change, and which never was where it could return to."""
     found = {label: recovery(result, label) for label in result.histories if competes(result, label)}
-    steps = result.experiment.steps
-    parts = [
-        f"{label} {_spoken(r, ended=result.histories[label].step >= steps)}"
-        for label, r in found.items()
-        if r is not None
-    ]
+    parts = [f"{label} {_spoken(r, _reached(result, label))}" for label, r in found.items() if r is not None]
     span = change_span(result.experiment.simulator)
     if span is None or not parts:
         return []
@@ -184,7 +179,7 @@ def in_words(result: Result, label: str) -> str:
     found = recovery(result, label) if competes(result, label) else None
     if found is None:
         return "–"
-    return _spoken(found, ended=result.histories[label].step >= result.experiment.steps)
+    return _spoken(found, _reached(result, label))
 
 
 def competes(result: Result, label: str) -> bool:
@@ -193,12 +188,18 @@ def competes(result: Result, label: str) -> bool:
     return "truth" not in agent.needs and bool(result.histories[label].alive.any())
 
 
-def _spoken(found: Recovery, *, ended: bool) -> str:
-    """State a recovery; in a run that has not ended, an interval without an upper end is not known yet."""
+def _reached(result: Result, label: str) -> int | None:
+    """Return the step that an agent has reached; None at the end of the run."""
+    step = result.histories[label].step
+    return step if step < result.experiment.steps else None
+
+
+def _spoken(found: Recovery, reached: int | None) -> str:
+    """State a recovery; where only a step before the end is ``reached``, what lies beyond is not known yet."""
     if found.step is None:
-        text = "not within the run" if ended else "not yet"
+        text = "not within the run" if reached is None else f"not by step {count(reached)}"
     else:
         text = f"after {count(found.step)} steps" if found.step else "at once"
-    if found.low is None or (found.low == found.high == 0) or (found.high is None and not ended):
+    if found.low is None or (found.low == found.high == 0) or (found.high is None and reached is not None):
         return text
     return f"{text} (95 % CI {count(found.low)} to {'beyond the run' if found.high is None else count(found.high)})"

@@ -73,18 +73,18 @@ def plain_value(value: object) -> str:
         return describe_guard(value)
     if isinstance(value, tuple):
         guards = any(isinstance(each, GuardParams) for each in value)
-        return (" in ".join if guards else "-".join)(map(plain_value, value)) or "none"
+        shares = any(isinstance(each, float) for each in value)
+        return (" in " if guards else " / " if shares else "-").join(map(plain_value, value)) or "none"
     return f"{value:g}" if isinstance(value, float) else str(value).replace("_", " ")
 
 
 def describe_guard(guard: GuardParams) -> str:
-    """Name a guard with its first parameter, and what differs from the defaults: exploration floor (epsilon 0.05)."""
+    """Name a guard, its main values, and what differs from the defaults: exploration floor (epsilon 0.05)."""
     fields, idle = type(guard).model_fields, type(guard).idle(guard.model_dump())
-    used = {name: getattr(guard, name) for name in fields if name != "kind" and name not in idle}
-    first = next((name for name, value in used.items() if value is not None), "")
     stated = [
-        f"{name.replace('_', ' ')} {plain_value(value)}" for name, value in used.items()
-        if name == first or value != fields[name].default
+        f"{name.replace('_', ' ')} {plain_value(value)}" for name, field in fields.items()
+        if name not in ("kind", *idle)
+        and ((value := getattr(guard, name)) != field.default or (name in guard.main and value is not None))
     ]  # fmt: skip
     return guard.title.lower() + (f" ({', '.join(stated)})" if stated else "")
 

@@ -15,7 +15,7 @@ import pandas as pd
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import LabelEncoder
 
-from bandits.base.formatting import rounded
+from bandits.base.formatting import percent, rounded
 from bandits.base.types import FloatArray
 from bandits.offpolicy import Matrix, evaluate, read_log
 from bandits.offpolicy.open_bandit import NAMES
@@ -150,18 +150,21 @@ def logs_text() -> str:
             rows.append(
                 (
                     f"`{name.removeprefix('open_bandit/')}`, {int(log.rewards.sum())} clicks", f"`{target}`", *values,
-                    f"{s.ess:,.0f}", f"{s.largest_share:.2%}", f"{s.mean_weight:.3f}",
+                    f"{s.ess:,.0f}", f"{percent(s.largest_share, 2)}", f"{s.mean_weight:.3f}",
                     ", ".join(f"`{alarm.kind}`" for alarm in found.alarms) or "–",
                     "its own policy" if found.same else rounded(required),
                 )
             )  # fmt: skip
     return (
         "Clicks per decision of three targets on each of the six logs of 10,000 rows: uniformly random choice, the "
-        "shop's Thompson sampling with its published prior, and always the item with the most clicks per show. That "
-        "item is chosen on the log that judges it, so its value is too high. ESS: effective sample size. Last column: "
+        "shop's Thompson sampling with its published prior (on `bts` logs a policy of the kind that made them, as it "
+        "began), and always the item with the most clicks per show in this log, of several the first. That rests on "
+        "few clicks, and on the log that judges it: on `random` logs its value is biased upwards. ESS: effective "
+        "sample size. Largest weight: the share of one decision in the sum of all. Last column: "
         "decisions that such a log would need to find a difference of 10 % from its own policy in 80 % of cases. With "
         "a few dozen clicks, no log of this size does; the page *What if?* states which difference each would find. "
-        f"`{worst[1]}` can answer least, for the target `{worst[2]}`: one decision has {worst[0]:.0%} of all.\n\n"
+        f"`{worst[1]}` can answer least, for the target `{worst[2]}`: one decision has {percent(worst[0])} of "
+        "the sum of all weights.\n\n"
         + table(
             ("log", "target", "IPS", "SNIPS", "ESS", "largest weight", "mean weight", "alarms", "needed for 10 %"),
             rows,

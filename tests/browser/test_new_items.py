@@ -36,7 +36,7 @@ def test_ten_products_are_launched_and_found(
     page = visit("/new_items", color_scheme=scheme, **screen)
     choose(page, "Launches", "A launch")
     run_button(page).click()
-    found = page.get_by_text(re.compile("^When the 10 products launched at step 10,000 reached"))
+    found = page.get_by_text(re.compile("^The 10 products launched at step 10,000 get their fair share"))
     expect(found).to_be_visible()
     assert re.search(r"LinUCB per arm after [\d,]+ steps", found.inner_text())
     assert "never, shown too " in found.inner_text()

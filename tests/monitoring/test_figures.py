@@ -7,6 +7,7 @@ import numpy as np
 from bandits import run
 from bandits.experiments.guarding import with_and_without
 from bandits.monitoring.figures import exposure, exposure_by_segment
+from bandits.results.exposure import less_shown_half
 from tests.support import experiment
 
 SHOP = {"kind": "petshop", "n_products": 10}
@@ -36,14 +37,32 @@ def test_a_simulator_without_segments_has_no_such_figure() -> None:
 
 def test_a_share_of_zero_is_drawn_at_the_left_end() -> None:
     """LinUCB without exploration shows a few arms only: the axis is logarithmic, and 0 has its own sign."""
-    result = run(experiment({"kind": "linucb", "alpha": 0}, "random", simulator=SHOP, steps=2000), workers=0)
+    e = experiment({"kind": "linucb", "alpha": 0}, "random", simulator=SHOP, steps=2000)
+    result = run(e, workers=0)
     spec = exposure_by_segment(result)
     assert spec is not None
     greedy, random = spec["data"]
-    zero = np.array([text.endswith(": 0.00%") for text in greedy["text"]])
+    shares = less_shown_half(result.histories["LinUCB"])
+    assert shares is not None
+    zero = shares.mean(axis=0) == 0
     assert zero.any()
     assert [symbol == "triangle-left-open" for symbol in greedy["marker"]["symbol"]] == zero.tolist()
     assert (greedy["x"][zero] < random["x"].min() / 10).all()
-    assert (greedy["error_x"]["array"][zero] == 0).all()
-    assert (greedy["error_x"]["arrayminus"][zero] == 0).all()
+    for end in ("array", "arrayminus"):
+        assert (greedy["error_x"][end][zero] == 0).all()
     assert set(random["marker"]["symbol"]) == {"circle"}
+    low = np.concatenate([trace["x"] - trace["error_x"]["arrayminus"] for trace in (greedy, random)])
+    assert (low > 0).all()
+
+
+def test_one_replication_has_no_bars_and_a_segment_without_visitors_no_point() -> None:
+    shop = {**SHOP, "persona_shares": [1e-6, 0.4, 0.3, 0.299999]}
+    result = run(experiment({"kind": "linucb", "alpha": 0}, simulator=shop, steps=500, replications=1), workers=0)
+    spec = exposure_by_segment(result)
+    assert spec is not None
+    (trace,) = spec["data"]
+    empty = np.isnan(trace["x"])
+    assert empty.sum() == 1
+    assert [text.endswith(": –") for text in trace["text"]] == empty.tolist()
+    known = ~empty & (np.array(trace["marker"]["symbol"]) == "circle")
+    assert np.isnan(trace["error_x"]["array"][known]).all()

@@ -11,10 +11,10 @@ import pytest
 from bandits import Experiment, monitor, run
 from bandits.base.errors import UserError
 from bandits.cli.main import main
+from bandits.cli.monitor import lines
 from bandits.experiments.race import make_lane
 from bandits.monitoring import REGISTRY, Alarm, Need, Steps, observe, offered, score
 from bandits.monitoring.alarm import join
-from bandits.monitoring.background import ROWS
 from bandits.monitoring.delay import change_steps
 from bandits.monitoring.observation import REDRAWS
 from bandits.monitoring.replay import feed, setting_of
@@ -235,27 +235,40 @@ def test_the_command_prints_a_table_and_writes_a_file(
 
 
 def test_a_run_with_a_change_prints_its_alarms_and_writes_them(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    result: Result, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The first replications alone are replayed, as on the page; a run without changes is replayed where asked to."""
-    agents = [{"kind": "linucb"}, {"kind": "ucb1"}]
-    data = {"simulator": SHOCK, "agents": agents, "steps": 6000, "replications": ROWS + 1}
-    e = Experiment.model_validate(data)
-    file, out = tmp_path / "experiment.json", tmp_path / "out"
+    """As `monitor` does; a run without changes is replayed where asked to, and leaves no file of an earlier one."""
+    e, out = result.experiment, tmp_path / "out"
+    file = tmp_path / "experiment.json"
     file.write_text(e.model_dump_json(), encoding="utf-8")
-    command = ["run", str(file), "--workers", "0", "--no-twin"]
-    assert main([*command, "--out", str(out)]) == 0
+    command = ["run", str(file), "--workers", "0", "--no-twin", "--out", str(out)]
+    assert main(command) == 0
     printed = capsys.readouterr().out.splitlines()
-    begin = printed.index(f"Alarms in the first {ROWS} of {ROWS + 1} replications:")
-    expected = [alarm for label in e.labels for alarm in monitor.alarms(run(e), label, rows=range(ROWS))]
-    pd.testing.assert_frame_equal(pd.read_parquet(out / "alarms.parquet"), monitor.table(expected))
-    row = next(line for line in printed[begin:] if line.split()[0] == "adwin")
-    assert f"{ROWS} of {ROWS}" in row
-    assert "The mean reward " in row
+    own = {label: monitor.alarms(result, label) for label in e.labels}
+    expected = [line for label in e.labels for line in lines(result, label, own[label])]
+    begin = printed.index("Alarms:")
+    assert printed[begin + 1 : -1] == expected
     assert "the change at step 4,000" in printed[-1]
     assert "Adaptive windowing (ADWIN) (" in printed[-1]
+    written = pd.read_parquet(out / "alarms.parquet")
+    pd.testing.assert_frame_equal(written, monitor.table([alarm for mine in own.values() for alarm in mine]))
     for quiet in (["--no-alarms"], ["--set", "simulator.changes=[]"]):
+        (out / "alarms.parquet").touch()
         assert main([*command, *quiet]) == 0
         assert "Alarms" not in capsys.readouterr().out
+        assert not (out / "alarms.parquet").exists()
     assert main([*command, "--alarms", "--set", "simulator.changes=[]"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith("Nothing changes in this run")
+    assert (out / "alarms.parquet").exists()
+
+
+def test_alarms_of_a_log_without_truth_are_refused_before_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "experiment.json"
+    file.write_text(
+        '{"simulator": {"kind": "logged"}, "agents": [{"kind": "ucb1"}], "steps": 400, "replications": 2}', "utf-8"
+    )
+    assert main(["run", str(file), "--alarms", "--out", str(tmp_path / "out")]) == 2
+    assert capsys.readouterr().err.startswith("error: --alarms requires ")
+    assert not (tmp_path / "out").exists()

@@ -45,7 +45,7 @@ def test_a_launch_is_edited_run_and_read(pool: Pool) -> None:
     table = next(frame.value for frame in at.dataframe)
     assert list(table["Launch"]) == ["2 at step 1,000"] * 2
     assert list(table["Agent"]) == ["LinUCB", "Random"]
-    assert any("When the 2 products launched at step 1,000 reached" in m.value for m in at.markdown)
+    assert any("The 2 products launched at step 1,000 get their fair share" in m.value for m in at.markdown)
     titles = [cell["figure"]["layout"]["title"]["text"] for p in panels(at) for cell in p["cells"]]
     assert titles == ["Share of 2 products launched at 1,000", "Click-through rate"]
     items = next(n for n in at.number_input if n.label == "Items")

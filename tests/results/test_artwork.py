@@ -145,7 +145,7 @@ def test_the_winner_of_a_cluster_is_the_reason_of_a_test_by_segment(played: dict
 def test_draws_from_the_same_estimates_are_not_called_the_same_picture(played: dict[str, Replay]) -> None:
     found = [each for title in range(25) for each in artwork.visits(played["Beta Thompson"], title)]
     explored = "explored: another picture has a higher estimate"
-    assert {each.why for each in found} == {"the same estimates for all visitors", explored}
+    assert {each.why for each in found} == {"highest estimate, the same for all visitors", explored}
 
 
 def test_sessions_use_a_replay_one_after_the_other(played: dict[str, Replay]) -> None:

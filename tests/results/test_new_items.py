@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -122,16 +123,22 @@ def test_the_oracle_loses_nothing_and_has_its_fair_share(result: Result) -> None
     assert list(oracle["Share of regret"]) == ["–", "–"]
     assert all(text.startswith("after ") for text in oracle["Fair share reached"])
     first, second = new_items.conclusions(result)
-    assert first.startswith(
-        "When the 4 products launched at step 1,000 reached their fair share for good, in half of the replications: "
-        "Oracle after "
-    )
     rows = result.experiment.replications
-    assert f" steps (by the end in {rows} of {rows})" in first
-    assert f"never, shown too little: Random (by the end in 0 of {rows})" in first
+    assert first.startswith("The 4 products launched at step 1,000 get their fair share for good after ")
+    assert re.search(rf"\d steps with Oracle \({rows} of {rows} replications\)", first)
+    assert f"; never with Random ({rows} of {rows}), shown too little" in first
     random = table.query("Agent == 'Random'")["Fair share reached"].tolist()
     assert random[0] == "never, shown too little (0 % of the replications reached it)"
     assert "3 products launched at step 2,000" in second
+
+
+def test_one_replication_has_no_median_and_one_item_is_singular() -> None:
+    launch = [{"kind": "launch", "at": 1000, "items": 1, "category": "Fish", "quality": 1.5}]
+    e = experiment(changes=launch).model_copy(update={"replications": 1})
+    (sentence,) = new_items.conclusions(run(e, workers=0, progress=False))
+    assert sentence.startswith("The 1 product launched at step 1,000 gets its fair share for good after ")
+    assert "(" not in sentence
+    assert sentence.endswith("shown too little.")
 
 
 @pytest.mark.parametrize("pictures", [False, True])

@@ -215,20 +215,20 @@ def test_an_agent_that_was_never_at_the_level_cannot_recover(before: recovery.Be
     ],
 )
 def test_the_interval_is_always_stated(found: Recovery, words: str) -> None:
-    assert recovery._spoken(found, ended=True) == words
+    assert recovery._spoken(found, None) == words
 
 
 @pytest.mark.parametrize(
     ("found", "words"),
     [
-        (Recovery(None, None, None, 0.0), "not yet"),
-        (Recovery(None, 3000, None, 0.25), "not yet"),
+        (Recovery(None, None, None, 0.0), "not by step 12,000"),
+        (Recovery(None, 3000, None, 0.25), "not by step 12,000"),
         (Recovery(800, 500, None, 0.9), "after 800 steps"),
         (Recovery(800, 500, 1200, 0.9), "after 800 steps (95 % CI 500 to 1,200)"),
     ],
 )
-def test_while_the_run_goes_on_what_lies_beyond_is_not_known(found: Recovery, words: str) -> None:
-    assert recovery._spoken(found, ended=False) == words
+def test_before_the_end_of_the_run_what_lies_beyond_is_not_known(found: Recovery, words: str) -> None:
+    assert recovery._spoken(found, 12_000) == words
 
 
 def test_the_words_follow_from_the_step_that_an_agent_has_reached() -> None:
@@ -237,8 +237,8 @@ def test_the_words_follow_from_the_step_that_an_agent_has_reached() -> None:
     race = Race(e)
     list(race.advance(1000))
     result = Result(e, race.histories)
-    assert recovery.in_words(result, "Random") == "not yet"
-    assert "Random not yet" in recovery.sentences(result)[0]
+    assert recovery.in_words(result, "Random") == "not by step 1,000"
+    assert "Random not by step 1,000" in recovery.sentences(result)[0]
     list(race.advance(200))
     assert recovery.in_words(Result(e, race.histories), "Random") == "not within the run"
 

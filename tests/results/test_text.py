@@ -12,6 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from bandits import Experiment, History, read, run
+from bandits.agents.guards.params import Fallback, Floor, GuardParams, Reset
 from bandits.base.formatting import count, percent
 from bandits.experiments.presets import Preset, presets
 from bandits.results import metrics, paired_tests, text
@@ -109,6 +110,22 @@ def test_numbers_are_formatted() -> None:
     assert [count(n) for n in (0, 999.6, 1234, math.nan, math.inf)] == ["0", "1,000", "1,234", "–", "–"]
     assert [percent(n) for n in (0.874, math.nan)] == ["87 %", "–"]
     assert percent(0.8745, 1) == "87.5 %"
+
+
+@pytest.mark.parametrize(
+    ("guard", "words"),
+    [
+        (Floor(), "exploration floor (epsilon 0.05)"),
+        (Floor(epsilon=0.2, per="arm"), "exploration floor (epsilon 0.2, per arm)"),
+        (Floor(segments=(0.1, 0.2)), "exploration floor (segments 0.1 / 0.2)"),
+        (Floor(epsilon=0, shows=100), "exploration floor (epsilon 0, shows 100, new 0.05)"),
+        (Reset(monitor="adwin"), "reset (monitor adwin)"),
+        (Reset(every=500), "reset (every 500)"),
+        (Fallback(p99_ms=50), "fallback (to random, budget ms 10, p99 ms 50)"),
+    ],
+)
+def test_a_guard_is_named_with_its_main_values_and_what_is_changed(guard: GuardParams, words: str) -> None:
+    assert text.describe_guard(guard) == words
 
 
 def test_ranking_is_by_clicks_per_step_so_far() -> None:

@@ -18,10 +18,13 @@ class GuardParams(Params):
     ----------
     title : str
         Its name in menus.
+    main : tuple of str
+        Fields that a short description states, whatever their values are.
     """
 
     kind: str
     title: ClassVar[str]
+    main: ClassVar[tuple[str, ...]]
 
     @classmethod
     def suggested(cls, steps: int) -> dict[str, Any]:  # noqa: ARG003
@@ -56,6 +59,7 @@ class Floor(GuardParams):
     )  # fmt: skip
 
     title = "Exploration floor"
+    main = ("epsilon", "new")
 
     @classmethod
     def idle(cls, values: dict[str, Any]) -> frozenset[str]:
@@ -86,6 +90,7 @@ class Cap(GuardParams):
     )  # fmt: skip
 
     title = "Exposure cap"
+    main = ("share",)
 
 
 class Delay(GuardParams):
@@ -104,6 +109,7 @@ class Delay(GuardParams):
     )  # fmt: skip
 
     title = "Delayed rewards"
+    main = ("steps",)
 
 
 class Batch(GuardParams):
@@ -116,6 +122,7 @@ class Batch(GuardParams):
     )  # fmt: skip
 
     title = "Batch updates"
+    main = ("steps",)
 
 
 class Reset(GuardParams):
@@ -134,6 +141,7 @@ class Reset(GuardParams):
     )  # fmt: skip
 
     title = "Reset"
+    main = ("every",)
 
     @classmethod
     def suggested(cls, steps: int) -> dict[str, Any]:
@@ -175,6 +183,7 @@ class Fallback(GuardParams):
     )  # fmt: skip
 
     title = "Fallback"
+    main = ("to", "budget_ms")
 
     @classmethod
     def closest(cls, values: dict[str, Any]) -> dict[str, Any]:

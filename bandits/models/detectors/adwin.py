@@ -86,26 +86,28 @@ def _detect(
     (T, R), masked = values.shape, there.size > 0
     found = np.zeros((T, R), np.bool_)
     differences, bounds = np.full((T, R), np.nan), np.full((T, R), np.nan)
-    for t in range(T):
-        for r in range(R):  # the rows of a step do not wait for each other
+    for r in range(R):
+        own, filled = totals[r], buckets[r]
+        tick, n, sum_, squares = ticks[r], width[r], total[r], variance[r]
+        for t in range(T):
             value = values[t, r]
             if np.isnan(value) or (masked and not there[t, r]):
                 continue
-            width[r] += 1.0
-            n = width[r]
+            n += 1.0
             if n > 1.0:
-                deviation = value - total[r] / (n - 1.0)
-                variance[r] += (n - 1.0) * deviation * deviation / n
-            total[r] += value
-            ticks[r] += 1
-            _insert(totals[r], buckets[r], value)
-            if ticks[r] % CLOCK == 0 and n > GRACE:
-                difference, bound = _cut(totals[r], buckets[r], n, total[r], variance[r], delta)
+                deviation = value - sum_ / (n - 1.0)
+                squares += (n - 1.0) * deviation * deviation / n
+            sum_ += value
+            tick += 1
+            _insert(own, filled, value)
+            if tick % CLOCK == 0 and n > GRACE:
+                difference, bound = _cut(own, filled, n, sum_, squares, delta)
                 if bound >= 0.0:
                     found[t, r], differences[t, r], bounds[t, r] = True, difference, bound
-                    buckets[r] = 0
-                    ticks[r] = 0
-                    width[r] = total[r] = variance[r] = 0.0
+                    filled[:] = 0
+                    tick = 0
+                    n = sum_ = squares = 0.0
+        ticks[r], width[r], total[r], variance[r] = tick, n, sum_, squares
     return found, differences, bounds
 
 

@@ -97,22 +97,23 @@ def _detect(
     """Process T steps; return where a change is detected, and the statistic, two of (T, R)."""
     (T, R), masked = values.shape, there.size > 0
     found, statistic = np.zeros((T, R), np.bool_), np.full((T, R), np.nan)
-    for t in range(T):
-        for r in range(R):  # the rows of a step do not wait for each other
+    for r in range(R):
+        n, level, up, down, low, high = count[r], mean[r], rise[r], fall[r], lowest[r], highest[r]
+        for t in range(T):
             value = values[t, r]
             if np.isnan(value) or (masked and not there[t, r]):
                 continue
             # the sums follow the deviation from the running mean
-            n = count[r] + 1.0
-            level = mean[r] + 1.0 / n * (value - mean[r])
+            n += 1.0
+            level += 1.0 / n * (value - level)
             deviation = value - level
-            up = forgetting * rise[r] + deviation - delta
-            down = forgetting * fall[r] + deviation + delta
-            low, high = min(lowest[r], up), max(highest[r], down)
+            up = forgetting * up + deviation - delta
+            down = forgetting * down + deviation + delta
+            low, high = min(low, up), max(high, down)
             # test
             if n >= min_steps and (up - low > threshold or high - down > threshold):
                 found[t, r], statistic[t, r] = True, up - low if up - low > threshold else down - high
                 n = level = up = down = 0.0
                 low, high = np.inf, -np.inf
-            count[r], mean[r], rise[r], fall[r], lowest[r], highest[r] = n, level, up, down, low, high
+        count[r], mean[r], rise[r], fall[r], lowest[r], highest[r] = n, level, up, down, low, high
     return found, statistic

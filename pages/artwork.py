@@ -22,7 +22,7 @@ try:
         st.session_state["artwork-given"] = job.id  # the controls stay as they are beside the run
         st.rerun()
     if not choice.fits(job.experiment):
-        st.caption(":material/touch_app: The run that you viewed last shows no pictures. Press **Run**.")
+        st.caption(":material/touch_app: The Arena's run shows no pictures. Press **Run**.")
     else:
         if experiment.hash != job.experiment.hash:
             st.caption(":material/touch_app: Shown below: the last run. Press **Run** for the experiment above.")

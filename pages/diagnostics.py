@@ -8,7 +8,7 @@ from ui.diagnostics import fairness, findings, retrieval
 st.title("Diagnostics", anchor=False)
 st.markdown(
     "Does each agent explore too little, about right or too much? Run a comparison in the Arena first: this page "
-    "diagnoses the run that you viewed last."
+    "diagnoses the run that is shown there."
 )
 st.caption(
     "✓\u00a0healthy, !\u00a0watch, ✕\u00a0alarm, –\u00a0not informative. Wasted traffic: regret relative to the "

@@ -23,7 +23,7 @@ try:
         session.submit_and_follow(with_and_without(experiment, guard, labels))
         st.rerun()
     if labels and not drawn:
-        st.caption(":material/touch_app: Shown below: the run that you viewed last. Press **Run** for the guard above.")
+        st.caption(":material/touch_app: Shown below: the Arena's run. Press **Run** for the guard above.")
 except UserError as error:
     refuse(error)
 view.show(job)

@@ -33,10 +33,10 @@ except UserError as error:
 if refused is not None:
     refuse(refused)
 if not choice.launched(job.experiment):
-    st.caption(":material/touch_app: Nothing is launched in the run that you viewed last. Press **Run**.")
+    st.caption(":material/touch_app: Nothing is launched in the Arena's run. Press **Run**.")
 elif not choice.countable(job.experiment):
     st.caption(
-        ":material/touch_app: In the run that you viewed last, items are too many to be counted one by one, or what is "
+        ":material/touch_app: In the Arena's run, items are too many to be counted one by one, or what is "
         "optimal is not known. Press **Run**."
     )
 else:

@@ -146,7 +146,7 @@ def _reported(all_records: Sequence[Record], change: str) -> str:
     parts += [f"reported in fewer than {percent(HIGH)} of the cases: {listed(some)}"] if some else []
     parts += [f"only false alarms, before it: {listed(false)}"] if false else []
     parts += [f"no alarm: {listed(missed)}"] if missed else []
-    parts += [f"only states of the agent, before it: {listed(state)}"] if state else []
+    parts += [f"about states of the agent, before it: {listed(state)}"] if state else []
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}."
 
@@ -159,7 +159,8 @@ def _all_false(all_records: Sequence[Record], later: bool) -> str:
     text = f"{why}, so every alarm of a change is false: {listed(false)}" if false else f"{why}: no alarm is false"
     if not false and not state:
         text = f"{why}, and no monitor raised an alarm"
-    return f"{text}; about states of the agent, not changes: {listed(state)}." if state else f"{text}."
+    others = f"{'the other' if false else 'the'} alarms are about states of the agent: {listed(state)}"
+    return f"{text}; {others}." if state else f"{text}."
 
 
 def _named(params: SimulatorParams, last: int) -> str:

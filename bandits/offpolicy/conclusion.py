@@ -117,5 +117,5 @@ def described(target: str) -> str:
     if kind in ("greedy", "greedy_ips"):
         return f"the best item by a {rest or 'ridge'} model of the log"
     if kind == "bts":
-        return "the shop's own Thompson sampling, as it began,"
+        return "the shop's own Thompson sampling with its published prior"
     return short(target)

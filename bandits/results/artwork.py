@@ -200,11 +200,12 @@ def reason(played: Replay, round: Round, shown: int, parts: Explanation) -> str:
 
 
 def _likes(played: Replay, round: Round, shown: int) -> str:
-    """List what is on a picture by the visitor's true taste for it: thriller (1.2), face (-0.3)."""
+    """List what is on a picture by the visitor's true taste for it: thriller (1.2), face (−0.3)."""
     simulator, catalogue = played.simulator, played.simulator.catalogue(ROW)
     n = simulator.spec.n_features - 2
     taste, there = catalogue.tastes[round.users[ROW], :n], catalogue.attributes[round.items[ROW, shown], :n]
-    return ", ".join(f"{ATTRIBUTES[i]} ({taste[i]:.1f})" for i in np.argsort(-taste * there, kind="stable") if there[i])
+    order = [i for i in np.argsort(-taste * there, kind="stable") if there[i]]
+    return ", ".join(f"{ATTRIBUTES[i]} ({np.round(taste[i], 1) + 0.0:.1f})".replace("-", "−") for i in order)
 
 
 def explanation(played: Replay, title: int, visit: Visit, label: str) -> Why:

@@ -155,7 +155,7 @@ def _stated(found: _Exposure | None) -> str:
     if not math.isfinite(found.change.low):
         return text
     low, high = (f"{100 * end:+.{digits}f}".replace("-", "−") for end in (found.change.low, found.change.high))
-    return f"{text} ({low} to {high} percentage points)"
+    return f"{text} (95 % CI of the difference {low} to {high} percentage points)"
 
 
 def _summarised(found: Sequence[_Exposure]) -> str:

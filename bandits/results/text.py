@@ -399,6 +399,10 @@ def _chances(why: Why) -> list[str]:
         return []
     likely = [c for c in possible if c.chance >= min(0.005, possible[0].chance)]  # not those of 0 %
     listed = ", ".join(f"{c.name} ({percent(c.chance)})" for c in likely[:3])
-    others = f", others ({percent(sum(c.chance for c in likely[3:]))})" if len(likely) > 3 else ""
+    shown = [c for c in why.candidates if c.slot]
+    if len(shown) == 1 and shown[0] not in likely[:3]:
+        listed += f", the one shown ({percent(shown[0].chance, 1)})"
+    rest = sum(c.chance for c in likely[3:] if c not in shown or len(shown) > 1)
+    others = f", others ({percent(rest)})" if len(likely) > 3 else ""
     how = f"estimated from {count(why.redraws)} samples" if why.redraws else "exact"
     return [f"Choice probabilities ({how}): {listed}{others}."]

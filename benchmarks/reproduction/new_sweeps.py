@@ -107,8 +107,8 @@ its own; persona x category as features, and a hint of correlation 0.8 with how 
 way wins *from n products on* if the interval of its paired difference is above 0 there and at every larger number.
 Intervals of differences hold for all sizes of a table together (Bonferroni), others one by one; the claims of a table
 are false in at most 5 % of repetitions (three ways, each tested at .025 over the number of sizes). The hybrid model
-with 5,000 products is left out, because it takes most of the time. In the app: *Sweep*, presets *Sharing wins at …*,
-with 5,000 steps and that model too.
+with 5,000 products is left out, because it takes most of the time. In the app: *Sweep*, presets *From how many
+products sharing wins*, with 5,000 steps and that model too.
 
 """
 

@@ -157,8 +157,8 @@ def logs_text() -> str:
             )  # fmt: skip
     return (
         "Clicks per decision of three targets on each of the six logs of 10,000 rows: uniformly random choice, the "
-        "shop's Thompson sampling with its published prior (on `bts` logs a policy of the kind that made them, as it "
-        "began), and always the item with the most clicks per show in this log, of several the first. That rests on "
+        "shop's Thompson sampling with its published prior (on `bts` logs a policy of the kind that made them), "
+        "and always the item with the most clicks per show in this log, of several the first. That rests on "
         "few clicks, and on the log that judges it: on `random` logs its value is biased upwards. ESS: effective "
         "sample size. Largest weight: the share of one decision in the sum of all. Last column: "
         "decisions that such a log would need to find a difference of 10 % from its own policy in 80 % of cases. With "

@@ -53,8 +53,11 @@ def test_lesson_two_from_its_first_prediction_to_its_card(visit: Open) -> None:
     heading(page, "Clicks per visit")
     expect(page.locator(".bp-plot:not([data-wait])").first).to_be_visible()
     expect(page.get_by_text("your prediction").first).to_be_visible()
+    main = page.get_by_test_id("stMain")
+    main.evaluate("main => main.scrollTo(0, 400)")
     onwards(page)
     expect(page.get_by_text(re.compile("28.% of the way from random choice"))).to_be_visible()
+    page.wait_for_function("() => document.querySelector('[data-testid=stMain]').scrollTop === 0")
     for name in ("How many products does it show?", "A bonus for the unknown"):
         onwards(page)
         heading(page, name)

@@ -63,7 +63,7 @@ def test_false_missed_and_rare_alarms_are_named_apart() -> None:
     assert concluded({"A": found}, [shock(3000)], "feature_drift", "coverage") == (
         "No monitor reported the change at step 3,000 reliably; reported in fewer than 80 % of the cases: Adaptive "
         "windowing (ADWIN) (7 of 10); only false alarms, before it: Range of the CTR (4 alarms); no alarm: Feature "
-        "drift; only states of the agent, before it: Selection entropy."
+        "drift; about states of the agent, before it: Selection entropy."
     )
     assert concluded({"A": []}, [shock(3000)], "adwin") == (
         "No monitor raised an alarm: the change at step 3,000 was missed."
@@ -74,11 +74,11 @@ def test_without_a_change_every_alarm_of_a_change_is_false() -> None:
     found = {"A": [*rang("adwin", 3300, range(3)), *rang("entropy", 500)], "B": rang("adwin", 100, [1], "B")}
     assert concluded(found, []) == (
         "Nothing changes in this run, so every alarm of a change is false: Adaptive windowing (ADWIN) (4 alarms in 20 "
-        "cases); about states of the agent, not changes: Selection entropy."
+        "cases); the other alarms are about states of the agent: Selection entropy."
     )
     assert concluded({"A": []}, [], "adwin") == "Nothing changes in this run, and no monitor raised an alarm."
     assert concluded({"A": rang("entropy", 500)}, []) == (
-        "Nothing changes in this run: no alarm is false; about states of the agent, not changes: Selection entropy."
+        "Nothing changes in this run: no alarm is false; the alarms are about states of the agent: Selection entropy."
     )
     late = concluded({"A": rang("adwin", 3300, [1])}, [shock(9000)])
     assert late.startswith("Nothing has changed up to the last step, so every alarm of a change is false: ")

@@ -12,7 +12,7 @@ from tests.pages.support import ended, open_page, panels
 from tests.support import experiment, wait_for
 from ui import session
 
-SHOWN = "Shown below: the run that you viewed last."
+SHOWN = "Shown below: the Arena's run."
 
 
 @pytest.fixture(scope="module")

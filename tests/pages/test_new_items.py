@@ -121,7 +121,7 @@ def test_pages_offer_a_run_where_nothing_is_launched_and_no_picture_shown(pool: 
     e = experiment("random", seed=64, steps=300)
     ended(pool.submit(e))
     at = open_page("new_items", url.to_query(e))
-    assert any("Nothing is launched in the run that you viewed last" in c.value for c in at.caption)
+    assert any("Nothing is launched in the Arena's run" in c.value for c in at.caption)
     at = open_page("artwork", url.to_query(e))
     assert any("shows no pictures" in c.value for c in at.caption)
     assert not at.exception

@@ -45,7 +45,9 @@ def test_the_cost_is_the_paired_difference(replications: int) -> None:
     assert guard_cost.sentences(run(plain, workers=0)) == []
     half = r", and for [a-z ]+, the smallest segment, the less shown half of the products gets [\d.]+ % of the shows"
     assert re.search(half, first)
-    ends = re.search(rf"{half} instead of [\d.]+ % \(\+[\d.]+ to \+[\d.]+ percentage points\)\.$", first)
+    ends = re.search(
+        rf"{half} instead of [\d.]+ % \(95 % CI of the difference \+[\d.]+ to \+[\d.]+ percentage points\)\.$", first
+    )
     assert (ends is not None) == (replications > 1)
     costs = (
         "The exploration floor (epsilon 0.2) costs LinUCB clicks and is not shown to change the clicks of Random; for "
@@ -71,7 +73,7 @@ def test_what_a_floor_and_a_cap_bring_is_stated() -> None:
     assert shares[0].mean() > 0.08  # ten products: the floor alone gives half of 20 %
     assert f"gets {100 * shares[0].mean():.1f} % of the shows instead of {100 * shares[1].mean():.1f} %" in stated
     gap = metrics.estimate(shares[0] - shares[1])
-    assert f"({100 * gap.low:+.1f} to {100 * gap.high:+.1f} percentage points)" in stated
+    assert f"(95 % CI of the difference {100 * gap.low:+.1f} to {100 * gap.high:+.1f} percentage points)" in stated
     capped = run(with_and_without(plain, {"kind": "cap", "share": 0.2, "window": 100}, plain.labels), workers=0)
     (stated,) = guard_cost.sentences(capped)
     most = [h.counts[-1].max(axis=1) / h.counts[-1].sum(axis=1) for h in capped.histories.values()]

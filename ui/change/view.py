@@ -27,7 +27,9 @@ _COLUMNS = (
     "@media(max-width:640px){.st-key-change-table td{height:5.75rem}"  # four lines, which an interval needs
     ".st-key-change-conclusion{min-height:12rem}}"
 )
-_PENDING = "Which agent recovers first, and which loses least, is stated at the end of the run."
+_PENDING = (
+    "Which agent recovers first, and which loses least, is stated when both runs have ended: with and without change."
+)
 _PRICE = "price"  # field of the address: the comparison that is shown
 
 
@@ -59,7 +61,8 @@ def _show(job: Job, twin: Job | None, was_active: bool) -> None:
     active = job.active or (twin is not None and twin.active)
     if was_active and not active:
         st.rerun()
-    st.caption(escape_markdown(status(job)))
+    also = " Computing the same run without the change." if active and not job.active else ""
+    st.caption(f"{escape_markdown(status(job))}{also and '.'}{also}")
     if not job.result.histories:
         return
     previous = session.previous(job)

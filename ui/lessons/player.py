@@ -46,7 +46,8 @@ def show(lesson: Lesson) -> None:
 def _head(lesson: Lesson, at: int) -> None:
     """Draw the way back to the list, the title, and how far the reader is."""
     total, presenting = len(lesson.data.steps), options.presenting()
-    row = st.container(horizontal=True, vertical_alignment="center", gap="small")
+    head = st.container(key="lesson-head")  # where its text changes, shell/focus.js goes to the top of the page
+    row = head.container(horizontal=True, vertical_alignment="center", gap="small")
     row.button("All lessons", icon=":material/list:", type="tertiary", on_click=place.close)
     row.markdown(f"**{lesson.data.title}**", width="stretch")
     row.button(
@@ -54,4 +55,4 @@ def _head(lesson: Lesson, at: int) -> None:
         type="tertiary", on_click=options.present, args=(not presenting,),
         help="Larger type, for a projector; **Esc** leaves it",
     )  # fmt: skip
-    st.progress(min(at / total, 1.0), text=f"Step {at + 1} of {total}" if at < total else "Finished")
+    head.progress(min(at / total, 1.0), text=f"Step {at + 1} of {total}" if at < total else "Finished")

@@ -28,6 +28,7 @@ line-height:1.25rem}
 .st-key-arena-run kbd,[class*="st-key-preset-"] button[aria-label="Clear value"]{display:none}
 .st-key-arena-about [data-testid=stPopover] button{height:1.25rem;min-height:0;padding:0;border:0}
 .st-key-arena-about>:has([data-testid=stCaptionContainer]){min-width:0}
+.st-key-arena-about{overflow-x:clip}
 @media (min-width:700px){
 .st-key-arena-about [data-testid=stCaptionContainer] p{white-space:nowrap;overflow:hidden;text-overflow:ellipsis}
 }

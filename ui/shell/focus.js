@@ -34,3 +34,16 @@ function keepFocus() {
     document.removeEventListener("pointerdown", forget);
   };
 }
+
+// Another step of a lesson begins at its top.
+function startAtTop() {
+  let last = null;
+  const look = () => {
+    const now = document.querySelector(".st-key-lesson-head [data-testid=stProgress]")?.textContent ?? null;
+    if (now !== null && last !== null && now !== last) document.querySelector("[data-testid=stMain]")?.scrollTo(0, 0);
+    last = now;
+  };
+  const observer = new MutationObserver(look);
+  observer.observe(document.body, { childList: true, subtree: true, characterData: true });
+  return () => observer.disconnect();
+}

@@ -158,8 +158,10 @@ function makeShell(parent, data, trigger) {
   addEventListener("keydown", key);
   document.addEventListener("keydown", leave, true);
   const releaseFocus = keepFocus();
+  const releaseTop = startAtTop();
   shell.remove = () => {
     releaseFocus();
+    releaseTop();
     removeEventListener("keydown", key);
     document.removeEventListener("keydown", leave, true);
     unmark(shell);

@@ -63,8 +63,8 @@ def choose(job: Job) -> str:
     return st.selectbox(
         "Log", options, options.index(f"run:{suggested}") if suggested else 0, format_func=_title,
         key=f"whatif-log-{experiment.hash[:12]}", width=360,
-        help="What was shown to whom, with which probability, and what it earned: by an agent of the run that you "
-        "viewed last, in the Open Bandit sample (a fashion shop), or in your own file.",
+        help="What was shown to whom, with which probability, and what it earned: by an agent of the "
+        "Arena's run, in the Open Bandit sample (a fashion shop), or in your own file.",
     )  # fmt: skip
 
 
@@ -81,7 +81,7 @@ def load(job: Job, chosen: str) -> Source | None:
         return _of_file()
     if chosen in open_bandit.NAMES:
         if suggested_logger(experiment) is None:
-            st.caption("The run that you viewed last cannot be logged: it replays a log or is too large.")
+            st.caption("The Arena's run cannot be logged: it replays a log or is too large.")
         return Source(chosen, _shipped(chosen), chosen)
     label, rows = chosen.removeprefix("run:"), rows_at_first(experiment)
     return Source(

@@ -78,7 +78,7 @@ def test_visitors_are_shown_different_pictures_and_the_reason_is_their_taste(pla
     for visit in shown:
         assert catalogue.clusters[visit.user] == GENRES.index(visit.cluster)
         tone = int(catalogue.attributes[catalogue.first[title] + visit.picture - 1, : len(GENRES)].argmax())
-        taste = f"{round(float(catalogue.tastes[visit.user, tone]), 1) + 0.0:.1f}".replace("-", "−")
+        taste = f"{np.round(catalogue.tastes[visit.user, tone], 1) + 0.0:.1f}".replace("-", "−")
         assert f"{GENRES[tone]} ({taste})" in visit.likes
         assert visit.truth <= visit.best
         lane = played["LinUCB"].lane

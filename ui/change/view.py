@@ -28,7 +28,8 @@ _COLUMNS = (
     ".st-key-change-conclusion{min-height:12rem}}"
 )
 _PENDING = (
-    "Which agent recovers first, and which loses least, is stated when both runs have ended: with and without change."
+    "Which agent recovers first, and which loses least, is stated when both runs have ended, with the change and "
+    "without it."
 )
 _PRICE = "price"  # field of the address: the comparison that is shown
 
@@ -61,8 +62,8 @@ def _show(job: Job, twin: Job | None, was_active: bool) -> None:
     active = job.active or (twin is not None and twin.active)
     if was_active and not active:
         st.rerun()
-    also = " Computing the same run without the change." if active and not job.active else ""
-    st.caption(f"{escape_markdown(status(job))}{also and '.'}{also}")
+    also = ". Computing the same run without the change" if active and not job.active else ""
+    st.caption(f"{escape_markdown(status(job))}{also}")
     if not job.result.histories:
         return
     previous = session.previous(job)

@@ -33,7 +33,7 @@ with st.sidebar:  # never empty: drawn anew after a presentation, it would have 
         st.text("Presentation")
     else:
         controls(draft.current())
-tools = head.container(horizontal=True, gap="xsmall", width="content")
+tools = head.container(horizontal=True, gap="small", width="content")
 if presenting:
     main_sliders(draft.current())
 else:

@@ -10,8 +10,8 @@ from ui.text import refuse
 
 st.title("Guard rails", anchor=False)
 st.markdown(
-    "What does a guard cost, and which alarms are reliable? Put a guard around agents of the run that you viewed "
-    "last and press **Run**: each agent runs with the guard and without it."
+    "What does a guard cost, and which alarms are reliable? Put a guard around agents of the Arena's run and "
+    "press **Run**: each agent runs with the guard and without it."
 )
 job = session.current()
 with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):

@@ -151,6 +151,8 @@ def _sensitivity(sweep: Sweep, importance: list[Importance]) -> None:
 
 def _listed(sweep: Sweep, axis: int, good: tuple[Value, ...]) -> str:
     """List values of an axis; more than three neighbours as a range: 0.03 to 0.64."""
+    if len(good) == 1:
+        return "only this"
     values, shown = sweep.values[axis], list(map(grid.format_value, good))
     numeric = all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values)
     first = values.index(good[0])

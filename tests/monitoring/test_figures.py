@@ -7,6 +7,7 @@ import numpy as np
 from bandits import run
 from bandits.experiments.guarding import with_and_without
 from bandits.monitoring.figures import exposure, exposure_by_segment
+from bandits.results import metrics
 from bandits.results.exposure import less_shown_half
 from tests.support import experiment
 
@@ -37,11 +38,11 @@ def test_a_simulator_without_segments_has_no_such_figure() -> None:
 
 def test_a_share_of_zero_is_drawn_at_the_left_end() -> None:
     """LinUCB without exploration shows a few arms only: the axis is logarithmic, and 0 has its own sign."""
-    e = experiment({"kind": "linucb", "alpha": 0}, "random", simulator=SHOP, steps=2000)
-    result = run(e, workers=0)
+    agents = [{"kind": "linucb", "alpha": 0}, "random", {"kind": "linucb", "alpha": 0.1, "label": "some"}]
+    result = run(experiment(*agents, simulator=SHOP, steps=2000, replications=3), workers=0)
     spec = exposure_by_segment(result)
     assert spec is not None
-    greedy, random = spec["data"]
+    greedy, random, some = spec["data"]
     shares = less_shown_half(result.histories["LinUCB"])
     assert shares is not None
     zero = shares.mean(axis=0) == 0
@@ -51,8 +52,10 @@ def test_a_share_of_zero_is_drawn_at_the_left_end() -> None:
     for end in ("array", "arrayminus"):
         assert (greedy["error_x"][end][zero] == 0).all()
     assert set(random["marker"]["symbol"]) == {"circle"}
-    low = np.concatenate([trace["x"] - trace["error_x"]["arrayminus"] for trace in (greedy, random)])
-    assert (low > 0).all()
+    few = less_shown_half(result.histories["some"])
+    assert few is not None
+    assert min(metrics.estimate(segment).low for segment in few.T) < 0  # it cannot be drawn
+    assert (some["x"] - some["error_x"]["arrayminus"] > 0).all()
 
 
 def test_one_replication_has_no_bars_and_a_segment_without_visitors_no_point() -> None:

@@ -249,14 +249,14 @@ def verdict(n: int, logged: float, standard_error: float, level: float = 0.95) -
     if not standard_error:
         return "The target chooses as the logging policy does."
     least = 0.1 * (required / n) ** 0.5
-    own = f"finds one of {_share(least)}" if least < 1 else "does not even find a doubling"
+    own = f"find one of {_share(least)}" if least < 1 else "do not even find a doubling"
     half = float(ndtri((1 + level) / 2)) * standard_error / abs(logged)
-    needed, others = f"{rounded(max(required, 1))} decisions", f"its {count(n)}"
+    needed, others = f"{rounded(max(required, 1))} decisions", f"its {count(n)} decisions"
     if required < n:
         needed, others = f"{rounded(max(required, 1))} of its {count(n)} decisions", "all of them"
     return (
-        f"To find a difference of 10 % from the logging policy, this log would need about {needed}; with {others} it "
-        f"{own} (found: in {percent(POWER)} of such logs; the interval of the difference is now ±{_share(half)})."
+        f"To find a difference of 10 % from the logging policy in {percent(POWER)} of such logs, it would need about "
+        f"{needed}; {others} {own} as often. The interval of the difference is now ±{_share(half)}."
     )
 
 

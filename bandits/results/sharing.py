@@ -178,7 +178,7 @@ def _needed(found: SharingComparison) -> str:
     elif found.at_once[1]:
         bound, interval = "at most ", f"{high} or less"
     stated = f" (95 % CI {interval})" if found.rows > 1 else ""
-    return f" Until it {gap}, {found.apart} needed {bound}{mean} times as many impressions{stated}."
+    return f" Until it {gap}, {found.apart} needed {bound}{mean} times as many impressions as {found.shared}{stated}."
 
 
 def _signed(value: float) -> str:

@@ -314,7 +314,7 @@ def test_open_bandit_logs_answer_for_three_targets(name: str) -> None:
             assert one.verdict == "The target chooses as the logging policy does."
         else:
             assert one.verdict.startswith(
-                "To find a difference of 10 % from the logging policy, this log would need about "
+                "To find a difference of 10 % from the logging policy in 80 % of such logs, it would need about "
             )
     kinds = {alarm.kind for alarm in found["random"].alarms}
     assert kinds == ({"ess", "max_weight"} if name == "open_bandit/bts/women" else set())
@@ -403,7 +403,7 @@ def test_the_difference_that_a_log_tells_apart_is_found_with_the_stated_power() 
     for level, quantile in ((0.95, 1.959964), (0.8, 1.281552)):
         half = 100 * quantile * error / rate
         assert f"is now ±{half:.0f} %" in verdict(n, rate, error, level) or half < 10
-    least = float(re.findall(r"finds one of ([\d.]+) % \(", stated)[0].split()[-1]) / 100
+    least = float(re.findall(r"find one of ([\d.]+) % as", stated)[0].split()[-1]) / 100
     # items that the target prefers (weight 1.5) earn more, and the others less, so that it gains `least`
     chance = np.where(weights > 1, rate + 2 * least * rate, rate - 2 * least * rate)
     gains = (weights - 1) * (g.random((repetitions, n)) < chance)

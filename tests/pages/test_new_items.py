@@ -98,7 +98,7 @@ def test_a_title_is_chosen_and_its_pictures_explained(pool: Pool) -> None:
     assert len(visitors(at)) == 8
     assert {row[1].split(")")[1] for row in visitors(at)} <= {
         "",
-        ": explored: another picture has a higher estimate",
+        ": explored",
     }
     assert all(0 < float(row[3]) < 1 for row in visitors(at))
     (answers,) = [m.value for m in at.markdown if "True taste of this visitor" in m.value]

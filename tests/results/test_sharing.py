@@ -83,7 +83,7 @@ def test_sentences_follow_from_the_numbers() -> None:
         ("ahead", early, late), ("behind", late, early), ("never", early, never), ("same", early, early),
     )}  # fmt: skip
     assert first["ahead"].startswith("S has the higher take fraction: 0.418, against 0.335 of T; S minus T 0.083")
-    assert "T needed 1.7 times as many impressions" in first["ahead"]
+    assert "T needed 1.7 times as many impressions as S" in first["ahead"]
     assert first["behind"].startswith("T has the higher take fraction: 0.418, against 0.335 of S; S minus T −0.083")
     assert (
         "S closed 70 % of the gap between random choice and the oracle in 3 of 3 replications, T in 0."
@@ -121,13 +121,13 @@ def test_an_agent_that_learns_in_its_first_window_opens_one_end_of_the_factor() 
     assert (least.factor.high, most.factor.low) == (np.inf, 0)
     np.testing.assert_allclose([least.factor.low * most.factor.high, least.factor.mean * most.factor.mean], 1)
     three = sharing.conclusions(result(agents, S=once, T=learning([4800, 4900, 5000])))[0]
-    assert "T needed at least 5.8 times as many impressions (95 % CI 5.6 or more)." in three
+    assert "T needed at least 5.8 times as many impressions as S (95 % CI 5.6 or more)." in three
     assert (
-        "T needed at most 0.17 times as many impressions (95 % CI 0.18 or less)."
+        "T needed at most 0.17 times as many impressions as S (95 % CI 0.18 or less)."
         in sharing.conclusions(result(agents, S=learning([4800, 4900, 5000]), T=once))[0]
     )
     one = sharing.conclusions(result(agents, S=learning([0]), T=learning([4900])))[0]
-    assert one.endswith("T needed at least 5.8 times as many impressions.")
+    assert one.endswith("T needed at least 5.8 times as many impressions as S.")
     for shared, apart, counts in (
         (once, once, "in 3 of 3 replications, T in 3"),
         (some, once, "in 1 of 3 replications, T in 3"),

@@ -72,12 +72,13 @@ def _two_visitors(job: Job, played: Replay, title: int, label: str, found: list[
 def _every_visitor(found: list[Visit]) -> None:
     rows = []
     for visit in found:
-        why = "" if visit.why == artwork.HIGHEST else f": {visit.why}"
+        why = "" if visit.why == artwork.HIGHEST else f": {visit.why.partition(':')[0]}"
         shown = f"{visit.picture} ({visit.content}){why}"
         rows.append(f"| {visit.cluster} | {shown} | {_estimate(visit)} | {visit.truth:.3f} |")
     st.markdown("\n".join(["| Visitor | Picture | Estimate | Truth |", "|---|---|---|---|", *rows]))
     st.caption(
-        "The most typical visitor of each taste cluster, and what decided, if not the highest estimate. Estimate: the "
+        "The most typical visitor of each taste cluster, and what decided, if not the highest estimate (explored: "
+        "another picture has a higher one). Estimate: the "
         "mean that the agent estimates for the picture shown (–: it has none), without a bonus. Truth: its true click "
         "probability. The table, the map and the plots show one draw of agents that choose at random; the take "
         "fraction above is the mean over draws where the probabilities of the choices are known, and otherwise that of "

@@ -109,8 +109,8 @@ def _show_alarms(job: Job, task: AlarmTask, was_active: bool) -> None:
         searched = f"first {task.rows} of {job.experiment.replications} replications"
     st.caption(
         f"Searched: the {searched} of {count_of(len(alarms), 'agents')}; a case is one replication of one agent{also}. "
-        "First alarm: its step, and in how many of these replications of the agent the monitor "
-        f"rang.{delay} False alarms: of monitors of change, per 10,000 steps{before}; while an agent learns, its "
+        "First alarm: the earliest step, and in how many of these replications of the agent the monitor rang."
+        f"{delay} False alarms: of monitors of change, per 10,000 steps{before}; while an agent learns, its "
         "rewards rise, and they report that too."
     )
     st.table(alarm_table(alarms, simulator, rows=task.rows, steps=task.steps), hide_index=True)

@@ -33,8 +33,9 @@ def _show(job: Job, was_active: bool) -> None:
         table = None if job.active else new_items.launch_table(result)
         sentences = [] if job.active else new_items.conclusions(result)
     if sentences:
-        bullets = "\n".join(f"- {escape_markdown(sentence)}" for sentence in sentences)
-        st.markdown(bullets.replace(" %", "\u00a0%"))  # no line begins with a percent sign
+        first = [f"**{escape_markdown(sentence)}**" for sentence in sentences]  # of each launch
+        text = first[0] if len(first) == 1 else "\n".join(f"- {sentence}" for sentence in first)
+        st.markdown(text.replace(" %", "\u00a0%"))  # no line begins with a percent sign
     _draw(specs, job.id)
     if table is not None:
         st.dataframe(

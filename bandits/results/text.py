@@ -398,11 +398,11 @@ def _chances(why: Why) -> list[str]:
     if not possible:
         return []
     likely = [c for c in possible if c.chance >= min(0.005, possible[0].chance)]  # not those of 0 %
-    listed = ", ".join(f"{c.name} ({percent(c.chance)})" for c in likely[:3])
+    parts, left = [f"{c.name} ({percent(c.chance)})" for c in likely[:3]], likely[3:]
     shown = [c for c in why.candidates if c.slot]
     if len(shown) == 1 and shown[0] not in likely[:3]:
-        listed += f", the one shown ({percent(shown[0].chance, 1)})"
-    rest = sum(c.chance for c in likely[3:] if c not in shown or len(shown) > 1)
-    others = f", others ({percent(rest)})" if len(likely) > 3 else ""
+        parts.append(f"the one shown ({percent(shown[0].chance, 1)})")
+        left = [c for c in left if c not in shown]
+    parts += [f"others ({percent(sum(c.chance for c in left))})"] if left else []
     how = f"estimated from {count(why.redraws)} samples" if why.redraws else "exact"
-    return [f"Choice probabilities ({how}): {listed}{others}."]
+    return [f"Choice probabilities ({how}): {', '.join(parts)}."]

@@ -345,6 +345,13 @@ def test_choice_probabilities_in_one_sentence() -> None:
         "Dog Toy (70 %), Cat Food (20 %), Fish (6 %), others (4 %)."
     )
     assert text.explain_decision(why_of("sample", *four))[1].startswith("Choice probabilities (exact): Dog Toy (70 %)")
+    rare = [arm("Fish", score=0.2, chance=0.26), arm("Toy", score=0.1, chance=0.04), SHOWN._replace(chance=0.001)]
+    found = text.explain_decision(why_of("sample", *rare, OTHER._replace(chance=0.699)))
+    assert found[1].endswith("Dog Toy (70 %), Fish (26 %), Toy (4 %), the one shown (0.1 %).")
+    fourth = [rare[0], rare[1]._replace(chance=0.06), SHOWN._replace(chance=0.02), OTHER._replace(chance=0.66)]
+    assert text.explain_decision(why_of("sample", *fourth))[1].endswith("Toy (6 %), the one shown (2.0 %).")
+    fifth = [*fourth, arm("Bird", score=0.1, chance=0.015)]
+    assert text.explain_decision(why_of("sample", *fifth))[1].endswith("the one shown (2.0 %), others (2 %).")
 
 
 def test_the_figure_has_a_line_for_every_arm_and_marks_the_shown_one() -> None:

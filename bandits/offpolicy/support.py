@@ -255,8 +255,8 @@ def verdict(n: int, logged: float, standard_error: float, level: float = 0.95) -
     if required < n:
         needed, others = f"{rounded(max(required, 1))} of its {count(n)} decisions", "all of them"
     return (
-        f"To find a difference of 10 % from the logging policy in {percent(POWER)} of such logs, it would need about "
-        f"{needed}; {others} {own} as often. The interval of the difference is now ±{_share(half)}."
+        f"To find a difference of 10 % from the logging policy in {percent(POWER)} of such logs, this log would need "
+        f"about {needed}; {others} {own} as often. The interval of the difference is now ±{_share(half)}."
     )
 
 

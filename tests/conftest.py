@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,6 +42,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.path.relative_to(FOLDER).parts[0] in SLOW and item.get_closest_marker("quick") is None:
             item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: not f"{item.path.relative_to(FOLDER)}".startswith(WAITING))
+
+
+def pytest_collection_finish() -> None:
+    """Leave the modules and tests of this process out of later searches for garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")

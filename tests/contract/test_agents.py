@@ -29,7 +29,6 @@ from tests.support import STRESS
 LONG = {
     agents.probabilities_are_frequencies_of_choice, agents.probabilities_change_nothing,
     agents.probabilities_belong_to_the_row, agents.explanations_add_up_to_the_scores,
-    agents.saved_state_continues_to_the_bit,
 }  # fmt: skip
 Check = Callable[[agents.Case], None]
 
@@ -38,8 +37,9 @@ def checks() -> Iterator[Any]:
     """Yield every check of every case.
 
     Quick are, with an agent's first parameters, the checks in those environments that lead through every path of an
-    agent, and the short ones also in every third of the others; with other parameters, all checks in one in turn. Slow
-    are, with its first parameters, all others; with other parameters, those in one more. `make stress` runs the rest.
+    agent, and the short ones also in every third of the others; with other parameters, the short ones in one in turn.
+    Slow are, with its first parameters, all others; with other parameters, the long ones in that environment, and the
+    short ones in one more. `make stress` runs the rest.
     """
     for kind, cls in AGENTS.items():
         for i, params in enumerate(cls.test_params()):
@@ -47,8 +47,8 @@ def checks() -> Iterator[Any]:
             paths = [c for c in own if c.environment in DEMANDING]
             for (place, case), check in itertools.product(enumerate(own), agents.CHECKS):
                 first = case in paths or (check not in LONG and place % 3 == 0)
-                quick = first if i == 0 else case == paths[i % len(paths)]
-                usual = i == 0 or case == paths[(i + 1) % len(paths)]
+                quick = first if i == 0 else check not in LONG and case == paths[i % len(paths)]
+                usual = i == 0 or case == paths[(i + (check not in LONG)) % len(paths)]
                 if not (quick or usual or STRESS):
                     continue
                 marks = () if quick else pytest.mark.slow

@@ -27,13 +27,13 @@ from bandits.offpolicy import (
 )
 from bandits.offpolicy.recording import check
 from bandits.offpolicy.targets import Always, Random
-from tests.support import experiment, often
+from tests.support import experiment, often, thinned
 
 SHOP = {"kind": "petshop", "n_products": 10}
 FLOOR = {"kind": "floor", "epsilon": 0.2}
 
 
-@pytest.mark.parametrize("simulator", [SHOP, {"kind": "synthetic"}, {"kind": "wheel"}])
+@pytest.mark.parametrize("simulator", thinned([SHOP, {"kind": "synthetic"}, {"kind": "wheel"}], lambda n: n == 0))
 def test_a_log_is_the_run(simulator: dict[str, Any], tmp_path: Path) -> None:
     agents = ({"kind": "epsilon_greedy", "epsilon": 0.2}, {"kind": "linucb", "guards": [FLOOR]}, "linucb")
     e = experiment(*agents, simulator=simulator, steps=300, replications=3)
@@ -178,7 +178,7 @@ SLATES = {"kind": "ranking", "n_items": 12, "n_candidates": 10, "slate": 3, "n_u
 
 @pytest.mark.parametrize(
     ("agent", "kind"),
-    [
+    thinned([
         ({"kind": "random"}, "exact"),
         ({"kind": "epsilon_greedy", "epsilon": 0.3, "decay": 0.001}, "exact"),
         ({"kind": "linucb", "guards": [FLOOR]}, "exact"),
@@ -198,7 +198,7 @@ SLATES = {"kind": "ranking", "n_items": 12, "n_candidates": 10, "slate": 3, "n_u
         ({"kind": "lints", "sharing": "shared", "sigma2": 0.05, "guards": [{"kind": "fallback", "to": "random"}]},
          "monte_carlo"),
         ({"kind": "linucb"}, "deterministic"),
-    ],
+    ], lambda number: number % 3 == 0),
 )  # fmt: skip
 def test_a_log_of_slates_states_the_probability_of_each_item_at_each_position(
     agent: dict[str, Any], kind: str, tmp_path: Path

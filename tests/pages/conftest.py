@@ -10,13 +10,23 @@ from bandits.runtime.pool import Pool
 from ui import owner, session
 
 
+@pytest.fixture(scope="session")
+def _pools() -> Iterator[list[Pool]]:
+    """Close the pools of this process after its last test: starting workers takes longer than most tests."""
+    pools: list[Pool] = []
+    yield pools
+    for each in pools:
+        each.close()
+    session.pool.clear()
+
+
 @pytest.fixture(scope="module")
-def pool() -> Iterator[Pool]:
+def pool(_pools: list[Pool]) -> Pool:
     """The app's own pool, which all sessions share."""
     workers = session.pool()
-    yield workers
-    workers.close()
-    session.pool.clear()
+    if workers not in _pools:
+        _pools.append(workers)
+    return workers
 
 
 @pytest.fixture

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from bandits.base.processes import start
 from bandits.profiling import METHODS, ProfileRequest
 from bandits.profiling.background import Measurement
 from bandits.profiling.linear import LINEAR_METHODS, LinearRequest
@@ -14,21 +15,19 @@ from bandits.profiling.linear.background import LinearMeasurement
 from bandits.runtime.pool import Pool
 from tests.pages.support import open_page, panel
 from tests.support import wait_for
-from ui import session
 from ui.cost import linear_view, view
 
 SMALL = ProfileRequest(hidden=(6,), n_candidates=5, past=20)
 
 
-@pytest.fixture(scope="module")
-def pool() -> Iterator[Pool]:
-    """The app's own, which all sessions share."""
-    made = session.pool()
-    yield made
-    made.close()
-    session.pool.clear()
-    view._measurement.clear()
-    linear_view._measurement.clear()
+@pytest.fixture(autouse=True)
+def _small_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measure small sizes only; tests/browser/test_cost.py measures the default request."""
+
+    def start_small(_: str, *arguments: str, **options: Any) -> Any:
+        return start("tests.pages.small_measurement", *arguments, **options)
+
+    monkeypatch.setattr("bandits.profiling.background.start", start_small)
 
 
 def visit(request: ProfileRequest = SMALL) -> AppTest:

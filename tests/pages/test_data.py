@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from html import escape
 from typing import Any
 
@@ -19,18 +18,8 @@ from bandits.simulators.datasets import csv_table, uploads
 from bandits.simulators.datasets.samples import SAMPLES, Sample
 from tests.pages.support import open_page
 from tests.support import wait_for
-from ui import session
 
 SHOP = "age,town,bought\n" + "".join(f"{20 + i % 9},{'Rome' if i % 3 else 'Oslo'},{'ny'[i % 2]}\n" for i in range(30))
-
-
-@pytest.fixture(scope="module")
-def pool() -> Iterator[Pool]:
-    """The app's own, which all sessions share."""
-    made = session.pool()
-    yield made
-    made.close()
-    session.pool.clear()
 
 
 @pytest.fixture(autouse=True)

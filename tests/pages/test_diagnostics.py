@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -17,21 +16,11 @@ from bandits.simulators.datasets import csv_table, uploads
 from tests.gate import Gate
 from tests.pages.support import open_page, panels
 from tests.support import experiment, wait_for
-from ui import session
 from ui.diagnostics.verdicts import NOT_INFORMATIVE
 
 SHOP = "town,age,bought\n" + "".join(
     f"{'Rome' if i % 2 else 'Oslo'},{20 + i},{'yes' if i % 3 else 'no'}\n" for i in range(40)
 )
-
-
-@pytest.fixture(scope="module")
-def pool() -> Iterator[Pool]:
-    """The app's own."""
-    made = session.pool()
-    yield made
-    made.close()
-    session.pool.clear()
 
 
 def page(job: Job, *, by_link: bool = True) -> AppTest:

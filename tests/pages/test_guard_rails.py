@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from bandits.experiments import url
 from bandits.runtime.pool import Pool
 from tests.pages.support import ended, open_page, panels
 from tests.support import experiment, wait_for
-from ui import session
 
 SHOWN = "Shown below: the Arena's run."
-
-
-@pytest.fixture(scope="module")
-def pool() -> Iterator[Pool]:
-    """The app's own."""
-    made = session.pool()
-    yield made
-    made.close()
-    session.pool.clear()
 
 
 def test_agents_run_with_the_guard_and_without_it(pool: Pool) -> None:

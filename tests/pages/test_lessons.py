@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,18 +12,8 @@ from bandits.lessons.lesson import ChoiceAnswer, NumberAnswer
 from bandits.lessons.progress import to_link
 from bandits.runtime.pool import Pool
 from tests.pages.support import ended, open_page, panels
-from ui import session
 
 RIDGE = "ridge-regression-by-hand"
-
-
-@pytest.fixture(scope="module")
-def pool() -> Iterator[Pool]:
-    """The app's own, which all sessions share."""
-    made = session.pool()
-    yield made
-    made.close()
-    session.pool.clear()
 
 
 def press(at: AppTest, label: str) -> AppTest:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -11,22 +9,12 @@ from bandits.experiments import url
 from bandits.runtime.pool import Pool
 from tests.pages.support import ended, open_page, panels
 from tests.support import experiment
-from ui import session
 
 SHOP = {
     "kind": "petshop", "n_products": 20, "n_users": 100,
     "changes": [{"kind": "launch", "at": 1000, "items": 2, "category": "Fish", "quality": 1.5}],
 }  # fmt: skip
 PICTURES = {"kind": "artwork", "n_titles": 20, "n_pictures": [3, 5], "n_users": 60, "n_retrieved": 3}
-
-
-@pytest.fixture(scope="module")
-def pool() -> Iterator[Pool]:
-    """The app's own."""
-    made = session.pool()
-    yield made
-    made.close()
-    session.pool.clear()
 
 
 def visitors(at: AppTest) -> list[list[str]]:

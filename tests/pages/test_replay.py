@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from bandits import run
@@ -12,18 +10,8 @@ from bandits.experiments.presets import presets
 from bandits.results.overlay import styles_of_runs
 from bandits.runtime.pool import Pool
 from tests.pages.support import ended, open_page
-from ui import session
 from ui.run_view import board
 from ui.runs import comparison
-
-
-@pytest.fixture(scope="module")
-def pool() -> Iterator[Pool]:
-    """The app's own."""
-    made = session.pool()
-    yield made
-    made.close()
-    session.pool.clear()
 
 
 @pytest.mark.slow

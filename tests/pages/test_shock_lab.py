@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,15 +18,6 @@ from ui import session
 
 SHOCK = {"kind": "petshop", "n_products": 10, "changes": [{"kind": "shock", "at": 1000}]}
 AGENTS = ({"kind": "linucb"}, {"kind": "linucb", "label": "LinUCB gamma 0.999", "gamma": 0.999}, {"kind": "random"})
-
-
-@pytest.fixture(scope="module")
-def pool() -> Iterator[Pool]:
-    """The app's own."""
-    made = session.pool()
-    yield made
-    made.close()
-    session.pool.clear()
 
 
 def shocked(seed: int, **changes: Any) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +20,8 @@ from bandits.runtime.pool import Pool
 from bandits.simulators.datasets import kept_logs
 from tests.pages.support import ended, open_page, panels, refusals
 from tests.support import experiment, thinned, wait_for
-from ui import session
 from ui.what_if.file import MAX_MEGABYTES
 from ui.what_if.source import recorded
-
-
-@pytest.fixture(scope="module")
-def pool() -> Iterator[Pool]:
-    """The app's own."""
-    made = session.pool()
-    yield made
-    made.close()
-    session.pool.clear()
 
 
 def visit(pool: Pool, e: Experiment) -> AppTest:
@@ -209,6 +198,7 @@ def test_the_arena_exports_decisions(pool: Pool) -> None:
     assert "Decisions (dsjson)" in [b.label for b in at.get("download_button")]
 
 
+@pytest.mark.slow
 def test_a_run_that_cannot_be_logged_says_why(pool: Pool) -> None:
     large = {"kind": "ranking", "n_items": 100_000, "n_candidates": 20}
     e = experiment("random", simulator=large, seed=67, steps=250, replications=1)
@@ -218,6 +208,7 @@ def test_a_run_that_cannot_be_logged_says_why(pool: Pool) -> None:
     assert any("a row for each of 10 slots" in c.value for c in at.caption)
 
 
+@pytest.mark.slow
 def test_a_file_is_kept_and_replayed_in_the_arena(pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at = visit(pool, experiment("linucb", seed=68, steps=200))
     monkeypatch.setenv("BANDITS_HOME", str(tmp_path))

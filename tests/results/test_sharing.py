@@ -183,6 +183,7 @@ def missed(middles: tuple[float, float], runs: int, rows: int = 8) -> tuple[floa
     return outside - float(binom.ppf(0.999, runs - kinds[0], 0.05)), kinds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("middles", "kind"), [((300, 2000), 1), ((2000, 300), 2), ((1900, 2600), 3)])
 def test_intervals_of_the_factor_hold_the_ratio_of_whole_histories(middles: tuple[float, float], kind: int) -> None:
     """Almost all replications of one agent are censored, then of the other, then none: 40 runs of each."""

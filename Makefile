@@ -11,6 +11,7 @@ DEV_STAMP := $(VENV)/.dev-$(shell cat requirements.txt requirements-cluster.txt 
 # numba compiles a file again when that file changes, but not when a function changes that it calls in another file
 KERNELS := $(shell grep -rl --include='*.py' 'from numba import' bandits)
 KERNEL_STAMP := $(VENV)/.kernels-$(shell cat $(KERNELS) | cksum | cut -d' ' -f1)
+TEST_KERNEL_STAMP := $(VENV)/.test-kernels-$(shell cat $(KERNELS) | cksum | cut -d' ' -f1)
 PORT ?= 8501
 ARGS ?=
 MINUTES ?= 30
@@ -47,6 +48,13 @@ $(KERNEL_STAMP): $(APP_STAMP)
 	@$(BIN)/python -m bandits.runtime.worker < /dev/null > /dev/null
 	@touch $@
 
+# those that the app compiles when an agent is first used, which tests would do in several processes at the same time
+$(TEST_KERNEL_STAMP): $(KERNEL_STAMP) $(DEV_STAMP)
+	@echo "Compiling the kernels of all agents ..."
+	@rm -f $(VENV)/.test-kernels-*
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m tests.compile_kernels
+	@touch $@
+
 $(DEV_STAMP): $(APP_STAMP)
 	@echo "Installing test requirements ..."
 	@$(PIP) -r requirements.txt -r requirements-dev.txt
@@ -55,7 +63,7 @@ $(DEV_STAMP): $(APP_STAMP)
 	@rm -f $(VENV)/.dev-* && touch $@
 
 setup: $(KERNEL_STAMP)
-setup-dev: $(KERNEL_STAMP) $(DEV_STAMP)
+setup-dev: $(TEST_KERNEL_STAMP)
 
 app: setup
 	$(BIN)/python -m streamlit run app.py --server.port $(PORT) $(ARGS)
@@ -73,7 +81,7 @@ test: setup-dev
 	@$(MAKE) --no-print-directory -j 2 lint test-quick
 
 test-quick: setup-dev
-	$(PYTEST) -n 3 -m "not slow" $(ARGS)
+	$(PYTEST) -n 3 -m "not slow" --ignore=tests/slow $(ARGS)
 
 test-slow: setup-dev
 	$(PYTEST) -n 2 -m slow --durations=30 $(ARGS)

@@ -44,10 +44,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not f"{item.path.relative_to(FOLDER)}".startswith(WAITING))
 
 
+gc.disable()  # imports make objects that stay
+
+
 def pytest_collection_finish() -> None:
-    """Leave the modules and tests of this process out of later searches for garbage."""
-    gc.collect()
+    """Leave the modules and tests of this process out of searches for garbage."""
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 from benchmarks.reproduction import ranking
 
@@ -19,6 +20,7 @@ def test_linucb_on_product_features_has_less_than_half_the_regret_of_neural_clic
     assert (linear.regret < thompson.regret / 2).all()
 
 
+@pytest.mark.slow
 def test_in_the_published_setting_no_agent_is_better_than_random() -> None:
     """What agents learn in 300 rounds is within three standard errors."""
     settings = {**ranking.PUBLISHED, **SMALL}

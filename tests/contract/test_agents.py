@@ -37,7 +37,8 @@ def checks() -> Iterator[Any]:
     """Yield every check of every case.
 
     Quick are, with an agent's first parameters, the checks in those environments that lead through every path of an
-    agent, and the short ones also in every third of the others; with other parameters, the short ones in one in turn.
+    agent (the long ones in two of them), and the short ones also in every third of the others; with other parameters,
+    the short ones in one in turn.
     Slow are, with its first parameters, all others; with other parameters, the long ones in that environment, and the
     short ones in one more. `make stress` runs the rest.
     """
@@ -46,7 +47,7 @@ def checks() -> Iterator[Any]:
             own = [c for c in agents.cases(kind, reduced=kind in NEURAL) if c.params == tuple(params.items())]
             paths = [c for c in own if c.environment in DEMANDING]
             for (place, case), check in itertools.product(enumerate(own), agents.CHECKS):
-                first = case in paths or (check not in LONG and place % 3 == 0)
+                first = case in paths[::2] or (check not in LONG and (case in paths or place % 3 == 0))
                 quick = first if i == 0 else check not in LONG and case == paths[i % len(paths)]
                 usual = i == 0 or case == paths[(i + (check not in LONG)) % len(paths)]
                 if not (quick or usual or STRESS):

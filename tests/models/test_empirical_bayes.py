@@ -182,6 +182,7 @@ def test_pooled_equals_the_hybrid_where_the_ridge_is_large_against_the_data() ->
     assert apart[0] > 50 * apart[1] > 2500 * apart[2]  # the difference is of the next order
 
 
+@pytest.mark.slow
 def test_pooled_equals_the_hybrid_where_the_data_are_large_against_the_ridge() -> None:
     hybrid, pooled = hybrid_and_pooled(ridge=0.1, n=400, scale=1000.0)  # both are least squares per arm
     np.testing.assert_allclose(pooled, hybrid, rtol=1e-8, atol=1e-8)

@@ -46,6 +46,7 @@ def titles(at: AppTest) -> list[str]:
     return [cell["figure"]["layout"]["title"]["text"] for p in panels(at) for cell in p["cells"]]
 
 
+@pytest.mark.slow
 def test_an_agent_is_evaluated_on_the_log_of_another(pool: Pool) -> None:
     at = visit(pool, experiment("linucb", "epsilon_greedy", "lints", seed=61, steps=400))
     assert box(at, "Log").options[:3] == ["Run: LinUCB", "Run: ε-greedy", "Run: LinTS"]

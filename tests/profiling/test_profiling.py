@@ -237,6 +237,7 @@ def test_progress_grows_from_step_to_step(measured: list[Progress]) -> None:
     assert all(isinstance(step.result, Agreement) for step in measured if step.timed and step.result)
 
 
+@pytest.mark.slow
 def test_steps_survive_the_conversion_to_json(measured: list[Progress]) -> None:
     assert [from_json(json.loads(json.dumps(to_json(step)))) for step in measured] == measured
     sizes = Sizes(2, 10, (3, 1), 4, 6)

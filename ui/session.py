@@ -97,6 +97,8 @@ def submit_and_follow(experiment: Experiment, *, by_slider: bool = False) -> Job
     refusals.forget_link()
     if followed not in (None, job.id):
         st.session_state.previous = followed
+    elif followed and job.status == "finished" and not by_slider:
+        st.toast("Already computed: the same settings give the same numbers. Another seed gives other users.")
     return follow(job)  # last: where another event interrupts the page, the request is repeated from the run before
 
 

@@ -321,6 +321,13 @@ def test_what_cannot_be_run_is_refused_in_one_sentence_and_the_result_stays(pool
     assert address(at) != job.id
 
 
+def test_run_says_that_a_result_is_there_already(pool: Pool) -> None:
+    at = arena(ended(pool.submit(experiment({"kind": "linucb"}, {"kind": "random"}, seed=941))))
+    assert not at.toast
+    (said,) = press(at, "Run").toast
+    assert said.value.startswith("Already computed")
+
+
 def small_baselines(seed: int) -> Experiment:
     """The default experiment, shorter and with a small log for the network that is trained on one."""
     data = presets()["race"].experiment.model_dump(mode="json")

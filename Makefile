@@ -81,7 +81,7 @@ test: setup-dev
 	@$(MAKE) --no-print-directory -j 2 lint test-quick
 
 test-quick: setup-dev
-	$(PYTEST) -n 3 -m "not slow" --ignore=tests/slow $(ARGS)
+	$(PYTEST) -n 3 -m "not slow" $(ARGS)
 
 test-slow: setup-dev
 	$(PYTEST) -n 2 -m slow --durations=30 $(ARGS)

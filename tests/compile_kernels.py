@@ -1,10 +1,12 @@
-"""Compile the kernels of all agents and simulators once, which tests would do in several processes at the same time.
+"""Compile the kernels of all agents before the tests, which would do so in several processes at the same time.
 
 ``python -m tests.compile_kernels``
 """
 
 from __future__ import annotations
 
+import os
+import tempfile
 from concurrent.futures import ProcessPoolExecutor
 
 from bandits.agents import REGISTRY
@@ -22,5 +24,6 @@ def compile_for(kind: str) -> None:
 
 
 if __name__ == "__main__":
-    with ProcessPoolExecutor(2) as pool:
+    with tempfile.TemporaryDirectory() as home, ProcessPoolExecutor(2) as pool:
+        os.environ["BANDITS_HOME"] = home  # inherited: some agents keep what they have learned from logs
         list(pool.map(compile_for, sorted(REGISTRY, reverse=True)))

@@ -2,7 +2,8 @@
 
 p_a = integral of f_a(x) prod_{j != a} F_j(x) dx, by Gauss-Legendre quadrature on panels [1]_. The length of a panel is
 a multiple of the smallest scale among the variables that still vary there, so that variables of very different scales
-are resolved with few panels. F_j follows from f_j by integrating its interpolation polynomial of each panel [2]_.
+are resolved with few panels; it is shorter where many vary, because their maximum rises steeply. F_j follows from f_j
+by integrating its interpolation polynomial of each panel [2]_.
 
 A Beta variable is integrated as its log-odds, whose density has no singularity and is log-concave, as a normal one's.
 
@@ -24,7 +25,8 @@ from bandits.base.selection import indicator_of_largest
 from bandits.base.types import BoolArray, FloatArray
 
 NODES = 10  # of a panel
-PANEL, LOG_ODDS_PANEL = 2.0, 0.75  # length of a panel in scales: of normal variables, of log-odds, which are skewed
+PANEL, SHORTER, SHORTEST = 1.5, 0.11, 0.5  # length of a panel in scales: of one normal variable, less by log(n) of n
+LOG_ODDS_PANEL = 0.5  # of log-odds, which are skewed
 DROP = 30.0  # log-density below its maximum from which a tail is left out: about 1e-14 of the mass
 NEGLIGIBLE = 1e-15  # probability that all are smaller, below which the integral does not begin
 ATOM = 2.0**-50  # a deviation below this share of the mean leaves draws of one value
@@ -196,7 +198,6 @@ def _quadrature(
 ) -> FloatArray:
     R, K = place.shape
     n = len(node)
-    panel = LOG_ODDS_PANEL if beta else PANEL
     out = np.zeros((R, K))
     density, distribution = np.empty((K, n)), np.empty((K, n))
     others = np.empty(n)
@@ -205,6 +206,7 @@ def _quadrature(
         reached = below[r].copy()  # the distribution functions at the left end of the panel
         x = start[r]
         while len(active):
+            panel = LOG_ODDS_PANEL if beta else max(PANEL - SHORTER * np.log(len(active)), SHORTEST)
             length = max(panel * scale[r, active].min(), 1e-15 * abs(x))  # x always advances
             for k in active:
                 for i in range(n):

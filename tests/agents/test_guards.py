@@ -16,7 +16,7 @@ from bandits.agents import REGISTRY
 from bandits.agents.base import row_axis
 from bandits.agents.guards.base import unguarded
 from bandits.agents.guards.cap import allowed
-from bandits.agents.guards.floor import count_shows, mixed
+from bandits.agents.guards.floor import count_shows, mixed, random_slots
 from bandits.agents.linear.linucb import LinUCB
 from bandits.base.types import Feedback, FloatArray, IntArray, Round
 from bandits.experiments.contract import agents as contract
@@ -232,6 +232,20 @@ def test_a_floor_mixes_as_stated(floor: dict[str, Any]) -> None:
             share = 0.2 if new.any() else 0.0
             expected = (1 - epsilon - share) * greedy[r] + epsilon * offered[r] / n + share * new / max(new.sum(), 1)
             np.testing.assert_allclose(p[r], expected, atol=1e-12)
+        slots = lane.agent.slot_probabilities(round._replace(available=offered))
+        np.testing.assert_allclose(slots[:, 0], p, atol=1e-12)
+
+
+@pytest.mark.parametrize(("first", "offered"), [("1100", "1111"), ("1000", "1110"), ("0000", "1011"), ("1101", "1101")])
+def test_slots_of_a_random_order_are_those_of_all_orders(first: str, offered: str) -> None:
+    """Some candidates come first, the others behind them, each in every order."""
+    ahead, available = (np.array([[bit == "1" for bit in bits]]) for bits in (first, offered))
+    behind = np.flatnonzero(available & ~ahead)
+    size = int(available.sum())
+    orders = [a + b for a in itertools.permutations(np.flatnonzero(ahead)) for b in itertools.permutations(behind)]
+    expected = np.mean([np.eye(4)[list(order)] for order in orders], axis=0)
+    for shown in range(1, size + 1):
+        np.testing.assert_allclose(random_slots(ahead, shown, available)[0], expected[:shown], atol=1e-12)
 
 
 def test_a_floor_decides_where_its_random_number_is_below_the_share() -> None:

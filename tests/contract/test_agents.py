@@ -39,8 +39,8 @@ def checks() -> Iterator[Any]:
     Quick are, with an agent's first parameters, the checks in those environments that lead through every path of an
     agent (the long ones in two of them), and the short ones also in every third of the others; with other parameters,
     the short ones in one in turn.
-    Slow are, with its first parameters, all others; with other parameters, the long ones in that environment, and the
-    short ones in one more. `make stress` runs the rest.
+    Slow are, with its first parameters, all others; with other parameters, the long ones in that environment, and all
+    in one more. `make stress` runs the rest.
     """
     for kind, cls in AGENTS.items():
         for i, params in enumerate(cls.test_params()):
@@ -49,7 +49,7 @@ def checks() -> Iterator[Any]:
             for (place, case), check in itertools.product(enumerate(own), agents.CHECKS):
                 first = case in paths[::2] or (check not in LONG and (case in paths or place % 3 == 0))
                 quick = first if i == 0 else check not in LONG and case == paths[i % len(paths)]
-                usual = i == 0 or case == paths[(i + (check not in LONG)) % len(paths)]
+                usual = i == 0 or case in (paths[i % len(paths)], paths[(i + 1) % len(paths)])
                 if not (quick or usual or STRESS):
                     continue
                 marks = () if quick else pytest.mark.slow

@@ -174,7 +174,6 @@ def hybrid_and_pooled(ridge: float, n: int, scale: float = 1.0) -> tuple[FloatAr
     return np.vstack([hybrid.mean(p) for p in probes]), np.vstack([pooled.mean(p) for p in probes])
 
 
-@pytest.mark.slow
 def test_pooled_equals_the_hybrid_where_the_ridge_is_large_against_the_data() -> None:
     hybrid, pooled = hybrid_and_pooled(ridge=1e10, n=40)  # both are (sum of all + own) / ridge, up to its square
     np.testing.assert_allclose(1e10 * pooled, 1e10 * hybrid, rtol=1e-8, atol=1e-8)

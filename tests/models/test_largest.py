@@ -69,6 +69,15 @@ def test_probabilities_sum_to_one_before_they_are_divided_by_their_sum(K: int) -
     np.testing.assert_allclose(beta_largest(a, b, everything(a)).sum(axis=1), 1, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("K", [2, 20, 200])
+@pytest.mark.parametrize("spread", [0.0, 0.1])
+def test_probabilities_of_similar_variables_sum_to_one(K: int, spread: float) -> None:
+    """Their maximum rises steeply, the more of them there are."""
+    mean = spread * np.random.default_rng(K).normal(size=(5, K))
+    actual = normal_largest(mean, np.ones((5, K)), everything(mean), normalised=False)
+    np.testing.assert_allclose(actual.sum(axis=1), 1, rtol=0, atol=1e-9)
+
+
 @pytest.mark.parametrize("law", ["normal", "beta"])
 def test_probabilities_equal_a_plain_integral(law: str) -> None:
     for seed in range(5):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,9 +21,16 @@ from ui.cost import linear_view, view
 SMALL = ProfileRequest(hidden=(6,), n_candidates=5, past=20)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _nothing_measured() -> Iterator[None]:
+    yield
+    view._measurement.clear()
+    linear_view._measurement.clear()
+
+
 @pytest.fixture(autouse=True)
 def _small_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Measure small sizes only; tests/browser/test_cost.py measures the default request."""
+    """Measure neural networks with small budgets; tests/browser/test_cost.py measures the default request."""
 
     def start_small(_: str, *arguments: str, **options: Any) -> Any:
         return start("tests.pages.small_measurement", *arguments, **options)

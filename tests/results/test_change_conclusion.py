@@ -134,7 +134,6 @@ SLOW, FAST = ({"kind": "linucb", "alpha": 0.4, "gamma": gamma, "label": label}
               for label, gamma in (("slow", 1.0), ("fast", 0.999)))  # fmt: skip
 
 
-@pytest.mark.slow
 def test_the_sentence_of_a_run() -> None:
     fast = FAST
     e = shocked([SLOW, fast, {"kind": "random"}, {"kind": "oracle"}])

@@ -36,7 +36,6 @@ def test_a_log_costs_what_random_choice_loses_at_each_interaction(result: Result
     assert cost["high"] - cost["low"] == pytest.approx(2 * 2.5 * metrics.t_quantile(3) * gap.std(ddof=1) / np.sqrt(3))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("at", "known"), [(100, True), (1, False)])
 def test_a_log_costs_what_it_costs_in_the_simulator_before_its_first_change(at: int, known: bool) -> None:
     agent = {"kind": "neural_greedy", "hidden": [4], "pretrain": 500}

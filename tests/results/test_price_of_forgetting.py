@@ -26,7 +26,6 @@ def test_values_are_those_of_one_agent_the_first_without_forgetting() -> None:
         price.variants(e, "Random", "gamma")
 
 
-@pytest.mark.slow
 def test_price_and_gain_are_paired_differences_to_the_first_agent() -> None:
     e = price.variants(experiment("linucb", simulator=SHOCK, steps=600, replications=4), "LinUCB", "gamma")
     changed, unchanged = run(e, workers=0), run(without_changes(e), workers=0)

@@ -85,8 +85,8 @@ class Floor(Guard):
         new = self._new(round)
         epsilon, share = (each[:, None, None] for each in self._shares(round, new))
         own = (1 - epsilon - share) * self.inner.slot_probabilities(round)
-        return np.asarray(own + epsilon * _random_slots(round.available, self.spec.slate, round.available)
-                          + share * _random_slots(new, self.spec.slate, round.available))  # fmt: skip
+        return np.asarray(own + epsilon * random_slots(round.available, self.spec.slate, round.available)
+                          + share * random_slots(new, self.spec.slate, round.available))  # fmt: skip
 
     def mixed_with(self, probabilities: FloatArray, segments: IntArray, available: BoolArray) -> FloatArray:
         """Mix probabilities (n, K) with uniform choice, for segments (n,), where it does not remember."""
@@ -111,7 +111,7 @@ class Floor(Guard):
         return 8 * (block_length(K + 1) * (K + 1) + 6 * K + (spec.n_items if guard.shows else 0))
 
 
-def _random_slots(first: BoolArray, size: int, available: BoolArray) -> FloatArray:
+def random_slots(first: BoolArray, size: int, available: BoolArray) -> FloatArray:
     """Compute the probability of each slot where some candidates come first, the others behind, each in random order.
 
     Parameters

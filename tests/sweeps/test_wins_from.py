@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -45,15 +47,23 @@ def test_claims_hold_for_all_pairs_of_choices_together() -> None:
 
 
 def test_the_page_states_it_for_a_number_and_a_choice() -> None:
-    e = {"simulator": {"kind": "petshop"}, "agents": [{"kind": "linucb"}], "steps": 200, "replications": 3}
+    e: Any = {"simulator": {"kind": "petshop"}, "agents": [{"kind": "linucb"}], "steps": 200, "replications": 3}
     axes = [
         {"path": "simulator.n_products", "values": [10, 15, 20]},
         {"path": "agents.0.sharing", "values": ["per_arm", "shared"]},
     ]
     landscape = with_means(read({"experiment": e, "axes": axes}), [1, 1, 1, 3, 1, 3])
     sentence = lines.comparison(landscape, "click_rate")
-    assert sentence.startswith("Along products, shared has a better click-through rate than per arm from 15 on (paired")
+    assert sentence.startswith("From products = 15 on, shared has a better click-through rate than per arm (paired")
     assert lines.comparison(landscape, "pseudo_regret") == ""  # not measured
+    axes[1]["values"] = ["per_arm", "shared", "hybrid"]
+    three = read({"experiment": e, "axes": axes})
+    for last, words in ((1, "; from products = 20 on, also than hybrid ("),
+                        (3, "; even at products = 20, its lead over hybrid is not certain (")):  # fmt: skip
+        sentence = lines.comparison(with_means(three, [1, 1, 1, 1, 3, 3, 1, 3, last]), "click_rate")
+        assert sentence.startswith(f"From products = 15 on, shared has a better click-through rate than per arm{words}")
+    sentence = lines.comparison(with_means(three, [1] * 9), "click_rate")
+    assert sentence.startswith("Even at products = 20, it is not certain that ")
     landscape.completed[0, 0] = False
     assert lines.comparison(landscape, "click_rate") == ""
 

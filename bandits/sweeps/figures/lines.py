@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bandits.base.formatting import listed
 from bandits.results.figures import curves
 from bandits.results.metrics import Band
 from bandits.results.style import Spec, distinct_styles
@@ -66,15 +67,21 @@ def comparison(landscape: Landscape, metric: str) -> str:
     if values != sorted(values) or not found:
         return ""
     names = [format_value(value) for value in sweep.values[choice]]
+    title, best = parameter_title(sweep, number).lower(), f"{names[found[0].choice]} has"
+    better = f"a better {METRICS[metric].title.lower()}"
     parts = []
-    for lead in found:
-        first = None if lead.first is None else format_value(sweep.values[number][lead.first])
-        last = f"not up to {format_value(sweep.values[number][-1])}"
-        parts.append(f"than {names[lead.rival]} {last if first is None else f'from {first} on'}")
+    for first in sorted({lead.first for lead in found if lead.first is not None}):
+        begin = f"from {title} = {format_value(sweep.values[number][first])} on"
+        rivals = listed([names[lead.rival] for lead in found if lead.first == first])
+        parts.append(f"{begin}, also than {rivals}" if parts else f"{begin}, {best} {better} than {rivals}")
+    if open_ := [names[lead.rival] for lead in found if lead.first is None]:
+        last = f"even at {title} = {format_value(sweep.values[number][-1])}"
+        claim = "its lead over" if parts else f"it is not certain that {best} {better} than"
+        parts.append(f"{last}, {claim} {listed(open_)}{' is not certain' if parts else ''}")
+    sentence = "; ".join(parts)
     return (
-        f"Along {parameter_title(sweep, number).lower()}, {names[found[0].choice]} has a better "
-        f"{METRICS[metric].title.lower()} {'; '.join(parts)} (paired intervals at that and every larger value, "
-        f"corrected for all pairs of choices, level {landscape.level:g})."
+        f"{sentence[0].upper()}{sentence[1:]} (paired intervals at that and every larger value, corrected for all "
+        f"pairs of choices, level {landscape.level:g})."
     )
 
 

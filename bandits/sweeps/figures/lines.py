@@ -69,7 +69,7 @@ def comparison(landscape: Landscape, metric: str) -> str:
     names = [format_value(value) for value in sweep.values[choice]]
     title, best = parameter_title(sweep, number).lower(), f"{names[found[0].choice]} has"
     better = f"a better {METRICS[metric].title.lower()}"
-    parts = []
+    parts: list[str] = []
     for first in sorted({lead.first for lead in found if lead.first is not None}):
         begin = f"from {title} = {format_value(sweep.values[number][first])} on"
         rivals = listed([names[lead.rival] for lead in found if lead.first == first])

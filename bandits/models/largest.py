@@ -100,7 +100,7 @@ def beta_largest(a: FloatArray, b: FloatArray, available: BoolArray, *, normalis
     available : bool (R, K)
         The variables that take part, at least one in each row; the others have probability 0.
     normalised : bool
-        Divide by the sum, which quadrature leaves within 1e-9 of 1 (1e-7 for a + b of a million).
+        Divide by the sum, which quadrature leaves within 1e-8 of 1 (1e-7 for a + b of a million).
 
     Returns
     -------

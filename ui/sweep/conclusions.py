@@ -32,11 +32,11 @@ def show(job: SweepJob, metric: str) -> None:
         pairing, explained, level = landscape.pairing(metric), landscape.explained(metric), landscape.level
         few = landscape.points_with_few_clicks()
         along = lines.comparison(landscape, metric)
-    given = any(axis.path.startswith("simulator.") for axis in job.sweep.axes)
+    simulators = any(axis.path.startswith("simulator.") for axis in job.sweep.axes)
     if along and not job.active:
-        st.markdown(f"- **{escape_markdown(along)}**" if given else f"- {escape_markdown(along)}")
+        st.markdown(f"- **{escape_markdown(along)}**" if simulators else f"- {escape_markdown(along)}")
     if not job.active:
-        st.markdown(f"- {best_region(sum(r.best for r in results), len(results), level, given=given)}")
+        st.markdown(f"- {best_region(sum(r.best for r in results), len(results), level, simulators=simulators)}")
     if few and not job.active:
         st.markdown(
             f"- {few} of {len(results)} points have fewer than {text.FEW_REWARDS} clicks in all replications together; "
@@ -106,15 +106,15 @@ def interval(estimate: Estimate) -> str:
     return f"95 % CI {ends}" if estimate.low == estimate.low else ends
 
 
-def best_region(tied: int, total: int, level: float, *, given: bool = False) -> str:
-    """State how many points are statistically tied with the best; ``given``: the simulator differs between them."""
+def best_region(tied: int, total: int, level: float, *, simulators: bool = False) -> str:
+    """State how many points are statistically tied with the best; ``simulators``: they differ in the simulator."""
     test = f"(paired t tests, Tukey's correction for all pairs, level {number(level)})"
     bias = " The estimate of the best point is slightly optimistic (selection bias)."
     if tied == total > 1:
         return f"All {total} points are statistically tied {test}; more replications may separate them."
     if tied == 1:
         return f"None of the other {total - 1} points is statistically tied with the best {test}.{bias}"
-    advice = "" if given else "; choose any of them"
+    advice = "" if simulators else "; choose any of them"
     return f"{tied} of {total} points are statistically tied for the best {test}{advice}.{bias}"
 
 

@@ -9,10 +9,7 @@ st.title("Runs", anchor=False)
 destructive.style()
 dialogs.show_messages()
 if compared := table.compared_runs():
-    st.markdown(
-        "How do these runs differ in settings and results? Start with the differences in settings; paired differences "
-        "are at the end."
-    )
+    st.markdown("In which of these runs does each agent earn more, and in which settings do they differ?")
     st.button("Back to all runs", icon=":material/arrow_back:", on_click=table.end_comparison)
     comparison.show(compared)
     st.stop()

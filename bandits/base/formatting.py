@@ -25,10 +25,10 @@ def count(value: float) -> str:
     return "–" if not math.isfinite(value) else f"{round(value) + 0:,}".replace("-", "−")
 
 
-def listed(names: Iterable[str]) -> str:
+def listed(names: Iterable[str], word: str = "and") -> str:
     """Join names: a, b and c."""
     *others, last = [*names] or [""]
-    return f"{', '.join(others)} and {last}" if others else last
+    return f"{', '.join(others)} {word} {last}" if others else last
 
 
 def count_of(value: float, noun: str) -> str:

@@ -169,6 +169,9 @@ def conclusion(result: Result, twin: Result | None = None) -> str:
         parts += filter(None, [_lost(result, twin, labels, alone)])
     if len(parts) > 1 and all(part.startswith(unsure) for part in parts):
         parts[1] = f"Nor is it certain{parts[1].removeprefix(unsure)}"
+    aside = f"(w{unsure[1:]} which)"
+    if len(parts) > 1 and aside in parts[0]:
+        parts[1] = parts[1].replace(aside, "(again not certain which)")
     return " ".join(parts)
 
 
@@ -192,8 +195,8 @@ def _recovered(first: Leader | None, found: Mapping[str, Recovery], rows: int, l
         return f"{first.label} recovers first{last}, {f'after {count(step)} steps' if step else 'at once'}."
     rest = [label for label in found if label != first.label and label not in first.tied]
     never = " or not at all" if any(found[label].step is None for label in rest) else ""
-    later = f"; {listed(rest)} {_verb('recover', rest)} later{never}" if rest else ""
-    return f"{_uncertain(rows)} which of {listed([first.label, *first.tied])} recovers first{last}{later}."
+    later = f"{listed(rest)} {_verb('recover', rest)} later{never}" if rest else ""
+    return _one_of([first.label, *first.tied], f"recovers first{last}", later, rows)
 
 
 def _lost(result: Result, twin: Result, labels: Sequence[str], alone: str) -> str:
@@ -209,8 +212,7 @@ def _lost(result: Result, twin: Result, labels: Sequence[str], alone: str) -> st
     rest = [label for label in lost if label != leader.label and label not in leader.tied]
     if leader.tied:
         more = f"{_verb('gain' if gains else 'lose', rest)} {'less' if gains else 'more'}"
-        others = f"; {listed(rest)} {more}" if rest else ""
-        return f"{_uncertain(rows)} which of {listed([leader.label, *leader.tied])} {best}{others}."
+        return _one_of([leader.label, *leader.tied], best, f"{listed(rest)} {more}" if rest else "", rows)
     name, least = "It also" if leader.label == alone else leader.label, own[leader.label]
     shared = "" if rows == result.experiment.replications else f"; {rows} replications that all finished"
     ends = f"({interval(leader.ahead)}{shared})"
@@ -222,6 +224,13 @@ def _lost(result: Result, twin: Result, labels: Sequence[str], alone: str) -> st
         )
     difference = f"{count(leader.ahead.mean)} {'more' if gains else 'fewer'} than {leader.closest}"
     return f"{name} {best}: {count_of(abs(least.mean), noun)}, {difference} {ends}."
+
+
+def _one_of(labels: Sequence[str], does: str, others: str, rows: int) -> str:
+    """State that one of these agents is first, before that it is not known which; where nothing else is known, this."""
+    if not others:
+        return f"{_uncertain(rows)} which of {listed(labels)} {does}."
+    return f"{listed(labels, 'or')} {does} (w{_uncertain(rows)[1:]} which); {others}."
 
 
 def _uncertain(rows: int) -> str:

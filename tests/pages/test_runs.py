@@ -336,6 +336,8 @@ def test_two_runs_are_compared(store: Store, pool: Pool) -> None:
     rate = metrics.estimate(metrics.click_rate(results["B"].histories["LinUCB"]))
     assert came["B"][0] == f"{rate.mean:.3f} ({rate.low:.3f} to {rate.high:.3f})"
     expected = paired(results)
+    assert "**B compared with A up to step 300: " in text(at).replace("\\", "")
+    assert "; Random earns the same in both.**" in text(at)
     assert list(luck["Agent"]) == ["LinUCB", "Random"]
     assert list(luck["Up to step"]) == ["300", "300"]
     assert luck["Difference in clicks"][0].lstrip("+−") == f"{abs(expected[0].difference.mean):,.0f}"

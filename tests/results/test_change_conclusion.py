@@ -154,6 +154,11 @@ def test_the_sentence_of_a_run() -> None:
         "With 16 replications it is not certain which of again and fast recovers first. Nor is it certain which of "
         "again and fast loses least to the change."
     )
+    three = shocked([SLOW, fast, {**fast, "label": "again", "gamma": 0.99901}])
+    assert conclusion(run(three), run(without_changes(three))) == (
+        "again or fast recovers first (with 16 replications it is not certain which); slow recovers later or not at "
+        "all. again or fast loses least to the change (again not certain which); slow loses more."
+    )
     assert conclusion(run(shocked([fast]))) == ""
     assert conclusion(twin) == ""
 

@@ -94,7 +94,8 @@ def _show_alarms(job: Job, task: AlarmTask, was_active: bool) -> None:
             return
     simulator, alarms = job.experiment.simulator, dict(task.alarms)
     found = conclusion(alarms, simulator, rows=task.rows, steps=task.steps, monitors=task.monitors)
-    st.markdown(escape_markdown(found).replace(" %", "\u00a0%"))  # no line begins with a percent sign
+    first, semicolon, rest = escape_markdown(found).partition("; ")  # the monitors that can be relied on come first
+    st.markdown(f"**{first}**{semicolon}{rest}".replace(" %", "\u00a0%"))  # no line begins with a percent sign
     if not any(alarms.values()):
         return
     drawn = timeline(job.result, alarms, task.rows)

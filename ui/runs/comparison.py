@@ -14,6 +14,7 @@ from bandits.base.formatting import count, percent
 from bandits.results import metrics, text
 from bandits.results.overlay import overlay, styles_of_runs
 from bandits.results.run_comparison import PairedDifference, describe_difference, outcomes, paired, reasons, settings
+from bandits.results.run_conclusion import conclusions
 from bandits.results.style import Style
 from bandits.storage.run_store import StoredRun
 from ui import session
@@ -40,7 +41,11 @@ def show(found: Sequence[StoredRun]) -> None:
     if len(results) < 2:
         st.markdown("A comparison needs at least two runs whose curves are stored.")
         return
-    experiments = {name: r.experiment for name, r in results.items()}
+    experiments, pairs = {name: r.experiment for name, r in results.items()}, paired(results)
+    stated = [f"**{escape_markdown(sentence)}**" for sentence in conclusions(results, pairs)]
+    if stated:
+        lines = stated[0] if len(stated) == 1 else "\n".join(f"- {sentence}" for sentence in stated)
+        st.markdown(lines.replace(" %", "\u00a0%"))  # no line begins with a percent sign
 
     st.subheader("Settings that differ", anchor=False)
     differences = settings(list(experiments.values()))
@@ -68,18 +73,18 @@ def show(found: Sequence[StoredRun]) -> None:
     st.caption("Means over replications with 95 % confidence intervals, each over all steps of its run.")
 
     st.subheader("Paired differences", anchor=False)
-    pairs = [
+    differing = [
         {
             "Agent": _matched(p), "Runs": f"{p.a} − {p.b}", "Up to step": count(p.step),
             "Difference in clicks": _signed(p.difference.mean),
             "95 % CI": f"{_signed(p.difference.low)} to {_signed(p.difference.high)}", "Replications": p.rows,
             "Significant": "yes" if p.p_value < 0.05 else "no",
         }
-        for p in paired(results)
+        for p in pairs
     ]  # fmt: skip
     notes = reasons(experiments)
-    if pairs:
-        st.dataframe(pd.DataFrame(pairs), hide_index=True, height="content")
+    if differing:
+        st.dataframe(pd.DataFrame(differing), hide_index=True, height="content")
         notes.append(
             "Paired runs share visitors and random numbers (common random numbers), so the difference is taken per "
             "replication. Each interval is for its pair alone; *significant* (5 % level) is corrected for all pairs "

@@ -144,9 +144,10 @@ def _sensitivity(sweep: Sweep, importance: list[Importance]) -> None:
     st.subheader("Sensitivity", anchor=False)
     st.dataframe(pd.DataFrame(rows), hide_index=True, height="content")
     st.caption(
-        "Tied with best: values of the points that are not significantly worse than the best. Worst: the value with "
-        "which even the best choice of the other parameters earns least; the loss is relative to the best point, and "
-        "its interval allows for the choice of both points by the same data. Explained variance: share of the variance "
+        "Tied with best: values of the points that are not significantly worse than the best. Each value is judged by "
+        "the best point that has it; worst is the value whose best point earns least, and the loss is the difference "
+        "of that point to the best point of all, with an interval that allows for the choice of both by the same data. "
+        "Explained variance: share of the variance "
         "between points that the parameter explains by itself (first-order Sobol index)."
     )
 

@@ -6,7 +6,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from bandits import UserError, read
-from bandits.base.formatting import duration, number, time_left
+from bandits.base.formatting import count_of, duration, number, time_left
 from bandits.results.metrics import Estimate
 from bandits.results.style import Spec
 from bandits.sweeps import Sweep
@@ -62,7 +62,8 @@ def _show(job: SweepJob, metric: str, was_active: bool, slot: DeltaGenerator) ->
     panel.mount(panel.pack(specs, alt, 340), key="sweep", picked=lambda: _select_point(job, metric))
     if leader is not None:
         if result := results.get(leader if point is None else point):
-            _point(job, metric, result, leader, active)
+            complete = sum(each.runs == results[leader].runs for each in results.values())
+            _point(job, metric, result, leader, complete if active else None)
         if setting is not None and (result := results.get(setting.point)):
             _setting(job, metric, result, leader, exact=setting.exact, active=active)
         conclusions.resolution(job, metric)
@@ -123,12 +124,18 @@ def describe_values(sweep: Sweep, values: tuple[object, ...], *, bold: bool = Fa
     )
 
 
-def _point(job: SweepJob, metric: str, result: PointResult, leader: int, active: bool) -> None:
-    """Describe the selected point in one line, with a button that opens it in the Arena."""
+def _point(job: SweepJob, metric: str, result: PointResult, leader: int, complete: int | None) -> None:
+    """Describe the selected point in one line, with a button that opens it in the Arena.
+
+    While the sweep is active, ``complete`` is the number of points with as many replications as the leader, among
+    which it was chosen.
+    """
     row = st.container(horizontal=True, vertical_alignment="center", gap="medium")
     first = result.point == leader
-    best = ("**Best so far:** " if active else "**Best:** ") if first else ""
-    verdict = "" if first or active else f", {_verdict(result, METRICS[metric])}"
+    rows = count_of(result.runs, "replications")
+    among = "" if complete is None else f" so far, of {count_of(complete, 'points')} with {rows}"
+    best = f"**Best{among}:** " if first else ""
+    verdict = "" if first or complete is not None else f", {_verdict(result, METRICS[metric])}"
     values = describe_values(job.sweep, result.values, bold=True)
     mean = f"{number(result.estimate.mean)} {METRICS[metric].short_unit}"
     row.markdown(f"{best}{values}: {METRICS[metric].title.lower()} {mean} ({interval(result.estimate)}){verdict}.")

@@ -5,13 +5,16 @@ BIN := $(VENV)/bin
 # On Linux, pip installs torch with CUDA, several GB, by default. For the CPU build:
 #   make app TORCH_INDEX=https://download.pytorch.org/whl/cpu
 TORCH_INDEX ?=
-PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
+# Modules are compiled when they are first imported, which set-up does for those that the app needs: pip would compile all
+PIP := $(BIN)/python -m pip install --no-compile --disable-pip-version-check --quiet $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 APP_STAMP := $(VENV)/.app-$(shell cat requirements.txt Makefile | cksum | cut -d' ' -f1)
 DEV_STAMP := $(VENV)/.dev-$(shell cat requirements.txt requirements-cluster.txt requirements-optuna.txt requirements-dev.txt requirements-reference.txt Makefile | cksum | cut -d' ' -f1)
 # numba compiles a file again when that file changes, but not when a function changes that it calls in another file
 KERNELS := $(shell grep -rl --include='*.py' 'from numba import' bandits)
 KERNEL_STAMP := $(VENV)/.kernels-$(shell cat $(KERNELS) | cksum | cut -d' ' -f1)
 TEST_KERNEL_STAMP := $(VENV)/.test-kernels-$(shell cat $(KERNELS) | cksum | cut -d' ' -f1)
+# Compiled modules are kept even if the environment forbids it: the app and the tests start many processes
+WRITE := PYTHONDONTWRITEBYTECODE=
 PORT ?= 8501
 ARGS ?=
 MINUTES ?= 30
@@ -45,14 +48,14 @@ $(APP_STAMP): $(VENV)/bin/python
 $(KERNEL_STAMP): $(APP_STAMP)
 	@echo "Compiling the kernels ..."
 	@rm -f $(VENV)/.kernels-* && find bandits -name '*.nb[ic]' -delete
-	@$(BIN)/python -m bandits.runtime.worker < /dev/null > /dev/null
+	@$(WRITE) $(BIN)/python -m bandits.runtime.worker < /dev/null > /dev/null
 	@touch $@
 
 # those that the app compiles when an agent is first used, which tests would do in several processes at the same time
 $(TEST_KERNEL_STAMP): $(KERNEL_STAMP) $(DEV_STAMP)
 	@echo "Compiling the kernels of all agents ..."
 	@rm -f $(VENV)/.test-kernels-*
-	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m tests.compile_kernels
+	@$(WRITE) $(BIN)/python -m tests.compile_kernels
 	@touch $@
 
 $(DEV_STAMP): $(APP_STAMP)
@@ -66,15 +69,14 @@ setup: $(KERNEL_STAMP)
 setup-dev: $(TEST_KERNEL_STAMP)
 
 app: setup
-	$(BIN)/python -m streamlit run app.py --server.port $(PORT) $(ARGS)
+	$(WRITE) $(BIN)/python -m streamlit run app.py --server.port $(PORT) $(ARGS)
 
 lint: setup-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Write bytecode even if the environment forbids it: the tests start hundreds of processes that import the package.
-PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --dist worksteal
+PYTEST := $(WRITE) $(BIN)/python -m pytest --dist worksteal
 
 # mypy reads the package in one process while the tests start in others; a third process uses what two leave idle
 test: setup-dev

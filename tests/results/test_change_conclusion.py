@@ -134,10 +134,29 @@ SLOW, FAST = ({"kind": "linucb", "alpha": 0.4, "gamma": gamma, "label": label}
               for label, gamma in (("slow", 1.0), ("fast", 0.999)))  # fmt: skip
 
 
-def test_the_sentence_of_a_run() -> None:
-    fast = FAST
-    e = shocked([SLOW, fast, {"kind": "random"}, {"kind": "oracle"}])
-    result, twin = run(e), run(without_changes(e))
+AGAIN = {**FAST, "label": "again", "gamma": 0.99901}
+
+
+@pytest.fixture(scope="module")
+def everyone() -> tuple[Result, Result]:
+    """A run with a shock, and without it."""
+    e = shocked([SLOW, FAST, AGAIN, {"kind": "random"}, {"kind": "oracle"}])
+    return run(e), run(without_changes(e))
+
+
+def only(both: tuple[Result, Result], *labels: str) -> tuple[Result, Result]:
+    """Return the runs of some of the agents: no result depends on other agents."""
+    result, twin = both
+    named = zip(result.experiment.labels, result.experiment.agents, strict=True)
+    e = shocked([agent.model_dump() for label, agent in named if label in labels])
+    return tuple(
+        Result(of, {label: r.histories[label] for label in of.labels})
+        for of, r in ((e, result), (without_changes(e), twin))
+    )  # type: ignore[return-value]
+
+
+def test_the_sentence_of_a_run(everyone: tuple[Result, Result]) -> None:
+    result, twin = only(everyone, "slow", "fast", "Random", "Oracle")
     lost = {label: lost_by_row(result, twin, label) for label in ("slow", "fast")}
     difference = round(float((lost["slow"] - lost["fast"]).mean()))
     stated = conclusion(result, twin)
@@ -149,25 +168,22 @@ def test_the_sentence_of_a_run() -> None:
     assert "Random" not in stated  # it had nothing to recover
     assert "Oracle" not in stated
     assert conclusion(result) == stated.partition(" It also")[0]
-    twins = shocked([fast, {**fast, "label": "again", "gamma": 0.99901}])
-    assert conclusion(run(twins), run(without_changes(twins))) == (
+    assert conclusion(twin) == ""
+    assert conclusion(*only(everyone, "fast", "again")) == (
         "With 16 replications it is not certain which of again and fast recovers first. Nor is it certain which of "
         "again and fast loses least to the change."
     )
-    three = shocked([SLOW, fast, {**fast, "label": "again", "gamma": 0.99901}])
-    assert conclusion(run(three), run(without_changes(three))) == (
+    assert conclusion(*only(everyone, "slow", "fast", "again")) == (
         "again or fast recovers first (with 16 replications it is not certain which); slow recovers later or not at "
         "all. again or fast loses least to the change (again not certain which); slow loses more."
     )
-    assert conclusion(run(shocked([fast]))) == ""
-    assert conclusion(twin) == ""
+    assert conclusion(*only(everyone, "fast")) == ""
 
 
 @pytest.fixture(scope="module")
-def pair() -> tuple[Result, Result]:
+def pair(everyone: tuple[Result, Result]) -> tuple[Result, Result]:
     """A run of two agents with a shock, and without it."""
-    e = shocked([SLOW, FAST])
-    return run(e), run(without_changes(e))
+    return only(everyone, "slow", "fast")
 
 
 def losing(pair: tuple[Result, Result], **lost: Any) -> tuple[Result, Result]:

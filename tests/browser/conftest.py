@@ -12,9 +12,20 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    BrowserType,
+    ConsoleMessage,
+    Page,
+    Request,
+    Response,
+    ViewportSize,
+    sync_playwright,
+)
 
 from tests.browser.chromium import MISSING, fetch
 
@@ -128,23 +139,77 @@ def start(tmp_path: Path) -> Iterator[Callable[..., App]]:
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
+def chromium() -> Iterator[BrowserType]:
+    with sync_playwright() as playwright:
+        yield playwright.chromium
+
+
+@pytest.fixture(scope="session")
+def options() -> dict[str, Any]:
+    """How Chromium is started."""
     path = fetch()
     assert path is not None, MISSING
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
-        yield chromium
-        chromium.close()
+    return {"executable_path": path, "args": ARGUMENTS}
+
+
+@pytest.fixture(scope="session")
+def browser(chromium: BrowserType, options: dict[str, Any]) -> Iterator[Browser]:
+    """A browser for contexts of a test's own."""
+    found = chromium.launch(**options)
+    yield found
+    found.close()
+
+
+class Profiles:
+    """The browsers of visitors, each on a folder of its own: they keep compiled scripts, and nothing else of a test."""
+
+    def __init__(self, chromium: BrowserType, options: dict[str, Any], folder: Path) -> None:
+        self.chromium, self.options, self.folder = chromium, options, folder
+        self.started: dict[tuple[int, bool, bool], BrowserContext] = {}
+
+    def new_page(self, visitor: int, server: str, *, has_touch: bool, is_mobile: bool) -> Page:
+        """Open a page in the browser of a visitor, who has never been here."""
+        key = visitor, has_touch, is_mobile
+        if key not in self.started:
+            self.started[key] = self.chromium.launch_persistent_context(
+                self.folder / f"{len(self.started)}", **self.options, has_touch=has_touch, is_mobile=is_mobile
+            )
+            self.started[key].set_default_timeout(240_000)
+        profile = self.started[key]
+        page = profile.new_page()
+        stored = "cookies,local_storage,indexeddb,cache_storage,service_workers"
+        profile.new_cdp_session(page).send("Storage.clearDataForOrigin", {"origin": server, "storageTypes": stored})
+        profile.clear_cookies()
+        return page
+
+    def close_pages(self) -> None:
+        """Leave the empty page with which a browser begins: without a page it would end."""
+        for profile in self.started.values():
+            for page in profile.pages[1:]:
+                page.close()
+
+    def close(self) -> None:
+        for profile in self.started.values():
+            profile.close()
+
+
+@pytest.fixture(scope="session")
+def profiles(
+    chromium: BrowserType, options: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Profiles]:
+    found = Profiles(chromium, options, tmp_path_factory.mktemp("profiles"))
+    yield found
+    found.close()
 
 
 @pytest.fixture
-def visit(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Open]:
-    """``visit("/arena", **context options)`` opens a page as a visitor of their own.
+def visit(request: pytest.FixtureRequest, profiles: Profiles) -> Iterator[Open]:
+    """``visit("/arena")`` opens a page as a visitor of their own.
 
     With ``at``, of an app of the test's own; with ``tour``, as a browser that opens the app for the first time.
     """
     complaints: list[str] = []
-    contexts = []
+    pages: list[Page] = []
 
     def listen(page: Page, server: str) -> None:
         def console(message: ConsoleMessage) -> None:
@@ -170,20 +235,27 @@ def visit(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Open]:
         page.on("response", answered)
         page.on("websocket", lambda ws: None if server[5:] in ws.url else complaints.append(f"elsewhere: {ws.url}"))
 
-    def open_page(path: str = "/", *, at: App | None = None, tour: bool = False, **options: object) -> Page:
+    def open_page(
+        path: str = "/",
+        *,
+        at: App | None = None,
+        tour: bool = False,
+        viewport: ViewportSize | None = None,
+        color_scheme: Literal["light", "dark"] = "light",
+        has_touch: bool = False,
+        is_mobile: bool = False,
+    ) -> Page:
         server = request.getfixturevalue("server") if at is None else at.address
-        usual = {"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce"}  # nothing moves by itself
-        context = browser.new_context(**{**usual, **options})  # type: ignore[arg-type]
-        contexts.append(context)
+        page = profiles.new_page(len(pages), server, has_touch=has_touch, is_mobile=is_mobile)
+        pages.append(page)
+        page.set_viewport_size(viewport or {"width": 1280, "height": 900})
+        page.emulate_media(color_scheme=color_scheme, reduced_motion="reduce")  # nothing moves by itself
         if not tour:
-            context.add_init_script(TOUR_SEEN)
-        context.set_default_timeout(240_000)
-        page = context.new_page()
+            page.add_init_script(TOUR_SEEN)
         listen(page, server)
         page.goto(server + path)
         return page
 
     yield open_page
-    for context in contexts:
-        context.close()
+    profiles.close_pages()
     assert complaints == []

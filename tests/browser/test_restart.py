@@ -95,7 +95,7 @@ def test_after_a_killed_server_finished_runs_are_there_and_the_unfinished_one_go
     run_button(page).click()
     name, query = named(page, STEPS), page.url.split("?")[1]
     interrupted_at(app, name)
-    page.context.close()
+    page.close()
     app.kill()
 
     gate.open()

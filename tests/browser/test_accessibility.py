@@ -28,6 +28,7 @@ SECTIONS = {
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 # rules that Streamlit breaks and we cannot change, and where: the menu of pages nests sections as <ul><div><li>
 STREAMLIT = {"list": "[data-testid=stSidebarNavItems]", "listitem": "[data-testid=stSidebarNavItems]"}
+COLOURS = "color-contrast", "link-in-text-block"  # rules about colours
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 APP = "document.querySelector('[data-testid=stApp]')"
 INSIDE = "([target, place]) => Boolean(document.querySelector(target)?.closest(place))"
@@ -45,10 +46,14 @@ def settled(page: Page, heading: str) -> None:
     expect(page.get_by_test_id("stSkeleton")).to_have_count(0)
 
 
-def serious(page: Page) -> list[str]:
-    """What axe-core finds on the page as it is: serious and critical violations that are not Streamlit's own."""
+def serious(page: Page, rules: tuple[str, ...] = ()) -> list[str]:
+    """What axe-core finds on the page as it is: serious and critical violations that are not Streamlit's own.
+
+    By all rules, or by those that are named.
+    """
     page.evaluate(AXE_SCRIPT)
-    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    only = {"runOnly": {"type": "rule", "values": rules}} if rules else {}
+    found = page.evaluate("options => axe.run(document, options)", {"resultTypes": ["violations"], **only})
     return [
         f"{page.url}: {violation['id']}: {node['target']} {node['html'][:200]}: {node['failureSummary']}"
         for violation in found["violations"]
@@ -61,11 +66,11 @@ def serious(page: Page) -> list[str]:
 def in_both_themes(page: Page) -> list[str]:
     """What axe-core finds on the page in the light and in the dark theme; the app follows the system at once."""
     found, colours = [], set()
-    for scheme in THEMES:
+    for scheme, rules in zip(THEMES, ((), COLOURS), strict=True):  # themes differ in nothing else
         page.emulate_media(color_scheme=scheme)
         page.wait_for_function(f"() => getComputedStyle({APP}).colorScheme === '{scheme}'")
         colours.add(page.evaluate(f"getComputedStyle({APP}).backgroundColor"))
-        found += serious(page)
+        found += serious(page, rules)
     assert len(colours) == len(THEMES)
     return found
 

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # On Linux, pip installs torch with CUDA, several GB, by default. For the CPU build:
 #   make app TORCH_INDEX=https://download.pytorch.org/whl/cpu
 TORCH_INDEX ?=
-# Modules are compiled when they are first imported, which set-up does for those that the app needs: pip would compile all
+# Modules are compiled when they are first imported, as set-up does with those that the app needs; pip would compile all
 PIP := $(BIN)/python -m pip install --no-compile --disable-pip-version-check --quiet $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 APP_STAMP := $(VENV)/.app-$(shell cat requirements.txt Makefile | cksum | cut -d' ' -f1)
 DEV_STAMP := $(VENV)/.dev-$(shell cat requirements.txt requirements-cluster.txt requirements-optuna.txt requirements-dev.txt requirements-reference.txt Makefile | cksum | cut -d' ' -f1)
@@ -14,7 +14,8 @@ KERNELS := $(shell grep -rl --include='*.py' 'from numba import' bandits)
 KERNEL_STAMP := $(VENV)/.kernels-$(shell cat $(KERNELS) | cksum | cut -d' ' -f1)
 TEST_KERNEL_STAMP := $(VENV)/.test-kernels-$(shell cat $(KERNELS) | cksum | cut -d' ' -f1)
 # Compiled modules are kept even if the environment forbids it: the app and the tests start many processes
-WRITE := PYTHONDONTWRITEBYTECODE=
+export PYTHONDONTWRITEBYTECODE :=
+APP_MODULES := pandas, plotly.graph_objects, pyarrow.parquet, sklearn.ensemble, streamlit.web.bootstrap, torch
 PORT ?= 8501
 ARGS ?=
 MINUTES ?= 30
@@ -48,14 +49,15 @@ $(APP_STAMP): $(VENV)/bin/python
 $(KERNEL_STAMP): $(APP_STAMP)
 	@echo "Compiling the kernels ..."
 	@rm -f $(VENV)/.kernels-* && find bandits -name '*.nb[ic]' -delete
-	@$(WRITE) $(BIN)/python -m bandits.runtime.worker < /dev/null > /dev/null
+	@$(BIN)/python -c "import $(APP_MODULES)"
+	@$(BIN)/python -m bandits.runtime.worker < /dev/null > /dev/null
 	@touch $@
 
 # those that the app compiles when an agent is first used, which tests would do in several processes at the same time
 $(TEST_KERNEL_STAMP): $(KERNEL_STAMP) $(DEV_STAMP)
 	@echo "Compiling the kernels of all agents ..."
 	@rm -f $(VENV)/.test-kernels-*
-	@$(WRITE) $(BIN)/python -m tests.compile_kernels
+	@$(BIN)/python -m tests.compile_kernels
 	@touch $@
 
 $(DEV_STAMP): $(APP_STAMP)
@@ -69,14 +71,14 @@ setup: $(KERNEL_STAMP)
 setup-dev: $(TEST_KERNEL_STAMP)
 
 app: setup
-	$(WRITE) $(BIN)/python -m streamlit run app.py --server.port $(PORT) $(ARGS)
+	$(BIN)/python -m streamlit run app.py --server.port $(PORT) $(ARGS)
 
 lint: setup-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-PYTEST := $(WRITE) $(BIN)/python -m pytest --dist worksteal
+PYTEST := $(BIN)/python -m pytest --dist worksteal
 
 # mypy reads the package in one process while the tests start in others; a third process uses what two leave idle
 test: setup-dev

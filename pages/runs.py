@@ -9,7 +9,10 @@ st.title("Runs", anchor=False)
 destructive.style()
 dialogs.show_messages()
 if compared := table.compared_runs():
-    st.markdown("In which of these runs does each agent earn more, and in which settings do they differ?")
+    st.markdown(
+        "In which of these runs does each agent earn more, and in which settings do they differ? Begin with the first "
+        "sentence; figures and tables below show what it rests on."
+    )
     st.button("Back to all runs", icon=":material/arrow_back:", on_click=table.end_comparison)
     comparison.show(compared)
     st.stop()

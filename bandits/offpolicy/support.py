@@ -249,11 +249,12 @@ def verdict(n: int, logged: float, standard_error: float, level: float = 0.95) -
     if not standard_error:
         return "The target chooses as the logging policy does."
     least = 0.1 * (required / n) ** 0.5
-    own = f"find one of {_share(least)}" if least < 1 else "do not even find a doubling"
+    own = f"find a difference of {_share(least)}" if least < 1 else "do not even find a doubling"
     half = float(ndtri((1 + level) / 2)) * standard_error / abs(logged)
     needed, others = f"{rounded(max(required, 1))} decisions", f"the {count(n)} evaluated decisions"
     if required < n:
-        needed, others = f"{rounded(max(required, 1))} of the {count(n)} evaluated decisions", "all of them"
+        shown = rounded(max(required, 1)) if required < 0.95 * n else count(n)  # rounded up, it would be more than all
+        needed, others = f"{shown} of the {count(n)} evaluated decisions", "all of them"
     return (
         f"To find a difference of 10 % from the logging policy in {percent(POWER)} of such logs, this log would need "
         f"about {needed}; {others} {own} as often. The interval of the difference is now ±{_share(half)}."

@@ -164,7 +164,7 @@ def conclusion(result: Result, twin: Result | None = None) -> str:
             first = first_to_recover(found, rows)
             alone = first.label if first is not None and not first.tied else ""
             last = " from the last change" if _several(result) else ""
-            parts.append(_recovered(first, found, min(rows.values()), last))
+            parts.append(recovered(first, found, min(rows.values()), last))
     if twin is not None:
         parts += filter(None, [_lost(result, twin, labels, alone)])
     if len(parts) > 1 and all(part.startswith(unsure) for part in parts):
@@ -187,16 +187,20 @@ def _several(result: Result) -> bool:
     return len(result.experiment.simulator.all_changes) > 1
 
 
-def _recovered(first: Leader | None, found: Mapping[str, Recovery], rows: int, last: str) -> str:
+def recovered(first: Leader | None, found: Mapping[str, Recovery], rows: int, last: str) -> str:
+    """State which agent recovers first; ``last`` names the change where there are several."""
     if first is None:
         return f"{listed(list(found))} are not shown to recover{last} within the run."
     step = found[first.label].step
     if not first.tied:
         return f"{first.label} recovers first{last}, {f'after {count(step)} steps' if step else 'at once'}."
     rest = [label for label in found if label != first.label and label not in first.tied]
-    never = " or not at all" if any(found[label].step is None for label in rest) else ""
+    never = " or not at all" if any(found[label].high is None for label in rest) else ""
     later = f"{listed(rest)} {_verb('recover', rest)} later{never}" if rest else ""
-    return _one_of([first.label, *first.tied], f"recovers first{last}", later, rows)
+    ahead = [first.label, *first.tied]
+    if all(found[label].high == 0 for label in ahead):  # none of them is earlier
+        return f"{listed(ahead)} recover{last} at once{f'; {later}' if later else ''}."
+    return _one_of(ahead, f"recovers first{last}", later, rows)
 
 
 def _lost(result: Result, twin: Result, labels: Sequence[str], alone: str) -> str:
@@ -211,7 +215,9 @@ def _lost(result: Result, twin: Result, labels: Sequence[str], alone: str) -> st
     best = f"gains most from the {changes}" if gains else f"loses least to the {changes}"
     rest = [label for label in lost if label != leader.label and label not in leader.tied]
     if leader.tied:
+        some = any(own[label].mean < 0 for label in rest)  # earned more with the change, on average
         more = f"{_verb('gain' if gains else 'lose', rest)} {'less' if gains else 'more'}"
+        more += f" or {_verb('gain', rest)} less" if some and not gains else ""
         return _one_of([leader.label, *leader.tied], best, f"{listed(rest)} {more}" if rest else "", rows)
     name, least = "It also" if leader.label == alone else leader.label, own[leader.label]
     shared = "" if rows == result.experiment.replications else f"; {rows} replications that all finished"

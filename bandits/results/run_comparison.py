@@ -56,7 +56,10 @@ class Match(NamedTuple):
 
 
 class PairedDifference(NamedTuple):
-    """Reward of an agent in run ``a`` minus run ``b``, paired by replication, up to the last common step."""
+    """Reward of an agent in run ``a`` minus run ``b``, paired by replication, up to the last common step.
+
+    Interval and p-value are corrected for all pairs shown (Holm): they agree.
+    """
 
     label: str  # in run ``a``
     a: str
@@ -64,7 +67,7 @@ class PairedDifference(NamedTuple):
     step: int
     difference: Estimate
     rows: int
-    p_value: float  # paired t test, Holm-corrected over all pairs shown
+    p_value: float  # paired t test
     other: str = ""  # in run ``b``, where the agent was matched by equal parameters
 
 
@@ -191,7 +194,12 @@ def paired(results: Mapping[str, Result]) -> list[PairedDifference]:
                 if match.a in first.histories and match.b in second.histories:
                     found.append(_pair(match, a, b, first.histories[match.a], second.histories[match.b]))
     adjusted = paired_tests.holm([pair.p_value for pair in found])
-    return [pair._replace(p_value=p) for pair, p in zip(found, adjusted, strict=True)]
+    return [_corrected(pair, p) for pair, p in zip(found, adjusted, strict=True)]
+
+
+def _corrected(pair: PairedDifference, p_value: float) -> PairedDifference:
+    alone = paired_tests.Comparison(pair.difference, pair.rows, 0.5, pair.p_value, None, None, 0.0)
+    return pair._replace(difference=paired_tests.corrected(alone, p_value), p_value=p_value)
 
 
 def matches(a: Experiment, b: Experiment) -> list[Match]:

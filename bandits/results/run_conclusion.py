@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bandits.base.formatting import count, count_of, listed
+from bandits.base.formatting import count, listed
 
 from .metrics import Estimate
 from .result import Result
 from .run_comparison import PairedDifference
-from .text import interval
+from .text import interval, interval_end
 
 LEVEL = 0.05
 
@@ -41,25 +41,38 @@ def _sentence(results: Mapping[str, Result], pairs: Sequence[PairedDifference]) 
     a, b, step = pairs[0].a, pairs[0].b, pairs[0].step
     longest = max(results[a].experiment.steps, results[b].experiment.steps)
     until = f" up to step {count(step)}" if step < longest else ""
+    rows = {pair.rows for pair in pairs}
+    shared = f", {max(rows)} paired replications" if len(rows) == 1 and max(rows) > 1 else ""
     noun = results[a].experiment.simulator_class().reward_noun
-    apart = sorted((p for p in pairs if p.p_value < LEVEL), key=lambda pair: -abs(pair.difference.mean))
-    equal = [p for p in pairs if p.difference.low == p.difference.high == 0]
-    single = [p for p in pairs if p.rows < 2]  # without an interval
-    open_ = [p for p in pairs if p not in apart and p not in equal and p not in single]
-    parts = [_earns(pair, noun) for pair in apart]
-    parts += [f"the difference for {listed(map(_name, open_))} is not significant"] if open_ else []
-    parts += [f"{listed(map(_name, equal))} earn{'s' * (len(equal) == 1)} the same in both"] if equal else []
-    parts += [f"one replication cannot tell for {listed(map(_name, single))}"] if single else []
-    return f"{b} compared with {a}{until}: {'; '.join(parts)}."
+    tested = [pair for pair in pairs if pair.rows > 1]
+    equal = [pair for pair in tested if pair.difference.low == pair.difference.high == 0]
+    exact = [pair for pair in tested if pair.difference.low == pair.difference.high != 0]
+    apart = exact + [pair for pair in tested if pair.p_value < LEVEL]
+    open_ = [pair for pair in tested if pair not in equal and pair not in apart]
+    parts = [
+        _earns(pair, noun, "" if shared else f"; {pair.rows} paired replications")
+        for pair in sorted(apart, key=lambda pair: -abs(pair.difference.mean))
+    ]
+    parts += [f"the difference for {_names(open_)} is not significant"] if open_ else []
+    parts += [f"{_names(equal)} earn{'s' * (len(equal) == 1)} the same in both"] if equal else []
+    for finished, why in ((1, "one common replication cannot tell for"), (0, "no replication finished in both for")):
+        few = [pair for pair in pairs if pair.rows == finished]
+        parts += [f"{why} {_names(few)}"] if few else []
+    return f"{b} compared with {a}{until}{shared}: {'; '.join(parts)}."
 
 
-def _earns(pair: PairedDifference, noun: str) -> str:
+def _earns(pair: PairedDifference, noun: str, rows: str) -> str:
     more, gap = (pair.a, pair.difference) if pair.difference.mean > 0 else (pair.b, _negative(pair.difference))
-    return f"{_name(pair)} earns {count_of(gap.mean, noun)} more in {more} ({interval(gap)})"
+    evidence = f"({interval(gap)}{rows})" if gap.low < gap.high else "in each replication"
+    return f"{_name(pair)} earns {interval_end(gap.mean)} {noun} more in {more} {evidence}"
 
 
 def _negative(e: Estimate) -> Estimate:
     return Estimate(-e.mean, -e.high, -e.low)
+
+
+def _names(pairs: Sequence[PairedDifference]) -> str:
+    return listed(_name(pair) for pair in pairs)
 
 
 def _name(pair: PairedDifference) -> str:

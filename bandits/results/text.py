@@ -29,10 +29,10 @@ FEW = 5  # replications; with fewer, intervals rely on the normal distribution
 
 def interval(estimate: Estimate) -> str:
     """Format a confidence interval: 95 % CI 380 to 445."""
-    return f"95 % CI {_end(estimate.low)} to {_end(estimate.high)}"
+    return f"95 % CI {interval_end(estimate.low)} to {interval_end(estimate.high)}"
 
 
-def _end(value: float) -> str:
+def interval_end(value: float) -> str:
     """Format an end of an interval as a whole number, or with one digit where that would be 0: 380, −0.3."""
     return number(float(f"{value:.1g}")) if 1e-3 < abs(value) <= 0.5 else count(value)
 

@@ -403,7 +403,7 @@ def test_the_difference_that_a_log_tells_apart_is_found_with_the_stated_power() 
     for level, quantile in ((0.95, 1.959964), (0.8, 1.281552)):
         half = 100 * quantile * error / rate
         assert f"is now ±{half:.0f} %" in verdict(n, rate, error, level) or half < 10
-    least = float(re.findall(r"find one of ([\d.]+) % as", stated)[0].split()[-1]) / 100
+    least = float(re.findall(r"find a difference of ([\d.]+) % as", stated)[0].split()[-1]) / 100
     # items that the target prefers (weight 1.5) earn more, and the others less, so that it gains `least`
     chance = np.where(weights > 1, rate + 2 * least * rate, rate - 2 * least * rate)
     gains = (weights - 1) * (g.random((repetitions, n)) < chance)

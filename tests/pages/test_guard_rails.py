@@ -82,5 +82,5 @@ def test_alarms_without_a_change_are_false(pool: Pool) -> None:
     ended(pool.submit(e))
     at = open_page("guard_rails", url.to_query(e))
     next(b for b in at.button if b.label == "Find alarms").click().run()
-    wait_for(lambda: any(m.value.startswith("Nothing changes in this run") for m in at.run().markdown), "the alarms")
+    wait_for(lambda: any(m.value.startswith("**Nothing changes in this run") for m in at.run().markdown), "the alarms")
     assert not at.exception

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -413,6 +414,23 @@ def test_a_link_is_run_and_shown(app_pool: Pool, two: Landscape) -> None:
     assert run(at).session_state["sweep-seen"] == before
     box(at, "Metric").set_value("pseudo_regret").run()
     assert titles(at)[0] == "Cumulative regret"
+
+
+def test_the_best_so_far_is_one_of_the_points_that_are_as_far(app_pool: Pool, gate: Gate) -> None:
+    gate.hold(24, 100, passes=5)
+    at = run(visit(**url.to_query(small([{**ALPHA, "number": 12}], seed=24))))
+    found = selection.manager().get(at.session_state["sweep-seen"])
+    assert found is not None
+    wait_for(lambda: found.landscape.completed.sum() >= 4, "some points")
+    at.run()
+    (said,) = (m.value for m in at.markdown if m.value.startswith("**Best so far, of "))
+    points, rows = map(int, re.findall(r"of (\d+) points? with (\d+) replications", said)[0])
+    n = found.landscape.completed.sum(axis=1)
+    assert rows <= n.max()
+    assert 1 <= points <= (n > 0).sum()
+    gate.open()
+    wait_for(lambda: not found.active, "the end")
+    assert not any("so far" in m.value for m in at.run().markdown)
 
 
 def test_a_preset_fills_the_controls(app_pool: Pool) -> None:

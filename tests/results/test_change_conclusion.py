@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bandits import Result, read, run
-from bandits.results.change_conclusion import all_gain, common_rows, conclusion, first_to_recover, least_lost
+from bandits.results.change_conclusion import all_gain, common_rows, conclusion, first_to_recover, least_lost, recovered
 from bandits.results.lost_clicks import lost_by_row, without_changes
 from bandits.results.metrics import estimate
 from bandits.results.recovery import MIN_ROWS, Recovery, recovery_from
@@ -40,6 +40,21 @@ def test_an_agent_is_first_where_the_others_intervals_begin_later(
     first = first_to_recover(found, dict.fromkeys(found, 8))
     assert (None if first is None else first.label) == leader
     assert first is None or first.tied == tied
+
+
+@pytest.mark.parametrize(
+    ("others", "stated"),
+    [
+        ((made(0, 0, 0), made(700, 500, 900)), "a and b recover at once; c recovers later."),
+        ((made(0, 0, 0), made(1500, 900, None)), "a and b recover at once; c recovers later or not at all."),
+        ((made(0, 0, 40), made(700, 500, 900)),
+         "a or b recovers first (with 8 replications it is not certain which); c recovers later."),
+        ((made(0, 0, 0), made(0, 0, 0)), "a, b and c recover at once."),
+    ],
+)  # fmt: skip
+def test_what_is_known_of_agents_that_are_not_apart(others: tuple[Recovery, ...], stated: str) -> None:
+    found = dict(zip("abc", (made(0, 0, 0), *others), strict=True))
+    assert recovered(first_to_recover(found, dict.fromkeys(found, 8)), found, 8, "") == stated
 
 
 @pytest.mark.parametrize("b", [made(900, None, None), made(None, None, None)])
@@ -212,6 +227,12 @@ NOISE = (NOISE - NOISE.mean()) / NOISE.std()
 )  # fmt: skip
 def test_a_gain_is_stated_only_where_all_gain(pair: tuple[Result, Result], own: Any, other: Any, stated: str) -> None:
     assert stated in conclusion(*losing(pair, fast=own, slow=other))
+
+
+def test_an_agent_that_loses_more_may_have_gained(everyone: tuple[Result, Result]) -> None:
+    lost = {"fast": -50 + NOISE, "again": -50 + NOISE[::-1], "slow": -5 + 26 * NOISE}
+    stated = conclusion(*losing(only(everyone, *lost), **lost))
+    assert stated.endswith(" loses least to the change (again not certain which); slow loses more or gains less.")
 
 
 def test_replications_that_diverged_choose_no_agent(pair: tuple[Result, Result]) -> None:

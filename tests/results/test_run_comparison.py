@@ -228,6 +228,11 @@ def test_the_correction_counts_all_pairs_shown() -> None:
         for pair in itertools.combinations(zip("ABC", (0, 1, 4), strict=True), 2)
     ]
     assert [pair.p_value for pair in actual] == paired_tests.holm(alone)
+    for pair in actual:  # intervals agree with them
+        assert (pair.difference.low * pair.difference.high > 0) is (pair.p_value < 0.05)
+    single = paired({n: run(experiment({"kind": "linucb", "alpha": a})) for n, a in zip("AC", (0, 4), strict=True)})[0]
+    both = next(pair for pair in actual if (pair.a, pair.b) == ("A", "C"))
+    assert both.difference.low < single.difference.low < single.difference.high < both.difference.high
 
 
 def test_an_overlay_has_a_hue_per_agent_and_a_line_style_and_a_lightness_per_run() -> None:

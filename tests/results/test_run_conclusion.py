@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from bandits import Result, run
@@ -31,17 +33,49 @@ def test_the_sentence_of_two_runs() -> None:
     half[:10] = 0
     noise = clicks.copy()
     noise[0, :2] = 1
-    first = result_of({"better": clicks, "worse": up, "equal": up, "open": clicks})
-    second = result_of({"better": half, "worse": clicks, "equal": up, "open": noise})
+    first = result_of({"better": clicks, "worse": up, "equal": up, "open": clicks, "exact": clicks, "rare": clicks})
+    constant, rare = clicks.copy(), clicks.copy()
+    constant[:3], rare[0, :3] = 1, 1
+    rare[0, 3] = 1
+    second = result_of({"better": half, "worse": clicks, "equal": up, "open": noise, "exact": constant, "rare": rare})
     assert concluded(A=first, B=second) == [
-        "B compared with A: worse earns 21 clicks more in A (95 % CI 20 to 21); better earns 11 clicks more in B "
-        "(95 % CI 10 to 11); the difference for open is not significant; equal earns the same in both."
+        "B compared with A, 8 paired replications: worse earns 21 clicks more in A (95 % CI 20 to 21); better earns 11 "
+        "clicks more in B (95 % CI 10 to 11); exact earns 3 clicks more in B in each replication; the difference for "
+        "open and rare is not significant; equal earns the same in both."
     ]
+
+
+def test_a_small_difference_is_not_rounded_to_nothing() -> None:
+    clicks = np.zeros((10, 60))
+    more = clicks.copy()
+    more[0, :24] = 1
+    assert concluded(A=result_of({"x": more}), B=result_of({"x": clicks})) == [
+        "B compared with A, 60 paired replications: x earns 0.4 clicks more in A (95 % CI 0.3 to 1)."
+    ]
+
+
+def test_diverged_replications_are_counted() -> None:
+    g = np.random.default_rng(2)
+    first, second = (result_of({"x": g.random((40, 8)) < p, "y": g.random((40, 8)) < p}) for p in (0.2, 0.8))
+    second.histories["x"].alive[:3] = False
+    (stated,) = concluded(A=first, B=second)
+    assert re.fullmatch(
+        r"B compared with A: [xy] earns .* more in B \(95 % CI \d+ to \d+; . paired replications\); [xy] earns .*\.",
+        stated,
+    )
+    assert "; 5 paired replications)" in stated
+    assert "; 8 paired replications)" in stated
+    second.histories["x"].alive[:7] = False
+    assert concluded(A=first, B=second)[0].endswith("; one common replication cannot tell for x.")
+    second.histories["x"].alive[:] = False
+    assert concluded(A=first, B=second)[0].endswith("; no replication finished in both for x.")
 
 
 def test_runs_of_different_length_are_compared_up_to_the_end_of_the_shorter() -> None:
     long, short = (run(experiment("linucb", steps=steps)) for steps in (400, 300))
-    assert concluded(A=long, B=short) == ["B compared with A up to step 300: LinUCB earns the same in both."]
+    assert concluded(A=long, B=short) == [
+        "B compared with A up to step 300, 3 paired replications: LinUCB earns the same in both."
+    ]
 
 
 def test_one_replication_tells_nothing_and_runs_without_common_numbers_have_no_sentence() -> None:
@@ -49,13 +83,15 @@ def test_one_replication_tells_nothing_and_runs_without_common_numbers_have_no_s
         run(experiment({"kind": "linucb", "alpha": alpha}, replications=1, seed=seed))
         for alpha, seed in ((0.0, 1), (2.0, 1), (0.0, 2))
     )
-    assert concluded(A=one, B=other) == ["B compared with A: one replication cannot tell for LinUCB."]
+    assert concluded(A=one, B=other) == ["B compared with A: one common replication cannot tell for LinUCB."]
     assert concluded(A=one, B=apart) == []
 
 
 def test_an_agent_matched_by_its_parameters_has_both_labels() -> None:
     mine, yours = (run(experiment({"kind": "linucb", "label": label})) for label in ("mine", "yours"))
-    assert concluded(A=mine, B=yours) == ["B compared with A: mine (in B: yours) earns the same in both."]
+    assert concluded(A=mine, B=yours) == [
+        "B compared with A, 3 paired replications: mine (in B: yours) earns the same in both."
+    ]
 
 
 def test_equal_runs_seldom_have_an_agent_that_earns_more() -> None:

@@ -407,6 +407,7 @@ def test_the_leader_is_not_eliminated_and_has_the_most_replications() -> None:
     landscape.dropped[1], landscape.completed[2, 2] = True, False
     assert landscape.leader("click_rate") == 0
     assert landscape.eligible("click_rate").tolist() == [True, False, True, True]
+    assert landscape.candidates("click_rate").tolist() == [True, False, False, True]
 
 
 def test_the_worst_value_of_an_axis_is_that_whose_best_point_is_worst() -> None:

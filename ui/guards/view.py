@@ -94,7 +94,7 @@ def _show_alarms(job: Job, task: AlarmTask, was_active: bool) -> None:
             return
     simulator, alarms = job.experiment.simulator, dict(task.alarms)
     found = conclusion(alarms, simulator, rows=task.rows, steps=task.steps, monitors=task.monitors)
-    first, semicolon, rest = escape_markdown(found).partition("; ")  # the monitors that can be relied on come first
+    first, semicolon, rest = escape_markdown(found).partition("; ")  # what can be relied on comes first
     st.markdown(f"**{first}**{semicolon}{rest}".replace(" %", "\u00a0%"))  # no line begins with a percent sign
     if not any(alarms.values()):
         return

@@ -189,7 +189,7 @@ def _explanation(
             continue
         step = min(now.step, earlier.step)
         was, rate = (metrics.estimate(metrics.click_rate(h, step)).mean for h in (earlier, now))
-        described.append(f"{label}: {change.text} ({_rate(rate)} instead of {_rate(was)})")
+        described.append(f"{label}: {change.text} (from {_rate(was)} to {_rate(rate)})")
     if not described:
         return caption, note
     common = "simulator" if job.experiment.offers("replay") else "simulator and random numbers"

@@ -42,10 +42,10 @@ def show(found: Sequence[StoredRun]) -> None:
         st.markdown("A comparison needs at least two runs whose curves are stored.")
         return
     experiments, pairs = {name: r.experiment for name, r in results.items()}, paired(results)
-    stated = [f"**{escape_markdown(sentence)}**" for sentence in conclusions(results, pairs)]
-    if stated:
-        lines = stated[0] if len(stated) == 1 else "\n".join(f"- {sentence}" for sentence in stated)
-        st.markdown(lines.replace(" %", "\u00a0%"))  # no line begins with a percent sign
+    apart, noun = reasons(experiments), next(iter(results.values())).experiment.simulator_class().reward_noun
+    stated = [f"**{escape_markdown(sentence)}**" for sentence in conclusions(results, pairs)] + apart
+    lines = stated[0] if len(stated) == 1 else "\n".join(f"- {sentence}" for sentence in stated)
+    st.markdown(lines.replace(" %", "\u00a0%"))  # no line begins with a percent sign
 
     st.subheader("Settings that differ", anchor=False)
     differences = settings(list(experiments.values()))
@@ -76,23 +76,23 @@ def show(found: Sequence[StoredRun]) -> None:
     differing = [
         {
             "Agent": _matched(p), "Runs": f"{p.a} − {p.b}", "Up to step": count(p.step),
-            "Difference in clicks": _signed(p.difference.mean),
+            f"Difference in {noun}": _signed(p.difference.mean),
             "95 % CI": f"{_signed(p.difference.low)} to {_signed(p.difference.high)}", "Replications": p.rows,
             "Significant": "yes" if p.p_value < 0.05 else "no",
         }
         for p in pairs
     ]  # fmt: skip
-    notes = reasons(experiments)
     if differing:
         st.dataframe(pd.DataFrame(differing), hide_index=True, height="content")
-        notes.append(
+        st.markdown(
             "Paired runs share visitors and random numbers (common random numbers), so the difference is taken per "
-            "replication. Each interval is for its pair alone; *significant* (5 % level) is corrected for all pairs "
-            "shown (Holm). Agents are matched by label; those without a match by label, by equal parameters."
+            "replication. Intervals and *significant* (5 % level) are corrected for all pairs shown (Holm). Agents are "
+            "matched by label; those without a match by label, by equal parameters."
         )
-    elif not notes:
-        notes.append("These runs can be paired, but no agent has the same label or the same parameters in two of them.")
-    st.markdown("\n".join(f"- {sentence}" for sentence in notes))
+    elif not apart:
+        st.markdown("These runs can be paired, but no agent has the same label or the same parameters in two of them.")
+    else:
+        st.markdown("None: see the top of this page.")
 
 
 def _figures(results: Mapping[str, Result]) -> None:

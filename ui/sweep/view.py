@@ -51,7 +51,7 @@ def _show(job: SweepJob, metric: str, was_active: bool, slot: DeltaGenerator) ->
     setting = current_setting(job)
     with job.lock:
         specs = _figures(job, metric, selected, None if setting is None else setting.point)
-        leader = job.landscape.leader(metric)
+        leader, candidates = job.landscape.leader(metric), int(job.landscape.candidates(metric).sum())
         results = {result.point: result for result in job.landscape.results(metric)}
         point = leader if selected is None else selected
         specs += lines.curves_by_choice(job.landscape, metric)
@@ -62,8 +62,7 @@ def _show(job: SweepJob, metric: str, was_active: bool, slot: DeltaGenerator) ->
     panel.mount(panel.pack(specs, alt, 340), key="sweep", picked=lambda: _select_point(job, metric))
     if leader is not None:
         if result := results.get(leader if point is None else point):
-            complete = sum(each.runs == results[leader].runs for each in results.values())
-            _point(job, metric, result, leader, complete if active else None)
+            _point(job, metric, result, leader, candidates if active else None)
         if setting is not None and (result := results.get(setting.point)):
             _setting(job, metric, result, leader, exact=setting.exact, active=active)
         conclusions.resolution(job, metric)
@@ -124,18 +123,17 @@ def describe_values(sweep: Sweep, values: tuple[object, ...], *, bold: bool = Fa
     )
 
 
-def _point(job: SweepJob, metric: str, result: PointResult, leader: int, complete: int | None) -> None:
+def _point(job: SweepJob, metric: str, result: PointResult, leader: int, candidates: int | None) -> None:
     """Describe the selected point in one line, with a button that opens it in the Arena.
 
-    While the sweep is active, ``complete`` is the number of points with as many replications as the leader, among
-    which it was chosen.
+    While the sweep is active, ``candidates`` is the number of points among which the leader was chosen.
     """
     row = st.container(horizontal=True, vertical_alignment="center", gap="medium")
     first = result.point == leader
     rows = count_of(result.runs, "replications")
-    among = "" if complete is None else f" so far, of {count_of(complete, 'points')} with {rows}"
+    among = "" if candidates is None else f" so far, of {count_of(candidates, 'points')} with {rows}"
     best = f"**Best{among}:** " if first else ""
-    verdict = "" if first or complete is not None else f", {_verdict(result, METRICS[metric])}"
+    verdict = "" if first or candidates is not None else f", {_verdict(result, METRICS[metric])}"
     values = describe_values(job.sweep, result.values, bold=True)
     mean = f"{number(result.estimate.mean)} {METRICS[metric].short_unit}"
     row.markdown(f"{best}{values}: {METRICS[metric].title.lower()} {mean} ({interval(result.estimate)}){verdict}.")

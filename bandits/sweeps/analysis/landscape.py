@@ -148,13 +148,17 @@ class Landscape:
             return np.asarray(found)
         return np.asarray(found & (lost == lost[found].min()))
 
-    def leader(self, metric: str) -> int | None:
-        """The eligible point with the most replications and the best mean; None before anything is computed."""
+    def candidates(self, metric: str) -> BoolArray:
+        """Eligible points with the most replications, of which the leader is the best, bool (P,)."""
         eligible = self.eligible(metric)
+        n = np.isfinite(self.numbers(metric)).sum(axis=1)
+        return np.asarray(eligible & (n == n[eligible].max(initial=0)))
+
+    def leader(self, metric: str) -> int | None:
+        """The candidate with the best mean; None before anything is computed."""
+        eligible = self.candidates(metric)
         if not eligible.any():
             return None
-        n = np.isfinite(self.numbers(metric)).sum(axis=1)
-        eligible &= n == n[eligible].max()
         means = METRICS[metric].sign * row_mean(self.numbers(metric))
         return int(np.argmax(np.where(eligible, means, -np.inf)))
 

@@ -251,13 +251,13 @@ def verdict(n: int, logged: float, standard_error: float, level: float = 0.95) -
     least = 0.1 * (required / n) ** 0.5
     own = f"find a difference of {_share(least)}" if least < 1 else "do not even find a doubling"
     half = float(ndtri((1 + level) / 2)) * standard_error / abs(logged)
-    needed, others = f"{rounded(max(required, 1))} decisions", f"the {count(n)} evaluated decisions"
+    needed = f"about {rounded(max(required, 1))} evaluated decisions are needed; the {count(n)} of this log"
     if required < n:
         shown = rounded(max(required, 1)) if required < 0.95 * n else count(n)  # rounded up, it would be more than all
-        needed, others = f"{shown} of the {count(n)} evaluated decisions", "all of them"
+        needed = f"about {shown} of the {count(n)} evaluated decisions are enough; all of them"
     return (
-        f"To find a difference of 10 % from the logging policy in {percent(POWER)} of such logs, this log would need "
-        f"about {needed}; {others} {own} as often. The interval of the difference is now ±{_share(half)}."
+        f"To find a difference of 10 % from the logging policy in {percent(POWER)} of such logs, {needed} {own} as "
+        f"often. The interval of the difference is now ±{_share(half)}."
     )
 
 

@@ -195,8 +195,12 @@ def recovered(first: Leader | None, found: Mapping[str, Recovery], rows: int, la
     if not first.tied:
         return f"{first.label} recovers first{last}, {f'after {count(step)} steps' if step else 'at once'}."
     rest = [label for label in found if label != first.label and label not in first.tied]
-    never = " or not at all" if any(found[label].high is None for label in rest) else ""
-    later = f"{listed(rest)} {_verb('recover', rest)} later{never}" if rest else ""
+    never = [label for label in rest if found[label].step is None]
+    after = [label for label in rest if label not in never]
+    open_end = " or not at all" if any(found[label].high is None for label in after) else ""
+    parts = [f"{listed(after)} {_verb('recover', after)} later{open_end}"] if after else []
+    parts += [f"{listed(never)} {'is' if len(never) == 1 else 'are'} not shown to recover"] if never else []
+    later = "; ".join(parts)
     ahead = [first.label, *first.tied]
     if all(found[label].high == 0 for label in ahead):  # none of them is earlier
         return f"{listed(ahead)} recover{last} at once{f'; {later}' if later else ''}."

@@ -39,7 +39,7 @@ def change_table(result: Result, unchanged: Result | None, *, pending: str = "�
         row[f"{short} after"] = "–" if history is None else _rate(_between(history, begins, history.step))
         row["Recovery"] = "–" if history is None else recovery.in_words(result, label)
         known = None if history is None or unchanged is None else lost(result, unchanged, label)
-        row[f"{noun.capitalize()} lost"] = pending if known is None else _count(known)
+        row[f"{noun.capitalize()} lost to the change"] = pending if known is None else _count(known)
         rows.append(row)
     return pd.DataFrame(rows)
 

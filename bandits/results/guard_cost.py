@@ -80,8 +80,8 @@ def conclusion(result: Result) -> str:
             listed(pairs[label] for label in pairs if guards[label] == guard and effects[label] == effect)
             for effect in ("less", "more", "open", "untold")
         )
-        parts = [f"cost{s} {less} {noun}"] if less else []
-        parts += [f"earn{s} {more} {noun}"] if more else []
+        parts = [f"cost{s} {noun} with {less}"] if less else []
+        parts += [f"earn{s} more {noun} with {more}"] if more else []
         parts += [f"{are} not shown to change the {noun} of {open_}"] if open_ else []
         clauses += [f"{name} {listed(parts)}"] if parts else []
         clauses += [f"one replication cannot tell what {name} cost{s} {untold}"] if untold else []

@@ -62,9 +62,9 @@ def _sentence(results: Mapping[str, Result], pairs: Sequence[PairedDifference]) 
 
 
 def _earns(pair: PairedDifference, noun: str, rows: str) -> str:
-    more, gap = (pair.a, pair.difference) if pair.difference.mean > 0 else (pair.b, _negative(pair.difference))
+    word, gap = ("fewer", pair.difference) if pair.difference.mean > 0 else ("more", _negative(pair.difference))
     evidence = f"({interval(gap)}{rows})" if gap.low < gap.high else "in each replication"
-    return f"{_name(pair)} earns {interval_end(gap.mean)} {noun} more in {more} {evidence}"
+    return f"{_name(pair)} earns {interval_end(gap.mean)} {noun} {word} in {pair.b} {evidence}"
 
 
 def _negative(e: Estimate) -> Estimate:

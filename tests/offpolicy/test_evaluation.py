@@ -314,7 +314,7 @@ def test_open_bandit_logs_answer_for_three_targets(name: str) -> None:
             assert one.verdict == "The target chooses as the logging policy does."
         else:
             assert one.verdict.startswith(
-                "To find a difference of 10 % from the logging policy in 80 % of such logs, this log would need about "
+                "To find a difference of 10 % from the logging policy in 80 % of such logs, about "
             )
     kinds = {alarm.kind for alarm in found["random"].alarms}
     assert kinds == ({"ess", "max_weight"} if name == "open_bandit/bts/women" else set())

@@ -354,6 +354,13 @@ def test_two_runs_are_compared(store: Store, pool: Pool) -> None:
     assert len(listed(at)) == 2
 
 
+def test_after_a_comparison_no_run_is_selected(store: Store, pool: Pool) -> None:
+    a, b = put(store, {"kind": "linucb", "alpha": 0.1}), put(store, {"kind": "linucb", "alpha": 2.0})
+    at = press(press(pick(visit(), store, a, b), "Compare"), "Back to all runs")
+    assert len(listed(at)) == 2
+    assert all(button(at, label).disabled for label in ("Compare", "Star", "Delete"))
+
+
 def test_runs_that_do_not_pair_say_why_and_deleted_ones_are_not_compared(store: Store, pool: Pool) -> None:
     a, b, c = put(store, "linucb", seed=1), put(store, "linucb", seed=2), put(store, "lints", seed=2)
     at = press(pick(visit(), store, a, b, c), "Compare")

@@ -47,15 +47,15 @@ def test_a_link_shows_recovery_and_what_the_change_cost(pool: Pool) -> None:
     assert recovery.startswith("Recovery from the change at step 1,000")
     assert never.startswith("Random had nothing to recover: it never reached 95\u00a0% of the best choice")
     found = table(at)
-    assert list(found.columns) == ["Agent", "CTR before", "CTR after", "Recovery", "Clicks lost"]
+    assert list(found.columns) == ["Agent", "CTR before", "CTR after", "Recovery", "Clicks lost to the change"]
     assert list(found["Agent"]) == list(e.labels)
-    assert set(found["Clicks lost"]) == {"press Run"}  # its place is there from the beginning
+    assert set(found["Clicks lost to the change"]) == {"press Run"}  # its place is there from the beginning
     assert [cell["figure"]["layout"]["title"]["text"] for p in panels(at) for cell in p["cells"]] == [
         "Click-through rate", "Cumulative regret",
     ]  # fmt: skip
     ended(pool.submit(without_changes(e)))
     found = table(at.run())
-    assert all("±" in cell for cell in found["Clicks lost"])
+    assert all("±" in cell for cell in found["Clicks lost to the change"])
     said = "".join(m.value for m in at.markdown).replace("\u00a0", " ").replace("\\", "")
     first = conclusion(pool.get(e.hash).result, pool.get(without_changes(e).hash).result)
     assert "loses least to the change" in first

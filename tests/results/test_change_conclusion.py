@@ -47,6 +47,7 @@ def test_an_agent_is_first_where_the_others_intervals_begin_later(
     [
         ((made(0, 0, 0), made(700, 500, 900)), "a and b recover at once; c recovers later."),
         ((made(0, 0, 0), made(1500, 900, None)), "a and b recover at once; c recovers later or not at all."),
+        ((made(0, 0, 0), made(None, 900, None)), "a and b recover at once; c is not shown to recover."),
         ((made(0, 0, 40), made(700, 500, 900)),
          "a or b recovers first (with 8 replications it is not certain which); c recovers later."),
         ((made(0, 0, 0), made(0, 0, 0)), "a, b and c recover at once."),
@@ -189,8 +190,8 @@ def test_the_sentence_of_a_run(everyone: tuple[Result, Result]) -> None:
         "again and fast loses least to the change."
     )
     assert conclusion(*only(everyone, "slow", "fast", "again")) == (
-        "again or fast recovers first (with 16 replications it is not certain which); slow recovers later or not at "
-        "all. again or fast loses least to the change (again not certain which); slow loses more."
+        "again or fast recovers first (with 16 replications it is not certain which); slow is not shown to "
+        "recover. again or fast loses least to the change (again not certain which); slow loses more."
     )
     assert conclusion(*only(everyone, "fast")) == ""
 

@@ -6,7 +6,7 @@ from bandits import Result, change, read, run
 from bandits.results.change_table import change_table
 from bandits.results.lost_clicks import without_changes
 
-COLUMNS = ["Agent", "CTR before", "CTR after", "Recovery", "Clicks lost"]
+COLUMNS = ["Agent", "CTR before", "CTR after", "Recovery", "Clicks lost to the change"]
 
 
 def test_rows_and_columns_do_not_depend_on_what_is_known() -> None:
@@ -23,9 +23,9 @@ def test_rows_and_columns_do_not_depend_on_what_is_known() -> None:
     early, late = change_table(begun, None, pending="computing"), change_table(result, unchanged)
     assert list(early.iloc[0])[1:] == ["–", "–", "–", "computing"]
     assert list(early.iloc[1])[1:4] == list(late.iloc[1])[1:4]
-    assert early["Clicks lost"][1] == "computing"
+    assert early["Clicks lost to the change"][1] == "computing"
     lost = change.lost(result, "LinUCB", twin=unchanged)
-    assert late["Clicks lost"][0] == f"{lost.mean:,.0f} ± {lost.high - lost.mean:,.0f}"
+    assert late["Clicks lost to the change"][0] == f"{lost.mean:,.0f} ± {lost.high - lost.mean:,.0f}"
 
 
 def test_other_rewards_have_their_own_names() -> None:
@@ -37,5 +37,5 @@ def test_other_rewards_have_their_own_names() -> None:
         "Reward per step before",
         "Reward per step after",
         "Recovery",
-        "Points lost",
+        "Points lost to the change",
     ]

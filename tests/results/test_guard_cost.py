@@ -50,7 +50,8 @@ def test_the_cost_is_the_paired_difference(replications: int) -> None:
     )
     assert (ends is not None) == (replications > 1)
     costs = (
-        "The exploration floor (epsilon 0.2) costs LinUCB clicks and is not shown to change the clicks of Random; for "
+        "The exploration floor (epsilon 0.2) costs clicks with LinUCB and is not shown to change the clicks of "
+        "Random; for "
         if replications > 1
         else "One replication cannot tell what the exploration floor (epsilon 0.2) costs LinUCB and Random; for "
     )  # fmt: skip
@@ -94,8 +95,8 @@ def test_several_agents_are_summarised_by_what_is_significant() -> None:
     after, before = ([float(share) for share in shares] for shares in zip(*each, strict=True))
     stated = guard_cost.conclusion(result)
     assert stated.startswith(
-        "The exploration floor (epsilon 0.5) costs LinUCB and LinTS clicks and is not shown to change the clicks of "
-        "Random; for "
+        "The exploration floor (epsilon 0.5) costs clicks with LinUCB and LinTS and is not shown to change the clicks "
+        "of Random; for "
     )
     shares = f"{min(after)} to {max(after)} % of the shows instead of {min(before)} to {max(before)} %"
     assert stated.endswith(f"half of the products gets {shares}.")
@@ -110,12 +111,12 @@ def test_each_guard_of_an_agent_has_its_own_clause() -> None:
     late, strong = guarded("late", {"kind": "delay", "steps": 1000}), guarded("strong", FLOOR)
     result = run(experiment(plain, late, faint, steps=2000, replications=8), workers=0)
     assert guard_cost.conclusion(result) == (
-        "The delayed rewards (steps 1000) cost LinUCB clicks; "
+        "The delayed rewards (steps 1000) cost clicks with LinUCB; "
         "the exploration floor (epsilon 0.001) is not shown to change the clicks of LinUCB."
     )
     assert " than without them (95 % CI" in guard_cost.sentences(result)[0]
     assert guard_cost.conclusion(run(experiment(plain, strong, faint, steps=2000, replications=8), workers=0)) == (
-        "The exploration floor (epsilon 0.2) costs LinUCB clicks; "
+        "The exploration floor (epsilon 0.2) costs clicks with LinUCB; "
         "the exploration floor (epsilon 0.001) is not shown to change the clicks of LinUCB."
     )
 
@@ -125,7 +126,7 @@ def test_pairs_with_one_common_replication_or_none_state_no_effect() -> None:
     result = run(with_and_without(plain, {"kind": "floor", "epsilon": 0.5}, plain.labels), workers=0)
     result.histories["LinTS"].alive[1:] = False
     assert guard_cost.conclusion(result).startswith(
-        "The exploration floor (epsilon 0.5) costs LinUCB clicks and is not shown to change the clicks of Random; "
+        "The exploration floor (epsilon 0.5) costs clicks with LinUCB and is not shown to change the clicks of Random; "
         "one replication cannot tell what the exploration floor (epsilon 0.5) costs LinTS; for "
     )
     result.histories["LinTS"].alive[:] = False

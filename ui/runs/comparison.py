@@ -75,9 +75,9 @@ def show(found: Sequence[StoredRun]) -> None:
     st.subheader("Paired differences", anchor=False)
     differing = [
         {
-            "Agent": _matched(p), "Runs": f"{p.a} − {p.b}", "Up to step": count(p.step),
-            f"Difference in {noun}": _signed(p.difference.mean),
-            "95 % CI": f"{_signed(p.difference.low)} to {_signed(p.difference.high)}", "Replications": p.rows,
+            "Agent": _matched(p), "Runs": f"{p.b} − {p.a}", "Up to step": count(p.step),
+            f"Difference in {noun}": _signed(-p.difference.mean),
+            "95 % CI": f"{_signed(-p.difference.high)} to {_signed(-p.difference.low)}", "Replications": p.rows,
             "Significant": "yes" if p.p_value < 0.05 else "no",
         }
         for p in pairs
@@ -112,6 +112,7 @@ def _figures(results: Mapping[str, Result]) -> None:
 def _tiles(results: Mapping[str, Result], looks: Mapping[str, Mapping[str, Style]]) -> list[dict[str, str]]:
     """Make a tile for each agent of each run, best first; those of which no event counts yet come last."""
     tiles: list[tuple[float, dict[str, str]]] = []
+    alike = len({result.experiment.steps for result in results.values()}) == 1
     for name, result in results.items():
         for label, history in result.histories.items():
             rate = metrics.estimate(metrics.click_rate(history)).mean
@@ -120,7 +121,8 @@ def _tiles(results: Mapping[str, Result], looks: Mapping[str, Mapping[str, Style
             tiles.append((rate, {
                 "label": f"{name} · {label}", "color": look.color, "dash": look.dash,
                 "rate": f"{rate:.3f}" if math.isfinite(rate) else "–", "spread": "",
-                "detail": f"regret {count(lost)}" if math.isfinite(lost) else "regret not known",
+                "detail": (f"regret {count(lost)}" if math.isfinite(lost) else "regret not known")
+                + ("" if alike else f", {count(result.experiment.steps)} steps"),
             }))  # fmt: skip
     tiles.sort(key=lambda tile: -tile[0] if math.isfinite(tile[0]) else math.inf)
     return [tile for _, tile in tiles]

@@ -14,6 +14,7 @@ from bandits.experiments.experiment import Experiment
 from bandits.results.headline import Headline
 from ui.text import safe_cell
 
+DRAWN_ANEW = "list-drawn-anew"  # how often
 STAR = "★"
 
 
@@ -96,8 +97,12 @@ def simulator_name(experiment: Experiment) -> str:
 
 
 def key(rows: Sequence[Row], kind: str = "run") -> str:
-    """Return a key that changes with the list: rows are selected by position, which must not move to another run."""
-    return f"list-{kind}-{hashlib.sha256(''.join(row.id for row in rows).encode()).hexdigest()}"
+    """Return a key that changes with the list: rows are selected by position, which must not move to another run.
+
+    It changes after a comparison too: the browser then draws a new table, without the ticks of the one before.
+    """
+    digest = hashlib.sha256("".join(row.id for row in rows).encode()).hexdigest()
+    return f"list-{kind}-{st.session_state.get(DRAWN_ANEW, 0)}-{digest}"
 
 
 def _best(best: Headline | None) -> str:

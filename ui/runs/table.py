@@ -153,8 +153,9 @@ def compared_runs() -> list[StoredRun]:
 
 
 def end_comparison() -> None:
-    """End the comparison."""
+    """End the comparison; no run is selected any more."""
     st.session_state.pop(_COMPARED, None)
+    st.session_state[listing.DRAWN_ANEW] = st.session_state.get(listing.DRAWN_ANEW, 0) + 1
 
 
 def _open(run: StoredRun) -> None:

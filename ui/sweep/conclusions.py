@@ -36,7 +36,8 @@ def show(job: SweepJob, metric: str) -> None:
     if along and not job.active:
         st.markdown(f"- **{escape_markdown(along)}**" if simulators else f"- {escape_markdown(along)}")
     if not job.active:
-        st.markdown(f"- {best_region(sum(r.best for r in results), len(results), level, simulators=simulators)}")
+        advise = not simulators and not _unresolved(job, metric)[0]
+        st.markdown(f"- {best_region(sum(r.best for r in results), len(results), level, advise=advise)}")
     if few and not job.active:
         st.markdown(
             f"- {few} of {len(results)} points have fewer than {text.FEW_REWARDS} clicks in all replications together; "
@@ -106,15 +107,15 @@ def interval(estimate: Estimate) -> str:
     return f"95 % CI {ends}" if estimate.low == estimate.low else ends
 
 
-def best_region(tied: int, total: int, level: float, *, simulators: bool = False) -> str:
-    """State how many points are statistically tied with the best; ``simulators``: they differ in the simulator."""
+def best_region(tied: int, total: int, level: float, *, advise: bool = True) -> str:
+    """State how many points are statistically tied with the best; ``advise``: nothing is left but to choose one."""
     test = f"(paired t tests, Tukey's correction for all pairs, level {number(level)})"
     bias = " The estimate of the best point is slightly optimistic (selection bias)."
     if tied == total > 1:
         return f"All {total} points are statistically tied {test}; more replications may separate them."
     if tied == 1:
         return f"None of the other {total - 1} points is statistically tied with the best {test}.{bias}"
-    advice = "" if simulators else "; choose any of them"
+    advice = "; choose any of them" if advise else ""
     return f"{tied} of {total} points are statistically tied for the best {test}{advice}.{bias}"
 
 
@@ -144,7 +145,8 @@ def _sensitivity(sweep: Sweep, importance: list[Importance]) -> None:
     st.subheader("Sensitivity", anchor=False)
     st.dataframe(pd.DataFrame(rows), hide_index=True, height="content")
     st.caption(
-        "Tied with best: values of the points that are not significantly worse than the best. Each value is judged by "
+        "Tied with best: values of the points that are not significantly worse than the best; not every combination "
+        "of them is (see the outline). Each value is judged by "
         "the best point that has it; worst is the value whose best point earns least, and the loss is the difference "
         "of that point to the best point of all, with an interval that allows for the choice of both by the same data. "
         "Explained variance: share of the variance "

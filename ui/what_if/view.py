@@ -84,20 +84,23 @@ def _evaluated(source: Source, target: str, task: EvaluationTask, was_active: bo
     if task.evaluation is None:
         refuse(task.error)
         return
-    draw(task.evaluation)
+    note = ""
     if target.startswith(("{", KEPT)):
         how = "was frozen there" if target.startswith(KEPT) else "learned from the first half of the log"
-        st.caption(
+        note = (
             f"{escape_markdown(task.evaluation.target)} {how}; its value is estimated on the other "
             f"{count(task.evaluation.n)} decisions, without learning any further."
         )
+    draw(task.evaluation, note)
     _downloads(source, task.evaluation)
 
 
-def draw(found: Evaluation) -> None:
-    """Draw an evaluation."""
+def draw(found: Evaluation, note: str = "") -> None:
+    """Draw an evaluation; ``note`` states what the target is."""
     first, *rest = conclusion.sentences(found)
     st.markdown(f"**{escape_markdown(first)}**".replace(" %", "\u00a0%"))
+    if note:
+        st.caption(note)
     st.markdown("\n".join(f"- {escape_markdown(text)}" for text in rest).replace(" %", "\u00a0%"))
     for alarm in found.alarms:
         st.warning(escape_markdown(alarm.sentence), icon=":material/warning:")

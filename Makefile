@@ -24,7 +24,7 @@ MINUTES ?= 30
 
 help:
 	@echo "make app        install and start the app on http://127.0.0.1:$(PORT)"
-	@echo "make test       install and run what must be true after every change: lint, types, quick tests (6 minutes)"
+	@echo "make test       install and run what must be true after every change: lint, types, quick tests (5 minutes)"
 	@echo "make test-slow  run the slow tests: processes, kills, clusters, documents, browser journeys"
 	@echo "make test-all   run make test and make test-slow (25 minutes)"
 	@echo "make lint       run ruff and mypy only"

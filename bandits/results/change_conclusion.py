@@ -169,7 +169,7 @@ def conclusion(result: Result, twin: Result | None = None) -> str:
         parts += filter(None, [_lost(result, twin, labels, alone)])
     if len(parts) > 1 and all(part.startswith(unsure) for part in parts):
         parts[1] = f"Nor is it certain{parts[1].removeprefix(unsure)}"
-    aside = f"(w{unsure[1:]} which)"
+    aside = _aside(min(rows.values()))
     if len(parts) > 1 and aside in parts[0]:
         parts[1] = parts[1].replace(aside, "(again not certain which)")
     return " ".join(parts)
@@ -240,11 +240,15 @@ def _one_of(labels: Sequence[str], does: str, others: str, rows: int) -> str:
     """State that one of these agents is first, before that it is not known which; where nothing else is known, this."""
     if not others:
         return f"{_uncertain(rows)} which of {listed(labels)} {does}."
-    return f"{listed(labels, 'or')} {does} (w{_uncertain(rows)[1:]} which); {others}."
+    return f"{listed(labels, 'or')} {does} {_aside(rows)}; {others}."
 
 
 def _uncertain(rows: int) -> str:
     return f"With {count_of(rows, 'replications')} it is not certain"
+
+
+def _aside(rows: int) -> str:
+    return f"(with {count_of(rows, 'replications')} it is not certain which)"
 
 
 def _verb(stem: str, subjects: Sequence[str]) -> str:

@@ -42,8 +42,10 @@ def show(found: Sequence[StoredRun]) -> None:
         st.markdown("A comparison needs at least two runs whose curves are stored.")
         return
     experiments, pairs = {name: r.experiment for name, r in results.items()}, paired(results)
-    apart, noun = reasons(experiments), next(iter(results.values())).experiment.simulator_class().reward_noun
-    stated = [f"**{escape_markdown(sentence)}**" for sentence in conclusions(results, pairs)] + apart
+    stated = [f"**{escape_markdown(sentence)}**" for sentence in conclusions(results, pairs)] + reasons(experiments)
+    stated = stated or [
+        "These runs can be paired, but no agent has the same label or the same parameters in two of them."
+    ]
     lines = stated[0] if len(stated) == 1 else "\n".join(f"- {sentence}" for sentence in stated)
     st.markdown(lines.replace(" %", "\u00a0%"))  # no line begins with a percent sign
 
@@ -73,6 +75,7 @@ def show(found: Sequence[StoredRun]) -> None:
     st.caption("Means over replications with 95 % confidence intervals, each over all steps of its run.")
 
     st.subheader("Paired differences", anchor=False)
+    noun = results[pairs[0].a].experiment.simulator_class().reward_noun if pairs else ""
     differing = [
         {
             "Agent": _matched(p), "Runs": f"{p.b} − {p.a}", "Up to step": count(p.step),
@@ -89,8 +92,6 @@ def show(found: Sequence[StoredRun]) -> None:
             "replication. Intervals and *significant* (5 % level) are corrected for all pairs shown (Holm). Agents are "
             "matched by label; those without a match by label, by equal parameters."
         )
-    elif not apart:
-        st.markdown("These runs can be paired, but no agent has the same label or the same parameters in two of them.")
     else:
         st.markdown("None: see the top of this page.")
 

@@ -144,13 +144,13 @@ def _sensitivity(sweep: Sweep, importance: list[Importance]) -> None:
     ]  # fmt: skip
     st.subheader("Sensitivity", anchor=False)
     st.dataframe(pd.DataFrame(rows), hide_index=True, height="content")
+    combined = "; not every combination of them is (see the outline)" if len(paths) > 1 else ""
     st.caption(
-        "Tied with best: values of the points that are not significantly worse than the best; not every combination "
-        "of them is (see the outline). Each value is judged by "
-        "the best point that has it; worst is the value whose best point earns least, and the loss is the difference "
-        "of that point to the best point of all, with an interval that allows for the choice of both by the same data. "
-        "Explained variance: share of the variance "
-        "between points that the parameter explains by itself (first-order Sobol index)."
+        f"Tied with best: values of the points that are not significantly worse than the best{combined}. Each value is "
+        "judged by the best point that has it; worst is the value whose best point earns least, and the loss is the "
+        "difference of that point to the best point of all, with an interval that allows for the choice of both by the "
+        "same data. Explained variance: share of the variance between points that the parameter explains by itself "
+        "(first-order Sobol index)."
     )
 
 

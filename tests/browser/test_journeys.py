@@ -79,7 +79,9 @@ def run_long(page: Page, gate: Gate, seed: int = USUAL) -> None:
     set_number(page, "Steps", 10_000_000)
     run_button(page).click()
     status(page, "^Step [1-9]")
-    page.wait_for_function("() => document.querySelectorAll('.bp-plot:not([data-wait])').length >= 2", polling=LOOK)
+    wait_for(lambda: gate.stands(seed), "the run to stand still")
+    # until its own plots are drawn, those of the page's first result may be there: their zoom ends with them
+    page.wait_for_function(f"step => ({LAST})(1) >= step", arg=gate.stands(seed), polling=LOOK)
 
 
 def stop(page: Page) -> None:

@@ -171,9 +171,12 @@ def _measure(history: History) -> dict[str, Estimate]:
 
 
 def pairing_obstacle(a: Experiment, b: Experiment) -> str:
-    """Name what prevents pairing the rows of two runs ("simulator and seed"); empty if they can be paired."""
+    """Name what prevents pairing the rows of two runs ("simulator and seed"); empty if they can be paired.
+
+    Changes during a run may differ: they act on the same visitors and random numbers.
+    """
     apart = {
-        "simulator": a.simulator != b.simulator,
+        "simulator": a.simulator.without_changes() != b.simulator.without_changes(),
         "seed": a.seed != b.seed,
     }
     if a.offers("replay") and not any(apart.values()):
@@ -184,8 +187,8 @@ def pairing_obstacle(a: Experiment, b: Experiment) -> str:
 def paired(results: Mapping[str, Result]) -> list[PairedDifference]:
     """Estimate the paired differences in clicks of every agent that two runs have in common.
 
-    The visitors and random numbers of a row depend on simulator, seed and row number alone, so the rows that two runs
-    share have common random numbers. See `matches` for what agents have in common.
+    The visitors and random numbers of a row depend on simulator (apart from its changes), seed and row number alone, so
+    the rows that two runs share have common random numbers. See `matches` for what agents have in common.
     """
     found: list[PairedDifference] = []
     for (a, first), (b, second) in itertools.combinations(results.items(), 2):

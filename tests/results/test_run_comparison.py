@@ -11,6 +11,7 @@ from bandits import Experiment, Result, run
 from bandits.base.types import FloatArray
 from bandits.experiments.snapshots import nice_spacing
 from bandits.results import metrics, paired_tests
+from bandits.results.lost_clicks import lost, without_changes
 from bandits.results.overlay import MAX_RUNS, overlay, shade, styles_of_runs
 from bandits.results.previous_run import parameter_changes, relabelled
 from bandits.results.run_comparison import (
@@ -207,6 +208,18 @@ def test_runs_with_different_lengths_and_agents_are_paired() -> None:
     assert reasons({"A": a, "B": b}) == []
     (actual,) = paired({"A": run(a), "B": run(b)})
     assert actual == PairedDifference("Random", "A", "B", 100, metrics.Estimate(0.0, 0.0, 0.0), 3, 1.0)
+
+
+@pytest.mark.parametrize("change", [{"changes": [{"kind": "shock", "at": 100}]}, {"shock_step": 100}])
+def test_a_run_is_paired_with_the_same_run_without_its_change(change: dict[str, object]) -> None:
+    changed = run(experiment("linucb", simulator={"kind": "petshop", **change}))
+    plain = run(without_changes(changed.experiment))
+    assert pairing_obstacle(plain.experiment, changed.experiment) == ""
+    (actual,) = paired({"plain": plain, "changed": changed})
+    assert actual.difference == lost(changed, plain, "LinUCB")
+    assert actual.difference.mean != 0
+    elsewhere = experiment("linucb", simulator={"kind": "petshop", "n_products": 20, **change})
+    assert pairing_obstacle(plain.experiment, elsewhere) == "simulator"
 
 
 def test_runs_with_different_replications_are_paired_in_common_rows() -> None:

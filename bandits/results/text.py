@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from bandits.agents.guards.params import GuardParams
-from bandits.base.formatting import count, count_of, number, percent
+from bandits.base.formatting import count, count_of, listed, number, percent
 from bandits.experiments.experiment import Experiment
 
 from . import metrics, paired_tests, unpaired
@@ -50,9 +50,17 @@ def interval_ends(estimate: Estimate) -> str:
 
 
 def describe_experiment(experiment: Experiment) -> str:
-    """Describe an experiment in one line: Pet shop, 20,000 steps, 16 replications, seed 42."""
+    """Describe an experiment in one line: Pet shop with market shock, 20,000 steps, 16 replications, seed 42."""
+    changes = describe_changes(experiment)
+    where = experiment.simulator_class().title + (f" with {changes}" if changes else "")
     runs = count_of(experiment.replications, "replications")
-    return f"{experiment.simulator_class().title}, {count(experiment.steps)} steps, {runs}, seed {experiment.seed}"
+    return f"{where}, {count(experiment.steps)} steps, {runs}, seed {experiment.seed}"
+
+
+def describe_changes(experiment: Experiment) -> str:
+    """Name the kinds of changes during a run: market shock and launch; empty if nothing changes."""
+    titles = dict.fromkeys(change.title for change in experiment.simulator.all_changes.values())
+    return listed(title[0].lower() + title[1:] for title in titles)
 
 
 def describe_agents(experiment: Experiment) -> str:

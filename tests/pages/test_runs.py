@@ -123,6 +123,15 @@ def test_an_empty_shelf_says_how_it_fills_and_leads_to_the_arena(store: Store, p
     press(at, "Start a run in the Arena", "Arena")
 
 
+def test_a_run_with_a_change_can_be_told_from_the_run_without_it(store: Store) -> None:
+    changes = [{"kind": kind, "at": 100} for kind in ("shock", "launch")]
+    put(store, "linucb")
+    put(store, "linucb", simulator={"kind": "petshop", "changes": changes})
+    frame = listed(visit())
+    assert list(frame["Title"]) == ["LinUCB"] * 2
+    assert list(frame["Changes"]) == ["market shock and launch", ""]
+
+
 def test_runs_are_listed_newest_first_without_loading_them(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     first = put(store, "linucb", "random")
     second = put(store, "lints", steps=400, replications=2)
@@ -141,7 +150,7 @@ def test_runs_are_listed_newest_first_without_loading_them(store: Store, monkeyp
     assert list(frame["Simulator"]) == ["Pet shop"] * 2
     assert list(frame["Length"]) == [second.steps, first.steps]
     assert list(frame["Tags"]) == ["", "lesson 3, class"]
-    assert "Notes" not in frame  # no run has any
+    assert not {"Notes", "Changes"} & set(frame)  # no run has any
     assert [when.timestamp() for when in frame["Date"]] == pytest.approx([r.created for r in store.runs()], abs=1e-3)
     assert [b.label for b in at.button if b.disabled][-5:] == [
         "Open in the Arena", "Compare", "Star", "Edit", "Delete"

@@ -26,6 +26,7 @@ class Row(NamedTuple):
     title: str
     best: Headline | None
     simulator: str
+    changes: str
     steps: int
     replications: int
     date: float  # seconds since 1970
@@ -52,6 +53,7 @@ def draw(rows: Sequence[Row], *, kind: str, multiple: bool = True) -> list[int]:
         "Reward per step": [_mean(row.best, "ctr") for row in rows],
         "Regret": [_mean(row.best, "regret") for row in rows],
         "Simulator": [row.simulator for row in rows],
+        "Changes": [row.changes for row in rows],
         "Length": [row.steps for row in rows],
         "Date": time.tz_convert(st.context.timezone) if st.context.timezone else time,
         "Tags": [safe_cell(row.tags) for row in rows],
@@ -75,14 +77,14 @@ def draw(rows: Sequence[Row], *, kind: str, multiple: bool = True) -> list[int]:
             width=76, format="localized", help="Reward that the best agent lost against always choosing the best."
         ),
         "Simulator": column.TextColumn(width=104),
+        "Changes": column.TextColumn(width=104, help="What changes during the run."),
         "Length": column.NumberColumn(width=78, format="localized", help="Steps of each replication."),
         "Date": column.DatetimeColumn(width=124, format="YYYY-MM-DD HH:mm"),
         "Tags": column.TextColumn(width=84),
         "Notes": column.TextColumn(width=110),
     }  # fmt: skip
-    frame = pd.DataFrame(
-        {name: cells for name, cells in columns.items() if name not in ("Tags", "Notes") or any(cells)}
-    )
+    optional = "Changes", "Tags", "Notes"
+    frame = pd.DataFrame({name: cells for name, cells in columns.items() if name not in optional or any(cells)})
     event = st.dataframe(
         frame, hide_index=True, column_config={name: shown[name] for name in frame.columns}, key=key(rows, kind),
         on_select="rerun", selection_mode="multi-row" if multiple else "single-row", placeholder="",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from bandits.results.text import describe_changes
 from bandits.sweeps import Sweep
 from bandits.sweeps.figures import grid
 from bandits.sweeps.storage.catalogue import CatalogueEntry
@@ -42,7 +43,7 @@ def row(entry: CatalogueEntry) -> Row:
     done = "" if entry.progress >= 1 else f" ({100 * entry.progress:.0f} % done)"
     return Row(
         entry.sweep.hash, entry.starred, f"{describe(entry.sweep)}{done}", entry.best, listing.simulator_name(e),
-        e.steps, e.replications, entry.modified, "", entry.notes,
+        describe_changes(e), e.steps, e.replications, entry.modified, "", entry.notes,
     )  # fmt: skip
 
 

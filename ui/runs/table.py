@@ -87,8 +87,8 @@ def row(run: StoredRun) -> Row:
     """Return the row of a run in the table."""
     e = run.experiment
     return Row(
-        run.id, run.starred, display_title(run), run.headline, listing.simulator_name(e), e.steps, e.replications,
-        run.created, run.tags, run.notes,
+        run.id, run.starred, display_title(run), run.headline, listing.simulator_name(e), words.describe_changes(e),
+        e.steps, e.replications, run.created, run.tags, run.notes,
     )  # fmt: skip
 
 

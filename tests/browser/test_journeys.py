@@ -17,6 +17,7 @@ expect.set_options(timeout=240_000)  # patience, not a claim: a busy machine tra
 
 LOOK = 250  # milliseconds between looks: at every frame they would take the processor from what is looked at
 DRAWN = ".bp-plot:not([data-wait]) .scatterlayer path.js-line"
+SPACING = 10_000  # steps between the points of a curve in a run of 10,000,000 steps
 RACERS = ["LinUCB", "LinUCB alpha 1.5", "LinTS", "ε-greedy", "Static MLP", "Random"]
 # the numbers behind the lines of a plot: the last step, and how many points are finite
 LINES = """i => document.querySelectorAll('.bp-plot')[i].data.filter(t => !t.fill && !t.meta)
@@ -80,8 +81,8 @@ def run_long(page: Page, gate: Gate, seed: int = USUAL) -> None:
     run_button(page).click()
     status(page, "^Step [1-9]")
     wait_for(lambda: gate.stands(seed), "the run to stand still")
-    # until its own plots are drawn, those of the page's first result may be there: their zoom ends with them
-    page.wait_for_function(f"step => ({LAST})(1) >= step", arg=gate.stands(seed), polling=LOOK)
+    # before its own plots those of the page's first result may be there, whose zoom ends with it: 20,000 steps
+    page.wait_for_function(f"step => ({LAST})(1) > step - {SPACING}", arg=gate.stands(seed), polling=LOOK)
 
 
 def stop(page: Page) -> None:

@@ -119,10 +119,18 @@ def test_a_drag_is_answered_and_its_release_is_a_run(visit: Open) -> None:
     assert tiles(friend).all_inner_texts() == after
 
 
-def test_escape_takes_a_drag_back(visit: Open) -> None:
+def test_a_drag_is_taken_back_by_escape_by_its_way_back_and_by_a_reload(visit: Open) -> None:
     page = short_race(visit)
     before, address = tiles(page).all_inner_texts(), page.url
     slider = alpha(page)
+    x, y = thumb(slider)
+    drag(page, slider, 60)
+    previewed(page)
+    page.mouse.move(x, y, steps=4)
+    expect(slider).to_have_value("0.5")
+    page.mouse.up()
+    wait_for(lambda: curves(page)["LinUCB"] == 1, "the preview to go")
+    assert page.url == address
     drag(page, slider, 60)
     previewed(page)
     page.keyboard.press("Escape")
@@ -133,20 +141,19 @@ def test_escape_takes_a_drag_back(visit: Open) -> None:
     assert tiles(page).all_inner_texts() == before
     expect(page.get_by_text("to update the results")).to_have_count(0)
     assert page.url == address
-
-
-def test_back_where_it_was_nothing_is_run(visit: Open) -> None:
-    page = short_race(visit)
-    address = page.url
-    slider = alpha(page)
-    x, y = thumb(slider)
-    drag(page, slider, 60)
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+    drag(page, alpha(page), 60)
     previewed(page)
-    page.mouse.move(x, y, steps=4)
-    expect(slider).to_have_value("0.5")
+    page.reload()
     page.mouse.up()
-    wait_for(lambda: curves(page)["LinUCB"] == 1, "the preview to go")
-    assert page.url == address
+    status(page, "^Finished: 2,000 steps, 4 replications")
+    expect(tiles(page)).to_have_count(len(before))
+    assert tiles(page).all_inner_texts() == before
+    expect(alpha(page)).to_have_value("0.5")
+    set_number(page, "Steps", 3000)  # now more than agents differs from the run that is shown: no slider is followed
+    wait_for(lambda: page.locator(".bi-strip").count() == 0, "the strips to go")
+    alpha(page).press("ArrowRight")
+    expect(page.get_by_text("to update the results")).to_be_visible()
 
 
 def test_the_keyboard_alone(visit: Open) -> None:
@@ -209,19 +216,6 @@ def test_two_parameters_at_once(visit: Open) -> None:
     page.keyboard.press("Escape")
     wait_for(lambda: page.locator(".bp-trying").count() == 0, "the preview to go")
     assert shown(page).agents[0].model_dump() == agent
-
-
-def test_a_reload_in_the_middle_of_a_drag_loses_nothing(visit: Open) -> None:
-    page = short_race(visit)
-    before = tiles(page).all_inner_texts()
-    drag(page, alpha(page), 60)
-    previewed(page)
-    page.reload()
-    page.mouse.up()
-    status(page, "^Finished: 2,000 steps, 4 replications")
-    expect(tiles(page)).to_have_count(len(before))
-    assert tiles(page).all_inner_texts() == before
-    expect(alpha(page)).to_have_value("0.5")
 
 
 def test_behind_a_proxy_that_opens_no_further_websocket(server: str, browser: Browser) -> None:
@@ -329,16 +323,6 @@ def test_in_a_presentation(visit: Open) -> None:
     page.wait_for_timeout(LOOK)  # also once the page has answered
     expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
     expect(page.get_by_role("button", name="Exit presentation")).to_be_visible()
-
-
-def test_slow_agents_say_so_and_other_settings_wait_for_run(visit: Open) -> None:
-    page = short_race(visit)
-    page.get_by_text("Static MLP", exact=True).first.scroll_into_view_if_needed()
-    set_number(page, "Steps", 3000)  # now more than agents differs from the run that is shown
-    slider = alpha(page)
-    wait_for(lambda: page.locator(".bi-strip").count() == 0, "the strips to go")
-    slider.press("ArrowRight")
-    expect(page.get_by_text("to update the results")).to_be_visible()
 
 
 def test_a_slow_agent_shows_kept_runs_and_runs_on_release(visit: Open) -> None:

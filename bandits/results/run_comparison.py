@@ -74,9 +74,9 @@ class PairedDifference(NamedTuple):
 def settings(experiments: Sequence[Experiment]) -> list[Difference]:
     """List the settings in which experiments differ, in the order of an experiment's fields.
 
-    An agent or a simulator that a run does not have is one difference; of its parameters, only those of a simulator
-    are listed that differ from their defaults. Parameters of different simulators are not compared, whatever their
-    names.
+    An agent or a simulator that a run does not have is one difference; of its parameters, only guards and those of a
+    simulator are listed that differ from their defaults. Parameters of different simulators are not compared, whatever
+    their names.
     """
     flat = [{(path, setting.name): setting for path, setting in _paths(e)} for e in experiments]
     found = []
@@ -84,7 +84,8 @@ def settings(experiments: Sequence[Experiment]) -> list[Difference]:
         path, name = key
         present = [f[key] for f in flat if key in f]
         differs = len({setting.text for setting in present}) > 1
-        notable = path.endswith(".kind") or (path.startswith("simulator.") and not all(s.default for s in present))
+        listed = path.startswith("simulator.") or path.rpartition(".")[2].isdigit()  # a guard
+        notable = path.endswith(".kind") or (listed and not all(s.default for s in present))
         if differs or (len(present) < len(flat) and notable):
             values = tuple(f[key].text if key in f else MISSING for f in flat)
             found.append(Difference(path, name, values))
@@ -119,7 +120,10 @@ def _paths(experiment: Experiment) -> Iterator[tuple[str, _Setting]]:
     for label, agent in zip(experiment.labels, experiment.agents, strict=True):
         yield f"agents.{label}.kind", _Setting(label, AGENTS[agent.kind].title, False)
         for path, _, value, default in _fields(f"agents.{label}", agent):
-            place = path.removeprefix(f"agents.{label}.").replace("_", " ").replace(".", " ")
+            place = path.removeprefix(f"agents.{label}.").replace("_", " ")
+            if "." in place:  # guards.0
+                place, _, i = place.partition(".")
+                place = f"{place.removesuffix('s')} {int(i) + 1}"
             yield path, _Setting(f"{label}: {place}", value, default)
 
 
@@ -131,13 +135,30 @@ def _fields(path: str, params: Params) -> Iterator[tuple[str, str, str, bool]]:
         field = type(params).model_fields[name]
         default = getattr(params, name) == field.get_default(call_default_factory=True)
         title = str(field.title or name.replace("_", " ")).lower()
-        if isinstance(value, list) and any(isinstance(one, (list, dict)) for one in value):
+        given = getattr(params, name)
+        if isinstance(given, tuple) and any(isinstance(one, Params) for one in given):  # changes, guards
+            for i, one in enumerate(given):
+                yield f"{path}.{name}.{i}", f"{title.removesuffix('s')} {i + 1}", _describe(one), default
+        elif isinstance(value, list) and any(isinstance(one, list) for one in value):
             rows = (metadata(field, "table") or {}).get("rows", ())
             for i, inner in enumerate(value):
                 row = rows[i] if i < len(rows) else f"row {i + 1}"
                 yield f"{path}.{name}.{i}", f"{title}, {row}", _text(inner), default
         else:
             yield f"{path}.{name}", title, _text(value), default
+
+
+def _describe(entry: Params) -> str:
+    """Describe a change or a guard by its title and what differs from the defaults: Market shock (at 5,000)."""
+    values = entry.model_dump(mode="json", exclude={"kind"})
+    fields = type(entry).model_fields
+    changed = [
+        f"{name.replace('_', ' ')} {f'{value:,}' if type(value) is int else _text(value)}"
+        for name, value in values.items()
+        if getattr(entry, name) != fields[name].get_default(call_default_factory=True)
+    ]
+    title = getattr(entry, "title", "") or entry.model_dump()["kind"]
+    return f"{title} ({', '.join(changed)})" if changed else title
 
 
 def _text(value: Any) -> str:
@@ -173,7 +194,7 @@ def _measure(history: History) -> dict[str, Estimate]:
 def pairing_obstacle(a: Experiment, b: Experiment) -> str:
     """Name what prevents pairing the rows of two runs ("simulator and seed"); empty if they can be paired.
 
-    Changes during a run may differ: they act on the same visitors and random numbers.
+    Changes during a run may differ: the random numbers stay, and the visitors too unless the traffic changes.
     """
     apart = {
         "simulator": a.simulator.without_changes() != b.simulator.without_changes(),
@@ -187,8 +208,8 @@ def pairing_obstacle(a: Experiment, b: Experiment) -> str:
 def paired(results: Mapping[str, Result]) -> list[PairedDifference]:
     """Estimate the paired differences in clicks of every agent that two runs have in common.
 
-    The visitors and random numbers of a row depend on simulator (apart from its changes), seed and row number alone, so
-    the rows that two runs share have common random numbers. See `matches` for what agents have in common.
+    The random numbers of a row depend on simulator (apart from its changes), seed and row number alone, so the rows
+    that two runs share have common random numbers. See `matches` for what agents have in common.
     """
     found: list[PairedDifference] = []
     for (a, first), (b, second) in itertools.combinations(results.items(), 2):

@@ -51,16 +51,21 @@ def interval_ends(estimate: Estimate) -> str:
 
 def describe_experiment(experiment: Experiment) -> str:
     """Describe an experiment in one line: Pet shop with market shock, 20,000 steps, 16 replications, seed 42."""
-    changes = describe_changes(experiment)
-    where = experiment.simulator_class().title + (f" with {changes}" if changes else "")
     runs = count_of(experiment.replications, "replications")
-    return f"{where}, {count(experiment.steps)} steps, {runs}, seed {experiment.seed}"
+    return f"{describe_simulator(experiment)}, {count(experiment.steps)} steps, {runs}, seed {experiment.seed}"
+
+
+def describe_simulator(experiment: Experiment) -> str:
+    """Name the simulator and the kinds of its changes: Pet shop with market shock."""
+    changes = describe_changes(experiment)
+    return experiment.simulator_class().title + (f" with {changes}" if changes else "")
 
 
 def describe_changes(experiment: Experiment) -> str:
-    """Name the kinds of changes during a run: market shock and launch; empty if nothing changes."""
-    titles = dict.fromkeys(change.title for change in experiment.simulator.all_changes.values())
-    return listed(title[0].lower() + title[1:] for title in titles)
+    """Name the kinds of changes that begin before the end of a run: market shock and launch; empty without any."""
+    begun = [c for c in experiment.simulator.all_changes.values() if c.begins < experiment.steps]
+    titles = dict.fromkeys(getattr(change, "title", "") or change.kind for change in begun)  # a plug-in may have none
+    return listed(title if title[:2].isupper() else title[0].lower() + title[1:] for title in titles)
 
 
 def describe_agents(experiment: Experiment) -> str:

@@ -150,6 +150,7 @@ def test_a_drag_is_taken_back_by_escape_by_its_way_back_and_by_a_reload(visit: O
     expect(tiles(page)).to_have_count(len(before))
     assert tiles(page).all_inner_texts() == before
     expect(alpha(page)).to_have_value("0.5")
+    expect(page.locator(".bi-strip").first).to_be_attached()
     set_number(page, "Steps", 3000)  # now more than agents differs from the run that is shown: no slider is followed
     wait_for(lambda: page.locator(".bi-strip").count() == 0, "the strips to go")
     alpha(page).press("ArrowRight")

@@ -23,9 +23,9 @@ RACERS = ["LinUCB", "LinUCB alpha 1.5", "LinTS", "ε-greedy", "Static MLP", "Ran
 LINES = """i => document.querySelectorAll('.bp-plot')[i].data.filter(t => !t.fill && !t.meta)
   .map(t => ({name: t.name, last: t.x[t.x.length - 1], points: Array.from(t.y).filter(Number.isFinite).length}))"""
 RANGE = "i => document.querySelectorAll('.bp-plot')[i]._fullLayout.xaxis.range.map(Number)"
-LAST = (
-    "i => Math.max(...document.querySelectorAll('.bp-plot')[i].data.filter(t => !t.meta).map(t => t.x[t.x.length - 1]))"
-)
+# the last step that is drawn; before the first drawing, -Infinity
+LAST = """i => Math.max(...(document.querySelectorAll('.bp-plot')[i]?.data || []).filter(t => !t.meta)
+  .map(t => t.x[t.x.length - 1]))"""
 
 
 def status(page: Page, text: str) -> Locator:
@@ -80,7 +80,7 @@ def run_long(page: Page, gate: Gate, seed: int = USUAL) -> None:
     set_number(page, "Steps", 10_000_000)
     run_button(page).click()
     status(page, "^Step [1-9]")
-    wait_for(lambda: gate.stands(seed), "the run to stand still")
+    wait_for(lambda: (gate.stands(seed) or 0) > 0, "the run to stand still")
     # before its own plots those of the page's first result may be there, whose zoom ends with it: 20,000 steps
     page.wait_for_function(f"step => ({LAST})(1) > step - {SPACING}", arg=gate.stands(seed), polling=LOOK)
 

@@ -36,6 +36,7 @@ def verdict(page: Page) -> str:
 def dotted(page: Page) -> int:
     """Count the dotted curves with the first plot in sight: others are not drawn."""
     page.locator(".bp-plot").first.scroll_into_view_if_needed()
+    expect(page.locator(".bp-plot:not([data-wait])").first).to_be_attached()
     found: int = page.evaluate(BEFORE)
     return found
 

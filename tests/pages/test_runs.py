@@ -130,6 +130,8 @@ def test_a_run_with_a_change_can_be_told_from_the_run_without_it(store: Store) -
     frame = listed(visit())
     assert list(frame["Title"]) == ["LinUCB"] * 2
     assert list(frame["Changes"]) == ["market shock and launch", ""]
+    put(store, "linucb", simulator={"kind": "petshop", "shock_step": 500}, steps=400)  # after its end
+    assert list(listed(visit())["Changes"]) == ["", "market shock and launch", ""]
 
 
 def test_runs_are_listed_newest_first_without_loading_them(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

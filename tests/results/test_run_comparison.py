@@ -54,6 +54,21 @@ def test_only_differing_settings_are_listed_by_path() -> None:
     assert settings([a]) == []
 
 
+def test_changes_and_guards_are_described_in_words() -> None:
+    shock = {"kind": "shock", "at": 1500}
+    shop = {"kind": "petshop", "n_products": 10}
+    floor = {"kind": "floor", "epsilon": 0.1}
+    a = experiment({"kind": "linucb", "guards": [floor]}, simulator={**shop, "changes": [shock]}, steps=2000)
+    after = [{**shock, "how": "reverse"}, {"kind": "launch", "at": 20, "items": 2}]
+    b = experiment("linucb", simulator={**shop, "changes": after}, steps=2000)
+    found = [describe_difference(d, "AB") for d in settings([a, b])]
+    assert found == [
+        "Pet shop: change 1 Market shock (at 1,500, how reverse) instead of Market shock (at 1,500)",
+        "LinUCB: guard 1 Exploration floor (epsilon 0.1), only in A",
+        "Pet shop: change 2 Launch (at 20, items 2), only in B",
+    ]
+
+
 def test_parameters_of_different_simulators_are_not_compared() -> None:
     a, b = experiment("linucb"), experiment("linucb", simulator={"kind": "wheel"})
     found = [describe_difference(d, "AB") for d in settings([a, b])]

@@ -88,9 +88,10 @@ def show(found: Sequence[StoredRun]) -> None:
     if differing:
         st.dataframe(pd.DataFrame(differing), hide_index=True, height="content")
         st.markdown(
-            "Paired runs share visitors and random numbers (common random numbers), so the difference is taken per "
-            "replication. Intervals and *significant* (5 % level) are corrected for all pairs shown (Holm). Agents are "
-            "matched by label; those without a match by label, by equal parameters."
+            "Paired runs have the same random numbers and, unless the traffic changes, the same visitors (common "
+            "random numbers), so the difference is taken per replication. Intervals and *significant* (5 % level) are "
+            "corrected for all pairs shown (Holm). Agents are matched by label; those without a match by label, by "
+            "equal parameters."
         )
     else:
         st.markdown("None: see the top of this page.")

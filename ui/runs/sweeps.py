@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from bandits.results.text import describe_changes
+from bandits.results.text import describe_changes, describe_simulator
 from bandits.sweeps import Sweep
 from bandits.sweeps.figures import grid
 from bandits.sweeps.storage.catalogue import CatalogueEntry
@@ -31,7 +31,7 @@ def show() -> None:
     selected = [entries[i] for i in listing.draw(rows, kind="sweep")]
     if len(selected) == 1:
         sweep = selected[0].sweep
-        about = f"{sweep.experiment.simulator_class().title}, {selection.describe_size(sweep)}"
+        about = f"{describe_simulator(sweep.experiment)}, {selection.describe_size(sweep)}"
         details(row(selected[0]), about, describe(sweep))
     with buttons:
         _actions(selected)

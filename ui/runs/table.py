@@ -72,12 +72,12 @@ def usage() -> None:
 
 
 def search(found: Sequence[StoredRun], query: str, *, starred: bool = False) -> list[StoredRun]:
-    """Return the runs that contain every word in title, tags, notes, agents or simulator."""
+    """Return the runs that contain every word in title, tags, notes, agents, simulator or changes."""
     terms = query.casefold().split()
 
     def text(run: StoredRun) -> str:
         e = run.experiment
-        places = run.title, run.tags, run.notes, *e.labels, e.simulator_class().title, e.simulator.kind
+        places = run.title, run.tags, run.notes, *e.labels, words.describe_simulator(e), e.simulator.kind
         return " ".join(places).casefold()
 
     return [run for run in found if run.starred >= starred and all(term in text(run) for term in terms)]

@@ -27,6 +27,15 @@ REFUSED = """window.WebSocket = class extends WebSocket {
   constructor(url, ...more) { super(String(url).replace(/instant$/, 'refused'), ...more); }
 }"""
 
+# What the server of the page says arrives later by so many milliseconds, in the same order.
+SLOW = """window.WebSocket = class extends WebSocket {
+  addEventListener(type, listener, ...more) {
+    const late = type !== 'message' || !this.url.includes('_stcore/stream') ? listener
+      : (event) => window.slow ? setTimeout(() => listener(event), window.slow) : listener(event);
+    super.addEventListener(type, late, ...more);
+  }
+}"""
+
 RACE = presets()["race"].experiment.model_copy(update={"steps": 2000, "replications": 4})
 LINK = f"/arena?{url.query(RACE)}"
 KEY_OF = "node => [...node.closest('[class*=st-key-]').classList].find(name => name.startsWith('st-key-'))"
@@ -180,6 +189,29 @@ def test_the_keyboard_alone(visit: Open) -> None:
     assert strip(alpha(page)).locator(".bi-track i").count() > 20
     assert strip(alpha(page)).locator(".bi-best").count() >= 1
     wait_for(lambda: page.locator(".bp-trying").count() == 0, "the preview to go")
+
+
+def test_keys_that_overtake_the_page_are_run(visit: Open) -> None:
+    page = visit("/glossary")
+    page.add_init_script(SLOW)
+    page.goto(page.url.replace("/glossary", LINK))
+    status(page, "^Finished: 2,000 steps, 4 replications")
+    drawn(page, 2)
+    slider = alpha(page)
+    expect(strip(slider)).to_be_visible()
+    slider.focus()
+    page.evaluate("window.slow = 1500")
+    for _ in range(4):  # a burst begins while the page still answers the one before
+        for _ in range(3):
+            page.keyboard.press("ArrowRight")
+        page.wait_for_timeout(1000)
+    page.evaluate("window.slow = 0")
+    page.wait_for_url(re.compile(r"agents\.0\.alpha=1\.1(&|$)"))
+    expect(alpha(page)).to_have_value("1.1")
+    expect(page.get_by_text("to update the results")).to_have_count(0)
+    assert shown(page).agents[0].model_dump()["alpha"] == 1.1
+    alpha(page).press("ArrowRight")  # and the slider is followed as before
+    page.wait_for_url(re.compile(r"agents\.0\.alpha=1\.15(&|$)"))
 
 
 def test_two_parameters_at_once(visit: Open) -> None:

@@ -1135,6 +1135,7 @@ def test_sliders_are_followed_while_only_agents_differ_from_the_run_that_is_show
     assert all(key.split("-")[-1] == s["name"] for key, s in told["sliders"].items())
     assert names["LinUCB", "alpha"]["options"] is None
     assert 1.0 in names["LinUCB", "ridge"]["options"]
+    assert (names["LinUCB", "alpha"]["value"], names["LinUCB", "ridge"]["value"]) == (0.5, 1.0)
     assert not names["LinUCB", "alpha"]["slow"]
     slow = [s for (label, _), s in names.items() if label == "Neural greedy"]
     assert {s["slow"].partition(":")[0] for s in slow} == {"Trains a network"}
@@ -1142,12 +1143,18 @@ def test_sliders_are_followed_while_only_agents_differ_from_the_run_that_is_show
     before = names["LinUCB", "alpha"]["frame"], names["LinUCB", "ridge"]["frame"]
     at = settled(widget(at, "-alpha").set_value(0.6).run())
     assert {s["label"] for s in followed(at)["sliders"].values()} == {"LinTS", "Neural greedy"}
+    key = next(key for key, s in told["sliders"].items() if (s["label"], s["name"]) == ("LinUCB", "alpha"))
+    assert told["moved"] == []
+    assert followed(at)["moved"] == [key]  # it alone is elsewhere than in the run
     at = press(at, "Run")
+    assert followed(at)["moved"] == []
     again = {(s["label"], s["name"]): s for s in followed(at)["sliders"].values()}
     assert again["LinUCB", "alpha"]["frame"] == before[0]  # what was tried stays
     assert again["LinUCB", "ridge"]["frame"] != before[1]
+    at = settled(widget(at, "-alpha").set_value(0.7).run())
     at = settled(widget(at, "-steps").set_value(99).run())
     assert followed(at)["sliders"] == {}
+    assert followed(at)["moved"] == []  # the steps differ too
 
 
 def test_slow_agents_name_their_kept_runs(pool: Pool) -> None:

@@ -42,11 +42,12 @@ def follow(job: Job, view: View, *, refused: bool = False) -> None:
     draft = drafts.current()
     experiment = draft.experiment()
     found: dict[str, dict[str, Any]] = {}
+    moved: list[str] = []
     if experiment is not None and _frame(experiment) == _frame(job.experiment):
-        found = sliders(draft, experiment, job)
+        found, moved = sliders(draft, experiment, job), moved_sliders(draft, experiment, job)
     _mount(
         key=KEY, data={"path": PATH, "experiment": "" if experiment is None else experiment.model_dump_json(),
-        "sliders": found, "refused": refused,
+        "sliders": found, "moved": moved, "refused": refused,
         "view": {
             "window": view.window, "x": view.x, "log_regret": view.log_regret,
             "spectrum": view.fourth == "spectrum" and view.at is None and view.arm is None,
@@ -89,8 +90,8 @@ def take_back() -> None:
 def sliders(draft: drafts.Draft, experiment: Experiment, job: Job) -> dict[str, dict[str, Any]]:
     """List the sliders of all agents by their keys.
 
-    Each has the name of its agent and parameter, its values where they are not evenly spaced, why it cannot be
-    followed and the values that kept runs have instead, a note on these, and a digest of everything but its own value.
+    Each has the name of its agent and parameter, its value, all values where they are not evenly spaced, why it cannot
+    be followed and the values that kept runs have instead, a note on these, and a digest of everything but its value.
     """
     found, shown = {}, dict(zip(job.labels, job.experiment.agents, strict=True))
     for (number, agent), label in zip(draft.agents.items(), experiment.labels, strict=True):
@@ -107,10 +108,24 @@ def sliders(draft: drafts.Draft, experiment: Experiment, job: Job) -> dict[str, 
             rest["agents"][experiment.labels.index(label)] |= {name: None, "label": None}
             found[key] = {
                 "label": label, "name": name, "title": str(field.title), "slow": slow, "kept": values,
+                "value": float(getattr(experiment.agents[experiment.labels.index(label)], name)),
                 "note": " ".join([slow] * (name == names[0]) + [_on_kept(len(values))] * bool(values)),
                 "options": slider_values(model, name, float(agent.get(name, field.default)), key),
                 "frame": hashlib.blake2b(json.dumps(rest).encode(), digest_size=8).hexdigest(),
             }  # fmt: skip
+    return found
+
+
+def moved_sliders(draft: drafts.Draft, experiment: Experiment, job: Job) -> list[str]:
+    """List the keys of sliders that are elsewhere than in the run shown, of agents that differ in nothing else."""
+    found, shown = list[str](), dict(zip(job.labels, job.experiment.agents, strict=True))
+    for number, label, agent in zip(draft.agents, experiment.labels, experiment.agents, strict=True):
+        before = shown.get(label)
+        if before is None or before.kind != agent.kind:
+            continue
+        differing = [name for name in type(agent).model_fields if getattr(agent, name) != getattr(before, name)]
+        if all(can_follow(type(agent), name) for name in differing):
+            found += [f"{draft.version}-agent{number}-{name}" for name in differing]
     return found
 
 

@@ -2,6 +2,7 @@
 // Streamlit calls the default export at every update, with the same parent element as long as it is mounted.
 const REST = 250; // milliseconds without a move until the whole run is asked for
 const RELEASED = 500; // ... until a value that the keyboard has chosen is run
+const OVERDUE = 20_000; // ... until a page that has not answered is not waited for any more
 const SWEEP = 48; // values that the play mark tries at most
 // Streamlit sets its theme's colours on the component alone; the strips stand elsewhere on the page.
 const THEME = ["--st-text-color", "--st-primary-color", "--st-border-color", "--st-font"];
@@ -12,6 +13,7 @@ const tell = (kind, detail) => document.dispatchEvent(new CustomEvent(`bandits-$
 function makeFollower(parent) {
   const follower = { data: null, trigger: () => {}, strips: new Map(), sliders: new Map(), shown: null, playing: null };
 
+  const followed = new Set(); // the keys of all sliders that have been followed
   const line = (path) => (follower.line ??= makeLine(path, heard));
 
   // What has been tried of a slider is kept while everything but its own value stays as it was.
@@ -130,6 +132,36 @@ function makeFollower(parent) {
     say(slider, slider.note);
   };
 
+  // -- a slider that is moved while the page draws another value of it ---------------------------------------------
+  // It is not followed then, and its last value is run once the page holds it and the slider rests.
+
+  let late = null; // its key, when it was moved last, and what waits for its rest
+  const movedLate = (key) => {
+    clearTimeout(late?.timer);
+    late = { key, at: performance.now(), timer: setTimeout(runLate, RELEASED) };
+  };
+  const runLate = () => {
+    const input = inputAt(late.key);
+    if (follower.shown || !input) return;
+    if (input.closest("[data-dragging]")) return movedLate(late.key);
+    if (!follower.data.moved.includes(late.key)) return; // the page will answer
+    follower.trigger("released", { [late.key]: Number(input.value) });
+    late = null;
+  };
+  const answered = () => {
+    if (!late) return;
+    const input = inputAt(late.key);
+    const slider = late.key in follower.data.sliders && sliderOf(late.key);
+    const hasRun = slider && input && Math.abs(slider.valueAt(Number(input.value)) - slider.value) <= 1e-9;
+    if (hasRun || performance.now() - late.at > OVERDUE) {
+      clearTimeout(late.timer);
+      late = null;
+    } else if (follower.data.moved.includes(late.key)) {
+      clearTimeout(late.timer);
+      late.timer = setTimeout(runLate, RELEASED);
+    }
+  };
+
   // -- the play mark -------------------------------------------------------------------------------------------------
 
   const stopPlaying = () => {
@@ -141,6 +173,7 @@ function makeFollower(parent) {
   };
 
   const play = (key) => {
+    if (!(key in follower.data.sliders)) return; // the page draws another value
     const wasPlaying = follower.playing?.slider.key === key;
     const shown = follower.strips.get(key);
     const input = shown && inputOf(shown.strip.parentElement);
@@ -177,8 +210,7 @@ function makeFollower(parent) {
   const keyOf = (node) => {
     const place = node.closest?.('[class*="st-key-"]');
     const name = place && [...place.classList].find((one) => one.startsWith("st-key-"));
-    const key = name?.slice("st-key-".length);
-    return key && follower.data && key in follower.data.sliders ? key : null;
+    return name?.slice("st-key-".length);
   };
 
   let dressing = false;
@@ -201,6 +233,7 @@ function makeFollower(parent) {
   };
 
   const togglePad = (key) => {
+    if (!(key in follower.data.sliders)) return;
     const shown = follower.strips.get(key);
     if (follower.shown?.pad) takeBack(follower.shown);
     if (shown.pad) {
@@ -255,8 +288,13 @@ function makeFollower(parent) {
       if (type === "childList") continue;
       const key = keyOf(target);
       const active = target === document.activeElement || target.closest?.("[data-dragging]");
-      if (!key) continue;
-      if (attributeName === "value" && active && target.value !== oldValue) moved(key, target, Number(oldValue));
+      if (!key || !follower.data) continue;
+      const changed = attributeName === "value" && active && target.value !== oldValue;
+      if (!(key in follower.data.sliders)) {
+        if (changed && followed.has(key)) movedLate(key);
+        continue;
+      }
+      if (changed) moved(key, target, Number(oldValue));
       if (attributeName === "data-dragging" && !target.hasAttribute("data-dragging")) {
         const input = inputOf(target);
         if (input && follower.shown?.key === key) release(follower.shown, Number(input.value));
@@ -299,8 +337,10 @@ function makeFollower(parent) {
     if (follower.shown && inputAt(follower.shown.key)) return;
     follower.shown = null;
     follower.data = data;
-    for (const [key, { strip }] of follower.strips) {
-      if (key in data.sliders) continue;
+    for (const key of Object.keys(data.sliders)) followed.add(key);
+    answered();
+    for (const [key, { strip, pad }] of follower.strips) {
+      if (key in data.sliders || (data.moved.includes(key) && !pad)) continue; // soon followed again
       strip.remove();
       follower.strips.delete(key);
       follower.sliders.delete(key);

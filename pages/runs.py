@@ -10,8 +10,8 @@ destructive.style()
 dialogs.show_messages()
 if compared := table.compared_runs():
     st.markdown(
-        "In which of these runs does each agent earn more, and in which settings do they differ? Begin with the first "
-        "sentence; figures and tables below show what it rests on."
+        "In which of these runs does each agent earn more, and in which settings do they differ? Begin with what is bold; "
+        "figures and tables below show what it rests on."
     )
     st.button("Back to all runs", icon=":material/arrow_back:", on_click=table.end_comparison)
     comparison.show(compared)
@@ -36,7 +36,7 @@ st.subheader("Finished", anchor=False)
 left, right = st.columns([5, 1], vertical_alignment="center")
 query = left.text_input(
     "Search", key="shelf-search", icon=":material/search:", label_visibility="collapsed",
-    placeholder="Search titles, tags, notes, agents or simulators",
+    placeholder="Search titles, tags, notes, agents, simulators or changes",
 )  # fmt: skip
 starred = right.toggle("Starred only", key="shelf-starred")
 buttons = st.container(horizontal=True)

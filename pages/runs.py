@@ -10,8 +10,8 @@ destructive.style()
 dialogs.show_messages()
 if compared := table.compared_runs():
     st.markdown(
-        "In which of these runs does each agent earn more, and in which settings do they differ? Begin with what is bold; "
-        "figures and tables below show what it rests on."
+        "In which of these runs does each agent earn more, and in which settings do they differ? Begin with what is "
+        "bold; figures and tables below show what it rests on."
     )
     st.button("Back to all runs", icon=":material/arrow_back:", on_click=table.end_comparison)
     comparison.show(compared)

@@ -88,7 +88,7 @@ test-quick: setup-dev
 	$(PYTEST) -n 3 -m "not slow" $(ARGS)
 
 test-slow: setup-dev
-	$(PYTEST) -n 3 -m slow --durations=30 $(ARGS)
+	$(PYTEST) -n 2 -m slow --durations=30 $(ARGS)
 
 test-all: test test-slow
 

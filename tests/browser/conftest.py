@@ -203,7 +203,11 @@ def profiles(
 
 
 @pytest.fixture
-def visit(request: pytest.FixtureRequest, profiles: Profiles) -> Iterator[Open]:
+def visit(
+    request: pytest.FixtureRequest,
+    profiles: Profiles,
+    start: object,  # its apps end after the pages, which would ask for an app that has ended
+) -> Iterator[Open]:
     """``visit("/arena")`` opens a page as a visitor of their own.
 
     With ``at``, of an app of the test's own; with ``tour``, as a browser that opens the app for the first time.

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bandits.agents import REGISTRY as AGENTS
+from bandits.agents.guards.params import GuardParams
 from bandits.base.params import Params, metadata
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
@@ -18,6 +19,7 @@ from bandits.experiments.history import History
 from . import metrics, paired_tests
 from .metrics import Estimate
 from .result import Result
+from .text import describe_guard
 
 MISSING = "–"
 
@@ -150,6 +152,8 @@ def _fields(path: str, params: Params) -> Iterator[tuple[str, str, str, bool]]:
 
 def _describe(entry: Params) -> str:
     """Describe a change or a guard by its title and what differs from the defaults: Market shock (at 5,000)."""
+    if isinstance(entry, GuardParams):
+        return describe_guard(entry)
     values = entry.model_dump(mode="json", exclude={"kind"})
     fields = type(entry).model_fields
     changed = [

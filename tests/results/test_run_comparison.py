@@ -64,7 +64,7 @@ def test_changes_and_guards_are_described_in_words() -> None:
     found = [describe_difference(d, "AB") for d in settings([a, b])]
     assert found == [
         "Pet shop: change 1 Market shock (at 1,500, how reverse) instead of Market shock (at 1,500)",
-        "LinUCB: guard 1 Exploration floor (epsilon 0.1), only in A",
+        "LinUCB: guard 1 exploration floor (epsilon 0.1), only in A",
         "Pet shop: change 2 Launch (at 20, items 2), only in B",
     ]
 

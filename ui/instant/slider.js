@@ -349,6 +349,7 @@ function makeFollower(parent) {
   };
   follower.remove = () => {
     stopPlaying();
+    clearTimeout(late?.timer);
     changes.disconnect();
     removeEventListener("keydown", escape, true);
     follower.line?.close();

@@ -75,6 +75,7 @@ refused += [refusal for refusal in refusals.of_draft(draft.current()) if refusal
 for refusal in refused:
     refusals.show(refusal)
 st.session_state["shown-refusals"] = refused
+refusals.show_edited_link(job.id)
 about_row = st.container(key="arena-about", horizontal=True, wrap=False, vertical_alignment="center", gap="small")
 about = presets()[preset].about if preset else ""
 if drafted != job.experiment:

@@ -146,10 +146,11 @@ def current() -> Job:
     try:
         if followed is None and url.holds_experiment(st.query_params):
             shared = url.parse_query(st.query_params.to_dict())
-            if not shared.same:
-                text = "This link was edited or comes from another version: its checksum does not match."
-                st.toast(text, icon=":material/edit:", duration="long")
             job = follow(pool().get(shared.experiment.hash) or _open(shared.experiment))
+            if not shared.same:
+                refusals.mark_edited_link(job.id)
+                if st.session_state.get("shown-page") != "arena":  # the Arena says so as long as the run is shown
+                    st.toast(refusals.EDITED, icon=":material/edit:", duration="long")
             draft.load(job.experiment)
             return job
     except UserError as error:

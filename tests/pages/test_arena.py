@@ -641,6 +641,17 @@ def test_a_link_that_was_edited_is_followed_and_says_so(pool: Pool) -> None:
     assert draft(at).agents[0].alpha == 0.73
     assert address(at) != e.hash
 
+    def says_so() -> bool:
+        return any("This link was edited" in c.value for c in at.caption)
+
+    assert says_so()
+    at = settled(at.run())
+    assert says_so()  # as long as that run is shown
+    widget(at, "-alpha").set_value(2.5)
+    at = press(settled(at.run()), "Run")
+    assert not says_so()
+    assert not any("This link was edited" in c.value for c in opened(url.to_query(e)).caption)
+
 
 def test_pages_can_be_left_and_come_back_to(pool: Pool) -> None:
     job = ended(pool.submit(experiment(seed=942)))

@@ -22,6 +22,8 @@ _PATH = re.compile(
     r"(agents\.(?P<place>\d+)|simulator)(?:\.(?P<field>\w+))?(?P<rest>[\w.]*)(?: \((?P<label>[^()]*)\))?(?P<colon>: )?"
 )
 
+EDITED = "This link was edited or comes from another version: its checksum does not match."
+
 
 class Refusal(NamedTuple):
     """Why something cannot be done, and the plain data of the experiment that was refused, if it was one."""
@@ -61,6 +63,17 @@ def refuse_link(refusal: Refusal) -> None:
 def forget_link() -> None:
     """Forget the refused link: the user has opened something else."""
     st.session_state.pop(drafts.REFUSED_LINK, None)
+
+
+def mark_edited_link(job: str) -> None:
+    """Remember that the run with this identifier comes from a link whose checksum does not match."""
+    st.session_state["edited-link"] = job
+
+
+def show_edited_link(job: str) -> None:
+    """Say so as long as this run is shown: a message that goes away by itself is missed, or never drawn."""
+    if st.session_state.get("edited-link") == job:
+        st.caption(f":orange-badge[:material/edit: Edited link] {EDITED}")
 
 
 def show_link(instead: str) -> bool:

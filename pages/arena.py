@@ -87,7 +87,7 @@ if drafted != job.experiment:
         "<style>@keyframes dim{to{opacity:.5}}.st-key-result{animation:dim .2s 1s both}"
         "@keyframes late{from{visibility:hidden}}.st-key-arena-about{animation:late 1s step-end both}</style>"
     )
-    previous_results.show(drafted)
+    previous_results.show(drafted, job.experiment)
 elif not presenting:
     about_row.caption(about or text.describe_experiment(job.experiment), width="stretch")
 if about and not presenting:

@@ -149,7 +149,7 @@ def current() -> Job:
             job = follow(pool().get(shared.experiment.hash) or _open(shared.experiment))
             if not shared.same:
                 refusals.mark_edited_link(job.id)
-                if st.session_state.get("shown-page") != "arena":  # the Arena says so as long as the run is shown
+                if st.session_state.get("shown-page") != "arena":  # there, it stays as long as the run
                     st.toast(refusals.EDITED, icon=":material/edit:", duration="long")
             draft.load(job.experiment)
             return job

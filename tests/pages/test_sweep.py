@@ -15,6 +15,7 @@ from streamlit.testing.v1 import AppTest
 from bandits import sweeps
 from bandits.base.errors import UserError
 from bandits.experiments import url as experiment_link
+from bandits.experiments.experiment import Experiment
 from bandits.runtime.pool import Pool
 from bandits.runtime.task_queue import Task
 from bandits.sweeps import Landscape, Sweep, url
@@ -645,14 +646,17 @@ def test_runs_lists_sweeps_to_open_star_annotate_and_delete(app_pool: Pool, two:
 def test_the_arena_says_what_a_sweep_knows(app_pool: Pool, one: Landscape) -> None:
     ended(visit(**url.to_query(one.sweep)))
     at = AppTest.from_file(str(ROOT / "pages" / "main.py"), default_timeout=120)
-    for name, text in experiment_link.to_query(one.sweep.points[0]).items():
+    point = one.sweep.points[0].agents[0].model_dump(mode="json")
+    agents = [point, {**point, "alpha": 0.12, "label": "Other"}]
+    both = Experiment.model_validate({**one.sweep.points[0].model_dump(mode="json"), "agents": agents})
+    for name, text in experiment_link.to_query(both).items():
         at.query_params[name] = text
     at = at.switch_page("arena.py").run()
     slider = next(s for s in at.slider if "Exploration" in s.label)
     slider.set_value(0.2).run()
     assert not at.exception
     said = [c.value for c in at.caption if "From a previous sweep" in c.value]
-    assert len(said) == 1
+    assert len(said) == 1  # nothing of the agent that the run above shows as it is
     assert "at the nearest point, Exploration bonus 0.1" in said[0]
 
 

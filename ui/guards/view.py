@@ -60,8 +60,8 @@ def _alarms(job: Job) -> None:
     """Find the alarms of monitors on request: it takes a replay of the run."""
     st.subheader("Alarms", anchor=False)
     st.caption(
-        "What monitors would have reported that see only what production sees: rewards, items, features and the "
-        "agent's own statements, never the true click probabilities."
+        "Which alarms would monitors have raised? They see only what a system in production sees: rewards, items, "
+        "features and the agent's own statements, never the true click probabilities."
     )
     reached = {label: h.step for label, h in job.result.histories.items() if h.alive.any()}
     wanted = f"{job.id}-{sorted(reached.items())}"

@@ -24,19 +24,23 @@ MAX_LISTED = 3  # neighbouring values that are listed one by one
 NARROWER = 1.05  # factor from which an interval counts as narrower
 
 
+def first(job: SweepJob, metric: str) -> None:
+    """State which choice is better from which value on, where a sweep that has ended varies both: above its figures."""
+    with job.lock:
+        along = "" if job.active else lines.comparison(job.landscape, metric)
+    if along:
+        st.markdown(f"**{escape_markdown(along)}**" if _simulators(job) else escape_markdown(along))
+
+
 def show(job: SweepJob, metric: str) -> None:
-    """Draw the conclusions of a sweep; those that need all points, only when it has ended."""
+    """Draw the further conclusions of a sweep; those that need all points, only when it has ended."""
     with job.lock:
         landscape = job.landscape
         results, importance = landscape.results(metric), landscape.importance(metric)
         pairing, explained, level = landscape.pairing(metric), landscape.explained(metric), landscape.level
         few = landscape.points_with_few_clicks()
-        along = lines.comparison(landscape, metric)
-    simulators = any(axis.path.startswith("simulator.") for axis in job.sweep.axes)
-    if along and not job.active:
-        st.markdown(f"- **{escape_markdown(along)}**" if simulators else f"- {escape_markdown(along)}")
     if not job.active:
-        advise = not simulators and not _unresolved(job, metric)[0]
+        advise = not _simulators(job) and not _unresolved(job, metric)[0]
         st.markdown(f"- {best_region(sum(r.best for r in results), len(results), level, advise=advise)}")
     if few and not job.active:
         st.markdown(
@@ -49,6 +53,10 @@ def show(job: SweepJob, metric: str) -> None:
         _sensitivity(job.sweep, importance)
     if explained:
         _explained_variance(job.sweep, explained)
+
+
+def _simulators(job: SweepJob) -> bool:
+    return any(axis.path.startswith("simulator.") for axis in job.sweep.axes)
 
 
 def refine_button(row: DeltaGenerator, job: SweepJob, metric: str) -> None:
@@ -146,11 +154,11 @@ def _sensitivity(sweep: Sweep, importance: list[Importance]) -> None:
     st.dataframe(pd.DataFrame(rows), hide_index=True, height="content")
     combined = "; not every combination of them is (see the outline)" if len(paths) > 1 else ""
     st.caption(
-        f"Tied with best: values of the points that are not significantly worse than the best{combined}. Each value is "
-        "judged by the best point that has it; worst is the value whose best point earns least, and the loss is the "
-        "difference of that point to the best point of all, with an interval that allows for the choice of both by the "
-        "same data. Explained variance: share of the variance between points that the parameter explains by itself "
-        "(first-order Sobol index)."
+        f"**Tied with best**: values of the points that are not significantly worse than the best{combined}. "
+        "**Worst**: the value with which an agent earns least, even with the best values of the other parameters. "
+        "**Worst-case loss**: what that costs against the best point; the interval allows for the choice of both by "
+        "the same data. **Explained variance**: share of the variance between points that the parameter explains by "
+        "itself (first-order Sobol index)."
     )
 
 
@@ -181,7 +189,7 @@ def _explained_variance(sweep: Sweep, explained: list[Explained]) -> None:
     st.subheader("Sensitivity", anchor=False)
     st.dataframe(pd.DataFrame(rows), hide_index=True, height="content")
     st.caption(
-        "Tied with best: values of the points that are not significantly worse than the best. Explained variance: "
-        "share of the variance between points that the parameter explains by itself, estimated with a random forest "
-        "(first-order Sobol index times the out-of-bag R²); it needs at least ten points."
+        "**Tied with best**: values of the points that are not significantly worse than the best. **Explained "
+        "variance**: share of the variance between points that the parameter explains by itself, estimated with a "
+        "random forest (first-order Sobol index times the out-of-bag R²); it needs at least ten points."
     )

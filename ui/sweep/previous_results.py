@@ -11,9 +11,16 @@ from ui.text import escape_markdown
 from . import conclusions, selection, view
 
 
-def show(experiment: Experiment | None) -> None:
-    """Show the nearest swept point of every agent that a sweep covers."""
-    for found in selection.manager().nearest_points(experiment) if experiment is not None else ():
+def show(experiment: Experiment | None, shown: Experiment) -> None:
+    """Show the nearest swept point of every agent that a sweep covers, if the run that is shown does not have it."""
+    if experiment is None:
+        return
+    alike = experiment.model_dump(exclude={"agents"}) == shown.model_dump(exclude={"agents"})
+    agents = zip(experiment.labels, experiment.agents, strict=True)
+    measured = {label for label, agent in agents if alike and agent in shown.agents}
+    for found in selection.manager().nearest_points(experiment):
+        if found.label in measured:
+            continue
         at = view.describe_values(found.sweep, found.sweep.values_at(found.point))
         nearest = "" if found.exact else "the nearest point, "
         replications = count_of(found.runs, "replications")

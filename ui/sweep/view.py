@@ -59,6 +59,7 @@ def _show(job: SweepJob, metric: str, was_active: bool, slot: DeltaGenerator) ->
     for spec in specs:
         spec["layout"]["uirevision"] = f"{job.id}{metric}"
     alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs]
+    conclusions.first(job, metric)
     panel.mount(panel.pack(specs, alt, 340), key="sweep", picked=lambda: _select_point(job, metric))
     if leader is not None:
         if result := results.get(leader if point is None else point):
@@ -166,8 +167,9 @@ def _setting(job: SweepJob, metric: str, result: PointResult, leader: int, *, ex
     name = f"Your setting ({values})" if exact else f"The computed point nearest to your setting ({values})"
     if result.point == leader:
         verdict = "is the best point so far" if active else "is the best point"
+    elif result.best and not active:
+        loss = _loss(result, METRICS[metric])
+        verdict = f"is not significantly worse than the best after correction for all points: it loses {loss}"
     else:
         verdict = f"loses {_loss(result, METRICS[metric])} against the best"
-        if result.best and not active:
-            verdict += "; this is not significant after correction for all points"
     st.markdown(f":material/close: {name} {verdict}.")

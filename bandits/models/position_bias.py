@@ -58,5 +58,5 @@ def weighted(
     own = round._replace(
         items=round.items[rows, slate], contexts=contexts, context=rows[:, 0], available=round.available[rows, slate]
     )
-    order = np.ascontiguousarray(np.broadcast_to(np.arange(slate.shape[1]), slate.shape))
+    order = np.broadcast_to(np.arange(slate.shape[1]), slate.shape).copy()
     return own, order, Feedback(targets(feedback, exposures) * root, exposures > 0)

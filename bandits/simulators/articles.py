@@ -89,7 +89,7 @@ class Articles(DenseSimulator):
         if step > 0:
             return round
         R, (K, D) = len(self.streams.rows), self.sizes(self.params)
-        first = np.ascontiguousarray(np.broadcast_to(self._table[-1], (R, K, D)))
+        first = np.broadcast_to(self._table[-1], (R, K, D)).copy()
         return round._replace(contexts=Contexts(first, round.contexts.columns, D))
 
     def features(self, item: int | None) -> FloatArray:

@@ -195,7 +195,7 @@ class Artwork(Simulator):
             factors = self._stock.quality[:, : params.n_titles]
             self._quality = np.take_along_axis(factors, self._title_of, axis=1)
         self._retrieved: dict[tuple[int, int], IntArray] = {}  # (L, U, n_retrieved) by what is available
-        self._columns = np.ascontiguousarray(np.broadcast_to(np.arange(D), (R, self._K, D)))
+        self._columns = np.broadcast_to(np.arange(D), (R, self._K, D)).copy()
         self._slots = np.arange(self._K)
         self._users = streams.blocks("world", lambda g, n: g.integers(0, params.n_users, size=n))
         self._places = streams.blocks("world", lambda g, n: g.integers(0, params.n_retrieved, size=n), part=1)
@@ -308,7 +308,7 @@ class Artwork(Simulator):
         values = np.empty((n, visible + 2))
         values[:, :visible] = (catalogue.attributes[items] * catalogue.tastes[users])[:, :visible]
         values[:, visible], values[:, visible + 1] = 1, catalogue.predicted[users, titles]
-        columns = np.ascontiguousarray(np.broadcast_to(np.arange(visible + 2), values.shape))
+        columns = np.broadcast_to(np.arange(visible + 2), values.shape).copy()
         return LoggedData(users, items, values, columns, rewards, means)
 
     def titles_at(self, step: int, row: int = 0) -> IntArray:

@@ -35,8 +35,8 @@ class DenseSimulator(Simulator):
         weights = np.stack([self._layout_weights(int(layout)) for layout in layouts])
         self.weights = weights if len(layouts) == 1 else weights[index]
         self._features = streams.blocks("world", self._checked_features, width=K * D)
-        self._columns = np.ascontiguousarray(np.broadcast_to(np.arange(D), (R, K, D)))
-        self._items = np.ascontiguousarray(np.broadcast_to(np.arange(K), (R, K)))
+        self._columns = np.broadcast_to(np.arange(D), (R, K, D)).copy()
+        self._items = np.broadcast_to(np.arange(K), (R, K)).copy()
         self._available = np.ones((R, K), np.bool_)
         self._rows, self._zeros = np.arange(R), np.zeros(R, np.int64)
 

@@ -199,7 +199,7 @@ class Ranking(Simulator):
         self._user_ids = streams.blocks("world", lambda g, n: g.integers(0, params.n_users, n))
         self._drawn = streams.blocks("world", lambda g, n: g.random((n, K)), width=K, part=1)
         D = self.spec.n_features
-        self._columns = np.ascontiguousarray(np.broadcast_to(np.arange(D), (R, K, D)))
+        self._columns = np.broadcast_to(np.arange(D), (R, K, D)).copy()
         self._available, self._rows = np.ones((R, K), np.bool_), np.arange(R)
         self._pool = np.arange(params.n_items if params.retrieval == "random" else 0)
         self._offer = Offer.of(params, streams, layouts)  # None: the same items throughout

@@ -78,9 +78,9 @@ class Wheel(Simulator):
         super().__init__(params, streams)
         R, N = len(streams.rows), self.spec.n_stored
         offset = N * np.arange(ARMS)[:, None] if params.encoding == "block" else np.zeros((ARMS, 1), np.int64)
-        self._columns = np.ascontiguousarray(np.broadcast_to(offset + np.arange(N), (R, ARMS, N)))
+        self._columns = np.broadcast_to(offset + np.arange(N), (R, ARMS, N)).copy()
         self._points = streams.blocks("world", _draw, width=2)
-        self._items = np.ascontiguousarray(np.broadcast_to(np.arange(ARMS), (R, ARMS)))
+        self._items = np.broadcast_to(np.arange(ARMS), (R, ARMS)).copy()
         self._available = np.ones((R, ARMS), np.bool_)
         self._rows, self._zeros = np.arange(R), np.zeros(R, np.int64)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from bandits.base.randomness import Streams
 from bandits.experiments.contract import simulators
-from bandits.experiments.contract.environments import ENVIRONMENTS, ROWS
+from bandits.experiments.contract.environments import ENVIRONMENTS, ROWS, make_simulator
 from bandits.simulators import REGISTRY
 from bandits.simulators.classification import Classification
 from bandits.simulators.wheel import Wheel
@@ -19,6 +20,19 @@ from bandits.simulators.wheel import Wheel
 @pytest.mark.parametrize("check", simulators.CHECKS, ids=lambda check: check.__name__)
 def test_a_simulator_fulfils_the_contract(check: Callable[[str], None], environment: str) -> None:
     check(environment)
+
+
+@pytest.mark.parametrize("environment", ENVIRONMENTS)
+@pytest.mark.parametrize("rows", [ROWS, ROWS[:1]], ids=["replications", "one"])
+def test_kernels_are_compiled_once_for_any_number_of_replications(environment: str, rows: tuple[int, ...]) -> None:
+    """A kernel is compiled anew for arrays that are read-only, as views of one row are, or not contiguous."""
+    round = make_simulator(environment, rows).round_at(3)
+    values, columns, _ = round.contexts
+    kept = (values, columns, round.items, round.available, round.users, round.context, round.segments, round.features)
+    for array in kept:
+        assert isinstance(array, np.ndarray)
+        assert array.flags.writeable
+        assert array.flags.c_contiguous
 
 
 @pytest.mark.parametrize("params", [Wheel.Params(), Classification.Params(data="wine", encoding="context")])

@@ -96,7 +96,7 @@ class RandomFourierFeatures:
         if self._transformed is None or contexts is not self._source:
             values = transform(contexts.values, contexts.columns, self.frequencies, self.shifts)
             if self._columns.shape != values.shape:
-                self._columns = np.ascontiguousarray(np.broadcast_to(np.arange(values.shape[2]), values.shape))
+                self._columns = np.broadcast_to(np.arange(values.shape[2]), values.shape).copy()
             self._source, self._transformed = contexts, Contexts(values, self._columns, values.shape[2])
         return self._transformed
 

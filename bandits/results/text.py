@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bandits.agents.guards.params import GuardParams
@@ -70,6 +72,20 @@ def describe_changes(experiment: Experiment) -> str:
 
 def describe_agents(experiment: Experiment) -> str:
     """List the agents with the parameters that differ from their defaults: LinUCB (alpha 0.4), LinTS."""
+    return ", ".join(_described(experiment))
+
+
+def describe_rarest_first(experiments: Sequence[Experiment]) -> list[str]:
+    """List the agents of each experiment, first those that fewest of the experiments have.
+
+    The end of a long title is cut: experiments that differ in one agent begin with that one.
+    """
+    each = [_described(experiment) for experiment in experiments]
+    count = Counter(agent for agents in each for agent in agents)
+    return [", ".join(sorted(agents, key=count.__getitem__)) for agents in each]
+
+
+def _described(experiment: Experiment) -> list[str]:
     agents = []
     for label, agent in zip(experiment.labels, experiment.agents, strict=True):
         fields = type(agent).model_fields.items()
@@ -77,7 +93,7 @@ def describe_agents(experiment: Experiment) -> str:
         values = [f"{name.replace('_', ' ')} {plain_value(value)}" for name, value in changed]
         new = ", ".join(v for v in values if not re.search(rf"(?<![\w.]){re.escape(v)}(?![\w.])", label))
         agents.append(f"{label} ({new})" if new else label)
-    return ", ".join(agents)
+    return agents
 
 
 def plain_value(value: object) -> str:

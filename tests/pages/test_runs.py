@@ -104,7 +104,7 @@ def pick(at: AppTest, store: Store, *chosen: Experiment, among: list[StoredRun] 
     rows = store.runs() if among is None else among
     places = [i for i, each in enumerate(rows) if each.experiment in chosen]
     assert len(places) == len(chosen)
-    at.session_state[listing.key([table.row(each) for each in rows])] = {"selection": {"rows": places}}
+    at.session_state[listing.key(table.rows_of(rows))] = {"selection": {"rows": places}}
     return settled(at.run())
 
 
@@ -185,6 +185,16 @@ def test_search_finds_runs_with_every_word(store: Store, asked: str, found: set[
     else:
         assert "No run contains all of these words." in text(at)
         assert len(at.dataframe) == 0
+
+
+def test_runs_that_differ_in_one_agent_begin_with_it(store: Store) -> None:
+    put(store, "random", "linucb", {"kind": "epsilon_greedy", "epsilon": 0.2})
+    second = put(store, "random", "linucb", {"kind": "epsilon_greedy", "epsilon": 0.3})
+    titles = ["ε-greedy (epsilon 0.3), Random, LinUCB", "ε-greedy (epsilon 0.2), Random, LinUCB"]
+    assert list(listed(at := visit())["Title"]) == titles
+    assert "Random, LinUCB, ε-greedy (epsilon 0.3)" in text(pick(at, store, second))  # in order, and once
+    at = settled(visit().text_input(key="shelf-search").set_value("epsilon 0.3").run())
+    assert list(listed(at)["Title"]) == ["Random, LinUCB, ε-greedy (epsilon 0.3)"]
 
 
 @pytest.mark.usefixtures("console")

@@ -128,6 +128,15 @@ def test_a_guard_is_named_with_its_main_values_and_what_is_changed(guard: GuardP
     assert text.describe_guard(guard) == words
 
 
+def test_what_fewest_runs_have_is_named_first() -> None:
+    runs = [experiment("linucb", "random", {"kind": "epsilon_greedy", "epsilon": e}) for e in (0.1, 0.2)]
+    assert text.describe_rarest_first(runs) == [
+        "ε-greedy (epsilon 0.1), LinUCB, Random", "ε-greedy (epsilon 0.2), LinUCB, Random",
+    ]  # fmt: skip
+    assert text.describe_rarest_first(runs[:1]) == [text.describe_agents(runs[0])]
+    assert text.describe_rarest_first([]) == []
+
+
 def test_ranking_is_by_clicks_per_step_so_far() -> None:
     e = experiment("linucb", "lints", "random", "ucb1", steps=10)
     lead, slow = np.ones((10, 3)), np.zeros((10, 3))

@@ -30,8 +30,11 @@ _COMPARED = "shelf-compared"
 
 def display_title(run: StoredRun) -> str:
     """Return the title of a run; without one, its agents with their changed parameters."""
-    default = one_line(", ".join(run.experiment.labels))
-    return words.describe_agents(run.experiment) if one_line(run.title) == default else run.title
+    return run.title if _titled(run) else words.describe_agents(run.experiment)
+
+
+def _titled(run: StoredRun) -> bool:
+    return one_line(run.title) != one_line(", ".join(run.experiment.labels))
 
 
 def finished_runs() -> list[StoredRun]:
@@ -77,29 +80,34 @@ def search(found: Sequence[StoredRun], query: str, *, starred: bool = False) -> 
 
     def text(run: StoredRun) -> str:
         e = run.experiment
-        places = run.title, run.tags, run.notes, *e.labels, words.describe_simulator(e), e.simulator.kind
+        places = run.title, run.tags, run.notes, words.describe_agents(e), words.describe_simulator(e), e.simulator.kind
         return " ".join(places).casefold()
 
     return [run for run in found if run.starred >= starred and all(term in text(run) for term in terms)]
 
 
-def row(run: StoredRun) -> Row:
-    """Return the row of a run in the table."""
+def rows_of(runs: Sequence[StoredRun]) -> list[Row]:
+    """Return the rows of the table: the title of a run that has none begins with what others lack."""
+    return list(map(_row, runs, words.describe_rarest_first([run.experiment for run in runs])))
+
+
+def _row(run: StoredRun, agents: str) -> Row:
     e = run.experiment
     return Row(
-        run.id, run.starred, display_title(run), run.headline, listing.simulator_name(e), words.describe_changes(e),
-        e.steps, e.replications, run.created, run.tags, run.notes,
+        run.id, run.starred, run.title if _titled(run) else agents, run.headline, listing.simulator_name(e),
+        words.describe_changes(e), e.steps, e.replications, run.created, run.tags, run.notes,
     )  # fmt: skip
 
 
 def table(found: Sequence[StoredRun]) -> list[StoredRun]:
     """Draw the runs as a table, and the details of a single selected one; returns the selected ones."""
-    rows = [row(run) for run in found]
+    rows = rows_of(found)
     selected = listing.draw(rows, kind="run")
     if len(selected) == 1:
         run = found[selected[0]]
         size = "curves deleted" if run.evicted else words.describe_experiment(run.experiment)
-        details(rows[selected[0]], size, words.describe_agents(run.experiment))
+        agents = words.describe_agents(run.experiment)
+        details(_row(run, agents), size, agents)
     return [found[i] for i in selected]
 
 

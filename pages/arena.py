@@ -75,7 +75,8 @@ refused += [refusal for refusal in refusals.of_draft(draft.current()) if refusal
 for refusal in refused:
     refusals.show(refusal)
 st.session_state["shown-refusals"] = refused
-refusals.show_edited_link(job.id)
+if not presenting:
+    refusals.show_edited_link(job.id)
 about_row = st.container(key="arena-about", horizontal=True, wrap=False, vertical_alignment="center", gap="small")
 about = presets()[preset].about if preset else ""
 if drafted != job.experiment:
@@ -87,7 +88,7 @@ if drafted != job.experiment:
         "<style>@keyframes dim{to{opacity:.5}}.st-key-result{animation:dim .2s 1s both}"
         "@keyframes late{from{visibility:hidden}}.st-key-arena-about{animation:late 1s step-end both}</style>"
     )
-    previous_results.show(drafted, job.experiment)
+    previous_results.show(drafted, job)
 elif not presenting:
     about_row.caption(about or text.describe_experiment(job.experiment), width="stretch")
 if about and not presenting:

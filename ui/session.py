@@ -94,7 +94,7 @@ def submit_and_follow(experiment: Experiment, *, by_slider: bool = False) -> Job
     if before is not None and replaced:
         pool().discard(before.id, owner())
     st.session_state["by-slider"] = job.id if by_slider and not known else None
-    refusals.forget_link()
+    draft.forget_link()
     if followed not in (None, job.id):
         st.session_state.previous = followed
     elif followed and job.status == "finished" and not by_slider:
@@ -146,13 +146,13 @@ def current() -> Job:
     try:
         if followed is None and url.holds_experiment(st.query_params):
             shared = url.parse_query(st.query_params.to_dict())
-            job = follow(pool().get(shared.experiment.hash) or _open(shared.experiment))
+            job = pool().get(shared.experiment.hash) or _open(shared.experiment)
+            draft.load(job.experiment)
             if not shared.same:
                 refusals.mark_edited_link(job.id)
                 if st.session_state.get("shown-page") != "arena":  # there, it stays as long as the run
                     st.toast(refusals.EDITED, icon=":material/edit:", duration="long")
-            draft.load(job.experiment)
-            return job
+            return follow(job)  # last: where another event interrupts the page, the link is opened again
     except UserError as error:
         data = None
         with suppress(UserError):

@@ -24,15 +24,17 @@ def test_a_simulator_fulfils_the_contract(check: Callable[[str], None], environm
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 @pytest.mark.parametrize("rows", [ROWS, ROWS[:1]], ids=["replications", "one"])
-def test_kernels_are_compiled_once_for_any_number_of_replications(environment: str, rows: tuple[int, ...]) -> None:
+def test_arrays_of_a_round_are_writeable_and_contiguous(environment: str, rows: tuple[int, ...]) -> None:
     """A kernel is compiled anew for arrays that are read-only, as views of one row are, or not contiguous."""
-    round = make_simulator(environment, rows).round_at(3)
-    values, columns, _ = round.contexts
-    kept = (values, columns, round.items, round.available, round.users, round.context, round.segments, round.features)
-    for array in kept:
-        assert isinstance(array, np.ndarray)
-        assert array.flags.writeable
-        assert array.flags.c_contiguous
+    simulator = make_simulator(environment, rows)
+    for step in (0, 3):
+        round = simulator.round_at(step)
+        values, columns, _ = round.contexts
+        at = round.users, round.items, round.available, round.context, round.segments
+        for array in (values, columns, *at, round.features):
+            assert isinstance(array, np.ndarray)
+            assert array.flags.writeable
+            assert array.flags.c_contiguous
 
 
 @pytest.mark.parametrize("params", [Wheel.Params(), Classification.Params(data="wine", encoding="context")])

@@ -650,7 +650,38 @@ def test_a_link_that_was_edited_is_followed_and_says_so(pool: Pool) -> None:
     widget(at, "-alpha").set_value(2.5)
     at = press(settled(at.run()), "Run")
     assert not says_so()
+    widget(at, "-alpha").set_value(0.73)
+    at = press(settled(at.run()), "Run")
+    assert not says_so()  # by hand
     assert not any("This link was edited" in c.value for c in opened(url.to_query(e)).caption)
+
+
+def test_a_link_is_opened_whole_where_another_event_interrupts_the_page(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    follow, interrupted = session.follow, []
+
+    def interrupt(job: Job) -> Job:
+        follow(job)
+        if not interrupted:
+            interrupted.append(job)
+            st.rerun()
+        return job
+
+    monkeypatch.setattr(session, "follow", interrupt)
+    e = experiment({"kind": "linucb", "alpha": 0.37}, "random", seed=950)
+    at = opened({**url.to_query(e), "agents.0.alpha": "0.73"})
+    assert len(interrupted) == 1
+    assert draft(at).agents[0].alpha == 0.73
+    assert any("This link was edited" in c.value for c in at.caption)
+
+
+def test_other_pages_say_that_a_link_was_edited(pool: Pool) -> None:
+    e = experiment({"kind": "linucb", "alpha": 0.37}, "random", seed=951)
+    query = url.to_query(e)
+    assert len(open_page("shock_lab", query).toast) == 0
+    at = open_page("shock_lab", {**query, "agents.0.alpha": "0.73"})
+    assert "This link was edited" in at.toast[0].value
 
 
 def test_pages_can_be_left_and_come_back_to(pool: Pool) -> None:

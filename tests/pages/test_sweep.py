@@ -21,7 +21,7 @@ from bandits.runtime.task_queue import Task
 from bandits.sweeps import Landscape, Sweep, url
 from bandits.sweeps.analysis.nearest import nearest_points
 from bandits.sweeps.analysis.run_metrics import METRICS
-from bandits.sweeps.figures import grid
+from bandits.sweeps.figures import grid, lines
 from bandits.sweeps.manager import SweepManager
 from bandits.sweeps.presets import presets
 from tests.gate import Gate
@@ -652,12 +652,39 @@ def test_the_arena_says_what_a_sweep_knows(app_pool: Pool, one: Landscape) -> No
     for name, text in experiment_link.to_query(both).items():
         at.query_params[name] = text
     at = at.switch_page("arena.py").run()
-    slider = next(s for s in at.slider if "Exploration" in s.label)
+    job = app_pool.get(both.hash)
+    assert job is not None
+    wait_for(lambda: not job.active, "the end of the run")
+    slider = next(s for s in at.run().slider if "Exploration" in s.label)
     slider.set_value(0.2).run()
     assert not at.exception
     said = [c.value for c in at.caption if "From a previous sweep" in c.value]
-    assert len(said) == 1  # nothing of the agent that the run above shows as it is
+    assert len(said) == 1
+    assert "Other" not in said[0]  # the run above shows it as it is
     assert "at the nearest point, Exploration bonus 0.1" in said[0]
+    job.status = "stopped"  # it has not measured it to its end
+    said = [c.value for c in at.run().caption if "From a previous sweep" in c.value]
+    job.status = "finished"
+    assert [("Other" in sentence) for sentence in said] == [False, True]
+    other = both.model_copy(update={"seed": both.seed + 1})
+    at = open_page("arena", experiment_link.to_query(other))
+    next(box for box in at.sidebar.number_input if "Seed" in box.label).set_value(both.seed).run()
+    assert sum("From a previous sweep" in c.value for c in at.caption) == 2  # the run above had other users
+
+
+def test_the_conclusion_on_choices_stands_above_the_figures(app_pool: Pool) -> None:
+    sharing = {"path": "agents.0.sharing", "values": ["per_arm", "shared"]}
+    sweep = small([{"path": "agents.0.alpha", "values": [0.1, 0.3, 10.0]}, sharing], replications=8)
+    at = ended(visit(**url.to_query(sweep)))
+    job = selection.manager().get(sweep.hash)
+    assert job is not None
+    sentence = lines.comparison(job.landscape, "click_rate")
+    assert sentence.startswith("Even at exploration bonus = 10, it is not certain")
+    places = [i for i, each in enumerate(at.main) if sentence in str(getattr(each, "value", ""))]
+    components = [(i, getattr(e.proto, "bidi_component", e.proto)) for i, e in enumerate(at.main) if "bidi" in e.type]
+    (figures,) = [i for i, found in components if found.component_name.endswith("live_panel")]
+    assert len(places) == 1
+    assert places[0] < figures
 
 
 def test_the_notice_of_a_simulator_stays_on_its_page(pool: Pool) -> None:

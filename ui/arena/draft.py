@@ -19,6 +19,7 @@ from bandits.experiments.presets import presets
 from bandits.simulators import REGISTRY as SIMULATORS
 
 REFUSED_LINK = "refused-link"  # in the session: why the link in the address cannot be opened
+EDITED_LINK = "edited-link"  # in the session: the run of a link whose checksum does not match
 MAX_STATES = 100  # states that can be undone
 
 _numbers = itertools.count(1)  # widget keys only need to be new
@@ -141,9 +142,15 @@ def current() -> Draft:
     return draft
 
 
+def forget_link() -> None:
+    """Forget what was wrong with the link in the address: the user has opened something else."""
+    st.session_state.pop(REFUSED_LINK, None)
+    st.session_state.pop(EDITED_LINK, None)
+
+
 def load(experiment: Experiment) -> None:
     """Load an experiment into the controls; this can be undone, and `reset` returns to it."""
-    st.session_state.pop(REFUSED_LINK, None)  # the user has opened something else
+    forget_link()
     _load(experiment)
 
 

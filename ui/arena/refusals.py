@@ -60,19 +60,14 @@ def refuse_link(refusal: Refusal) -> None:
     st.session_state[drafts.REFUSED_LINK] = refusal
 
 
-def forget_link() -> None:
-    """Forget the refused link: the user has opened something else."""
-    st.session_state.pop(drafts.REFUSED_LINK, None)
-
-
 def mark_edited_link(job: str) -> None:
     """Remember that the run with this identifier comes from a link whose checksum does not match."""
-    st.session_state["edited-link"] = job
+    st.session_state[drafts.EDITED_LINK] = job
 
 
 def show_edited_link(job: str) -> None:
     """Say so as long as this run is shown: a message that goes away by itself is missed, or never drawn."""
-    if st.session_state.get("edited-link") == job:
+    if st.session_state.get(drafts.EDITED_LINK) == job:
         st.caption(f":orange-badge[:material/edit: Edited link] {EDITED}")
 
 
@@ -89,7 +84,7 @@ def show_link(instead: str) -> bool:
         return False
     st.markdown("**This link cannot be opened**")
     show(refusal)
-    st.button(f"Show {escape_markdown(instead)}", key="forget-link", on_click=forget_link)
+    st.button(f"Show {escape_markdown(instead)}", key="forget-link", on_click=drafts.forget_link)
     return True
 
 
@@ -117,6 +112,6 @@ def name_fields(message: str, data: dict[str, Any] | None = None) -> str:
 
 
 def _load_and_run(experiment: Experiment) -> None:
-    forget_link()
+    drafts.forget_link()
     drafts.replace(experiment)
     run_requests.request()

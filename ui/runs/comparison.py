@@ -90,8 +90,8 @@ def show(found: Sequence[StoredRun]) -> None:
         st.markdown(
             "Paired runs have the same random numbers and, unless the traffic changes, the same visitors (common "
             "random numbers), so the difference is taken per replication. Intervals and *significant* (5 % level) are "
-            "corrected for all pairs shown (Holm). Agents with the same label are compared, and agents with the "
-            "same parameters where no label is the same."
+            "corrected for all pairs shown (Holm). An agent is compared with the one of the same label "
+            "and kind in the other run; if no agent there has its label, with one that has the same parameters."
         )
     else:
         st.markdown("None: see the top of this page.")

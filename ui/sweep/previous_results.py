@@ -6,16 +6,18 @@ import streamlit as st
 
 from bandits import Experiment
 from bandits.base.formatting import count_of, number
+from bandits.runtime.job import Job
 from ui.text import escape_markdown
 
 from . import conclusions, selection, view
 
 
-def show(experiment: Experiment | None, shown: Experiment) -> None:
-    """Show the nearest swept point of every agent that a sweep covers, if the run that is shown does not have it."""
+def show(experiment: Experiment | None, job: Job) -> None:
+    """Show the nearest swept point of every agent that a sweep covers, unless the run above has measured the agent."""
     if experiment is None:
         return
-    alike = experiment.model_dump(exclude={"agents"}) == shown.model_dump(exclude={"agents"})
+    shown, rest = job.experiment, {"agents"}
+    alike = job.status == "finished" and experiment.model_dump(exclude=rest) == shown.model_dump(exclude=rest)
     agents = zip(experiment.labels, experiment.agents, strict=True)
     measured = {label for label, agent in agents if alike and agent in shown.agents}
     for found in selection.manager().nearest_points(experiment):

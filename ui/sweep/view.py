@@ -169,7 +169,7 @@ def _setting(job: SweepJob, metric: str, result: PointResult, leader: int, *, ex
         verdict = "is the best point so far" if active else "is the best point"
     elif result.best and not active:
         loss = _loss(result, METRICS[metric])
-        verdict = f"is not significantly worse than the best after correction for all points: it loses {loss}"
+        verdict = f"is not significantly worse than the best: the estimated loss is {loss}, corrected for all points"
     else:
         verdict = f"loses {_loss(result, METRICS[metric])} against the best"
     st.markdown(f":material/close: {name} {verdict}.")

@@ -30,8 +30,12 @@ REFUSED = """window.WebSocket = class extends WebSocket {
 # What the server of the page says arrives later by so many milliseconds, in the same order.
 SLOW = """window.WebSocket = class extends WebSocket {
   addEventListener(type, listener, ...more) {
-    const late = type !== 'message' || !this.url.includes('_stcore/stream') ? listener
-      : (event) => window.slow ? setTimeout(() => listener(event), window.slow) : listener(event);
+    const late = type !== 'message' || !this.url.includes('_stcore/stream') ? listener : (event) => {
+      const due = performance.now() + (window.slow ?? 0);
+      window.before = (window.before ?? Promise.resolve())
+        .then(() => new Promise((arrived) => setTimeout(arrived, due - performance.now())))
+        .then(() => listener(event));
+    };
     super.addEventListener(type, late, ...more);
   }
 }"""

@@ -68,7 +68,7 @@ def mark_edited_link(job: str) -> None:
 def show_edited_link(job: str) -> None:
     """Say so as long as this run is shown: a message that goes away by itself is missed, or never drawn."""
     if st.session_state.get(drafts.EDITED_LINK) == job:
-        st.caption(f":orange-badge[:material/edit: Edited link] {EDITED}")
+        st.caption(f":material/edit: {EDITED}")
 
 
 def show_link(instead: str) -> bool:

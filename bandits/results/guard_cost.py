@@ -164,7 +164,8 @@ def _summarised(found: Sequence[_Exposure]) -> str:
         return ""
     digits = max(map(_digits, found))
     after, before = (_range([getattr(each, name).mean for each in found], digits) for name in ("after", "before"))
-    return f"; {found[0].what} {after} of the shows instead of {before}"
+    varies = ", depending on the agent" if " to " in after + before else ""
+    return f"; {found[0].what} {after} of the shows instead of {before}{varies}"
 
 
 def _range(shares: Sequence[float], digits: int) -> str:

@@ -193,8 +193,11 @@ def test_runs_that_differ_in_one_agent_begin_with_it(store: Store) -> None:
     titles = ["ε-greedy (epsilon 0.3), Random, LinUCB", "ε-greedy (epsilon 0.2), Random, LinUCB"]
     assert list(listed(at := visit())["Title"]) == titles
     assert "Random, LinUCB, ε-greedy (epsilon 0.3)" in text(pick(at, store, second))  # in order, and once
-    at = settled(visit().text_input(key="shelf-search").set_value("epsilon 0.3").run())
-    assert list(listed(at)["Title"]) == ["Random, LinUCB, ε-greedy (epsilon 0.3)"]
+    for query in ("epsilon 0.3", "ε 0.3", "EPSILON-greedy 0.3"):
+        at = settled(visit().text_input(key="shelf-search").set_value(query).run())
+        assert list(listed(at)["Title"]) == ["Random, LinUCB, ε-greedy (epsilon 0.3)"]
+    at = settled(visit().text_input(key="shelf-search").set_value("epsilon 3").run())
+    assert "No run contains all of these words." in text(at)
 
 
 @pytest.mark.usefixtures("console")

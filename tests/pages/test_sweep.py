@@ -687,6 +687,18 @@ def test_the_conclusion_on_choices_stands_above_the_figures(app_pool: Pool) -> N
     assert places[0] < figures
 
 
+def test_nothing_is_said_to_lose_against_another_simulator(app_pool: Pool) -> None:
+    alpha = {"path": "agents.0.alpha", "values": [0.1, 10.0]}
+
+    def said(*axes: dict[str, Any]) -> tuple[bool, bool]:
+        at = ended(visit(**url.to_query(small(list(axes)))))
+        return any("our setting" in m.value for m in at.markdown), any(s.value == "Sensitivity" for s in at.subheader)
+
+    assert said(alpha, {"path": "agents.0.ridge", "values": [0.1, 10.0]}) == (True, True)
+    assert said(alpha, {"path": "simulator.shock_step", "values": [None, 100]}) == (False, False)
+    assert said({"path": "simulator.shock_step", "values": [None, 100, 200]}) == (False, True)
+
+
 def test_the_notice_of_a_simulator_stays_on_its_page(pool: Pool) -> None:
     at = open_page("sweep")
     at = at.button(key="simulator-synthetic").click().run()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Sequence
 from functools import partial
 
@@ -76,14 +78,25 @@ def usage() -> None:
 
 def search(found: Sequence[StoredRun], query: str, *, starred: bool = False) -> list[StoredRun]:
     """Return the runs that contain every word in title, tags, notes, agents, simulator or changes."""
-    terms = query.casefold().split()
+    wanted = [_pattern(term) for term in _spelled(query).split()]
 
     def text(run: StoredRun) -> str:
         e = run.experiment
         places = run.title, run.tags, run.notes, words.describe_agents(e), words.describe_simulator(e), e.simulator.kind
-        return " ".join(places).casefold()
+        return _spelled(" ".join(places))
 
-    return [run for run in found if run.starred >= starred and all(term in text(run) for term in terms)]
+    return [run for run in found if run.starred >= starred and all(term.search(text(run)) for term in wanted)]
+
+
+def _spelled(text: str) -> str:
+    """Fold case, and spell Greek letters: α 0.5 finds alpha 0.5."""
+    return re.sub("[α-ω]", lambda letter: unicodedata.name(letter[0]).split()[-1].lower(), text.casefold())
+
+
+def _pattern(term: str) -> re.Pattern[str]:
+    """Match a word anywhere, and a number as a whole: 1 is not in 1.5."""
+    number = re.fullmatch(r"[\d.]+", term) is not None
+    return re.compile(rf"(?<![\d.]){re.escape(term)}(?![\d.])" if number else re.escape(term))
 
 
 def rows_of(runs: Sequence[StoredRun]) -> list[Row]:

@@ -29,7 +29,7 @@ def first(job: SweepJob, metric: str) -> None:
     with job.lock:
         along = "" if job.active else lines.comparison(job.landscape, metric)
     if along:
-        st.markdown(f"**{escape_markdown(along)}**" if _simulators(job) else escape_markdown(along))
+        st.markdown(f"**{escape_markdown(along)}**" if varies_simulators(job) else escape_markdown(along))
 
 
 def show(job: SweepJob, metric: str) -> None:
@@ -40,7 +40,7 @@ def show(job: SweepJob, metric: str) -> None:
         pairing, explained, level = landscape.pairing(metric), landscape.explained(metric), landscape.level
         few = landscape.points_with_few_clicks()
     if not job.active:
-        advise = not _simulators(job) and not _unresolved(job, metric)[0]
+        advise = not varies_simulators(job) and not _unresolved(job, metric)[0]
         st.markdown(f"- {best_region(sum(r.best for r in results), len(results), level, advise=advise)}")
     if few and not job.active:
         st.markdown(
@@ -49,13 +49,15 @@ def show(job: SweepJob, metric: str) -> None:
         )
     if pairing == pairing:
         st.markdown(f"- {_pairing(pairing)}")
-    if importance:
+    # with simulators, the best point of each value would lie in another one
+    if importance and not (varies_simulators(job) and len(job.sweep.axes) > 1):
         _sensitivity(job.sweep, importance)
     if explained:
         _explained_variance(job.sweep, explained)
 
 
-def _simulators(job: SweepJob) -> bool:
+def varies_simulators(job: SweepJob) -> bool:
+    """Return whether the points of a sweep differ in their simulator."""
     return any(axis.path.startswith("simulator.") for axis in job.sweep.axes)
 
 

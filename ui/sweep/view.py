@@ -64,7 +64,8 @@ def _show(job: SweepJob, metric: str, was_active: bool, slot: DeltaGenerator) ->
     if leader is not None:
         if result := results.get(leader if point is None else point):
             _point(job, metric, result, leader, candidates if active else None)
-        if setting is not None and (result := results.get(setting.point)):
+        comparable = not conclusions.varies_simulators(job)  # else the best point is in another simulator
+        if comparable and setting is not None and (result := results.get(setting.point)):
             _setting(job, metric, result, leader, exact=setting.exact, active=active)
         conclusions.resolution(job, metric)
         conclusions.show(job, metric)

@@ -77,15 +77,16 @@ def usage() -> None:
 
 
 def search(found: Sequence[StoredRun], query: str, *, starred: bool = False) -> list[StoredRun]:
-    """Return the runs that contain every word in title, tags, notes, agents, simulator or changes."""
+    """Return the runs that contain every word in title, tags, notes, agents, their values, simulator or changes."""
     wanted = [_pattern(term) for term in _spelled(query).split()]
 
-    def text(run: StoredRun) -> str:
+    def matches(run: StoredRun) -> bool:
         e = run.experiment
         places = run.title, run.tags, run.notes, words.describe_agents(e), words.describe_simulator(e), e.simulator.kind
-        return _spelled(" ".join(places))
+        text = _spelled(" ".join(places))
+        return all(term.search(text) for term in wanted)
 
-    return [run for run in found if run.starred >= starred and all(term.search(text(run)) for term in wanted)]
+    return [run for run in found if run.starred >= starred and matches(run)]
 
 
 def _spelled(text: str) -> str:

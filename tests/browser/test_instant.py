@@ -41,7 +41,8 @@ SLOW = """window.WebSocket = class extends WebSocket {
 }"""
 
 # The page holds a new value whose run it does not show yet; or, where a machine is slow, shows its run at once.
-ANSWERED = "at => document.body.textContent.includes('to update the results') || location.search.includes(at)"
+ANSWERED = """at => location.search.includes(at) || document.body.textContent.includes('to update the results')
+  && document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'"""
 
 RACE = presets()["race"].experiment.model_copy(update={"steps": 2000, "replications": 4})
 LINK = f"/arena?{url.query(RACE)}"

@@ -34,23 +34,22 @@ def top_k(scores: FloatArray, available: BoolArray, alive: BoolArray, size: int)
     R, K = scores.shape
     out = np.zeros((R, size), np.int64)
     for r in range(R):
-        n = 0  # candidates in out[r], whose scores descend
-        for k in range(K):
-            if not alive[r]:
-                break
-            if not available[r, k]:
-                continue
+        n, least = 0, -np.inf  # candidates in out[r], whose scores descend, and the lowest of these
+        for k in range(K if alive[r] else 0):
             score = scores[r, k]
+            if (n == size and score <= least) or not available[r, k]:
+                continue
             if np.isnan(score):
                 alive[r] = False
                 out[r] = 0
-            elif n < size or score > scores[r, out[r, size - 1]]:
-                n = min(n + 1, size)
-                s = n - 1
-                while s > 0 and score > scores[r, out[r, s - 1]]:
-                    out[r, s] = out[r, s - 1]
-                    s -= 1
-                out[r, s] = k
+                break
+            n = min(n + 1, size)
+            s = n - 1
+            while s > 0 and score > scores[r, out[r, s - 1]]:
+                out[r, s] = out[r, s - 1]
+                s -= 1
+            out[r, s] = k
+            least = scores[r, out[r, n - 1]]
     return out
 
 

@@ -419,3 +419,11 @@ def test_the_benchmark_of_the_exact_width_computes_equal_bonuses_by_three_method
     match = re.search(r"Bonuses agree to (\S+) ", str(section))
     assert match is not None
     assert float(match[1]) < 1e-4
+
+
+@pytest.mark.parametrize("output", [2e6, -2e6, 5e5])
+def test_a_finite_output_beyond_the_limit_counts_as_diverged(output: float) -> None:
+    lane = make("neural_greedy", PetShop, options=TINY)
+    agent: Any = lane.agent
+    agent.net.layers[-1][1][0] = output
+    assert np.isnan(agent.scores(lane.simulator.round_at(0))[0]).all() == (abs(output) > 1e6)

@@ -249,3 +249,16 @@ def test_a_network_that_diverges_stops_its_row() -> None:
     scores = agent.scores(lane.simulator.round_at(0))
     assert np.isnan(scores[0]).all()
     assert np.isfinite(scores[1]).all()
+
+
+@pytest.mark.parametrize("kind", ["neural_click_ts", "neural_greedy"])
+def test_compiled_training_equals_training_by_torch(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {**SETTINGS, "features": "concatenation"}
+    more = {"vectors": "tuned", **PUBLISHED} if kind == "neural_click_ts" else {"every": 7, "loss": "log"}
+    lane, by_torch = (make(kind, Ranking, rows=range(2), options=options, **more) for _ in range(2))
+    lane.advance(40)
+    monkeypatch.setattr(type(by_torch.agent), "compiled", False)
+    by_torch.advance(40)
+    agent, other = lane.agent, by_torch.agent
+    assert agent.train_steps == other.train_steps > 0  # type: ignore[attr-defined]
+    torch.testing.assert_close(agent.net.flat, other.net.flat, rtol=1e-4, atol=1e-5)  # type: ignore[attr-defined]

@@ -138,8 +138,7 @@ class NeuralAgent(WarmStart):
 
     def mean(self, round: Round) -> FloatArray:
         """Predict the reward (or its log-odds) of every candidate, float64 (R, K)."""
-        out = expand(self.output(self.forward_pass(round)), self.candidate_index(round))
-        return np.where(np.abs(out) > DIVERGED, np.nan, out)
+        return expand(self.output(self.forward_pass(round)), self.candidate_index(round), DIVERGED)
 
     # training
 

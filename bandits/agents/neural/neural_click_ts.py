@@ -22,6 +22,7 @@ from bandits.base.types import (
     WorldAccess,
     WorldSpec,
 )
+from bandits.models.neural.batch_gradient import loss_gradient
 from bandits.models.neural.distinct_candidates import expand_array
 from bandits.models.neural.mlp import BatchedMLP, count_weights
 from bandits.models.neural.posterior_width import posterior_width
@@ -262,21 +263,29 @@ class NeuralClickTS(VectorAgent):
         ``decay (R, B)`` is the weight of each phi in S beside its exposure.
         """
         users, counts = x[..., 0].astype(np.int64), self.tensor(weight[..., 0])
-        forward_pass = self.net.forward(self.tensor(x if self.tables is None else self.tables.pairs(users, items)))
-        phi: FloatArray = forward_pass.inputs[-1].cpu().double().numpy()
+        if self.tables is not None:
+            x = self.tables.pairs(users, items)
+        phi, gradient, below = self.differentiate(self.tensor(x), self.tensor(rewards), counts)
         phi[~(np.abs(phi).max(axis=(1, 2)) <= DIVERGED)] = np.nan
         self.S += phi.transpose(0, 2, 1) @ (phi * (weight * decay[..., None]))
-        total = counts.sum(1, keepdim=True).clamp_min(1.0)
-        delta = (self.loss_derivative(self.output(forward_pass), self.tensor(rewards)) * counts / total)[..., None]
-        deltas = self.net.backpropagate(forward_pass, delta)
         if self.tables is not None:
-            below = deltas[0] @ self.net.layers[0][0]
             self.tables.add(users, items, (-below * self.optimiser.rate[:, None]).cpu().numpy())
-        gradient = self.net.gradients(forward_pass, deltas)
         gradient[:, -1] = 0
         if self._head_rate is not None:
             gradient[:, -1 - self.widths[-2] :] *= self._head_rate
         self.apply_gradient(gradient)
+
+    def differentiate(self, x: Tensor, rewards: Tensor, counts: Tensor) -> tuple[FloatArray, Tensor, Tensor]:
+        """Differentiate the mean log loss by the weights (R, p) and by x (R, B, D); phi (R, B, m) comes first."""
+        total = counts.sum(1, keepdim=True).clamp_min(1.0)
+        if self.compiled:
+            found = loss_gradient(self.net, x.numpy(), rewards.numpy(), (counts / total).numpy(), log_odds=True)
+            return found.phi.astype(np.float64), self.net.gradient, self.tensor(found.input)
+        forward_pass = self.net.forward(x)
+        phi: FloatArray = forward_pass.inputs[-1].cpu().double().numpy()
+        delta = (self.loss_derivative(self.output(forward_pass), rewards) * counts / total)[..., None]
+        deltas = self.net.backpropagate(forward_pass, delta)
+        return phi, self.net.gradients(forward_pass, deltas), deltas[0] @ self.net.layers[0][0]
 
     def pretrain_step(self, x: Float32Array, items: IntArray, rewards: FloatArray, weight: FloatArray) -> None:
         self.descend(x, items, rewards, weight, np.zeros(items.shape))  # nothing is added to S

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bandits.base.types import IntArray, Round, WorldSpec
+from bandits.models.neural.batch_gradient import loss_gradient
 from bandits.models.neural.mlp import ForwardPass
 from bandits.models.neural.vector_tables import VectorTables
 
@@ -40,6 +41,18 @@ class VectorAgent(NeuralAgent):
         if self.tables is None:
             return super().shown_input(round, slate, items)
         return self.tensor(self.tables.pairs(np.repeat(round.users[:, None], items.shape[1], axis=1), items))
+
+    @property
+    def compiled(self) -> bool:
+        """Whether `loss_gradient` differentiates the network."""
+        return self.tables is not None and self.device == "cpu"
+
+    def network_gradient(self, x: Tensor, items: Tensor, rewards: Tensor, weight: Tensor, total: Tensor) -> Tensor:
+        if not self.compiled:
+            return super().network_gradient(x, items, rewards, weight, total)
+        arrays = (tensor.numpy() for tensor in (x, rewards, weight / total))
+        loss_gradient(self.net, *arrays, log_odds=self.log_odds)
+        return self.net.gradient
 
     @classmethod
     def shared_memory(cls, params: Any, spec: WorldSpec, layouts: int) -> int:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numba import njit
 
 from bandits.base.types import Contexts, FloatArray, IntArray, Round, WorldSpec
 
@@ -67,10 +68,21 @@ class DistinctCandidates:
         self._source, self._distinct = contexts, torch.from_numpy(np.ascontiguousarray(distinct)).to(self.device)
 
 
-def expand(values: Tensor, index: IntArray | None) -> FloatArray:
-    """Expand values of distinct candidates (R, K') to all, float64 (R, K)."""
-    array: FloatArray = values.cpu().double().numpy()
-    return expand_array(array, index)
+def expand(values: Tensor, index: IntArray | None, limit: float = np.inf) -> FloatArray:
+    """Expand values of distinct candidates (R, K') to all, float64 (R, K); NaN where they exceed ``limit``."""
+    return expand_array(_limited(values.cpu().numpy(), limit), index)
+
+
+@njit(cache=True, nogil=True)
+def _limited(values: Any, limit: float) -> FloatArray:
+    """Convert to double precision; absolute values above the limit become NaN."""
+    R, K = values.shape
+    out = np.empty((R, K))
+    for r in range(R):
+        for k in range(K):
+            value = np.float64(values[r, k])
+            out[r, k] = value if np.abs(value) <= limit else np.nan
+    return out
 
 
 def expand_array(values: FloatArray, index: IntArray | None) -> FloatArray:

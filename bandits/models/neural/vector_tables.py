@@ -13,6 +13,7 @@ from numba import njit
 
 from bandits.base.types import Float32Array, IntArray, Vectors
 
+from .batch_gradient import add_bias
 from .mlp import BatchedMLP, ForwardPass
 
 
@@ -59,13 +60,13 @@ class VectorTables:
         if net.flat.device.type != "cpu":
             x = self.pairs(np.repeat(user_ids[:, None], item_ids.shape[1], axis=1), item_ids)
             return net.forward(torch.from_numpy(x).to(net.flat.device))
-        phi, out = torch.empty((*item_ids.shape, net.widths[-2])), torch.empty((*item_ids.shape, 1))
+        phi, out = torch.empty((*item_ids.shape, net.widths[-2])), torch.empty(item_ids.shape)
         (users, items), widths = self.current, np.array(net.widths)
         _forward(
             net.flat.numpy(), widths, net.n_relu, users, items, self._layouts, user_ids, item_ids, phi.numpy(),
             out.numpy(),
         )  # fmt: skip
-        return ForwardPass([phi], out)
+        return ForwardPass([phi], out[..., None])
 
     def add(self, user_ids: IntArray, item_ids: IntArray, changes: Float32Array) -> None:
         """Add ``changes (R, B, D)`` of the input to tuned vectors; those of the same user or item add up."""
@@ -114,10 +115,11 @@ def _forward(
     flat: Float32Array, widths: IntArray, n_relu: int, users: Float32Array, items: Float32Array, layouts: IntArray,
     user_ids: IntArray, item_ids: IntArray, phi: Float32Array, out: Float32Array,
 ) -> None:  # fmt: skip
-    """Evaluate one network per row; ``phi (R, K, m)`` and ``out (R, K, 1)`` are overwritten."""
+    """Evaluate one network per row; ``phi (R, K, m)`` and ``out (R, K)`` are overwritten."""
     R, K = item_ids.shape
-    D, H, d = widths[0], widths[1], items.shape[2]
+    D, H, d, last = widths[0], widths[1], items.shape[2], len(widths) - 2
     vectors = np.empty((K, d), np.float32)
+    hidden = [np.empty((K, widths[layer]), np.float32) for layer in range(1, last)]
     for r in range(R):
         table, user = items[layouts[r]], users[layouts[r], user_ids[r]]
         for k in range(K):
@@ -131,29 +133,18 @@ def _forward(
                 shared[h] += matrix[h, i] * user[i]
             for i in range(2 * d, D):
                 shared[h] += matrix[h, i]
-        hidden = np.dot(vectors, np.ascontiguousarray(matrix[:, d : 2 * d].T))
-        _finish_layer(hidden, shared, n_relu > 0)
+        below = phi[r] if last == 1 else hidden[0]
+        np.dot(vectors, np.ascontiguousarray(matrix[:, d : 2 * d].T), below)
+        add_bias(below, shared, n_relu > 0)
         start = (D + 1) * H
-        for layer in range(1, len(widths) - 2):
+        for layer in range(1, last):
             a, b = widths[layer], widths[layer + 1]
             matrix = flat[r, start : start + a * b].reshape(b, a)
-            hidden = np.dot(hidden, np.ascontiguousarray(matrix.T))
-            _finish_layer(hidden, flat[r, start + a * b : start + (a + 1) * b], n_relu > layer)
+            above = phi[r] if layer == last - 1 else hidden[layer]
+            np.dot(below, np.ascontiguousarray(matrix.T), above)
+            below = above
+            add_bias(below, flat[r, start + a * b : start + (a + 1) * b], n_relu > layer)
             start += (a + 1) * b
         m = widths[-2]
-        phi[r] = hidden
-        out[r, :, 0] = np.dot(hidden, flat[r, start : start + m]) + flat[r, start + m]
-
-
-@njit(cache=True, nogil=True)
-def _finish_layer(hidden: Float32Array, bias: Float32Array, relu: bool) -> None:
-    """Add the bias, and apply the ReLU; NaN stays NaN."""
-    for k in range(len(hidden)):
-        units = hidden[k]
-        if relu:
-            for h in range(len(bias)):
-                unit = units[h] + bias[h]
-                units[h] = np.float32(0) if unit < 0 else unit
-        else:
-            for h in range(len(bias)):
-                units[h] += bias[h]
+        np.dot(below, flat[r, start : start + m], out[r])
+        out[r] += flat[r, start + m]

@@ -33,7 +33,7 @@ st.markdown(
 row = st.container(horizontal=True, vertical_alignment="center", gap="small")
 settings = st.expander("Settings", job is None, key="sweep-settings", on_change="rerun")
 with settings:
-    data = axes.choose()
+    data = axes.choose(errors)
 preset = preset_box.choose(row, data)
 message, valid = selection.check(data) if data is not None else ("", False)
 run_pressed = row.button(
@@ -65,14 +65,14 @@ if data is not None and valid:
     (slot if job is None else settings).caption(message)
 elif data is not None:
     st.warning(message, icon=":material/error:")
-if job is None:
+if job is None and valid:
     order = (
         "Points are proposed in batches"
         if data and data["search"] == "optuna"
         else "The map is computed coarse to fine"
     )
     st.caption(f":material/touch_app: Press **Run**. {order}.")
-else:
+if job is not None:
     with tools.popover("Export", icon=":material/download:", type="tertiary"):
         export.files(job, metric)
     view.show(job, metric, slot)

@@ -222,9 +222,8 @@ def _number(
             st.session_state[common["key"]] = value
         value = None
     step, shown = (1, None) if kind is int else (None, "%.10g")
-    return st.number_input(
-        **common, value=value, min_value=low, max_value=high, step=step, format=shown, placeholder=placeholder
-    )
+    # no bounds: a browser keeps to itself what is out of them, so that the former value would be run
+    return st.number_input(**common, value=value, step=step, format=shown, placeholder=placeholder)
 
 
 def slider_values(model: type[Params], name: str, value: float, key: str) -> list[float] | None:
@@ -251,8 +250,7 @@ def _slider(common: dict[str, Any], value: float, low: Any, high: Any, field: An
         return float(st.select_slider(**common, options=options, value=value, format_func=lambda v: f"{v:g}"))
     first, last = _ends(value, (low, high), field)
     if last - first > 100:
-        low, high = (None if bound is None else float(bound) for bound in (low, high))
-        return float(st.number_input(**common, value=value, min_value=low, max_value=high, format="%.10g"))
+        return float(st.number_input(**common, value=value, format="%.10g"))
     step = 1e-4 if last - first <= 0.02 else 0.01 if last - first <= 2 else 0.05
     shown = "%.4f" if step < 0.01 else "%.2f"
     low, high = float(first), float(last)

@@ -1309,3 +1309,30 @@ def test_the_clicks_lost_to_changes_are_computed_on_request(pool: Pool) -> None:
     job = pool.get(e.hash)
     assert job is not None
     assert "Clicks lost to the changes" in report(unchanged.result_of(job))
+
+
+@pytest.mark.parametrize(
+    ("label", "value", "sentence"),
+    [
+        ("Steps T", 0, "Steps is 0; it must be a whole number from 1 to 10,000,000."),
+        ("Replications R", 5000, "Replications is 5000; it must be a whole number from 1 to 4,096."),
+        ("Seed", -5, "Seed is -5; it must be a whole number from 0 to 9,007,199,254,740,991."),
+        ("Products K", 1, "Pet shop, Products is 1; it must be a whole number from 2 to 10,000,000."),
+        (
+            "Market shock (step)", 0,
+            "Pet shop, Market shock is 0; it must be a whole number from 1 to 100,000,000 or empty.",
+        ),
+    ],
+)  # fmt: skip
+def test_a_number_out_of_range_is_refused_and_not_run(pool: Pool, label: str, value: int, sentence: str) -> None:
+    """A browser would keep a number to itself that is out of the control's bounds: Run would run the former one."""
+    at = arena(ended(pool.submit(experiment("random", seed=79))))
+    (number,) = [n for n in at.sidebar.number_input if n.label == label]
+    before, shown = number.value, at.session_state["job"]
+    at = press(number.set_value(value).run(), "Run")
+    assert not at.exception
+    assert [e.value for e in at.error] == [sentence]
+    assert at.session_state["job"] == shown
+    (number,) = [n for n in at.sidebar.number_input if n.label == label]
+    at = number.set_value(before).run()
+    assert not at.error

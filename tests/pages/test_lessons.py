@@ -187,3 +187,17 @@ def test_places_are_kept_per_lesson(pool: Pool) -> None:
     assert any(bar.proto.text.startswith("Step 2 of") for bar in at.get("progress"))
     at.button(key=f"lesson-open-{RIDGE}").click().run()
     assert heading(at) == "How likely is a puppy parent to click?"
+
+
+def test_a_number_out_of_range_is_refused_in_words(pool: Pool) -> None:
+    at = press(open_page("lessons", {"lesson": "neuralucb-and-its-cost", "step": "3"}), "Keep my prediction")
+    drawn = len(at.main.markdown)
+    at = settled(at.number_input[0].set_value(-3).run())
+    assert [e.value for e in at.error] == ["First layer is -3; it must be a whole number from 8 to 256."]
+    assert len(at.main.markdown) < drawn
+    at = press(press(at, "Back"), "Next")  # what was refused is not kept
+    assert not at.error
+    assert at.number_input[0].value == 128
+    at = settled(at.number_input[0].set_value(64).run())
+    assert not at.error
+    assert len(at.main.markdown) == drawn

@@ -705,3 +705,26 @@ def test_the_notice_of_a_simulator_stays_on_its_page(pool: Pool) -> None:
     assert any("Static MLP (requires" in c.value.replace("\\", "") for c in at.sidebar.caption)
     at = at.switch_page("arena.py").run()
     assert not any("Left out" in c.value for c in at.sidebar.caption)
+
+
+def test_a_number_out_of_range_is_refused_and_the_settings_stay(pool: Pool) -> None:
+    at = open_page("sweep")
+    box(at, "Agent to sweep").set_value("LinTS").run()
+    box(at, "Second parameter").set_value("agents.0.sharing").run()
+    before = [c.value for c in at.caption if " points × " in c.value]
+    assert len(before) == 1
+
+    def steps() -> Any:
+        return next(n for n in at.sidebar.number_input if n.label == "Steps T")
+
+    right = steps().value
+    at = steps().set_value(0).run()
+    assert not at.exception
+    assert [e.value for e in at.error] == ["Steps is 0; it must be a whole number from 1 to 10,000,000."]
+    assert next(b for b in at.button if b.label == "Run").disabled
+    assert not any("Press **Run**" in c.value for c in at.caption)
+    at = steps().set_value(right).run()
+    assert not at.error
+    assert box(at, "Agent to sweep").value == "LinTS"
+    assert box(at, "Second parameter").value == "agents.0.sharing"
+    assert [c.value for c in at.caption if " points × " in c.value] == before

@@ -76,18 +76,17 @@ def _simulator(draft: Draft) -> None:
 
 
 def _length(draft: Draft) -> None:
+    """Draw the numbers of the run; a browser keeps to itself what is out of bounds, so that the page checks them."""
     field = Experiment.model_fields
     left, right = st.columns(2)
     draft.steps = left.number_input(
-        "Steps T", 1, 10_000_000, draft.steps, 1000, key=f"{draft.version}-steps", help=field["steps"].description
+        "Steps T", value=draft.steps, step=1000, key=f"{draft.version}-steps", help=field["steps"].description
     )
     draft.replications = right.number_input(
-        "Replications R", 1, 4096, draft.replications, key=f"{draft.version}-replications",
+        "Replications R", value=draft.replications, key=f"{draft.version}-replications",
         help=field["replications"].description,
     )  # fmt: skip
-    draft.seed = st.number_input(
-        "Seed", 0, 2**53 - 1, draft.seed, key=f"{draft.version}-seed", help=field["seed"].description
-    )
+    draft.seed = st.number_input("Seed", value=draft.seed, key=f"{draft.version}-seed", help=field["seed"].description)
 
 
 def _agents(draft: Draft) -> None:

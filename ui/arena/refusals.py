@@ -108,7 +108,12 @@ def name_fields(message: str, data: dict[str, Any] | None = None) -> str:
         return f"{label}{path['colon'] or ' '}{tail}"
     field = cls.Params.model_fields.get(path["field"]) if cls else None
     title = field.title if field and field.title else path["field"]
-    return f"{label}, {title}{path['rest']}{path['colon'] or ' '}{tail}"
+    return f"{label}, {title}{path['rest']}{path['colon'] or ' '}{_or_empty(tail)}"
+
+
+def _or_empty(requirement: str) -> str:
+    """Name what a control shows for null."""
+    return re.sub(r" or null$", " or empty", requirement)
 
 
 def _load_and_run(experiment: Experiment) -> None:

@@ -6,18 +6,29 @@ from collections.abc import Iterator
 from typing import Any
 
 import streamlit as st
+from pydantic import ValidationError
 
+from bandits.experiments.validation import refusal
 from bandits.lessons import Lesson
 from bandits.lessons.lesson import RunStep
 from bandits.lessons.worked import Table
 from ui.params_form import form
+from ui.text import refuse
 
 from . import place, steps
 
 
 def show(lesson: Lesson, step: RunStep) -> None:
     """Draw the controls of the parameters that a reader may change, the tables and the figures."""
-    params = step.example.Params.model_validate({**step.given, **_enter(lesson, step)})
+    entered, model = _enter(lesson, step), step.example.Params
+    try:
+        params = model.model_validate({**step.given, **entered})
+    except ValidationError as error:
+        name, space, rest = refusal(error, model).partition(" ")
+        titles = {n: field.title for n, field in model.model_fields.items()}
+        refuse(f"{titles.get(name) or name}{space}{rest}")
+        return
+    place.entered(lesson, step.id).update(entered)
     tables(step.example.tables(params))
     if drawn := step.example.figures(params):
         steps.draw(drawn, str(step.worked), f"{_key(lesson, step)}-figures")
@@ -27,9 +38,10 @@ def _enter(lesson: Lesson, step: RunStep) -> dict[str, Any]:
     """Draw the controls, and return their values; those of an earlier visit to the step are where they begin."""
     if not step.shown:
         return {}
-    entered, key = place.entered(lesson, step.id), _key(lesson, step)
+    entered: dict[str, Any] = {}
+    key = _key(lesson, step)
     if f"{key}-{step.shown[0]}" not in st.session_state:  # the step has just been opened
-        st.session_state[f"{key}-began"] = dict(entered)
+        st.session_state[f"{key}-began"] = dict(place.entered(lesson, step.id))
     began = step.example.Params.model_validate({**step.given, **st.session_state[f"{key}-began"]}).model_dump()
     for names, place_of_group in _places(step):
         with place_of_group:

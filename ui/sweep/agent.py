@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from bandits import Experiment
-from bandits.agents import REGISTRY as AGENTS
+from bandits.experiments.labels import labels_of
 from bandits.sweeps import Sweep
 from ui.arena import draft as drafts
 from ui.arena.draft import Draft
@@ -38,10 +38,10 @@ def restore(sweep: Sweep) -> bool:
 
 
 def _labels(draft: Draft) -> list[str]:
-    if (experiment := draft.experiment()) is not None:
-        return list(experiment.labels)
-    names = (agent.get("label") or AGENTS[agent["kind"]].title for agent in draft.agents.values())
-    return [f"{i}. {name}" for i, name in enumerate(names, 1)]  # labels of an invalid experiment may be equal
+    labels = labels_of(list(draft.agents.values()))
+    if len(set(labels)) < len(labels):  # names that were entered twice
+        return [f"{i}. {label}" for i, label in enumerate(labels, 1)]
+    return list(labels)
 
 
 def _swept(experiment: Experiment | None, sweep: Sweep) -> str | None:

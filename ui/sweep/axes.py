@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from bandits import UserError, read
+from bandits import Experiment, UserError, read
 from bandits.agents import REGISTRY as AGENTS
 from bandits.agents.guards.params import GuardParams
 from bandits.base.formatting import count_of
@@ -20,13 +20,14 @@ from bandits.sweeps.figures import grid
 from bandits.sweeps.parameters import sweepable
 from bandits.sweeps.sweep import MAX_AXES, MAX_BATCH, MAX_GAUSSIAN, MAX_PROPOSED
 from ui.arena import draft as drafts
+from ui.arena.refusals import name_fields
 from ui.params_form import fields
-from ui.text import escape_markdown, sentence
 
 from . import agent
 from .axis_form import axis_form
 
 _FILLED = "sweep-given"
+_VALID = "sweep-valid"  # the last valid experiment with the swept agent alone
 _SEARCH = {"grid": "Full grid", "halving": "Early stopping", "optuna": "Optuna"}
 _SAMPLERS = {"tpe": "Parzen estimator (TPE)", "gp": "Gaussian process", "random": "Random"}
 
@@ -53,13 +54,23 @@ def _filled() -> tuple[int, SweepData | None]:
     return filled
 
 
-def choose() -> SweepData | None:
-    """Draw all controls; returns plain data for `bandits.sweeps.read`, or None without a valid experiment."""
+def choose(errors: list[str]) -> SweepData | None:
+    """Draw all controls; returns plain data for `bandits.sweeps.read`, or None without a valid experiment.
+
+    What is wrong with the experiment is appended to ``errors``. The controls stay those of the last valid one, so that
+    a number that was mistyped in the sidebar changes nothing here.
+    """
     draft = drafts.current()
+    data = {**draft.data(), "agents": [draft.agents[agent.chosen(draft)]]}
+    experiment: Experiment | None
     try:
-        experiment = read({**draft.data(), "agents": [draft.agents[agent.chosen(draft)]]})
+        experiment = st.session_state[_VALID] = read(data)
+        valid = True
     except UserError as error:
-        st.caption(f":material/error: {escape_markdown(sentence(str(error)))}")
+        errors.append(name_fields(str(error), data))
+        experiment, valid = st.session_state.get(_VALID), False
+    if experiment is None:
+        st.caption("The settings need a valid experiment in the sidebar.")
         return None
     version, filled = _filled()
     search = st.segmented_control(
@@ -76,7 +87,7 @@ def choose() -> SweepData | None:
         owners |= {f"agents.0.guards.{i}.{n}": guard for n in _sweepable(type(guard))}
     owners |= {f"simulator.{n}": simulator for n in _sweepable(type(simulator))}
     owners |= _joint(owners, filled)
-    data: SweepData = {"search": search, "metric": filled["metric"] if filled else "click_rate"}
+    data = {"search": search, "metric": filled["metric"] if filled else "click_rate"}
     if search == "optuna":
         data |= {"axes": _ranges(owners, swept.kind), **_proposals()}
     else:
@@ -84,7 +95,7 @@ def choose() -> SweepData | None:
         if filled and filled.get("refinements") and _equal(data["axes"], filled["axes"]):
             data["refinements"] = filled["refinements"]
             _refined(filled["refinements"])
-    return {"experiment": experiment.model_dump(mode="json"), **data}
+    return {"experiment": experiment.model_dump(mode="json"), **data} if valid else None
 
 
 def _equal(axes: list[SweepData], others: list[SweepData]) -> bool:

@@ -80,7 +80,7 @@ class SweepJob:
         self.lock = threading.Lock()
         self._stopping = threading.Event()
         self._runner = Runner(sweep, InProcessExecutor(), BlockFiles(sweep, folder), self._stop_requested, self.lock)
-        self._started_at, self._started_progress = 0.0, 0.0
+        self._started_at, self._done_at_start = 0.0, self._runner.rows_done()
 
     @property
     def id(self) -> str:
@@ -109,11 +109,17 @@ class SweepJob:
 
     @property
     def seconds_left(self) -> float | None:
-        """Expected wall time to the end; None before two percent of the work are done."""
-        done = self.progress - self._started_progress
-        if not self.active or done <= 0.02:
+        """Expected wall time to the end; None before two percent of the work are done.
+
+        Also None before a row of each swept simulator is computed: with 500 products, a row takes longer than with 5.
+        """
+        done, costs = self._runner.rows_done(), self.landscape.row_costs()
+        if not self.active or costs is None:
             return None
-        return (time.monotonic() - self._started_at) * (1 - self.progress) / done
+        computed = float((done - self._done_at_start) @ costs)
+        left = max(0.0, float((self.landscape.completed.shape[1] - done) @ costs))
+        enough = computed > 0.02 * (computed + left)
+        return (time.monotonic() - self._started_at) * left / computed if enough else None
 
     def load(self) -> None:
         """Load the stored blocks."""
@@ -126,7 +132,7 @@ class SweepJob:
         """Compute the missing blocks in a new thread."""
         self._stopping.clear()
         self.status, self.error, self.seconds = "running", "", None
-        self._started_at, self._started_progress = time.monotonic(), self._runner.progress
+        self._started_at, self._done_at_start = time.monotonic(), self._runner.rows_done()
         threading.Thread(target=self._run, daemon=True).start()
 
     def stop(self) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from bandits.base.errors import UserError
 from bandits.base.files import Arrays
-from bandits.base.types import IntArray
+from bandits.base.types import FloatArray, IntArray
 from bandits.sweeps.analysis.landscape import Landscape
 from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits.sweeps.execution.executors import Executor, InProcessExecutor
@@ -80,15 +80,23 @@ class Runner:
     ) -> None:
         self.sweep, self.landscape, self.error = sweep, Landscape(sweep), ""
         self.executor, self._files, self._stop, self._lock = executor, files, stop, lock or nullcontext()
-        self._steps_done: dict[Block, int] = {}
+        self._running: dict[Block, tuple[IntArray, int]] = {}  # the points of its rows, and its step
         self.on_progress: Callable[[float], object] = lambda _: None
 
     @property
     def progress(self) -> float:
         """Finished share of the work, with the steps of running blocks: 0 to 1."""
-        total = self.landscape.completed.size
-        running = sum(len(block.rows) * step for block, step in list(self._steps_done.items()))
-        return min(1.0, self.landscape.progress + running / (total * self.sweep.experiment.steps))
+        return min(1.0, float(self.rows_done().sum()) / self.landscape.completed.size)
+
+    def rows_done(self) -> FloatArray:
+        """Count the rows of each point that are computed or not needed, with shares of running ones, float64 (P,)."""
+        done = (self.landscape.completed | self.landscape.dropped[:, None]).sum(axis=1).astype(np.float64)
+        for points, step in list(self._running.values()):
+            np.add.at(done, points, step / self.sweep.experiment.steps)
+        return np.asarray(done)
+
+    def _reached(self, block: Block, points: IntArray, step: int) -> None:
+        self._running[block] = points, step
 
     @property
     def notices(self) -> list[str]:
@@ -181,7 +189,7 @@ class Runner:
             while waiting or running:
                 while waiting and len(running) <= self.executor.workers and not self._stop():
                     block = waiting.popleft()
-                    on_step = partial(self._steps_done.__setitem__, block)
+                    on_step = partial(self._reached, block, each.points[[point for point, _ in block.rows]])
                     running[self.executor.submit(each.sweep, block, on_step)] = block
                 if self._stop():
                     raise StoppedError
@@ -191,7 +199,7 @@ class Runner:
         finally:
             for future in running:
                 future.cancel()
-            self._steps_done.clear()
+            self._running.clear()
 
     def _collect(self, each: Round, block: Block, arrays: Arrays) -> None:
         """Store a computed block and add it to the landscape.
@@ -210,7 +218,7 @@ class Runner:
             except OSError as error:
                 self.error, reader = f"this sweep could not be kept on disk ({error.strerror or error})", None
         with self._lock:
-            self._steps_done.pop(block, None)
+            self._running.pop(block, None)
             self.landscape.add(renumber(arrays, each.points), reader)
 
 

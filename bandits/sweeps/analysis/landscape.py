@@ -56,6 +56,7 @@ class Landscape:
         self.completed, self.alive = np.zeros(shape, np.bool_), np.zeros(shape, np.bool_)
         self.dropped = np.zeros(sweep.size, np.bool_)
         self.seconds = 0.0
+        self._row_seconds = np.full(shape, np.nan)
         self._values = {name: np.full(shape, np.nan) for name in METRICS}
         self._blocks: list[tuple[set[int], Callable[[], Arrays | None]]] = []
         self._explained: dict[str, list[Explained]] = {}
@@ -89,6 +90,7 @@ class Landscape:
         for name, metric in METRICS.items():
             self._values[name][points, replications] = np.where(history.alive, metric.of(history), np.nan)
         self.seconds += history.seconds
+        self._row_seconds[points, replications] = history.seconds / len(points)
         self._blocks.append((set(points.tolist()), reload or (lambda: arrays)))
 
     def curves(self, point: int) -> History:
@@ -123,6 +125,32 @@ class Landscape:
     def progress(self) -> float:
         """Share of the rows that are computed or no longer needed, 0 to 1."""
         return float((self.completed | self.dropped[:, None]).mean())
+
+    def row_costs(self) -> FloatArray | None:
+        """Predict the computing time of a row of each point in seconds, float64 (P,); None until it is known.
+
+        It is the mean over the computed rows of the points with the same simulator, and each simulator needs one. For
+        points that are not proposed yet it is the mean over all.
+        """
+        if not self.completed.any():
+            return None
+        costs = np.full(self.sweep.size, np.nanmean(self._row_seconds))
+        for points in self._by_simulator():
+            seconds = self._row_seconds[points]
+            if np.isnan(seconds).all():
+                return None
+            costs[points] = np.nanmean(seconds)
+        return costs
+
+    def _by_simulator(self) -> list[list[int]]:
+        """Group the points that are known by the values of the simulator's parameters."""
+        known = range(self.sweep.size if self.sweep.is_grid else len(self.sweep.proposed))
+        swept = [i for i, axis in enumerate(self.sweep.axes) if axis.path.startswith("simulator.")]
+        groups: dict[tuple[Value, ...], list[int]] = {}
+        for point in known if swept else ():
+            values = self.sweep.values_at(point)
+            groups.setdefault(tuple(values[i] for i in swept), []).append(point)
+        return list(groups.values())
 
     @property
     def level(self) -> float:

@@ -83,18 +83,21 @@ def show(found: Sequence[StoredRun]) -> None:
             "95 % CI": f"{_signed(-p.difference.high)} to {_signed(-p.difference.low)}", "Replications": p.rows,
             "Significant": "yes" if p.p_value < 0.05 else "no",
         }
-        for p in pairs
+        for p in pairs if not p.difference.low == p.difference.high == 0
     ]  # fmt: skip
     if differing:
         st.dataframe(pd.DataFrame(differing), hide_index=True, height="content")
         st.markdown(
             "Paired runs have the same random numbers and, unless the traffic changes, the same visitors (common "
             "random numbers), so the difference is taken per replication. Intervals and *significant* (5 % level) are "
-            "corrected for all pairs shown (Holm). An agent is compared with the one of the same label "
-            "and kind in the other run; if no agent there has its label, with one that has the same parameters."
+            "corrected for all pairs (Holm); agents that earn the same in both runs are left out. An agent is compared "
+            "with the one of the same label and kind in the other run; if no agent there has its label, with one that "
+            "has the same parameters."
         )
     else:
-        st.markdown("None: see the top of this page.")
+        st.markdown(
+            "None: see the top of this page." if not pairs else "None: every agent earns the same in both runs."
+        )
 
 
 def _figures(results: Mapping[str, Result]) -> None:

@@ -80,7 +80,7 @@ if not presenting:
 about_row = st.container(key="arena-about", horizontal=True, wrap=False, vertical_alignment="center", gap="small")
 about = presets()[preset].about if preset else ""
 if drafted != job.experiment:
-    change = f"Press **Run** to start it. {about}" if about else (
+    change = "" if drafted is None else f"Press **Run** to start it. {about}" if about else (
         "The controls have changed. Press **Run** to update the results."
     )  # fmt: skip
     about_row.caption(f":gray-badge[:material/history: Previous result] {change}", width="stretch")

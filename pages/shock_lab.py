@@ -30,4 +30,4 @@ if job.experiment.simulator.all_changes:
         st.caption(":material/touch_app: Shown below: the last run. Press **Run** for the change above.")
     view.show(job)
 else:
-    st.caption(":material/touch_app: Nothing changes in the Arena's run. Press **Run**.")
+    st.caption(":material/touch_app: The Arena's run has no change. **Run** starts the one above.")

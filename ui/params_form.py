@@ -38,6 +38,8 @@ def form(
     values: dict[str, Any],
     key: str,
     suggested: Callable[[Any], dict[str, Any]] | None = None,
+    *,
+    bounded: bool = True,
 ) -> dict[str, Any]:
     """Draw widgets for the named fields; returns their values as plain data.
 
@@ -48,11 +50,14 @@ def form(
     ----------
     suggested : callable, optional
         Returns the values that an added entry begins with, from its class, for fields that hold lists of entries.
+    bounded : bool
+        Give boxes of numbers their bounds. A browser then keeps to itself what is out of them, and the former value is
+        used. Without bounds the caller must check the values, and name what is wrong.
     """
     entered = {
         name: _entry_list(model, name, values, f"{key}-{name}", suggested)
         if suggested is not None and entry_kinds(model, name)
-        else _widget(model, name, values, f"{key}-{name}")
+        else _widget(model, name, values, f"{key}-{name}", bounded=bounded)
         for name in names
     }
     usual_range.shade(_usual_ranges(model, {name: values.get(name) for name in names}, key))
@@ -128,7 +133,7 @@ def _add_entry(key: str, chosen: str) -> None:
     st.session_state[f"{key}-change"] = st.session_state[chosen]
 
 
-def _widget(model: type[Params], name: str, values: dict[str, Any], key: str) -> Any:
+def _widget(model: type[Params], name: str, values: dict[str, Any], key: str, *, bounded: bool) -> Any:
     field = model.model_fields[name]
     value = values.get(name, field.default)
     kind, optional = _unwrapped(field.annotation)
@@ -147,7 +152,8 @@ def _widget(model: type[Params], name: str, values: dict[str, Any], key: str) ->
         return st.toggle(**common, value=value)
     if kind in (int, float):
         placeholder = model.when_empty(name, values) or None
-        return _number(common, value, kind, optional, _bounds(schemas(model)[name]), field, placeholder)
+        bounds = _bounds(schemas(model)[name])
+        return _number(common, value, kind, optional, bounds, field, placeholder, bounded=bounded)
     if metadata(field, "table"):
         entered: Any = _table(common, value, field, schemas(model)[name])
     elif kind is str:
@@ -211,18 +217,20 @@ def _number(
     bounds: tuple[Any, Any],
     field: Any,
     placeholder: str | None,
+    *,
+    bounded: bool,
 ) -> Any:
     low, high = (None if bound is None else kind(bound) for bound in bounds)
     typical, log = metadata(field, "typical"), bool(metadata(field, "log"))
     sliding = log or typical or (low is not None and high is not None)
     if kind is float and sliding and not optional:
-        return _slider(common, float(value), low, high, field)
+        return _slider(common, float(value), low, high, field, bounded=bounded)
     if optional:  # a box whose default is a number cannot be emptied: the present value comes from the session
         if common["key"] not in st.session_state:
             st.session_state[common["key"]] = value
         value = None
     step, shown = (1, None) if kind is int else (None, "%.10g")
-    # no bounds: a browser keeps to itself what is out of them, so that the former value would be run
+    common |= {"min_value": low, "max_value": high} if bounded else {}
     return st.number_input(**common, value=value, step=step, format=shown, placeholder=placeholder)
 
 
@@ -243,13 +251,17 @@ def _decades(value: float, key: str, low: float | None, high: float | None, typi
     return sorted({round(d, 12) for d in decades if first <= d <= last} | zero | {began, value})
 
 
-def _slider(common: dict[str, Any], value: float, low: Any, high: Any, field: Any) -> float:
+def _slider(common: dict[str, Any], value: float, low: Any, high: Any, field: Any, *, bounded: bool) -> float:
     """Draw a slider over the typical range, extended to hold the present value."""
     if metadata(field, "log"):
         options = _decades(value, common["key"], low, high, metadata(field, "typical"))
         return float(st.select_slider(**common, options=options, value=value, format_func=lambda v: f"{v:g}"))
     first, last = _ends(value, (low, high), field)
     if last - first > 100:
+        if bounded:
+            common |= {
+                "min_value": None if low is None else float(low), "max_value": None if high is None else float(high)
+            }  # fmt: skip
         return float(st.number_input(**common, value=value, format="%.10g"))
     step = 1e-4 if last - first <= 0.02 else 0.01 if last - first <= 2 else 0.05
     shown = "%.4f" if step < 0.01 else "%.2f"

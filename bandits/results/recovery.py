@@ -149,19 +149,21 @@ def _band(gap: FloatArray, family: int) -> tuple[FloatArray, FloatArray]:
 
 def sentences(result: Result) -> list[str]:
     """State when each agent recovered from the last change, and which never was where it could return to."""
-    found = {label: recovery(result, label) for label in result.histories if competes(result, label)}
-    parts = [f"{label} {_spoken(r, _reached(result, label))}" for label, r in found.items() if r is not None]
+    every = {label: recovery(result, label) for label in result.histories if competes(result, label)}
+    found = {label: r for label, r in every.items() if r is not None}
     span = change_span(result.experiment.simulator)
-    if span is None or not parts:
+    if span is None or not found:
         return []
     begins, ends = span
+    missing = [label for label, r in found.items() if r.step is None]
+    never = {label: _never_there(label, before_change(result.histories[label], begins)) for label in missing}
+    never = {label: text for label, text in never.items() if text}
+    parts = [f"{label} {_spoken(r, _reached(result, label))}" for label, r in found.items() if label not in never]
     meaning = f"within {percent(1 - LEVEL)} of the best choice over {WINDOW} steps"
     change = f"at step {count(begins)} ({meaning})"
     if ends > begins:
         change = f"from step {count(begins)} to {count(ends)} ({meaning}, counted from step {count(ends)})"
-    missing = [label for label, r in found.items() if r is not None and r.step is None]
-    never = [text for label in missing if (text := _never_there(label, before_change(result.histories[label], begins)))]
-    return [f"Recovery from the change {change}: {'; '.join(parts)}.", *never]
+    return [*([f"Recovery from the change {change}: {'; '.join(parts)}."] if parts else []), *never.values()]
 
 
 def _never_there(label: str, before: Before | None) -> str:

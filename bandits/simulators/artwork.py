@@ -96,12 +96,12 @@ class Artwork(Simulator):
             "the same by an approximate index.",
         )  # fmt: skip
         new_titles: int = param(
-            0, title="New titles", ge=0, le=4000,
+            0, title="New titles", ge=0, le=4000, sweep=(0, 150),
             help="Number of the titles that are not there at the start and arrive one after the other. Larger values "
             "leave fewer to begin with.",
         )  # fmt: skip
         arrival: int = param(
-            500, title="Arrival interval", unit="steps", ge=1, le=changes.LAST,
+            500, title="Arrival interval", unit="steps", ge=1, le=changes.LAST, sweep=(100, 5_000),
             help="Steps between two new titles. With larger values they come later; usually 100 to 5,000.",
         )  # fmt: skip
         layout: Literal["shared", "per_row"] = param(

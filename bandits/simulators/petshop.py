@@ -58,12 +58,12 @@ class PetShop(Simulator):
     class Params(SimulatorParams):
         kind: Literal["petshop"] = "petshop"
         n_products: int = param(
-            50, title="Products", symbol="K", ge=2, le=10_000_000, basic=True,
+            50, title="Products", symbol="K", ge=2, le=10_000_000, basic=True, sweep=(10, 200),
             help="Number of products, spread evenly over five categories. More products need more exploration; usual "
             "are 20 to 200.",
         )  # fmt: skip
         n_users: int = param(
-            1000, title="Users", ge=1, le=10_000_000,
+            1000, title="Users", ge=1, le=10_000_000, sweep=(100, 10_000),
             help="Number of customers, each with one of four personas. More are harder for agents that learn user "
             "embeddings; usually 100 to 10,000.",
         )  # fmt: skip
@@ -79,6 +79,7 @@ class PetShop(Simulator):
         )  # fmt: skip
         shock_step: int | None = param(
             None, title="Market shock", unit="step", empty="never", ge=1, le=100_000_000, basic=True,
+            sweep=(1_000, 16_000),
             help="Step at which the preferences of the personas are permuted, so that agents must relearn them. Empty: "
             "never.",
         )  # fmt: skip

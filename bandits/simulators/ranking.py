@@ -82,7 +82,7 @@ class Ranking(Simulator):
             help="Number of users. More users return less often; usually 100 to 10,000.",
         )  # fmt: skip
         n_items: int = param(
-            10_000, title="Items", ge=2, le=1_000_000, typical=(100, 1_000_000), log=True,
+            10_000, title="Items", ge=2, le=1_000_000, typical=(100, 1_000_000), log=True, sweep=(500, 50_000),
             help="Number of items in the catalogue. More items need more exploration; usually 100 to 1,000,000.",
         )  # fmt: skip
         n_candidates: int = param(
@@ -120,7 +120,7 @@ class Ranking(Simulator):
             "0 to 8.",
         )  # fmt: skip
         embedding: int = param(
-            32, title="Embedding size", symbol="d", ge=1, le=256,
+            32, title="Embedding size", symbol="d", ge=1, le=256, sweep=(4, 64),
             help="Number of dimensions of the vectors of users and items. Larger vectors are harder to learn from; "
             "usually 8 to 64.",
         )  # fmt: skip

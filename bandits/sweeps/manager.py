@@ -80,7 +80,7 @@ class SweepJob:
         self.lock = threading.Lock()
         self._stopping = threading.Event()
         self._runner = Runner(sweep, InProcessExecutor(), BlockFiles(sweep, folder), self._stop_requested, self.lock)
-        self._started_at, self._done_at_start = 0.0, self._runner.rows_done()
+        self._started_at, self._computed_before = 0.0, self._runner.rows()[0]
 
     @property
     def id(self) -> str:
@@ -111,15 +111,16 @@ class SweepJob:
     def seconds_left(self) -> float | None:
         """Expected wall time to the end; None before two percent of the work are done.
 
-        Also None before a row of each swept simulator is computed: with 500 products, a row takes longer than with 5.
+        A row counts with the time that it takes in its simulator: with 500 products, longer than with 5.
         """
-        done, costs = self._runner.rows_done(), self.landscape.row_costs()
-        if not self.active or costs is None:
+        if not self.active:
             return None
-        computed = float((done - self._done_at_start) @ costs)
-        left = max(0.0, float((self.landscape.completed.shape[1] - done) @ costs))
-        enough = computed > 0.02 * (computed + left)
-        return (time.monotonic() - self._started_at) * left / computed if enough else None
+        with self.lock:
+            costs, (computed, left) = self.landscape.row_costs(), self._runner.rows()
+        if costs is None:
+            return None
+        done, rest = float((computed - self._computed_before) @ costs), max(0.0, float(left @ costs))
+        return (time.monotonic() - self._started_at) * rest / done if done > 0.02 * (done + rest) else None
 
     def load(self) -> None:
         """Load the stored blocks."""
@@ -132,7 +133,7 @@ class SweepJob:
         """Compute the missing blocks in a new thread."""
         self._stopping.clear()
         self.status, self.error, self.seconds = "running", "", None
-        self._started_at, self._done_at_start = time.monotonic(), self._runner.rows_done()
+        self._started_at, self._computed_before = time.monotonic(), self._runner.rows()[0]
         threading.Thread(target=self._run, daemon=True).start()
 
     def stop(self) -> None:

@@ -86,14 +86,18 @@ class Runner:
     @property
     def progress(self) -> float:
         """Finished share of the work, with the steps of running blocks: 0 to 1."""
-        return min(1.0, float(self.rows_done().sum()) / self.landscape.completed.size)
+        return min(1.0, 1 - float(self.rows()[1].sum()) / self.landscape.completed.size)
 
-    def rows_done(self) -> FloatArray:
-        """Count the rows of each point that are computed or not needed, with shares of running ones, float64 (P,)."""
-        done = (self.landscape.completed | self.landscape.dropped[:, None]).sum(axis=1).astype(np.float64)
+    def rows(self) -> tuple[FloatArray, FloatArray]:
+        """Count the rows of each point that are computed, and that are left, with shares of running ones; two of (P,).
+
+        Rows of points that the search has eliminated are neither.
+        """
+        completed, dropped = self.landscape.completed, self.landscape.dropped[:, None]
+        running = np.zeros(len(completed))
         for points, step in list(self._running.values()):
-            np.add.at(done, points, step / self.sweep.experiment.steps)
-        return np.asarray(done)
+            np.add.at(running, points, step / self.sweep.experiment.steps)
+        return completed.sum(axis=1) + running, (~(completed | dropped)).sum(axis=1) - running
 
     def _reached(self, block: Block, points: IntArray, step: int) -> None:
         self._running[block] = points, step

@@ -1336,3 +1336,16 @@ def test_a_number_out_of_range_is_refused_and_not_run(pool: Pool, label: str, va
     (number,) = [n for n in at.sidebar.number_input if n.label == label]
     at = number.set_value(before).run()
     assert not at.error
+
+
+def test_a_seed_out_of_range_stays_with_another_simulator(pool: Pool) -> None:
+    at = arena(ended(pool.submit(experiment("random", seed=80))))
+    (number,) = [n for n in at.sidebar.number_input if n.label == "Seed"]
+    at = number.set_value(-1).run()
+    at = at.button(key="simulator-synthetic").click().run()
+    assert not at.exception
+    assert [e.value for e in at.error] == ["Seed is -1; it must be a whole number from 0 to 9,007,199,254,740,991."]
+    (number,) = [n for n in at.sidebar.number_input if n.label == "Seed"]
+    assert number.value == -1
+    at = number.set_value(3).run()
+    assert not at.error

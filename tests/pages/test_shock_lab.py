@@ -65,7 +65,7 @@ def test_a_link_shows_recovery_and_what_the_change_cost(pool: Pool) -> None:
 
 def test_run_starts_the_chosen_change_and_its_twin(pool: Pool) -> None:
     at = open_page("shock_lab", url.to_query(experiment("linucb", seed=32, steps=200)))
-    assert any("Nothing changes in the Arena's run" in c.value for c in at.caption)
+    assert any("The Arena's run has no change" in c.value for c in at.caption)
     assert not at.exception
     for name in ("drift", "season"):
         at.selectbox(key="change-name").select(name).run()

@@ -586,7 +586,7 @@ def test_the_setting_is_marked_and_the_sweep_is_refined(app_pool: Pool) -> None:
     assert found.sweep.looks == 2
     assert [c for c in at.caption if c.value.startswith("Finished in ")]
     assert at.query_params["refinements.0"]
-    assert any("level 0.0125)" in m.value for m in at.markdown)
+    assert any("level 1.25 %; refinements may use the rest of 5 %)" in m.value for m in at.markdown)
     assert run(at).session_state["sweep-seen"] == found.id  # the controls hold the refined sweep
     at.button(key="sweep-unrefined").click().run()
     assert run(at).session_state["sweep-seen"] == sweep.hash
@@ -728,3 +728,14 @@ def test_a_number_out_of_range_is_refused_and_the_settings_stay(pool: Pool) -> N
     assert box(at, "Agent to sweep").value == "LinTS"
     assert box(at, "Second parameter").value == "agents.0.sharing"
     assert [c.value for c in at.caption if " points × " in c.value] == before
+
+
+def test_the_settings_of_another_agent_are_not_shown_for_an_invalid_experiment(pool: Pool) -> None:
+    at = open_page("sweep")
+    assert box(at, "First parameter").value == "agents.0.alpha"
+    next(n for n in at.sidebar.number_input if n.label == "Steps T").set_value(0).run()
+    assert box(at, "First parameter").value == "agents.0.alpha"
+    at = box(at, "Agent to sweep").set_value("LinTS").run()
+    assert not at.exception
+    assert not [s for s in at.main.selectbox if s.label == "First parameter"]
+    assert any("The settings need a valid experiment" in c.value for c in at.caption)

@@ -21,6 +21,7 @@ from bandits.agents import REGISTRY as AGENTS
 from bandits.base.errors import UserError
 from bandits.base.params import Params, schemas
 from bandits.cli import sweep as command
+from bandits.experiments.presets import presets
 from bandits.experiments.validation import describe_range
 from bandits.results import paired_tests
 from bandits.simulators import REGISTRY as SIMULATORS
@@ -182,6 +183,18 @@ def test_every_parameter_of_every_agent_has_a_default_axis(kind: str) -> None:
         axis = sweeps.Axis.model_validate({"path": f"agents.0.{name}", **suggest_axis(params, name, number=3)})
         for value in axis.grid_values(is_integer(params, name)):
             params.__pydantic_validator__.validate_assignment(params(), name, value)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in SIMULATORS if kind != "logged"])  # which cannot be swept
+def test_every_default_axis_of_a_simulator_can_be_run_with_its_preset(kind: str) -> None:
+    cls = SIMULATORS[kind]
+    experiment = presets()[cls.preset].experiment.model_dump(mode="json")
+    agent = next(agent for agent in experiment["agents"] if agent["kind"] not in ("random", "oracle"))
+    names = sweepable(cls.Params)
+    assert names
+    for name in names:
+        axis = {"path": f"simulator.{name}", **suggest_axis(cls.Params, name)}
+        assert sweeps.read({"experiment": {**experiment, "agents": [agent]}, "axes": [axis]}).size >= 2
 
 
 def test_ways_of_sharing_are_suggested_that_run_in_every_simulator() -> None:

@@ -19,7 +19,10 @@ from bandits.sweeps.blocks import Block, compute
 from bandits.sweeps.execution.executors import InProcessExecutor
 from bandits.sweeps.manager import SweepJob
 
-SECONDS = {5: 1.0, 50: 9.0}  # of a row, by products
+
+def seconds(products: int) -> float:
+    """Return what a row takes: 1 s with 5 products, 9 s with 50."""
+    return 1 + 8 * (products - 5) / 45
 
 
 class TimedExecutor(InProcessExecutor):
@@ -28,29 +31,30 @@ class TimedExecutor(InProcessExecutor):
     workers = 0  # one block at a time, so that all earlier ones are in the landscape
 
     def __init__(self) -> None:
-        self.clock, self.left = 1000.0, 0.0
-        self.predicted: list[tuple[float | None, float]] = []
+        self.clock = 1000.0
+        self.notes: list[tuple[float | None, float]] = []  # seconds left, and the clock
         self.job: Any = None
 
     def submit(self, sweep: Sweep, block: Block, on_step: Callable[[int], None]) -> Future[Arrays]:
-        self.predicted.append((self.job.seconds_left, self.left))
+        self.notes.append((self.job.seconds_left, self.clock))
         simulator: Any = sweep.point(block.rows[0][0]).simulator
-        seconds = SECONDS[simulator.n_products] * len(block.rows)
+        taken = seconds(simulator.n_products) * len(block.rows)
         arrays = compute(sweep, block)
-        self.clock += seconds
-        self.left -= seconds
+        self.clock += taken
         future: Future[Arrays] = Future()
-        future.set_result({**arrays, "seconds": np.array(seconds)})
+        future.set_result({**arrays, "seconds": np.array(taken)})
         return future
 
 
-def run(axes: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TimedExecutor:
-    experiment = {"agents": [{"kind": "linucb"}], "steps": 20, "replications": 6,
+def run(
+    axes: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **more: Any
+) -> list[tuple[float | None, float]]:
+    """Run a sweep; return at the beginning of each block what was predicted, and what was left."""
+    search = more.pop("search", "grid")
+    experiment = {"agents": [{"kind": "linucb"}], "steps": 20, "replications": 8, **more,
                   "simulator": {"kind": "petshop", "n_products": 5}}  # fmt: skip
-    sweep = sweeps.read({"experiment": experiment, "axes": axes})
+    sweep = sweeps.read({"experiment": experiment, "axes": axes, "search": search})
     executor = TimedExecutor()
-    products: list[Any] = [point.simulator for point in sweep.points]
-    executor.left = sum(6 * SECONDS[each.n_products] for each in products)
     clock = SimpleNamespace(monotonic=lambda: executor.clock, time=time.time)
     monkeypatch.setattr("bandits.sweeps.manager.time", clock)
     job = executor.job = SweepJob(sweep, lambda: executor, tmp_path, lambda _: None)
@@ -59,25 +63,42 @@ def run(axes: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPa
         time.sleep(0.01)
     assert job.status == "finished", job.error
     assert job.seconds_left is None
-    return executor
+    assert executor.notes[0][0] is None
+    return [(predicted, executor.clock - then) for predicted, then in executor.notes]
+
+
+ALPHA = {"path": "agents.0.alpha", "low": 0.1, "high": 10, "number": 9}
 
 
 def test_rows_of_each_simulator_are_expected_to_take_what_they_took(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    axes = [
-        {"path": "agents.0.alpha", "low": 0.1, "high": 10, "number": 9},
-        {"path": "simulator.n_products", "values": [5, 50]},
-    ]
-    predicted = run(axes, tmp_path, monkeypatch).predicted
-    known = [(found, left) for found, left in predicted if found is not None]
-    assert predicted[0][0] is None
+    found = run([ALPHA, {"path": "simulator.n_products", "values": [5, 50]}], tmp_path, monkeypatch)
+    known = [(predicted, left) for predicted, left in found if predicted is not None]
     assert len(known) > 10  # of about 24
-    for found, left in known:
-        assert found == pytest.approx(left)
+    for predicted, left in known:
+        assert predicted == pytest.approx(left)
+
+
+def test_simulators_without_rows_are_expected_to_take_what_others_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = run([ALPHA, {"path": "simulator.n_products", "low": 5, "high": 50, "number": 5}], tmp_path, monkeypatch)
+    total = found[0][1]
+    early = [(predicted, left) for predicted, left in found if predicted is not None and left > 0.5 * total]
+    assert early[0][1] > 0.8 * total
+    for predicted, left in early:
+        assert predicted == pytest.approx(left, rel=0.35)
+    assert found[-1][0] == pytest.approx(found[-1][1])
+
+
+def test_points_that_early_stopping_drops_take_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    axes = [{**ALPHA, "number": 30}, {"path": "agents.0.ridge", "values": [0.01, 1000.0]}]
+    found = run(axes, tmp_path, monkeypatch, search="halving", steps=200, replications=16)
+    assert found[0][1] < 0.9 * 16 * 60 * seconds(5)  # some were dropped
+    assert found[-1][0] == pytest.approx(found[-1][1])
 
 
 def test_one_simulator_is_predicted_from_its_first_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    predicted = run([{"path": "agents.0.alpha", "low": 0.1, "high": 10, "number": 9}], tmp_path, monkeypatch).predicted
-    assert predicted[0][0] is None
-    assert [found for found, _ in predicted[1:]] == pytest.approx([left for _, left in predicted[1:]])
+    found = run([ALPHA], tmp_path, monkeypatch)
+    assert [predicted for predicted, _ in found[1:]] == pytest.approx([left for _, left in found[1:]])

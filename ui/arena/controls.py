@@ -66,9 +66,11 @@ def _simulator(draft: Draft) -> None:
     first, others = st.container(), {}
     if more := fields(model, basic=False):
         with st.expander("More parameters"):
-            others = form(model, more, draft.simulator, key, lambda change: dict(change.suggested(draft.steps)))
+            others = form(
+                model, more, draft.simulator, key, lambda change: dict(change.suggested(draft.steps)), bounded=False
+            )
     with first:  # drawn last: what an empty field means may depend on the others
-        values = form(model, fields(model, basic=True), {**draft.simulator, **others}, key)
+        values = form(model, fields(model, basic=True), {**draft.simulator, **others}, key, bounded=False)
     draft.simulator = {"kind": kind, **values, **others}
     with suppress(ValueError):  # explained in full when it is run
         if source := SIMULATORS[kind].attribution(model.model_validate(draft.simulator)):
@@ -150,7 +152,7 @@ def _agent(draft: Draft, number: int, agent: dict[str, Any]) -> None:
     cls, key = AGENTS[agent["kind"]], _key(draft, number)
     spec = draft.spec()
     slates = spec is None or spec.slate > 1
-    values = form(cls.Params, fields(cls.Params, basic=True), agent, key)
+    values = form(cls.Params, fields(cls.Params, basic=True), agent, key, bounded=False)
     with st.popover("More", icon=":material/tune:", type="tertiary", width="stretch"):
         st.caption(f"{catalogue.summary(agent['kind'])} {cls.caveat}".strip())
         st.latex(cls.formula)
@@ -159,7 +161,7 @@ def _agent(draft: Draft, number: int, agent: dict[str, Any]) -> None:
             help=cls.Params.model_fields["label"].description,
         )  # fmt: skip
         more = fields(cls.Params, basic=False, slates=slates)
-        values |= form(cls.Params, more, agent, key, lambda guard: dict(guard.suggested(draft.steps)))
+        values |= form(cls.Params, more, agent, key, lambda guard: dict(guard.suggested(draft.steps)), bounded=False)
         st.button("Duplicate", key=f"{key}-copy", icon=":material/content_copy:", on_click=draft.duplicate,
                   args=(number,), disabled=len(draft.agents) >= 12, width="stretch")  # fmt: skip
         st.button("Remove", key=f"{key}-remove", icon=":material/delete:", on_click=draft.remove, args=(number,),

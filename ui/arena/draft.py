@@ -66,8 +66,9 @@ class Draft:
         start = {**start, "seed": self.seed}
         if start["simulator"]["kind"] == kind:
             return Draft(start)
-        adaptation = adapt(start, kind)
+        adaptation = adapt({**start, "seed": 0}, kind)  # nothing that suits a simulator depends on the seed
         moved = Draft(json.loads(adaptation.experiment.model_dump_json()))
+        moved.seed = self.seed  # also one that is out of range, which is refused in words
         moved.before, moved.adapted, moved.notice = start, moved._params(), adaptation.describe()
         return moved
 

@@ -45,7 +45,7 @@ def _enter(lesson: Lesson, step: RunStep) -> dict[str, Any]:
     began = step.example.Params.model_validate({**step.given, **st.session_state[f"{key}-began"]}).model_dump()
     for names, place_of_group in _places(step):
         with place_of_group:
-            entered.update(form(step.example.Params, names, began, key))
+            entered.update(form(step.example.Params, names, began, key, bounded=False))
     return entered
 
 

@@ -83,7 +83,7 @@ def show(found: Sequence[StoredRun]) -> None:
             "95 % CI": f"{_signed(-p.difference.high)} to {_signed(-p.difference.low)}", "Replications": p.rows,
             "Significant": "yes" if p.p_value < 0.05 else "no",
         }
-        for p in pairs if not p.difference.low == p.difference.high == 0
+        for p in pairs if p.difference.mean != 0 or p.difference.low < p.difference.high
     ]  # fmt: skip
     if differing:
         st.dataframe(pd.DataFrame(differing), hide_index=True, height="content")
@@ -96,7 +96,7 @@ def show(found: Sequence[StoredRun]) -> None:
         )
     else:
         st.markdown(
-            "None: see the top of this page." if not pairs else "None: every agent earns the same in both runs."
+            "None: see the top of this page." if not pairs else "None: the agents that can be compared earn the same."
         )
 
 

@@ -68,7 +68,8 @@ def choose(errors: list[str]) -> SweepData | None:
         valid = True
     except UserError as error:
         errors.append(name_fields(str(error), data))
-        experiment, valid = st.session_state.get(_VALID), False
+        kept: Experiment | None = st.session_state.get(_VALID)
+        experiment, valid = kept if kept is not None and _kinds(kept.model_dump()) == _kinds(data) else None, False
     if experiment is None:
         st.caption("The settings need a valid experiment in the sidebar.")
         return None
@@ -96,6 +97,10 @@ def choose(errors: list[str]) -> SweepData | None:
             data["refinements"] = filled["refinements"]
             _refined(filled["refinements"])
     return {"experiment": experiment.model_dump(mode="json"), **data} if valid else None
+
+
+def _kinds(data: SweepData) -> tuple[str, str]:
+    return data["simulator"]["kind"], data["agents"][0]["kind"]
 
 
 def _equal(axes: list[SweepData], others: list[SweepData]) -> bool:

@@ -11,6 +11,7 @@ from bandits.base.types import BoolArray
 from bandits.results import text
 from bandits.results.metrics import Estimate
 from bandits.sweeps import Sweep
+from bandits.sweeps.analysis.landscape import LEVEL
 from bandits.sweeps.analysis.records import Explained, Importance
 from bandits.sweeps.axis import Value
 from bandits.sweeps.figures import grid, lines
@@ -119,7 +120,8 @@ def interval(estimate: Estimate) -> str:
 
 def best_region(tied: int, total: int, level: float, *, advise: bool = True) -> str:
     """State how many points are statistically tied with the best; ``advise``: nothing is left but to choose one."""
-    test = f"(paired t tests, Tukey's correction for all pairs, level {number(level)})"
+    rest = "" if level == LEVEL else f"; refinements may use the rest of {percent(LEVEL)}"
+    test = f"(paired t tests, Tukey's correction for all pairs, level {number(100 * level)} %{rest})"
     bias = " The estimate of the best point is slightly optimistic (selection bias)."
     if tied == total > 1:
         return f"All {total} points are statistically tied {test}; more replications may separate them."

@@ -63,7 +63,7 @@ def _show(job: SweepJob, metric: str, was_active: bool, slot: DeltaGenerator) ->
     panel.mount(panel.pack(specs, alt, 340), key="sweep", picked=lambda: _select_point(job, metric))
     if leader is not None:
         if result := results.get(leader if point is None else point):
-            _point(job, metric, result, leader, candidates if active else None)
+            _point(job, metric, result, leader, None if job.status == "finished" else candidates)
         comparable = not conclusions.varies_simulators(job)  # else the best point is in another simulator
         if comparable and setting is not None and (result := results.get(setting.point)):
             _setting(job, metric, result, leader, exact=setting.exact, active=active)
@@ -128,7 +128,7 @@ def describe_values(sweep: Sweep, values: tuple[object, ...], *, bold: bool = Fa
 def _point(job: SweepJob, metric: str, result: PointResult, leader: int, candidates: int | None) -> None:
     """Describe the selected point in one line, with a button that opens it in the Arena.
 
-    While the sweep is active, ``candidates`` is the number of points among which the leader was chosen.
+    Before the sweep has finished, ``candidates`` is the number of points among which the leader was chosen.
     """
     row = st.container(horizontal=True, vertical_alignment="center", gap="medium")
     first = result.point == leader

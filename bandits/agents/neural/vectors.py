@@ -47,6 +47,10 @@ class VectorAgent(NeuralAgent):
         """Whether `loss_gradient` differentiates the network."""
         return self.tables is not None and self.device == "cpu"
 
+    def pretrain_recipe(self) -> str:
+        recipe = super().pretrain_recipe()
+        return f"{recipe} compiled" if self.compiled else recipe  # it rounds otherwise than torch
+
     def network_gradient(self, x: Tensor, items: Tensor, rewards: Tensor, weight: Tensor, total: Tensor) -> Tensor:
         if not self.compiled:
             return super().network_gradient(x, items, rewards, weight, total)

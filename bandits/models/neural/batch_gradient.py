@@ -48,6 +48,7 @@ def loss_gradient(
     log_odds : bool
         The outputs are log-odds, and the loss is the log loss; otherwise the squared loss.
     """
+    x, rewards, share = map(np.ascontiguousarray, (x, rewards, share))  # chunks of a large batch are not
     (R, B, _), widths, weights = x.shape, np.array(net.widths), net.gradient.numpy()
     phi, below = np.empty((R, B, widths[-2]), np.float32), np.empty_like(x)
     _loss_gradient(net.flat.numpy(), widths, net.n_relu, x, rewards, share, log_odds, phi, weights, below)

@@ -127,19 +127,22 @@ class Landscape:
         return float((self.completed | self.dropped[:, None]).mean())
 
     def row_costs(self) -> FloatArray | None:
-        """Predict the computing time of a row of each point in seconds, float64 (P,); None until it is known.
+        """Predict the computing time of a row of each point in seconds, float64 (P,); None until that can be done.
 
-        It is the mean over the computed rows of the points with the same simulator, and each simulator needs one. For
-        points that are not proposed yet it is the mean over all.
+        It is the mean over the computed rows of the points with the same simulator, and the mean of these means for
+        simulators without computed rows, if two have some: a grid begins with its ends.
         """
-        if not self.completed.any():
-            return None
-        costs = np.full(self.sweep.size, np.nanmean(self._row_seconds))
-        for points in self._by_simulator():
+        groups = self._by_simulator()
+        known = {}
+        for i, points in enumerate(groups):
             seconds = self._row_seconds[points]
-            if np.isnan(seconds).all():
-                return None
-            costs[points] = np.nanmean(seconds)
+            if (seconds := seconds[np.isfinite(seconds)]).size:
+                known[i] = float(seconds.mean())
+        if len(known) < max(1, min(2, len(groups))):
+            return None
+        costs = np.full(self.sweep.size, np.mean(list(known.values())))
+        for i, cost in known.items():
+            costs[groups[i]] = cost
         return costs
 
     def _by_simulator(self) -> list[list[int]]:
@@ -147,7 +150,7 @@ class Landscape:
         known = range(self.sweep.size if self.sweep.is_grid else len(self.sweep.proposed))
         swept = [i for i, axis in enumerate(self.sweep.axes) if axis.path.startswith("simulator.")]
         groups: dict[tuple[Value, ...], list[int]] = {}
-        for point in known if swept else ():
+        for point in known:
             values = self.sweep.values_at(point)
             groups.setdefault(tuple(values[i] for i in swept), []).append(point)
         return list(groups.values())

@@ -34,6 +34,7 @@ class TimedExecutor(InProcessExecutor):
         self.clock = 1000.0
         self.notes: list[tuple[float | None, float]] = []  # seconds left, and the clock
         self.job: Any = None
+        self.stop_at = 0  # number of the block after which the sweep is stopped
 
     def submit(self, sweep: Sweep, block: Block, on_step: Callable[[int], None]) -> Future[Arrays]:
         self.notes.append((self.job.seconds_left, self.clock))
@@ -41,6 +42,8 @@ class TimedExecutor(InProcessExecutor):
         taken = seconds(simulator.n_products) * len(block.rows)
         arrays = compute(sweep, block)
         self.clock += taken
+        if len(self.notes) == self.stop_at:
+            self.job.stop()
         future: Future[Arrays] = Future()
         future.set_result({**arrays, "seconds": np.array(taken)})
         return future
@@ -50,18 +53,20 @@ def run(
     axes: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **more: Any
 ) -> list[tuple[float | None, float]]:
     """Run a sweep; return at the beginning of each block what was predicted, and what was left."""
-    search = more.pop("search", "grid")
+    search, stop_at = more.pop("search", "grid"), more.pop("stop_at", 0)
     experiment = {"agents": [{"kind": "linucb"}], "steps": 20, "replications": 8, **more,
                   "simulator": {"kind": "petshop", "n_products": 5}}  # fmt: skip
     sweep = sweeps.read({"experiment": experiment, "axes": axes, "search": search})
     executor = TimedExecutor()
+    executor.stop_at = stop_at
     clock = SimpleNamespace(monotonic=lambda: executor.clock, time=time.time)
     monkeypatch.setattr("bandits.sweeps.manager.time", clock)
     job = executor.job = SweepJob(sweep, lambda: executor, tmp_path, lambda _: None)
-    job.start()
-    while job.active:
-        time.sleep(0.01)
-    assert job.status == "finished", job.error
+    for status in ("stopped", "finished") if stop_at else ("finished",):
+        job.start()
+        while job.active:
+            time.sleep(0.01)
+        assert job.status == status, job.error
     assert job.seconds_left is None
     assert executor.notes[0][0] is None
     return [(predicted, executor.clock - then) for predicted, then in executor.notes]
@@ -102,3 +107,12 @@ def test_points_that_early_stopping_drops_take_no_time(tmp_path: Path, monkeypat
 def test_one_simulator_is_predicted_from_its_first_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = run([ALPHA], tmp_path, monkeypatch)
     assert [predicted for predicted, _ in found[1:]] == pytest.approx([left for _, left in found[1:]])
+
+
+def test_what_was_computed_before_a_stop_does_not_count_as_fast(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = run([ALPHA], tmp_path, monkeypatch, stop_at=6)
+    assert found[6][0] is None  # the first block after the stop
+    assert [predicted for predicted, _ in found[7:]] == pytest.approx([left for _, left in found[7:]])
+    assert len(found) > 10

@@ -29,6 +29,7 @@ from .fit import (
 from .labels import labels_of
 
 MAX_AGENTS = 12
+NUMBERS = ("steps is ", "replications is ", "seed is ")  # how a message about a number of the run begins
 FEW_REPLICATIONS = 4  # fewer give no useful interval: agents are left out first
 
 
@@ -50,7 +51,9 @@ def repair(data: Data) -> Adaptation | None:
     """
     try:
         read(data)
-    except UserError:
+    except UserError as error:
+        if str(error).startswith(NUMBERS):
+            return None
         try:
             return _repaired(fill(data))
         except (UserError, KeyError, TypeError, AttributeError):  # not an experiment, or not valid in its parts

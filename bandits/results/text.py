@@ -39,6 +39,12 @@ def interval_end(value: float) -> str:
     return number(float(f"{value:.1g}")) if 1e-3 < abs(value) <= 0.5 else count(value)
 
 
+def half_width(estimate: Estimate) -> str:
+    """Format half the width of a confidence interval of a rate, after the rate: " ± 0.002"; empty without one."""
+    half = (estimate.high - estimate.low) / 2
+    return f" ± {half:.3f}" if half >= 0.0005 else " ± <0.001" if half > 0 else ""
+
+
 def share_digits(estimate: Estimate) -> int:
     """Return the digits of a percentage with which the ends of its interval are not equal: 0, 1 or 2."""
     if not estimate.low < estimate.high:

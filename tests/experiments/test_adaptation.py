@@ -185,6 +185,8 @@ def test_an_impossible_combination_is_repaired(given: Data, words: str) -> None:
         with_(simulator=[]),
         with_(steps=0),
         with_(steps="many"),
+        with_(replications=9999),
+        with_(seed=-1),
         {},
     ],
 )

@@ -400,7 +400,8 @@ def test_an_impossible_combination_is_named_and_repaired_with_one_button(pool: P
     (sentence,) = refusals(at)  # before Run is pressed
     assert "GiB of memory" in sentence
     assert refusals(press(at, "Run")) == [sentence]
-    assert any("LinUCB: Sharing shared instead of per arm" in c.value.replace("\\", "") for c in at.main.caption)
+    said = [c.value.replace("\\", "") for c in at.main.caption]
+    assert ":material/build: **The repair.** Changed: LinUCB: Sharing shared instead of per arm." in said
     assert "Undo" in [b.label for b in at.button if not b.disabled]
     at = press(at, "Repair and run")
     assert refusals(at) == []
@@ -762,7 +763,9 @@ def test_the_previous_run_is_dotted_and_names_what_changed(pool: Pool) -> None:
     name = f"LinUCB, previous run ({change})"  # the random agent is unchanged: its two curves would coincide
     assert ghosts(at) == [[name]] * 4
     was = metrics.estimate(metrics.click_rate(first.histories["LinUCB"])).mean
-    assert panel(at)["caption"].startswith(f"Dotted: previous run. LinUCB: {change} (from {was:.3f} to 0.")
+    assert panel(at)["caption"].startswith(
+        f"Dotted: previous run. LinUCB: {change} (click-through rate {was:.3f} to 0."
+    )
     assert "previous" not in board(at)  # the tiles are those of every other tab
     at = settled(at.toggle(key="view-previous").set_value(False).run())
     assert ghosts(at) == [[]] * 4

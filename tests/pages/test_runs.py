@@ -372,6 +372,7 @@ def test_two_runs_are_compared(store: Store, pool: Pool) -> None:
         assert list(lines) == ["A · LinUCB", "A · Random", "B · LinUCB", "B · Random"]
     tiles = {tile["label"]: tile for tile in shown["legend"]}
     assert tiles["B · LinUCB"]["rate"] == f"{rate.mean:.3f}"
+    assert tiles["B · LinUCB"]["spread"] == f" ± {(rate.high - rate.low) / 2:.3f}"
     assert tiles["A · LinUCB"]["color"] != tiles["B · LinUCB"]["color"]
     at = press(at, "Back to all runs")
     assert len(listed(at)) == 2

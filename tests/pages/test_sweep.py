@@ -739,3 +739,18 @@ def test_the_settings_of_another_agent_are_not_shown_for_an_invalid_experiment(p
     assert not at.exception
     assert not [s for s in at.main.selectbox if s.label == "First parameter"]
     assert any("The settings need a valid experiment" in c.value for c in at.caption)
+
+
+def test_the_setting_is_the_best_tied_or_worse(app_pool: Pool) -> None:
+    def verdict(alpha: float) -> str:
+        axis = {"path": "agents.0.alpha", "values": [0.1, 0.12, 10.0]}
+        at = ended(visit(**url.to_query(small([axis], {"kind": "linucb", "alpha": alpha}, steps=600))))
+        (found,) = [m.value for m in at.markdown if m.value.startswith(":material/close: Your setting")]
+        return str(found.partition(") ")[2])
+
+    first, second, far = map(verdict, (0.1, 0.12, 10.0))
+    best, tied = (first, second) if first.startswith("is the best point") else (second, first)
+    assert best == "is the best point."
+    assert tied.startswith("is not significantly worse than the best: the estimated loss is ")
+    assert tied.endswith("), corrected for all points.")
+    assert far.startswith("loses ")

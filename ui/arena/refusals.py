@@ -42,7 +42,7 @@ def show(refusal: Refusal) -> None:
     if only_removed and len(repaired.left_out) == 1:
         label = f"Remove {escape_markdown(repaired.left_out[0][0])} and run"
     else:
-        st.caption(f":material/build: {escape_markdown(repaired.describe())}")
+        st.caption(f":material/build: **The repair.** {escape_markdown(repaired.describe())}")
     st.button(label, icon=":material/build:", key="repair-and-run", on_click=_load_and_run, args=(repaired.experiment,))
 
 

@@ -179,7 +179,7 @@ def _explanation(
             "all replications. Agents count different events: nothing is paired. Select an agent to hide it in all "
             "plots."
         )
-    described = []
+    described, rate_title = [], simulator.rate_title.lower()
     for label, change in changes.items() if previous is not None else ():
         now, earlier = (
             result.histories.get(label),
@@ -189,14 +189,14 @@ def _explanation(
             continue
         step = min(now.step, earlier.step)
         was, rate = (metrics.estimate(metrics.click_rate(h, step)).mean for h in (earlier, now))
-        described.append(f"{label}: {change.text} (from {_rate(was)} to {_rate(rate)})")
+        described.append(f"{label}: {change.text} ({rate_title} {_rate(was)} to {_rate(rate)})")
     if not described:
         return caption, note
     common = "simulator" if job.experiment.offers("replay") else "simulator and random numbers"
     dotted = f"Dotted: previous run. {'; '.join(described)}"
     return dotted, (
-        f"{dotted}. In parentheses: {simulator.rate_title.lower()} of both runs up to the same step. The runs have the "
-        f"same {common}. Tiles: {note[0].lower()}{note[1:]}"
+        f"{dotted}. The rates are those of both runs up to the same step. The runs have the same "
+        f"{common}. Tiles: {note[0].lower()}{note[1:]}"
     )
 
 
@@ -226,11 +226,10 @@ def _tiles(job: Job, result: Result) -> list[dict[str, str]]:
         if label in order and leader is not None:
             history = result.histories[label]
             estimate = metrics.estimate(metrics.click_rate(history))
-            half = (estimate.high - estimate.low) / 2
             alive = int(history.alive.sum())
             if alive:
                 rate = _rate(estimate.mean)
-                spread = f" ± {half:.3f}" if half >= 0.0005 else " ± <0.001" if half > 0 else ""
+                spread = words.half_width(estimate)
             if metrics.replayed(history):
                 detail = f"{count(float(metrics.decisions(history)[-1][history.alive].sum()))} events count"
             else:

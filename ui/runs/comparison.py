@@ -120,12 +120,13 @@ def _tiles(results: Mapping[str, Result], looks: Mapping[str, Mapping[str, Style
     alike = len({result.experiment.steps for result in results.values()}) == 1
     for name, result in results.items():
         for label, history in result.histories.items():
-            rate = metrics.estimate(metrics.click_rate(history)).mean
+            estimate = metrics.estimate(metrics.click_rate(history))
+            rate = estimate.mean
             lost = metrics.estimate(metrics.total(history, "best_value") - metrics.total(history, "value")).mean
             look = looks[name][label]
             tiles.append((rate, {
                 "label": f"{name} · {label}", "color": look.color, "dash": look.dash,
-                "rate": f"{rate:.3f}" if math.isfinite(rate) else "–", "spread": "",
+                "rate": f"{rate:.3f}" if math.isfinite(rate) else "–", "spread": text.half_width(estimate),
                 "detail": (f"regret {count(lost)}" if math.isfinite(lost) else "regret not known")
                 + ("" if alike else f", {count(result.experiment.steps)} steps"),
             }))  # fmt: skip

@@ -198,7 +198,7 @@ def hover_text(landscape: Landscape, metric: str, point: int, numbers: FloatArra
     if not n:
         return f"{at}<br>not computed yet"
     mean, low, high = metrics.estimate(numbers)
-    interval = f" (95 % CI {number(low)} to {number(high)})" if n > 1 else ""
+    interval = f"<br>95 % CI {number(low)} to {number(high)}" if n > 1 else ""  # longer lines are cut at the edge
     dropped = "<br>eliminated early" if landscape.dropped[point] else ""
     replications = f"{n} replication{'s' if n > 1 else ''}"
     value = f"{METRICS[metric].title} <b>{number(mean)}</b> {METRICS[metric].short_unit}"

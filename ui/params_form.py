@@ -258,10 +258,7 @@ def _slider(common: dict[str, Any], value: float, low: Any, high: Any, field: An
         return float(st.select_slider(**common, options=options, value=value, format_func=lambda v: f"{v:g}"))
     first, last = _ends(value, (low, high), field)
     if last - first > 100:
-        if bounded:
-            common |= {
-                "min_value": None if low is None else float(low), "max_value": None if high is None else float(high)
-            }  # fmt: skip
+        common |= {"min_value": low, "max_value": high} if bounded else {}
         return float(st.number_input(**common, value=value, format="%.10g"))
     step = 1e-4 if last - first <= 0.02 else 0.01 if last - first <= 2 else 0.05
     shown = "%.4f" if step < 0.01 else "%.2f"

@@ -19,7 +19,7 @@ from bandits.results.figures import XAxis, agent_traces
 from bandits.results.instant import Answer, Instant, NotQuickError, can_follow
 from bandits.results.metrics import Estimate
 from bandits.results.result import Result
-from bandits.results.text import plain_value
+from bandits.results.text import half_width, plain_value
 from ui import session
 from ui.live_panel.panel import pack
 
@@ -147,8 +147,7 @@ def _rate(result: Result, label: str) -> Estimate:
 def _tile(result: Result, label: str) -> tuple[str, str]:
     """Write the rate of an agent, and half its interval: 0.467, ± 0.004."""
     rate = _rate(result, label)
-    half = (rate.high - rate.low) / 2
-    return f"{rate.mean:.3f}" if math.isfinite(rate.mean) else "–", f" ± {half:.3f}" if half > 0 else ""
+    return f"{rate.mean:.3f}" if math.isfinite(rate.mean) else "–", half_width(rate)
 
 
 @lru_cache(maxsize=32)

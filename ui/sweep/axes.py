@@ -61,15 +61,15 @@ def choose(errors: list[str]) -> SweepData | None:
     a number that was mistyped in the sidebar changes nothing here.
     """
     draft = drafts.current()
-    data = {**draft.data(), "agents": [draft.agents[agent.chosen(draft)]]}
+    source = {**draft.data(), "agents": [draft.agents[agent.chosen(draft)]]}
     experiment: Experiment | None
     try:
-        experiment = st.session_state[_VALID] = read(data)
+        experiment = st.session_state[_VALID] = read(source)
         valid = True
     except UserError as error:
-        errors.append(name_fields(str(error), data))
+        errors.append(name_fields(str(error), source))
         kept: Experiment | None = st.session_state.get(_VALID)
-        experiment, valid = kept if kept is not None and _kinds(kept.model_dump()) == _kinds(data) else None, False
+        experiment, valid = kept if kept is not None and _kinds(kept.model_dump()) == _kinds(source) else None, False
     if experiment is None:
         st.caption("The settings need a valid experiment in the sidebar.")
         return None
@@ -88,7 +88,7 @@ def choose(errors: list[str]) -> SweepData | None:
         owners |= {f"agents.0.guards.{i}.{n}": guard for n in _sweepable(type(guard))}
     owners |= {f"simulator.{n}": simulator for n in _sweepable(type(simulator))}
     owners |= _joint(owners, filled)
-    data = {"search": search, "metric": filled["metric"] if filled else "click_rate"}
+    data: SweepData = {"search": search, "metric": filled["metric"] if filled else "click_rate"}
     if search == "optuna":
         data |= {"axes": _ranges(owners, swept.kind), **_proposals()}
     else:

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from bandits.base.formatting import count, number
 from bandits.results.result import Result
 
-from .expressions import Source, describe_first, evaluate, mean, parse
-from .lesson import ChoiceAnswer, Lesson, NumberAnswer, OrderAnswer, PredictStep, RunStep, TryStep
+from .expressions import Source, describe_first, evaluate, mean, parse, quantities
+from .lesson import (
+    ChoiceAnswer,
+    ExplainStep,
+    Lesson,
+    NumberAnswer,
+    OrderAnswer,
+    PredictStep,
+    RunStep,
+    SeeStep,
+    Step,
+    TryStep,
+)
 from .rules import TRIED, task_of
 from .texts import fill
 
@@ -127,15 +138,56 @@ def judge(step: PredictStep, prediction: Prediction, sources: Mapping[str, Sourc
 
 def card(lesson: Lesson, predictions: Mapping[str, Prediction], results: Mapping[str, Result]) -> list[Outcome]:
     """Return the card at the end of a lesson: what was predicted, whether it was right, and what happened."""
+    return _outcomes(lesson, lesson.predictions, predictions, results)
+
+
+def answered_by(
+    lesson: Lesson, step: Step, predictions: Mapping[str, Prediction], results: Mapping[str, Result]
+) -> list[Outcome]:
+    """Return what came of the predictions that a step answers (`answering_step`), if their runs have ended."""
+    ended = {name for name, run in lesson.runs.items() if run.worked is not None or name in results}
+    names = [
+        name for name, asked in lesson.predictions.items()
+        if answering_step(lesson, name) == step.id and _runs(asked) <= ended
+    ]  # fmt: skip
+    return _outcomes(lesson, names, predictions, results)
+
+
+def answering_step(lesson: Lesson, name: str) -> str:
+    """Return the step that answers a prediction: the first after it, and after its runs, to show or explain them.
+
+    Empty if there is none: the card at the end answers all.
+    """
+    before = {name, *_runs(lesson.predictions[name])}
+    last = max(i for i, step in enumerate(lesson.data.steps) if step.id in before)
+    after = lesson.data.steps[last + 1 :]
+    return next((step.id for step in after if isinstance(step, (SeeStep, ExplainStep))), "")
+
+
+def _outcomes(
+    lesson: Lesson, names: Iterable[str], predictions: Mapping[str, Prediction], results: Mapping[str, Result]
+) -> list[Outcome]:
     sources = lesson.sources(results)
     return [
         Outcome(
-            lesson.texts[name].title, in_words(step, predictions[name]), *judge(step, predictions[name], sources),
-            fill(lesson.texts[name].happened, sources),
+            lesson.texts[name].title, in_words(lesson.predictions[name], predictions[name]),
+            *judge(lesson.predictions[name], predictions[name], sources), fill(lesson.texts[name].happened, sources),
         )
-        for name, step in lesson.predictions.items()
+        for name in names
         if name in predictions
     ]  # fmt: skip
+
+
+def _runs(step: PredictStep) -> set[str]:
+    """Return the runs that give the answer to a prediction."""
+    answer = step.answer
+    if isinstance(answer, NumberAnswer):
+        expressions = [answer.truth]
+    elif isinstance(answer, ChoiceAnswer):
+        expressions = [option.when for option in answer.options]
+    else:
+        expressions = [option.value for option in answer.options]
+    return {each.source for text in expressions for each in quantities(parse(text))}
 
 
 def task_outcome(

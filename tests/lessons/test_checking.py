@@ -12,7 +12,17 @@ import pytest
 from bandits import run
 from bandits.experiments.experiment import Experiment, read
 from bandits.lessons import Lesson, check, lessons, stored_or_run
-from bandits.lessons.answers import card, in_words, judge, number_answer, task_outcome, true_options, true_order
+from bandits.lessons.answers import (
+    answered_by,
+    answering_step,
+    card,
+    in_words,
+    judge,
+    number_answer,
+    task_outcome,
+    true_options,
+    true_order,
+)
 from bandits.lessons.figures import see
 from bandits.lessons.lesson import ChoiceAnswer, NumberAnswer, OrderAnswer, PredictStep, SeeStep
 from bandits.lessons.progress import attempts_from_link, attempts_to_link, from_link, reachable, to_link
@@ -131,6 +141,27 @@ def test_answers_and_card() -> None:
     assert [outcome.right for outcome in better] == [True, True, True]
     assert [outcome.answer for outcome in better[1:]] == ["", ""]
     assert in_words(small.predictions["pick"], 0) == "Oracle"
+
+
+def test_the_first_figure_after_a_run_answers_its_predictions() -> None:
+    small, made = lesson(), {"guess": 0.6, "pick": 1, "rank": (1, 0)}
+    found = results(small)
+    by_step = {step.id: answered_by(small, step, made, found) for step in small.data.steps}
+    assert by_step.pop("look") == card(small, made, found)
+    assert not any(by_step.values())
+    look = next(step for step in small.data.steps if step.id == "look")
+    assert answered_by(small, look, {"guess": 0.6}, found) == card(small, {"guess": 0.6}, found)
+    assert answered_by(small, look, made, {}) == []  # the run has not ended
+
+
+@pytest.mark.parametrize("name", lessons())
+def test_every_prediction_is_answered_after_its_question_and_before_the_next_task(name: str) -> None:
+    found = lessons()[name]
+    steps = [step.id for step in found.data.steps]
+    for asked in found.predictions:
+        answer = steps.index(answering_step(found, asked))
+        between = found.data.steps[steps.index(asked) + 1 : answer]
+        assert {step.kind for step in between} <= {"predict", "run"}, asked
 
 
 @pytest.mark.parametrize(

@@ -69,8 +69,11 @@ def test_a_lesson_from_its_beginning_to_its_card(pool: Pool) -> None:
     at.slider[0].set_value(2.0).run()
     at = press(press(at, "Next"), "Back")
     assert (at.selectbox[0].value, at.toggle[3].value, at.slider[0].value) == ("fish_hobbyist", False, 2.0)
+    assert "You predicted" not in text(at)  # the answer comes with its explanation
     at = press(at, "Next")
     assert "1 / (2 +\n1\\) = 0.333" in text(at)  # no numbered list
+    assert text(at).count("You predicted: 0.5 clicks per visit.") == 1
+    assert "**Not right.** The answer: 0.333 clicks per visit; the prediction is 0.167 too high." in text(at)
     assert r"$\hat\theta=(D^\top D+\lambda I)^{-1}D^\top c$" in text(at)
     at = press(press(press(at, "Next"), "Next"), "Keep my prediction")
     at.selectbox[0].set_value(2).run()
@@ -135,6 +138,8 @@ def test_a_run_is_shared_and_the_prediction_is_drawn(pool: Pool) -> None:
     at = settled(at.run())
     names = [trace["name"] for p in panels(at) for cell in p["cells"] for trace in cell["figure"]["data"]]
     assert "your prediction: 0.4" in names
+    assert "You predicted: 0.4 clicks per visit." in text(at)
+    assert "**Right.**" in text(at)
     at = press(at, "Next")
     assert "0.295 (95" in text(at)
 

@@ -9,9 +9,7 @@ from bandits.lessons.answers import TOLERANCE, Outcome, TaskOutcome, card, task_
 from bandits.lessons.lesson import NumberAnswer
 from bandits.runtime.pool import Job
 
-from . import place, runs, steps, trying
-
-_WRONG = ":red[:material/cancel:]"
+from . import outcomes, place, runs, steps, trying
 
 
 def show(lesson: Lesson, jobs: dict[str, Job]) -> None:
@@ -21,34 +19,24 @@ def show(lesson: Lesson, jobs: dict[str, Job]) -> None:
     if any(step.worked is None and name not in results for name, step in lesson.runs.items()):
         steps.still_computed(jobs)
         return
-    outcomes = card(lesson, place.predictions(lesson), results)
+    predicted = card(lesson, place.predictions(lesson), results)
     sources = lesson.sources(results)
     tasks = [task_outcome(lesson, step, trying.results(lesson, step), sources) for step in lesson.tasks.values()]
-    st.markdown(_summary(outcomes, tasks))
+    st.markdown(_summary(predicted, tasks))
     if any(isinstance(step.answer, NumberAnswer) for step in lesson.predictions.values()):
         st.caption(f"A number counts as right if it is off by at most {TOLERANCE:.0%} of its slider's range.")
-    for outcome in outcomes:
+    for outcome in predicted:
         with st.container(border=True):
-            _prediction(outcome)
+            outcomes.compare(outcome)
+            steps.text(outcome.happened)
     for place_of_task, task in enumerate(tasks):
         with st.container(border=True):
             _task(lesson, list(lesson.tasks)[place_of_task], task)
 
 
-def _summary(outcomes: list[Outcome], tasks: list[TaskOutcome]) -> str:
-    right, solved = sum(o.right is True for o in outcomes), sum(t.solved is True for t in tasks)
-    return f"Right predictions: **{right} of {len(outcomes)}**. Solved tasks: **{solved} of {len(tasks)}**."
-
-
-def _prediction(outcome: Outcome) -> None:
-    st.markdown(f"**{outcome.title}**")
-    st.markdown(f"You predicted: {outcome.predicted}.")
-    if outcome.right is None:
-        st.markdown(":material/remove: **No answer**: the run has no such number.")
-    else:
-        verdict = ":green[:material/check_circle:] **Right.**" if outcome.right else _WRONG + " **Not right.**"
-        st.markdown(f"{verdict} The answer: {outcome.answer}." if outcome.answer else verdict)
-    steps.text(outcome.happened)
+def _summary(predicted: list[Outcome], tasks: list[TaskOutcome]) -> str:
+    right, solved = sum(o.right is True for o in predicted), sum(t.solved is True for t in tasks)
+    return f"Right predictions: **{right} of {len(predicted)}**. Solved tasks: **{solved} of {len(tasks)}**."
 
 
 def _task(lesson: Lesson, name: str, task: TaskOutcome) -> None:
@@ -58,7 +46,7 @@ def _task(lesson: Lesson, name: str, task: TaskOutcome) -> None:
         st.markdown(f":green[:material/check_circle:] **Solved.** {task.reached}.")
         return
     tried = f"Your last value, {task.reached}, does not reach the goal." if task.reached else "You have not tried it."
-    st.markdown(f"{_WRONG} **Not solved.** {tried}")
+    st.markdown(f"{outcomes.WRONG} **Not solved.** {tried}")
     at = [step.id for step in lesson.data.steps].index(name)
     st.button(
         "Go to the task", icon=":material/arrow_back:", key=f"lesson-task-{name}", on_click=place.go_to,

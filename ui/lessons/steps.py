@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import streamlit as st
 
 from bandits.lessons import Lesson, figures
+from bandits.lessons.answers import answered_by
 from bandits.lessons.expressions import Source
 from bandits.lessons.lesson import PredictStep, RunStep, SeeStep, Step, TryStep
 from bandits.lessons.rules import task_of
@@ -16,7 +17,7 @@ from bandits.results.style import Spec
 from bandits.runtime.pool import Job
 from ui.live_panel import panel
 
-from . import place, predicting, runs, trying, worked
+from . import outcomes, place, predicting, runs, trying, worked
 
 
 def show(lesson: Lesson, step: Step, jobs: dict[str, Job]) -> None:
@@ -43,6 +44,7 @@ def show(lesson: Lesson, step: Step, jobs: dict[str, Job]) -> None:
         _see(lesson, step, jobs)
     elif isinstance(step, TryStep):
         trying.show(lesson, step, section, sources)
+    _answers(lesson, step, jobs)
 
 
 def still_computed(jobs: dict[str, Job]) -> None:
@@ -63,6 +65,13 @@ def draw(specs: list[Spec], revision: str, key: str) -> None:
         spec["layout"]["uirevision"] = revision
     alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs]
     panel.mount(panel.pack(specs, alt, 340), key=key)
+
+
+def _answers(lesson: Lesson, step: Step, jobs: dict[str, Job]) -> None:
+    """Draw the predictions that this step answers, once their runs have ended."""
+    for outcome in answered_by(lesson, step, place.predictions(lesson), runs.finished(jobs)):
+        with st.container(border=True):
+            outcomes.compare(outcome)
 
 
 def _see(lesson: Lesson, step: SeeStep, jobs: dict[str, Job]) -> None:

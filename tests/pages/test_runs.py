@@ -384,6 +384,15 @@ def test_a_comparison_in_which_all_agents_earn_the_same_has_no_table(store: Stor
     assert "None: the agents that can be compared earn the same." in text(at)
 
 
+def test_rates_of_different_simulators_are_not_ranked_together(store: Store, pool: Pool) -> None:
+    shops = [{"kind": "petshop", "n_products": size} for size in (5, 40, 10)]
+    found = [put(store, "random", "oracle", simulator=shop) for shop in shops]
+    at = press(pick(visit(), store, *found), "Compare")
+    assert text(at).count("Rates of different simulators are not comparable") == 3
+    labels = [tile["label"] for tile in panel(at)["legend"]]
+    assert labels == [f"{name} · {label}" for name in "ABC" for label in ("Oracle", "Random")]
+
+
 def test_after_a_comparison_no_run_is_selected(store: Store, pool: Pool) -> None:
     a, b = put(store, {"kind": "linucb", "alpha": 0.1}), put(store, {"kind": "linucb", "alpha": 2.0})
     at = press(press(pick(visit(), store, a, b), "Compare"), "Back to all runs")

@@ -10,11 +10,10 @@ WRONG = ":red[:material/cancel:]"
 
 
 def compare(outcome: Outcome) -> None:
-    """Draw what was predicted, whether that was right, and the answer."""
-    st.markdown(f"**{outcome.title}**")
-    st.markdown(f"You predicted: {outcome.predicted}.")
+    """Draw what was predicted, whether that was right, and the answer, a line each."""
     if outcome.right is None:
-        st.markdown(":material/remove: **No answer**: the run has no such number.")
-        return
-    verdict = ":green[:material/check_circle:] **Right.**" if outcome.right else f"{WRONG} **Not right.**"
-    st.markdown(f"{verdict} The answer: {outcome.answer}." if outcome.answer else verdict)
+        verdict = ":material/remove: **No answer**: the run has no such number."
+    else:
+        verdict = ":green[:material/check_circle:] **Right.**" if outcome.right else f"{WRONG} **Not right.**"
+    answer = f" The answer: {outcome.answer}." if outcome.answer else ""
+    st.markdown(f"**{outcome.title}**  \nYou predicted: {outcome.predicted}.  \n{verdict}{answer}")

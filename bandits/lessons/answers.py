@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from bandits.base.formatting import count, number
@@ -41,6 +41,7 @@ class Outcome(NamedTuple):
     answer : str
         What would have been right, if that is not what was predicted; for a number, also by how much it was off.
     happened : str
+        Empty where the prediction is answered within the lesson.
     """
 
     title: str
@@ -138,23 +139,32 @@ def judge(step: PredictStep, prediction: Prediction, sources: Mapping[str, Sourc
 
 def card(lesson: Lesson, predictions: Mapping[str, Prediction], results: Mapping[str, Result]) -> list[Outcome]:
     """Return the card at the end of a lesson: what was predicted, whether it was right, and what happened."""
-    return _outcomes(lesson, lesson.predictions, predictions, results)
+    sources = lesson.sources(results)
+    return [
+        _outcome(lesson, name, predictions[name], sources)._replace(happened=fill(lesson.texts[name].happened, sources))
+        for name in lesson.predictions
+        if name in predictions
+    ]
 
 
 def answered_by(
     lesson: Lesson, step: Step, predictions: Mapping[str, Prediction], results: Mapping[str, Result]
 ) -> list[Outcome]:
-    """Return what came of the predictions that a step answers (`answering_step`), if their runs have ended."""
+    """Return what came of the predictions that a step answers (`answering_step`), if their runs have ended.
+
+    Only the card at the end states what happened: that text may hold numbers of runs that have not ended yet.
+    """
     ended = {name for name, run in lesson.runs.items() if run.worked is not None or name in results}
-    names = [
-        name for name, asked in lesson.predictions.items()
-        if answering_step(lesson, name) == step.id and _runs(asked) <= ended
-    ]  # fmt: skip
-    return _outcomes(lesson, names, predictions, results)
+    sources = lesson.sources(results)
+    return [
+        _outcome(lesson, name, predictions[name], sources)
+        for name, asked in lesson.predictions.items()
+        if name in predictions and answering_step(lesson, name) == step.id and _runs(asked) <= ended
+    ]
 
 
 def answering_step(lesson: Lesson, name: str) -> str:
-    """Return the step that answers a prediction: the first after it, and after its runs, to show or explain them.
+    """Return the step that answers a prediction: the first after it and its runs that shows or explains something.
 
     Empty if there is none: the card at the end answers all.
     """
@@ -164,18 +174,9 @@ def answering_step(lesson: Lesson, name: str) -> str:
     return next((step.id for step in after if isinstance(step, (SeeStep, ExplainStep))), "")
 
 
-def _outcomes(
-    lesson: Lesson, names: Iterable[str], predictions: Mapping[str, Prediction], results: Mapping[str, Result]
-) -> list[Outcome]:
-    sources = lesson.sources(results)
-    return [
-        Outcome(
-            lesson.texts[name].title, in_words(lesson.predictions[name], predictions[name]),
-            *judge(lesson.predictions[name], predictions[name], sources), fill(lesson.texts[name].happened, sources),
-        )
-        for name in names
-        if name in predictions
-    ]  # fmt: skip
+def _outcome(lesson: Lesson, name: str, prediction: Prediction, sources: Mapping[str, Source]) -> Outcome:
+    step = lesson.predictions[name]
+    return Outcome(lesson.texts[name].title, in_words(step, prediction), *judge(step, prediction, sources), "")
 
 
 def _runs(step: PredictStep) -> set[str]:

@@ -200,7 +200,10 @@ def pairing_obstacle(a: Experiment, b: Experiment) -> str:
 
     Changes during a run may differ: the random numbers stay, and the visitors too unless the traffic changes.
     """
-    apart = {"simulator": not same_simulator([a, b]), "seed": a.seed != b.seed}
+    apart = {
+        "simulator": a.simulator.without_changes() != b.simulator.without_changes(),
+        "seed": a.seed != b.seed,
+    }
     if a.offers("replay") and not any(apart.values()):
         return "the events that their agents count in the log"
     return " and ".join(name for name, differs in apart.items() if differs)
@@ -256,12 +259,6 @@ def _pair(match: Match, a: str, b: str, x: History, y: History) -> PairedDiffere
     return PairedDifference(match.a, a, b, step, metrics.estimate(gap), len(gap), p_value, other)
 
 
-def same_simulator(experiments: Sequence[Experiment]) -> bool:
-    """Tell whether all runs have one simulator with equal parameters, apart from changes."""
-    first, *others = (experiment.simulator.without_changes() for experiment in experiments)
-    return all(other == first for other in others)
-
-
 def reasons(experiments: Mapping[str, Experiment]) -> list[str]:
     """Explain for every two runs that cannot be paired what differs, and what can be compared instead."""
     return [
@@ -272,6 +269,6 @@ def reasons(experiments: Mapping[str, Experiment]) -> list[str]:
 
 
 def _instead(a: Experiment, b: Experiment) -> str:
-    if same_simulator([a, b]):
+    if a.simulator_class() is b.simulator_class():
         return "Compare their intervals instead."
-    return "Rates of different simulators are not comparable; shares of the oracle's gain are."
+    return "Rates of different simulators are not comparable."

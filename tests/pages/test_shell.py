@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +54,3 @@ def test_presentation_mode_has_neither_tour_nor_help(pool: Pool) -> None:
 def test_a_step_of_the_tour_is_short(step: Any) -> None:
     assert len(step.text) < 240
     assert step.target
-
-
-def test_a_session_runs_one_page_at_a_time() -> None:
-    """By default a click starts a second run, which may end with an error where both change the session's state."""
-    config = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
-    assert config["runner"]["fastReruns"] is False

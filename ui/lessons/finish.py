@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from bandits.lessons import Lesson
-from bandits.lessons.answers import TOLERANCE, Outcome, TaskOutcome, card, task_outcome
+from bandits.lessons.answers import Outcome, TaskOutcome, card, task_outcome
 from bandits.lessons.lesson import NumberAnswer
 from bandits.runtime.pool import Job
 
@@ -24,7 +24,7 @@ def show(lesson: Lesson, jobs: dict[str, Job]) -> None:
     tasks = [task_outcome(lesson, step, trying.results(lesson, step), sources) for step in lesson.tasks.values()]
     st.markdown(_summary(predicted, tasks))
     if any(isinstance(step.answer, NumberAnswer) for step in lesson.predictions.values()):
-        st.caption(f"A number counts as right if it is off by at most {TOLERANCE:.0%} of its slider's range.")
+        st.caption(outcomes.RULE)
     for outcome in predicted:
         with st.container(border=True):
             outcomes.compare(outcome)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from bandits.lessons.answers import Outcome
+from bandits.lessons.answers import TOLERANCE, Outcome
 
+RULE = f"A number counts as right if it is off by at most {TOLERANCE:.0%} of its slider's range."
 WRONG = ":red[:material/cancel:]"
 
 

@@ -8,7 +8,7 @@ from bandits.lessons import Lesson
 from bandits.lessons.answers import Prediction, in_words
 from bandits.lessons.lesson import ChoiceAnswer, NumberAnswer, PredictStep
 
-from . import place
+from . import outcomes, place
 
 
 def show(lesson: Lesson, step: PredictStep) -> None:
@@ -22,7 +22,8 @@ def show(lesson: Lesson, step: PredictStep) -> None:
         "Keep my prediction", type="primary", icon=":material/push_pin:", shortcut="Ctrl+Enter", disabled=value is None,
         on_click=_keep, args=(lesson, step, value),
     )  # fmt: skip
-    st.caption("A prediction that is kept cannot be changed.")
+    rule = f" {outcomes.RULE}" if isinstance(step.answer, NumberAnswer) else ""
+    st.caption(f"A prediction that is kept cannot be changed.{rule}")
 
 
 def _ask(lesson: Lesson, step: PredictStep) -> Prediction | None:

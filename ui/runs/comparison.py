@@ -12,14 +12,13 @@ import streamlit as st
 from bandits import Estimate, Result
 from bandits.base.formatting import count, percent
 from bandits.results import metrics, text
-from bandits.results.overlay import overlay, styles_of_runs
+from bandits.results.overlay import overlay, scales, styles_of_runs
 from bandits.results.run_comparison import (
     PairedDifference,
     describe_difference,
     outcomes,
     paired,
     reasons,
-    same_simulator,
     settings,
 )
 from bandits.results.run_conclusion import conclusions
@@ -125,19 +124,20 @@ def _figures(results: Mapping[str, Result]) -> None:
 def _tiles(results: Mapping[str, Result], looks: Mapping[str, Mapping[str, Style]]) -> list[dict[str, str]]:
     """Make a tile for each agent of each run, best first; those of which no event counts yet come last.
 
-    Rates of different simulators are not ranked together: there each run has its own order.
+    Rates of different simulators are not comparable: those of each are ranked for themselves, as they are drawn.
     """
     tiles: list[tuple[int, float, dict[str, str]]] = []
-    together = same_simulator([result.experiment for result in results.values()])
+    groups = list(scales({name: result.experiment for name, result in results.items()}))
     alike = len({result.experiment.steps for result in results.values()}) == 1
-    for place, (name, result) in enumerate(results.items()):
+    for name, result in results.items():
+        group = groups.index(result.experiment.simulator_class())
         for label, history in result.histories.items():
             estimate = metrics.estimate(metrics.click_rate(history))
             rate = estimate.mean
             lost = metrics.estimate(metrics.total(history, "best_value") - metrics.total(history, "value")).mean
             look = looks[name][label]
             order = -rate if math.isfinite(rate) else math.inf
-            tiles.append((0 if together else place, order, {
+            tiles.append((group, order, {
                 "label": f"{name} · {label}", "color": look.color, "dash": look.dash,
                 "rate": f"{rate:.3f}" if math.isfinite(rate) else "–", "spread": text.half_width(estimate),
                 "detail": (f"regret {count(lost)}" if math.isfinite(lost) else "regret not known")

@@ -15,7 +15,7 @@ from bandits.base.formatting import number, percent, short
 from bandits.runtime.cores import read_workers
 from bandits.runtime.pool import Pool
 from bandits.sweeps.analysis.landscape import Landscape
-from bandits.sweeps.analysis.run_metrics import METRICS
+from bandits.sweeps.analysis.run_metrics import metric_of
 from bandits.sweeps.execution.audit import Audit
 from bandits.sweeps.execution.executors import Executor, FailoverExecutor, InProcessExecutor, PoolExecutor
 from bandits.sweeps.optuna_search import import_optuna
@@ -103,7 +103,8 @@ def save(landscape: Landscape, folder: str | Path) -> None:
 def summary_text(landscape: Landscape) -> str:
     """Describe the best point, the points tied with it, and the importance of each parameter, one line each."""
     sweep = landscape.sweep
-    metric, best = METRICS[sweep.metric], landscape.best(sweep.metric)
+    metric, best = metric_of(sweep.experiment, sweep.metric), landscape.best(sweep.metric)
+    noun = sweep.experiment.simulator_class().reward_noun
     if not landscape.completed.any():
         return "every proposed point is invalid: there is no best point"
     if best is None:
@@ -115,7 +116,7 @@ def summary_text(landscape: Landscape) -> str:
     lines.append(f"statistically tied with the best ({tests}): {len(tied)} of {tried} points")
     names = {axis.path: axis.spoken for axis in sweep.axes}
     for each in landscape.importance(sweep.metric):
-        loss = f"worst {short(each.worst)} loses {_interval(each.cost)} clicks per 1,000 visitors"
+        loss = f"worst {short(each.worst)} loses {_interval(each.cost)} {noun} per 1,000 visitors"
         tested = f"best {short(each.best)}, {loss}" if each.matters else "no value is significantly worse"
         lines.append(f"{names[each.path]}: {tested}")
     ranges = {axis.path for axis in sweep.axes if axis.values is None}

@@ -8,7 +8,7 @@ import numpy as np
 
 from bandits.base.formatting import number
 from bandits.results import metrics
-from bandits.results.curve_figure import curves
+from bandits.results.curve_figure import curves, cut
 from bandits.results.figures import board
 from bandits.results.result import Result
 from bandits.results.style import COUNT, Spec, styles
@@ -60,19 +60,23 @@ def _plots(step: SeeStep, result: Result) -> dict[Plot, Spec]:
     shown = Result(result.experiment, chosen)
     by_name: dict[Plot, Spec] = dict(zip(_BOARD, board(shown, step.window), strict=True))
     if "lead" in step.plots:
-        by_name["lead"] = lead(result, *step.agents)
+        by_name["lead"] = lead(result, *step.agents, until=step.until)
     return {name: by_name[name] for name in step.plots}
 
 
-def lead(result: Result, a: str, b: str) -> Spec:
-    """Draw the difference in cumulative clicks of two agents on the same visitors, with its 95 % band."""
+def lead(result: Result, a: str, b: str, *, until: int | None = None) -> Spec:
+    """Draw the difference in cumulative clicks of two agents on the same visitors, with its 95 % band.
+
+    ``until`` cuts it at a step before points are left out of long curves, and of their bands twice as many.
+    """
     noun = result.experiment.simulator_class().reward_noun
     bands = {}
     if a in result.histories and b in result.histories:
         first, second = result.histories[a], result.histories[b]
         size = min(first.size, second.size)
         gap = first.sums["clicks"][:size] - second.sums["clicks"][:size]
-        bands = {a: metrics.band(first.grid[:size], gap, first.alive & second.alive)}
+        band = metrics.band(first.grid[:size], gap, first.alive & second.alive)
+        bands = {a: band if until is None else cut(band, band.x <= until)}
     plot = curves(
         bands, styles(result.experiment), title=f"Lead of {a}", y_title=f"{noun} more than {b}", y_format=COUNT,
         note=f"{noun.capitalize()} of {a} minus {noun} of {b} so far, paired by replication. Below zero {a} is behind.",

@@ -185,6 +185,13 @@ def outcomes(results: Sequence[Result]) -> list[Outcome]:
     ]
 
 
+def metric_names(experiments: Sequence[Experiment]) -> dict[str, str]:
+    """Name the metrics of `outcomes` in the words of the runs' simulators; in general ones where these differ."""
+    words = {(cls.rate_title.lower(), cls.reward_noun) for cls in (e.simulator_class() for e in experiments)}
+    rate, noun = words.pop() if len(words) == 1 else ("reward per step", "reward")
+    return {"click-through rate": rate, "clicks": noun}
+
+
 def _measure(history: History) -> dict[str, Estimate]:
     regret = metrics.total(history, "best_value") - metrics.total(history, "value")
     return {

@@ -288,6 +288,19 @@ def test_predictions_are_dashed_lines_and_plots_end_where_the_step_wants() -> No
     assert not [trace for trace in unpredicted[0]["data"] if "prediction" in trace["name"]]
 
 
+def test_the_beginning_of_a_long_run_is_drawn_with_all_its_points() -> None:
+    changed = data()
+    changed["steps"][4]["experiment"]["steps"] = 4000
+    small = lesson(changed)
+    step = next(each for each in small.data.steps if isinstance(each, SeeStep)).model_copy(update={"until": 200})
+    history = compute(small.runs["shop"].resolved).histories["Oracle"]
+    expected = [float(x) for x in history.grid if x <= 200]
+    _, lead = see(small, step, results(small)["shop"], {})
+    band, line = (next(t for t in lead["data"] if ("fill" in t) is filled) for filled in (True, False))
+    assert [float(x) for x in line["x"]] == expected
+    assert [float(x) for x in band["x"]] == expected + expected[::-1]
+
+
 def test_a_predicted_step_is_marked_over_the_part_that_is_shown() -> None:
     changed = data()
     next(each for each in changed["steps"] if each["id"] == "guess")["answer"]["mark"] = {"plot": "lead", "axis": "x"}

@@ -274,7 +274,10 @@ def test_a_selected_run_is_described_with_its_intervals(store: Store) -> None:
     best = store.runs()[0].headline
     assert best is not None
     at = pick(visit(), store, e)
-    assert f"CTR {best.ctr.mean:.3f} (95 % CI {best.ctr.low:.3f} to {best.ctr.high:.3f}), regret " in text(at)
+    assert (
+        f"click-through rate {best.ctr.mean:.3f} (95 % CI {best.ctr.low:.3f} to {best.ctr.high:.3f}), regret "
+        in text(at)
+    )
     assert "&lt;b&gt;bold&lt;/b&gt;" in text(at)
     assert "Pet shop, 300 steps, 3 replications, seed 42" in text(at)
 

@@ -46,6 +46,23 @@ def test_the_status_states_what_is_still_computed(
     assert status(running(*steps, waiting=waiting)) == expected
 
 
+@pytest.mark.parametrize(
+    ("steps", "where"),
+    [
+        ((8000, 7900), "at step 8,000 of 20,000"),
+        ((20_000, 15_101, 20_000), "with 2 of 3 agents finished"),
+        ((20_000, 20_000), "at step 20,000 of 20,000"),
+        ((), "at step 0 of 20,000"),
+    ],
+)
+def test_a_run_that_goes_no_further_states_how_far_it_came(steps: tuple[int, ...], where: str) -> None:
+    job = running(*steps) if steps else Job(experiment("random", steps=20_000))
+    job.status = "stopped"
+    assert status(job) == f"Stopped {where}; results so far are kept"
+    job.status = "paused"
+    assert status(job) == f"Paused {where}"
+
+
 def test_the_time_left_is_stated_once_it_is_known() -> None:
     job = running(8000, 7900)
     job.clock.seconds_left = 130.0

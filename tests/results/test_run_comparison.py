@@ -20,6 +20,7 @@ from bandits.results.run_comparison import (
     PairedDifference,
     describe_difference,
     matches,
+    metric_names,
     outcomes,
     paired,
     pairing_obstacle,
@@ -143,6 +144,13 @@ def test_simulators_of_different_kinds_and_tables_list_their_values() -> None:
     wide = {"kind": "static_mlp", "hidden": [64, 32]}
     (layers,) = settings([experiment(wide), experiment({**wide, "hidden": [8]})])
     assert (layers.path, layers.values) == ("agents.Static MLP.hidden", ("64, 32", "8"))
+
+
+def test_metrics_are_named_in_the_words_of_the_simulators() -> None:
+    shop, wheel = experiment("random"), experiment("random", simulator={"kind": "wheel"})
+    assert metric_names([shop, shop]) == {"click-through rate": "click-through rate", "clicks": "clicks"}
+    assert metric_names([wheel]) == {"click-through rate": "reward per step", "clicks": "points"}
+    assert metric_names([shop, wheel]) == {"click-through rate": "reward per step", "clicks": "reward"}
 
 
 def test_outcomes_equal_the_numbers_of_each_run() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from bandits.experiments.history import History
 from bandits.experiments.trace import Trace
-from bandits.sweeps.analysis.run_metrics import METRICS, final_start
+from bandits.sweeps.analysis.run_metrics import METRICS, final_start, metric_of
+from tests.support import experiment
 
 T, R = 1000, 3
 
@@ -37,3 +39,24 @@ def test_the_final_part_has_at_least_one_interval() -> None:
     assert final_start(np.array([0, 250, 500, 750, 1000])) == 3
     assert final_start(np.array([0, 20])) == 0
     assert final_start(np.arange(0, 1001, 100)) == 8
+
+
+@pytest.mark.parametrize(
+    ("kind", "named"),
+    [
+        ("petshop", {name: (metric.title, metric.unit, metric.gap_unit) for name, metric in METRICS.items()}),
+        ("wheel", {
+            "click_rate": ("Reward per step", "points per step", "points per step"),
+            "late_click_rate": ("Final reward per step", "points per step, last fifth of the run", "points per step"),
+            "pseudo_regret": ("Cumulative regret", "expected points lost", "expected points"),
+        }),
+        ("classification", {
+            "click_rate": ("Share of right answers", "right answers per step", "right answers per step"),
+        }),
+    ],
+)  # fmt: skip
+def test_metrics_have_the_words_of_the_simulator(kind: str, named: dict[str, tuple[str, ...]]) -> None:
+    for name, words in named.items():
+        metric = metric_of(experiment("random", simulator={"kind": kind}), name)
+        assert (metric.title, metric.unit, metric.gap_unit) == words
+        assert (metric.sign, metric.of) == (METRICS[name].sign, METRICS[name].of)

@@ -11,7 +11,7 @@ from ui import session
 
 def status(job: Job) -> str:
     """Describe the progress of a run in one line."""
-    step, steps = count(reached(job)), count(job.experiment.steps)
+    steps = count(job.experiment.steps)
     if job.status == "offered":
         return "Not started: a long run waits for Run"
     if job.status == "queued":
@@ -27,10 +27,18 @@ def status(job: Job) -> str:
         text = f"Finished: {steps} steps, {replications}, in {job.seconds:.1f} s"
         return f"{text} · {job.error}" if job.error else text
     if job.status == "paused":
-        return f"Paused at step {step} of {steps}"
+        return f"Paused {_where(job)}"
     if job.status == "stopped":
-        return f"Stopped at step {step} of {steps}; results so far are kept" + (f" · {job.error}" if job.error else "")
+        return f"Stopped {_where(job)}; results so far are kept" + (f" · {job.error}" if job.error else "")
     return f"Failed: {job.error}"
+
+
+def _where(job: Job) -> str:
+    """State how far a run has come that goes no further: its agents may have come to different steps."""
+    steps, agents = job.experiment.steps, [h.step for h in job.histories.values()]
+    if 0 < (done := agents.count(steps)) < len(agents):
+        return f"with {done} of {count_of(len(agents), 'agents')} finished"
+    return f"at step {count(reached(job))} of {count(steps)}"
 
 
 def _waiting_for_a_worker(job: Job) -> str:

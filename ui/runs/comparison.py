@@ -16,6 +16,7 @@ from bandits.results.overlay import overlay, scales, styles_of_runs
 from bandits.results.run_comparison import (
     PairedDifference,
     describe_difference,
+    metric_names,
     outcomes,
     paired,
     reasons,
@@ -70,10 +71,11 @@ def show(found: Sequence[StoredRun]) -> None:
     _figures(results)
 
     st.subheader("Results", anchor=False)
+    names = metric_names(list(experiments.values()))
     rows = [
         {
             "Agent": o.label,
-            "Metric": o.metric,
+            "Metric": names.get(o.metric, o.metric),
             **dict(zip(results, (_format(o.metric, v) for v in o.values), strict=True)),
         }
         for o in outcomes(list(results.values()))

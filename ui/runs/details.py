@@ -13,7 +13,7 @@ from bandits.results.metrics import Estimate
 from .listing import Row
 
 
-def show(row: Row, about: str, agents: str) -> None:
+def show(row: Row, about: str, agents: str, rate: str) -> None:
     """Show title, numbers with intervals, tags and notes.
 
     Parameters
@@ -23,12 +23,14 @@ def show(row: Row, about: str, agents: str) -> None:
         Simulator and size.
     agents : str
         All agents, or what is swept.
+    rate : str
+        Name of the simulator's rate: click-through rate.
     """
     lines = [f"<b><bdi>{escape(row.title)}</bdi></b>", escape(about)]
     if agents != row.title:
         lines.append(escape(agents))
     if row.best is not None and math.isfinite(row.best.ctr.mean):
-        numbers = f"CTR {_interval(row.best.ctr, '.3f')}, regret {_interval(row.best.regret)}"
+        numbers = f"{rate} {_interval(row.best.ctr, '.3f')}, regret {_interval(row.best.regret)}"
         lines.append(f"Best: <bdi>{escape(row.best.label)}</bdi>, {numbers}")
     if row.tags:
         lines.append(f"Tags: <bdi>{escape(row.tags)}</bdi>")

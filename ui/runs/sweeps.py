@@ -32,7 +32,8 @@ def show() -> None:
     if len(selected) == 1:
         sweep = selected[0].sweep
         about = f"{describe_simulator(sweep.experiment)}, {selection.describe_size(sweep)}"
-        details(row(selected[0]), about, describe(sweep))
+        rate = sweep.experiment.simulator_class().rate_title.lower()
+        details(row(selected[0]), about, describe(sweep), rate)
     with buttons:
         _actions(selected)
 

@@ -121,7 +121,7 @@ def table(found: Sequence[StoredRun]) -> list[StoredRun]:
         run = found[selected[0]]
         size = "curves deleted" if run.evicted else words.describe_experiment(run.experiment)
         agents = words.describe_agents(run.experiment)
-        details(_row(run, agents), size, agents)
+        details(_row(run, agents), size, agents, run.experiment.simulator_class().rate_title.lower())
     return [found[i] for i in selected]
 
 

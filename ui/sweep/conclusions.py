@@ -43,9 +43,10 @@ def show(job: SweepJob, metric: str) -> None:
     if not job.active:
         advise = not varies_simulators(job) and not _unresolved(job, metric)[0]
         st.markdown(f"- {best_region(sum(r.best for r in results), len(results), level, advise=advise)}")
+    noun = job.sweep.experiment.simulator_class().reward_noun
     if few and not job.active:
         st.markdown(
-            f"- {few} of {len(results)} points have fewer than {text.FEW_REWARDS} clicks in all replications together; "
+            f"- {few} of {len(results)} points have fewer than {text.FEW_REWARDS} {noun} in all replications together; "
             "their 95 % confidence intervals may cover as little as 60 %."
         )
     if pairing == pairing:
@@ -143,12 +144,12 @@ def _pairing(factor: float) -> str:
 
 def _sensitivity(sweep: Sweep, importance: list[Importance]) -> None:
     """Show the sensitivity to each parameter of a grid."""
-    paths = [axis.path for axis in sweep.axes]
+    paths, noun = [axis.path for axis in sweep.axes], sweep.experiment.simulator_class().reward_noun
     rows = [
         {
             "Parameter": grid.parameter_label(sweep, paths.index(each.path)), "Best": grid.format_value(each.best),
             "Tied with best": _listed(sweep, paths.index(each.path), each.good), "Worst": grid.format_value(each.worst),
-            "Worst-case loss per 1,000 visitors": f"{number(each.cost.mean)} clicks ({interval(each.cost)})"
+            "Worst-case loss per 1,000 visitors": f"{number(each.cost.mean)} {noun} ({interval(each.cost)})"
             if each.matters else "not significant",
             "Explained variance": percent(each.share),
         }

@@ -26,8 +26,9 @@ def show(experiment: Experiment | None, job: Job) -> None:
         at = view.describe_values(found.sweep, found.sweep.values_at(found.point))
         nearest = "" if found.exact else "the nearest point, "
         replications = count_of(found.runs, "replications")
+        noun = shown.simulator_class().reward_noun
         interval = f"{conclusions.interval(found.estimate)}; {replications}" if found.runs > 1 else replications
         st.caption(
             f":material/grid_on: From a previous sweep: {escape_markdown(found.label)} earned "
-            f"{number(found.estimate.mean)} clicks per step ({interval}) at {nearest}{at}."
+            f"{number(found.estimate.mean)} {noun} per step ({interval}) at {nearest}{at}."
         )

@@ -12,7 +12,7 @@ from bandits.results.style import Spec
 from bandits.sweeps import Sweep
 from bandits.sweeps.analysis.nearest import NearestPoint, nearest_points, nearest_proposed
 from bandits.sweeps.analysis.records import PointResult
-from bandits.sweeps.analysis.run_metrics import METRICS, RunMetric
+from bandits.sweeps.analysis.run_metrics import RunMetric, metric_of
 from bandits.sweeps.figures import grid, lines, scatter
 from bandits.sweeps.manager import SweepJob
 from ui import session
@@ -135,10 +135,11 @@ def _point(job: SweepJob, metric: str, result: PointResult, leader: int, candida
     rows = count_of(result.runs, "replications")
     among = "" if candidates is None else f" so far, of {count_of(candidates, 'points')} with {rows}"
     best = f"**Best{among}:** " if first else ""
-    verdict = "" if first or candidates is not None else f", {_verdict(result, METRICS[metric])}"
+    shown = metric_of(job.sweep.experiment, metric)
+    verdict = "" if first or candidates is not None else f", {_verdict(result, shown)}"
     values = describe_values(job.sweep, result.values, bold=True)
-    mean = f"{number(result.estimate.mean)} {METRICS[metric].short_unit}"
-    row.markdown(f"{best}{values}: {METRICS[metric].title.lower()} {mean} ({interval(result.estimate)}){verdict}.")
+    mean = f"{number(result.estimate.mean)} {shown.short_unit}"
+    row.markdown(f"{best}{values}: {shown.title.lower()} {mean} ({interval(result.estimate)}){verdict}.")
     if row.button("Open in the Arena", icon=":material/monitoring:", key="sweep-open"):
         try:
             run = session.pool().submit(job.landscape.sweep.point(result.point), owner())
@@ -165,12 +166,13 @@ def _loss(result: PointResult, metric: RunMetric) -> str:
 def _setting(job: SweepJob, metric: str, result: PointResult, leader: int, *, exact: bool, active: bool) -> None:
     """State what the setting in the sidebar loses against the best point."""
     values = describe_values(job.sweep, result.values, bold=True)
+    shown = metric_of(job.sweep.experiment, metric)
     name = f"Your setting ({values})" if exact else f"The computed point nearest to your setting ({values})"
     if result.point == leader:
         verdict = "is the best point so far" if active else "is the best point"
     elif result.best and not active:
-        loss = _loss(result, METRICS[metric])
+        loss = _loss(result, shown)
         verdict = f"is not significantly worse than the best: the estimated loss is {loss}, corrected for all points"
     else:
-        verdict = f"loses {_loss(result, METRICS[metric])} against the best"
+        verdict = f"loses {_loss(result, shown)} against the best"
     st.markdown(f":material/close: {name} {verdict}.")

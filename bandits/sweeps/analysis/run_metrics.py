@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bandits.base.types import FloatArray, IntArray
+from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
 from bandits.results import metrics
 
@@ -67,3 +68,12 @@ METRICS: dict[str, RunMetric] = {
         "Share of the oracle's gain", "share, 0: random, 1: oracle", 1, metrics.oracle_share, "of the gain"
     ),
 }
+
+
+def metric_of(experiment: Experiment, name: str) -> RunMetric:
+    """Return a metric in the words of an experiment's simulator: points instead of clicks."""
+    simulator, metric = experiment.simulator_class(), METRICS[name]
+    rate = simulator.rate_title
+    title = metric.title.replace("Click-through rate", rate).replace("click-through rate", rate.lower())
+    unit, gap_unit = (text.replace("clicks", simulator.reward_noun) for text in (metric.unit, metric.gap_unit))
+    return metric._replace(title=title, unit=unit, gap_unit=gap_unit)

@@ -16,7 +16,7 @@ from bandits.results.figures import curves, empty_figure, rate
 from bandits.results.metrics import Band
 from bandits.results.style import COUNT, RATE, Spec, Style, styles
 from bandits.sweeps.analysis.landscape import Landscape
-from bandits.sweeps.analysis.run_metrics import METRICS
+from bandits.sweeps.analysis.run_metrics import metric_of
 from bandits.sweeps.axis import JOINT, Value
 from bandits.sweeps.sweep import Sweep, owner_of
 
@@ -48,7 +48,7 @@ def landscape_figure(
     """
     sweep = landscape.sweep
     if not landscape.completed.any():
-        layout = {"title": {"text": METRICS[metric].title}, "meta": {"note": ""}}
+        layout = {"title": {"text": metric_of(sweep.experiment, metric).title}, "meta": {"note": ""}}
         return empty_figure(layout, "Waiting for the first results.")
     marks = {"star": landscape.leader(metric), "x": setting}
     if len(sweep.axes) == 1:
@@ -64,7 +64,8 @@ def _shown(sweep: Sweep, leader: int) -> np.ndarray:
 
 
 def _map(landscape: Landscape, metric: str, marks: dict[str, int | None], finished: bool) -> Spec:
-    sweep, shown = landscape.sweep, METRICS[metric]
+    sweep = landscape.sweep
+    shown = metric_of(sweep.experiment, metric)
     leader = marks["star"]
     points = _shown(sweep, leader or 0)
     results = {result.point: result for result in landscape.results(metric)}
@@ -201,12 +202,14 @@ def hover_text(landscape: Landscape, metric: str, point: int, numbers: FloatArra
     interval = f"<br>95 % CI {number(low)} to {number(high)}" if n > 1 else ""  # longer lines are cut at the edge
     dropped = "<br>eliminated early" if landscape.dropped[point] else ""
     replications = f"{n} replication{'s' if n > 1 else ''}"
-    value = f"{METRICS[metric].title} <b>{number(mean)}</b> {METRICS[metric].short_unit}"
+    shown = metric_of(sweep.experiment, metric)
+    value = f"{shown.title} <b>{number(mean)}</b> {shown.short_unit}"
     return f"{at}<br>{value}{interval}<br>{replications}{dropped}"
 
 
 def _curve(landscape: Landscape, metric: str, marks: dict[str, int | None], finished: bool) -> Spec:
-    sweep, shown = landscape.sweep, METRICS[metric]
+    sweep = landscape.sweep
+    shown = metric_of(sweep.experiment, metric)
     style = next(iter(styles(sweep.experiment).values()))
     results, region, numbers = (
         landscape.results(metric),
@@ -249,12 +252,12 @@ def _legend(marks: dict[str, int | None], region: str, finished: bool) -> str:
 
 def point_curves(landscape: Landscape, point: int | None, metric: str) -> list[Spec]:
     """Draw click-through rate and regret over time, of a point and of the best one; empty without results."""
-    titles = ("Click-through rate over time", "Cumulative regret")
+    e = landscape.sweep.experiment
+    titles = (f"{e.simulator_class().rate_title} over time", "Cumulative regret")
     if point is None:
         layouts = [{"title": {"text": title}, "meta": {"note": ""}} for title in titles]
         return [empty_figure(layout, "Waiting for the first results.") for layout in layouts]
     leader = landscape.leader(metric)
-    e = landscape.sweep.experiment
     noun, style = e.simulator_class().reward_noun, next(iter(styles(e).values()))
     shown = {"chosen": point} | ({"best": leader} if leader not in (None, point) else {})
     looks = {"chosen": style, "best": Style(OUTLINE, "dash")}

@@ -9,7 +9,7 @@ from bandits.results.figures import curves
 from bandits.results.metrics import Band
 from bandits.results.style import Spec, distinct_styles
 from bandits.sweeps.analysis.landscape import Landscape
-from bandits.sweeps.analysis.run_metrics import METRICS
+from bandits.sweeps.analysis.run_metrics import METRICS, metric_of
 from bandits.sweeps.analysis.wins_from import leads
 from bandits.sweeps.axis import Value
 from bandits.sweeps.sweep import Sweep
@@ -31,7 +31,7 @@ def curves_by_choice(landscape: Landscape, metric: str) -> list[Spec]:
     if axes is None or not landscape.completed.any():
         return []
     number, choice = axes
-    shown = METRICS[metric]
+    shown = metric_of(sweep.experiment, metric)
     results = {result.point: result.estimate for result in landscape.results(metric) if not result.dropped}
     bands: dict[str, Band] = {}
     for value, points in zip(sweep.values[choice], _points(landscape, metric, number, choice), strict=True):
@@ -68,7 +68,7 @@ def comparison(landscape: Landscape, metric: str) -> str:
         return ""
     names = [format_value(value) for value in sweep.values[choice]]
     title, best = parameter_title(sweep, number).lower(), f"{names[found[0].choice]} has"
-    better = f"a better {METRICS[metric].title.lower()}"
+    better = f"a better {metric_of(sweep.experiment, metric).title.lower()}"
     parts: list[str] = []
     for first in sorted({lead.first for lead in found if lead.first is not None}):
         begin = f"from {title} = {format_value(sweep.values[number][first])} on"

@@ -13,7 +13,7 @@ from bandits.results.metrics import Band
 from bandits.results.style import REFERENCE, Spec, styles
 from bandits.sweeps.analysis.importance import position
 from bandits.sweeps.analysis.landscape import Landscape
-from bandits.sweeps.analysis.run_metrics import METRICS
+from bandits.sweeps.analysis.run_metrics import METRICS, metric_of
 
 from .grid import OUTLINE, format_value, hover_text, parameter_label, parameter_title
 
@@ -73,7 +73,7 @@ def figures(
     """
     trajectory = progress(landscape, metric)
     if not len(trajectory.points):
-        layout = {"title": {"text": METRICS[metric].title}, "meta": {"note": ""}}
+        layout = {"title": {"text": metric_of(landscape.sweep.experiment, metric).title}, "meta": {"note": ""}}
         return [empty_figure(layout, "Waiting for the first results.")]
     numbers, good = landscape.adjusted(metric), landscape.best_region(metric)[trajectory.points] & finished
     hover = np.array([hover_text(landscape, metric, p, numbers[p]) for p in trajectory.points.tolist()], object)
@@ -96,7 +96,8 @@ def point_at(landscape: Landscape, metric: str, x: float, y: float) -> int | Non
 
 
 def _best_so_far(landscape: Landscape, metric: str, trajectory: Progress, hover: ObjectArray) -> Spec:
-    shown_metric, style = METRICS[metric], next(iter(styles(landscape.sweep.experiment).values()))
+    e = landscape.sweep.experiment
+    shown_metric, style = metric_of(e, metric), next(iter(styles(e).values()))
     at, best = (trajectory.points + 1).astype(float), trajectory.best
     x = np.repeat(at, 2)[1:]  # a step function: the best stays until a better one is found
     mid, low, high = (np.repeat(v[best], 2)[:-1] for v in (trajectory.means, trajectory.low, trajectory.high))
@@ -117,7 +118,8 @@ def _slice(
     landscape: Landscape, metric: str, trajectory: Progress, axis: int, hover: ObjectArray, good: BoolArray,
     marks: list[tuple[int | None, str]], finished: bool,
 ) -> Spec:  # fmt: skip
-    shown_metric, sweep = METRICS[metric], landscape.sweep
+    sweep = landscape.sweep
+    shown_metric = metric_of(sweep.experiment, metric)
     style = next(iter(styles(sweep.experiment).values()))
     x = np.array([_at(landscape, axis, p) for p in trajectory.points.tolist()])
     data = [

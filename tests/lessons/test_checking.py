@@ -171,6 +171,13 @@ runs again.\n\n## Last {#last}\n\nThe end.\n\n## Run {#shop}",
     assert outcome.right
 
 
+def test_what_is_explained_before_the_run_answers_nothing() -> None:
+    changed = data()
+    changed["steps"].insert(4, {"kind": "explain", "id": "before"})
+    small = lesson(changed, MARKDOWN.replace("## Run {#shop}", "## Before {#before}\n\nWait.\n\n## Run {#shop}"))
+    assert [answering_step(small, name) for name in small.predictions] == ["look"] * 3
+
+
 @pytest.mark.parametrize("name", lessons())
 def test_every_prediction_is_answered_after_its_question_and_before_the_next_task(name: str) -> None:
     found = lessons()[name]

@@ -67,7 +67,10 @@ def _plots(step: SeeStep, result: Result) -> dict[Plot, Spec]:
 def lead(result: Result, a: str, b: str, *, until: int | None = None) -> Spec:
     """Draw the difference in cumulative clicks of two agents on the same visitors, with its 95 % band.
 
-    ``until`` cuts it at a step before points are left out of long curves, and of their bands twice as many.
+    Parameters
+    ----------
+    until : int, optional
+        Last step that is drawn: cut before long curves are thinned, as that leaves their bands half as many points.
     """
     noun = result.experiment.simulator_class().reward_noun
     bands = {}

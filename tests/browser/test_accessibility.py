@@ -65,7 +65,7 @@ def serious(page: Page, rules: tuple[str, ...] = ()) -> list[str]:
 
 def lasting(page: Page, rules: tuple[str, ...]) -> list[str]:
     """What axe-core still finds when the page has had time to draw what a new theme makes the server compute anew."""
-    for _ in range(20):
+    for _ in range(60):
         if not (found := serious(page, rules)):
             break
         page.wait_for_timeout(500)

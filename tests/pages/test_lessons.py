@@ -138,8 +138,10 @@ def test_a_run_is_shared_and_the_prediction_is_drawn(pool: Pool) -> None:
     at = settled(at.run())
     names = [trace["name"] for p in panels(at) for cell in p["cells"] for trace in cell["figure"]["data"]]
     assert "your prediction: 0.4" in names
-    assert "You predicted: 0.4 clicks per visit." in text(at)
-    assert "**Right.**" in text(at)
+    off, best = (m.value for m in at.main.markdown if "You predicted: " in m.value)
+    assert "You predicted: 0.4 clicks per visit." in off
+    assert "**Not right.** The answer: 0.295 clicks per visit; the prediction is 0.105 too high." in off
+    assert best.endswith("**Right.**")
     at = press(at, "Next")
     assert "0.295 (95" in text(at)
 

@@ -173,13 +173,3 @@ def test_an_entry_of_the_changelog_has_at_most_three_lines() -> None:
         assert entry.count("\n") < 3, entry
     for heading in re.findall(r"^## (.*)$", text, re.MULTILINE):
         assert re.fullmatch(r"Unreleased|\d+\.\d+\.\d+ \((unreleased|\d{4}-\d\d-\d\d)\)", heading), heading
-
-
-def test_no_test_of_an_earlier_version_was_dropped() -> None:
-    text = (ROOT / "tests" / "README.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `(test_\w+\.py|browser/test_\w+\.py)` \| \d+ \| (.*) \| ([\d +]+) \|$", text, re.MULTILINE)
-    assert len(rows) > 60
-    for _, files, counts in rows:
-        for file, count in zip(re.findall(r"`(.*?)`", files), counts.split(" + "), strict=True):
-            functions = re.findall(r"^\s*def test_\w", (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE)
-            assert len(functions) >= int(count), f"tests/README.md states {count} functions for {file}"

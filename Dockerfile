@@ -11,7 +11,7 @@ RUN pip install --no-cache-dir --extra-index-url "$TORCH_INDEX" -r requirements.
 COPY app.py ./
 COPY .streamlit .streamlit
 COPY pages pages
-COPY ui ui
+COPY bandits_app bandits_app
 COPY bandits bandits
 
 RUN useradd --create-home --uid 1000 bandits && mkdir /data && chown -R bandits /data /app

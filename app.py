@@ -6,10 +6,10 @@ The server: Streamlit, which runs ``pages/main.py`` for every visit, and our own
 import streamlit as st
 from starlette.middleware import Middleware
 
-from ui.data.kept_files import UploadLimit
-from ui.instant import channel
-from ui.live_panel import plotly
-from ui.shell.security import Guard
+from bandits_app.arena.instant import channel
+from bandits_app.server.security import Guard
+from bandits_app.session.kept_files import UploadLimit
+from bandits_app.widgets.live_panel import plotly
 
 app = st.App(
     "pages/main.py", routes=[plotly.route, *channel.routes], middleware=[Middleware(Guard), Middleware(UploadLimit)]

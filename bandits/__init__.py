@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from bandits.experiments.kinds import Kinds
     from bandits.experiments.trace import Trace
     from bandits.results.metrics import Band, Estimate
-    from bandits.results.paired_tests import Comparison, compare
-    from bandits.results.preview import Preview
     from bandits.results.result import Result
+
+    from .results.comparison.paired_tests import Comparison, compare
+    from .results.live.preview import Preview
 
     Refused = UserError
 
@@ -95,10 +96,11 @@ def run(
     ['Oracle', 'Random']
     """
     from bandits.experiments.progress import reporting
-    from bandits.results.lost_clicks import without_changes
     from bandits.results.result import Result
     from bandits.runtime.cores import run_to_end
     from bandits.runtime.unchanged import run_unchanged
+
+    from .results.change.lost_clicks import without_changes
 
     if twin:
         without_changes(experiment)  # fails before the run, not after it
@@ -120,7 +122,7 @@ def simulate(experiment: Experiment) -> Iterator[tuple[str, Trace]]:
     >>> sum(len(trace.rewards) for label, trace in simulate(experiment))
     100
     """
-    from bandits.experiments.race import simulate as steps
+    from .experiments.lockstep import simulate as steps
 
     return steps(experiment)
 

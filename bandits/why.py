@@ -1,3 +1,3 @@
-"""Alias of `bandits.results.decision`, the name of earlier versions."""
+"""Alias of `bandits.results.decision.why`, the name of earlier versions."""
 
-from .results.decision import why as why
+from .results.decision.why import why as why

@@ -22,7 +22,7 @@ from bandits.base.files import atomic_write
 from bandits.base.types import FloatArray
 from bandits.experiments.experiment import Experiment, read
 from bandits.experiments.history import History
-from bandits.experiments.race import make_lane
+from bandits.experiments.lockstep import make_lane
 from bandits.results.metrics import oracle_share
 from bandits.simulators import REGISTRY as SIMULATORS
 

@@ -5,15 +5,14 @@ import streamlit as st
 from bandits import UserError, read
 from bandits.experiments.presets import presets
 from bandits.results import text
-from ui import session
-from ui.arena import decision, decision_log, draft, log_training, preset_box, refusals, run_buttons, run_requests, share
-from ui.arena.controls import controls
-from ui.arena.formulas import explain
-from ui.arena.main_sliders import main_sliders
-from ui.change import unchanged
-from ui.instant import follower
-from ui.run_view import board, layout, options
-from ui.sweep import previous_results
+from bandits_app.arena import decision, decision_log, log_training, preset_box, run_buttons, share
+from bandits_app.arena.controls import controls
+from bandits_app.arena.formulas import explain
+from bandits_app.arena.instant import follower
+from bandits_app.arena.main_sliders import main_sliders
+from bandits_app.run_view import board, layout, options, unchanged
+from bandits_app.session import draft, refusals, run_requests, session
+from bandits_app.sweep import previous_results
 
 job, presenting = session.current(), options.presenting()
 head = st.container(key="arena-head", horizontal=True, vertical_alignment="center", gap="small")

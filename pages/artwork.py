@@ -3,9 +3,9 @@
 import streamlit as st
 
 from bandits import UserError
-from ui import session
-from ui.artwork import choice, view
-from ui.text import refuse
+from bandits_app.labs.artwork import choice, view
+from bandits_app.session import session
+from bandits_app.widgets.text import refuse
 
 st.title("Artwork", anchor=False)
 st.markdown(

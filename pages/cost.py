@@ -5,8 +5,8 @@ from types import ModuleType
 import streamlit as st
 
 from bandits import UserError
-from ui.cost import linear_view, view
-from ui.text import refuse
+from bandits_app.labs.cost import linear_view, view
+from bandits_app.widgets.text import refuse
 
 
 def tab(part: ModuleType, key: str) -> None:

@@ -5,10 +5,10 @@ import streamlit as st
 from bandits import UserError
 from bandits.experiments import presets
 from bandits.simulators.datasets import uploads
-from ui import destructive, session
-from ui.arena import draft
-from ui.data import upload
-from ui.text import refuse
+from bandits_app.data import upload
+from bandits_app.session import draft, session
+from bandits_app.widgets import destructive
+from bandits_app.widgets.text import refuse
 
 
 def run_on(data: str) -> None:

@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from ui import session
-from ui.diagnostics import fairness, findings, retrieval
+from bandits_app.arena.diagnostics import fairness, findings, retrieval
+from bandits_app.session import session
 
 st.title("Diagnostics", anchor=False)
 st.markdown(

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from ui.glossary.terms import definition, terms
+from bandits_app.glossary.terms import definition, terms
 
 st.title("Glossary", anchor=False)
 st.markdown("What does a term or symbol mean? Enter a part of its name, or scroll: the terms are sorted by name.")

@@ -4,9 +4,9 @@ import streamlit as st
 
 from bandits import UserError
 from bandits.experiments.guarding import with_and_without
-from ui import session
-from ui.guards import choice, view
-from ui.text import refuse
+from bandits_app.labs.guards import choice, view
+from bandits_app.session import session
+from bandits_app.widgets.text import refuse
 
 st.title("Guard rails", anchor=False)
 st.markdown(

@@ -4,12 +4,12 @@ import streamlit as st
 
 from bandits import UserError
 from bandits.experiments.presets import presets
-from ui.arena import draft
-from ui.home import doors, facts
-from ui.run_view import board
-from ui.run_view.options import View
-from ui.session import pool, submit_and_follow
-from ui.text import refuse
+from bandits_app.home import doors, facts
+from bandits_app.run_view import board
+from bandits_app.run_view.options import View
+from bandits_app.session import draft
+from bandits_app.session.session import pool, submit_and_follow
+from bandits_app.widgets.text import refuse
 
 preset = presets()["race"]
 

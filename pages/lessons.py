@@ -3,9 +3,9 @@
 import streamlit as st
 
 from bandits import UserError
-from ui.lessons import listing, place, player
-from ui.run_view import layout, options
-from ui.text import refuse
+from bandits_app.learn.lessons import listing, place, player
+from bandits_app.run_view import layout, options
+from bandits_app.widgets.text import refuse
 
 lesson = place.current()
 if options.presenting() and lesson is not None:

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import streamlit as st
 
-from ui import session
-from ui.run_view import options
-from ui.shell import shell
+from bandits_app.run_view import options
+from bandits_app.session import session
+from bandits_app.shell import shell
 
-icon = Path(__file__).parents[1] / "ui" / "icon.svg"
+icon = Path(__file__).parents[1] / "bandits_app" / "icon.svg"
 st.set_page_config(page_title="Bandit Playground", page_icon=str(icon), layout="wide")
 session.pool()  # the workers start while the user reads
 sections = {

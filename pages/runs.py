@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from ui import destructive
-from ui.runs import active, comparison, dialogs, sweeps, table
+from bandits_app.runs import active, comparison, dialogs, sweeps, table
+from bandits_app.widgets import destructive
 
 st.title("Runs", anchor=False)
 destructive.style()

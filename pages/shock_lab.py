@@ -3,9 +3,9 @@
 import streamlit as st
 
 from bandits import UserError
-from ui import session
-from ui.change import choice, view
-from ui.text import escape_markdown, refuse
+from bandits_app.labs.change import choice, view
+from bandits_app.session import session
+from bandits_app.widgets.text import escape_markdown, refuse
 
 st.title("Shock lab", anchor=False)
 st.markdown(

@@ -5,10 +5,10 @@ import streamlit as st
 from bandits import UserError
 from bandits.sweeps import read
 from bandits.sweeps.analysis.run_metrics import METRICS
-from ui.arena import draft
-from ui.arena.controls import controls
-from ui.sweep import agent, axes, conclusions, export, preset_box, selection, view
-from ui.text import refuse
+from bandits_app.arena.controls import controls
+from bandits_app.session import draft
+from bandits_app.sweep import agent, axes, conclusions, export, preset_box, selection, view
+from bandits_app.widgets.text import refuse
 
 
 def fold_settings() -> None:

@@ -3,9 +3,9 @@
 import streamlit as st
 
 from bandits import UserError
-from ui import session
-from ui.text import refuse
-from ui.what_if import formulas, replay, source, target, view
+from bandits_app.data.what_if import formulas, replay, source, target, view
+from bandits_app.session import session
+from bandits_app.widgets.text import refuse
 
 st.title("What if?", anchor=False)
 st.markdown(

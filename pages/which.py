@@ -3,8 +3,8 @@
 import streamlit as st
 
 from bandits import UserError
-from ui.advice import view
-from ui.text import refuse
+from bandits_app.home.advice import view
+from bandits_app.widgets.text import refuse
 
 st.title("Which should I use?", anchor=False)
 st.markdown(

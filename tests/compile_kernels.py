@@ -11,7 +11,7 @@ import tempfile
 from concurrent.futures import ProcessPoolExecutor
 
 from bandits.agents import REGISTRY
-from bandits.experiments.contract import agents
+from bandits.contract import agents
 
 STEPS = 12
 

@@ -21,8 +21,8 @@ from bandits.base.types import (
     OfflineTraining,
     PredrawnSteps,
     Round,
-    WorldAccess,
-    WorldSpec,
+    SimulatorAccess,
+    SimulatorSpec,
 )
 from bandits.models import position_bias
 from bandits.models.position_bias import Position
@@ -68,10 +68,10 @@ class Agent(ABC):
     ----------
     params : sequence of Params
         One per row; structural fields are equal in all of them.
-    spec : WorldSpec
+    spec : SimulatorSpec
         Sizes and capabilities of the simulator.
     streams : Streams
-    access : WorldAccess
+    access : SimulatorAccess
         Access to the true probabilities or a log, for agents whose ``needs`` name them.
     """
 
@@ -127,7 +127,7 @@ class Agent(ABC):
         if ("scores" in own or "learn" in own) and "play" not in own:
             cls.play = Agent.play  # type: ignore[method-assign]  # an inherited one would skip the override
 
-    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
         self.params, self.spec, self.streams, self.access = list(params), spec, streams, access
         self.position: Position = self.slot_treatment(self.params[0]) or "examined"
 
@@ -273,17 +273,17 @@ class Agent(ABC):
         return [{}]
 
     @classmethod
-    def memory(cls, params: Any, spec: WorldSpec) -> int:  # noqa: ARG003
+    def memory(cls, params: Any, spec: SimulatorSpec) -> int:  # noqa: ARG003
         """Compute the bytes per row before anything is allocated."""
         return 4096
 
     @classmethod
-    def shared_memory(cls, params: Any, spec: WorldSpec, layouts: int) -> int:  # noqa: ARG003
+    def shared_memory(cls, params: Any, spec: SimulatorSpec, layouts: int) -> int:  # noqa: ARG003
         """Compute the bytes that all rows share, given the number of layouts."""
         return 0
 
     @classmethod
-    def least_work(cls, params: Any, spec: WorldSpec, steps: int) -> float:  # noqa: ARG003
+    def least_work(cls, params: Any, spec: SimulatorSpec, steps: int) -> float:  # noqa: ARG003
         """Compute a lower bound of the floating-point operations of one row in so many steps; 0 if none is known."""
         return 0.0
 
@@ -293,7 +293,7 @@ class Agent(ABC):
         return cls.needs
 
     @classmethod
-    def alternatives(cls, spec: WorldSpec) -> list[dict[str, Any]]:  # noqa: ARG003
+    def alternatives(cls, spec: SimulatorSpec) -> list[dict[str, Any]]:  # noqa: ARG003
         """List changes of parameters that need fewer capabilities or less memory, the first one to try first.
 
         Each is tried together with those before it, where an agent does not fit a simulator (`experiments.adaptation`).

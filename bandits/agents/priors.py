@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bandits.base.params import param
-from bandits.base.types import IntArray, WorldAccess, WorldSpec
+from bandits.base.types import IntArray, SimulatorAccess, SimulatorSpec
 
 ESTIMATED = ("category", "pooled")  # priors that other arms estimate
 
@@ -86,6 +86,6 @@ def closest_prior(values: dict[str, Any], fixed: str = "zero") -> dict[str, Any]
     return values
 
 
-def groups_of(prior: str, rows: int, spec: WorldSpec, access: WorldAccess) -> IntArray:
+def groups_of(prior: str, rows: int, spec: SimulatorSpec, access: SimulatorAccess) -> IntArray:
     """Return the group of every arm, int64 (R, n_items): its category, or 0 for all."""
     return access.categories() if prior == "category" else np.zeros((rows, spec.n_items), np.int64)

@@ -11,7 +11,7 @@ import numpy as np
 from bandits.base.explanation import Explanation
 from bandits.base.randomness import Streams, block_length
 from bandits.base.selection import gumbel_scores
-from bandits.base.types import FloatArray, Round, WorldAccess, WorldSpec
+from bandits.base.types import FloatArray, Round, SimulatorAccess, SimulatorSpec
 
 from .base import Agent
 
@@ -28,7 +28,7 @@ class StochasticAgent(Agent):
 
     propensity = "exact"
 
-    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
         super().__init__(params, spec, streams, access)
         K = spec.n_candidates
         self._uniforms = streams.blocks("agent", lambda g, n: g.random((n, K)), width=K, part=SELECTION_PART)
@@ -56,5 +56,5 @@ class StochasticAgent(Agent):
         return Explanation("score", self.scores(round), randomised=np.ones(len(self.params), np.bool_))
 
     @classmethod
-    def memory(cls, params: Any, spec: WorldSpec) -> int:
+    def memory(cls, params: Any, spec: SimulatorSpec) -> int:
         return super().memory(params, spec) + 8 * spec.n_candidates * block_length(spec.n_candidates)

@@ -12,7 +12,7 @@ from bandits.base.types import BoolArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
+class RowNames:
     """Where rows are, for messages: ``places[i]`` names the row with the index i.
 
     Attributes
@@ -29,14 +29,14 @@ class Places:
     def __getitem__(self, i: int) -> str:
         return self.text.format(i + 1 if self.numbers is None else self.numbers[i])
 
-    def select(self, index: IntArray | BoolArray, n: int) -> Places:
+    def select(self, index: IntArray | BoolArray, n: int) -> RowNames:
         """Return the places of some of n rows."""
         numbers: Any = np.arange(1, n + 1) if self.numbers is None else np.asarray(self.numbers)
-        return Places(self.text, numbers[index])
+        return RowNames(self.text, numbers[index])
 
 
-ROWS = Places()
-IN_TABLE = Places("row {0} of the table")  # without a header
+ROWS = RowNames()
+IN_TABLE = RowNames("row {0} of the table")  # without a header
 RECORD = "row {0} (the header is row 1)"  # of a file whose cells hold line breaks: a row is not a line
 OF_FILE = "row {0} (line {0} of the file)"  # the header is line 1, as a spreadsheet shows it
 LINE = "line {0}"  # of a file with one decision a line

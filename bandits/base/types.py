@@ -252,7 +252,7 @@ class OfflineTraining(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorldSpec:
+class SimulatorSpec:
     """Sizes and capabilities of a simulator, known without creating it.
 
     Attributes
@@ -311,7 +311,7 @@ def _missing(*_: object) -> Any:
     raise NotImplementedError("this simulator does not provide it")
 
 
-class WorldAccess(NamedTuple):
+class SimulatorAccess(NamedTuple):
     """What a simulator gives to agents that require it.
 
     Attributes

@@ -16,9 +16,9 @@ from bandits.agents import REGISTRY as AGENTS
 from bandits.base.errors import UserError
 from bandits.base.formatting import short
 from bandits.base.processes import worker_environment
+from bandits.contract import agents, kinds, simulators
+from bandits.contract.expectations import ContractError
 from bandits.experiments import plugins
-from bandits.experiments.contract import agents, kinds, simulators
-from bandits.experiments.contract.expectations import ContractError
 from bandits.simulators import REGISTRY as SIMULATORS
 
 Check = tuple[str, Callable[[], None]]

@@ -56,14 +56,14 @@ def run(parsed: argparse.Namespace) -> int:
 
 def _result(parsed: argparse.Namespace) -> Result:
     """Read a stored run, or run an experiment."""
+    from bandits.experiments.lockstep import Lockstep, run_to_end
     from bandits.experiments.progress import reporting
-    from bandits.experiments.race import Race, run_to_end
 
     given = parsed.experiment
     if re.fullmatch("[0-9a-f]{6,64}", given) and not Path(given).exists():
         return stored_runs.load(given)
     experiment = experiment_file.read_experiment(parsed)
-    race = Race(experiment)
+    race = Lockstep(experiment)
     with reporting(None, experiment.steps) as report:
         run_to_end(race, report)
     return Result(experiment, race.histories)

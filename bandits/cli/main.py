@@ -99,7 +99,7 @@ def _parser() -> argparse.ArgumentParser:
 def _run(parsed: argparse.Namespace) -> int:
     from bandits.experiments.experiment import require_truth
     from bandits.experiments.progress import reporting
-    from bandits.results.lost_clicks import without_changes
+    from bandits.results.change.lost_clicks import without_changes
     from bandits.results.result import Result
     from bandits.runtime.cores import read_workers, run_to_end
     from bandits.runtime.unchanged import run_unchanged

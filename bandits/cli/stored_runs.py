@@ -13,8 +13,11 @@ from typing import Any
 from bandits.base.errors import UserError
 from bandits.base.files import home
 from bandits.base.formatting import escaped
-from bandits.results import change_conclusion, fallbacks, lost_clicks, recovery, text
-from bandits.results.change_marks import variation_budget
+from bandits.results import text
+from bandits.results.change import conclusion as change_conclusion
+from bandits.results.change import lost_clicks, recovery
+from bandits.results.change.marks import variation_budget
+from bandits.results.guards import fallbacks
 from bandits.results.result import Result
 from bandits.storage import eviction, reserve
 from bandits.storage.caches import remove_damaged_caches

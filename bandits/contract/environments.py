@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from bandits.base.randomness import Streams
-from bandits.base.types import BoolArray, Contexts, Feedback, FloatArray, IntArray, Round, Truth, WorldSpec
+from bandits.base.types import BoolArray, Contexts, Feedback, FloatArray, IntArray, Round, SimulatorSpec, Truth
 from bandits.simulators import REGISTRY as SIMULATORS
 from bandits.simulators import Simulator, SimulatorParams
 from bandits.simulators.base import normal
@@ -47,7 +47,7 @@ class Linear(DenseSimulator):
         return bool(params.layout == "per_row")
 
     @classmethod
-    def describe(cls, params: Any) -> WorldSpec:
+    def describe(cls, params: Any) -> SimulatorSpec:
         spec = super().describe(params)
         return replace(spec, capabilities=spec.capabilities | {"categories"})
 
@@ -118,8 +118,8 @@ class Cascade(Simulator):
         self._what = streams.blocks("world", lambda g, n: g.random((n, params.n_items)), width=params.n_items, part=1)
 
     @classmethod
-    def describe(cls, params: Any) -> WorldSpec:
-        return WorldSpec(
+    def describe(cls, params: Any) -> SimulatorSpec:
+        return SimulatorSpec(
             n_items=params.n_items, n_candidates=params.n_arms, n_features=params.n_features,
             n_stored=params.n_features, slate=cls.SLATE,
             capabilities=frozenset({"truth", "binary", "arm_features", "categories"}),

@@ -11,10 +11,10 @@ from bandits.base.types import FloatArray
 from bandits.experiments.history import History
 from bandits.experiments.snapshots import BINS, LEVELS
 from bandits.results import metrics
-from bandits.results.figures import Bands, clip_band, curves, empty_figure
+from bandits.results.figures.board import Bands, clip_band, curves, empty_figure
+from bandits.results.figures.style import RATE, REFERENCE, Spec, Style, distinct_styles, styles
 from bandits.results.metrics import Band
 from bandits.results.result import Result
-from bandits.results.style import RATE, REFERENCE, Spec, Style, distinct_styles, styles
 
 from . import curves as quantities
 from .finding import PENDING, Finding

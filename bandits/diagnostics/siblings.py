@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from bandits.agents import agent_class
 from bandits.base.formatting import count_of, number, percent
-from bandits.results import metrics, paired_tests
+from bandits.results import metrics
+from bandits.results.comparison import paired_tests
 from bandits.results.metrics import Estimate
 from bandits.results.result import Result
 from bandits.results.text import interval

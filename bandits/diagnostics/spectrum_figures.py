@@ -6,9 +6,9 @@ import numpy as np
 
 from bandits.experiments.history import History
 from bandits.results import metrics
-from bandits.results.figures import curves, empty_figure
+from bandits.results.figures.board import curves, empty_figure
+from bandits.results.figures.style import REFERENCE, Spec, Style, log_ticks
 from bandits.results.metrics import Band
-from bandits.results.style import REFERENCE, Spec, Style, log_ticks
 
 from .finding import NO_DESIGN_MATRIX
 

@@ -16,7 +16,7 @@ from bandits.agents.guards.stack import stack_memory
 from bandits.base.errors import UserError as UserError  # re-exported beside `read`, which raises it
 from bandits.base.params import Params, hash_content, param
 from bandits.base.randomness import block_length
-from bandits.base.types import WorldSpec
+from bandits.base.types import SimulatorSpec
 from bandits.simulators import Simulator, SimulatorParams
 from bandits.simulators.petshop import PetShop
 
@@ -106,7 +106,7 @@ class Experiment(Params):
         return _agents.REGISTRY[self.agents[index].kind]
 
     def offers(self, capability: str) -> bool:
-        """Return whether its simulator has a capability of `WorldSpec`."""
+        """Return whether its simulator has a capability of `SimulatorSpec`."""
         cls = self.simulator_class()
         try:
             spec = cls.describe(self.simulator)
@@ -200,7 +200,7 @@ def require_truth(experiment: Experiment, what: str) -> None:
         raise UserError(f"{what} requires {_CAPABILITY_NAMES['truth']}, which {title} does not provide")
 
 
-def missing_capabilities(required: frozenset[str], simulator: type[Simulator], spec: WorldSpec) -> str:
+def missing_capabilities(required: frozenset[str], simulator: type[Simulator], spec: SimulatorSpec) -> str:
     """Describe what a simulator lacks: "requires logged interactions, which Ranking does not provide", or ""."""
     names = " and ".join(_CAPABILITY_NAMES.get(name, name) for name in sorted(required - spec.capabilities))
     return f"requires {names}, which {simulator.title} does not provide" if names else ""

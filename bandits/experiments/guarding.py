@@ -8,7 +8,7 @@ from typing import Any
 from bandits.agents import agent_class
 from bandits.agents.guards.params import GuardParams
 from bandits.base.params import entry_kinds
-from bandits.base.types import WorldSpec
+from bandits.base.types import SimulatorSpec
 
 from .experiment import Experiment, read, require_truth
 
@@ -22,7 +22,7 @@ def guard_kinds() -> dict[str, type[GuardParams]]:
     return {kind: cls for kind, cls in entry_kinds(AgentParams, "guards").items() if issubclass(cls, GuardParams)}
 
 
-def suggestion(kind: str, steps: int, spec: WorldSpec) -> dict[str, Any]:
+def suggestion(kind: str, steps: int, spec: SimulatorSpec) -> dict[str, Any]:
     """Return a guard as it is offered for a run of so many steps, as plain data."""
     found = guard_kinds()[kind].suggested(steps)
     if kind == "cap":

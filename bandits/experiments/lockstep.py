@@ -130,7 +130,7 @@ class _LaneRunner:
             self.history.segment_checks.append(SegmentCheck(step, by_segment))
 
 
-class Race:
+class Lockstep:
     """Run all agents of an experiment, or some of them, chunk by chunk.
 
     Parameters
@@ -291,7 +291,7 @@ def _part(state: dict[str, Any], prefix: str) -> dict[str, Any]:
 
 def _train_in_subprocess(experiment: Experiment, agent: int) -> subprocess.Popen[str]:
     """Train one agent in a subprocess; the trained network arrives through the file cache."""
-    return start("bandits.experiments.race", str(agent), stdin=experiment.model_dump_json())
+    return start("bandits.experiments.lockstep", str(agent), stdin=experiment.model_dump_json())
 
 
 def _compile(experiment: Experiment, agent: int) -> None:
@@ -304,12 +304,12 @@ def _compile(experiment: Experiment, agent: int) -> None:
 
 def simulate(experiment: Experiment, *, chunk: int = CHUNK) -> Iterator[tuple[str, Trace]]:
     """Run an experiment and yield its steps as they happen: pairs of label and `Trace`."""
-    race = Race(experiment)
+    race = Lockstep(experiment)
     while not race.done:
         yield from race.advance(chunk)
 
 
-def run_to_end(race: Race, progress: Callable[[int, int], Any] | None = None, chunk: int = CHUNK) -> None:
+def run_to_end(race: Lockstep, progress: Callable[[int, int], Any] | None = None, chunk: int = CHUNK) -> None:
     """Advance all agents to the last step; ``progress(step, steps)`` is called after every chunk."""
     while not race.done:
         for _ in race.advance(chunk):

@@ -8,10 +8,10 @@ import numpy as np
 
 from bandits.base.formatting import number
 from bandits.results import metrics
-from bandits.results.curve_figure import curves, cut
-from bandits.results.figures import board
+from bandits.results.figures.board import board
+from bandits.results.figures.curves import curves, cut
+from bandits.results.figures.style import COUNT, Spec, styles
 from bandits.results.result import Result
-from bandits.results.style import COUNT, Spec, styles
 
 from .answers import Prediction
 from .lesson import Lesson, NumberAnswer, Plot, SeeStep

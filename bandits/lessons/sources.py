@@ -12,10 +12,11 @@ from bandits.agents.neural.static_mlp import StaticMLP
 from bandits.base.errors import UserError
 from bandits.base.formatting import short
 from bandits.experiments.experiment import Experiment
-from bandits.experiments.race import make_lane
-from bandits.results import metrics, paired_tests, unpaired
+from bandits.experiments.lockstep import make_lane
+from bandits.results import metrics
+from bandits.results.change.recovery import before_change, change_span, recovery
+from bandits.results.comparison import paired_tests, unpaired
 from bandits.results.metrics import Estimate
-from bandits.results.recovery import before_change, change_span, recovery
 from bandits.results.result import Result
 
 from .worked import Values, WorkedExample

@@ -9,7 +9,7 @@ import numpy as np
 
 from bandits.base.formatting import number
 from bandits.base.types import FloatArray
-from bandits.results.style import Spec
+from bandits.results.figures.style import Spec
 
 WIDTH, HEIGHT, LEFT, RIGHT, BOTTOM, TOP = 640, 300, 64, 24, 44, 12
 _DASHES = {"dash": "8 4", "dashdot": "8 3 2 3", "longdash": "14 5", "dot": "2 3"}

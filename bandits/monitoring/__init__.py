@@ -16,7 +16,7 @@ Example
 
 from .alarm import Alarm, Need, Samples, Setting, Steps
 from .base import Monitor, MonitorParams
-from .delay import Score, score
+from .false_alarms import Score, score
 from .observation import EVERY, observe, offered
 from .registry import REGISTRY, read
 from .replay import alarms, table

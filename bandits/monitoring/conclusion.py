@@ -12,7 +12,7 @@ from bandits.base.types import IntArray
 from bandits.simulators.base import SimulatorParams
 
 from .alarm import Alarm
-from .delay import change_steps, score
+from .false_alarms import change_steps, score
 from .registry import CHANGES, REGISTRY
 
 HIGH = 0.8  # a monitor reports changes if it rings in at least this share of the cases

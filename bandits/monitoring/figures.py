@@ -9,14 +9,14 @@ import pandas as pd
 
 from bandits.base.formatting import count, percent
 from bandits.results import metrics
-from bandits.results.change_marks import mark
-from bandits.results.exposure import less_shown_half
+from bandits.results.change.marks import mark
+from bandits.results.figures.style import STEP, Spec, log_ticks, styles
+from bandits.results.items.exposure import less_shown_half
 from bandits.results.result import Result
-from bandits.results.style import STEP, Spec, log_ticks, styles
 from bandits.simulators.base import SimulatorParams
 
 from .alarm import Alarm
-from .delay import score
+from .false_alarms import score
 from .registry import CHANGES, REGISTRY
 
 BINS = 40  # of the steps

@@ -11,7 +11,7 @@ from bandits.agents.propensity import choice_counts
 from bandits.base.explanation import Explanation
 from bandits.base.types import Contexts, FloatArray, IntArray, Round
 from bandits.experiments.lane import Lane, join
-from bandits.experiments.race import CHUNK
+from bandits.experiments.lockstep import CHUNK
 
 from .alarm import Need, Samples, Steps, join_samples
 

@@ -11,8 +11,8 @@ from bandits.base.errors import UserError
 from bandits.base.formatting import short
 from bandits.experiments.experiment import Experiment, require_truth
 from bandits.experiments.lane import Lane
+from bandits.experiments.lockstep import CHUNK, make_lane
 from bandits.experiments.progress import Progress
-from bandits.experiments.race import CHUNK, make_lane
 from bandits.results.result import Result
 
 from .alarm import Alarm, Need, Setting

@@ -8,20 +8,20 @@ import numpy as np
 
 from bandits.base.errors import UserError
 from bandits.base.formatting import short
-from bandits.base.places import ROWS, Places
+from bandits.base.row_names import ROWS, RowNames
 from bandits.base.types import BoolArray, FloatArray, IntArray
 
 TOLERANCE = 1e-6  # of sums of probabilities
 LEAST = 1e-300  # propensity
 
 
-def check_rewards(rewards: FloatArray, *, at: Places = ROWS) -> None:
+def check_rewards(rewards: FloatArray, *, at: RowNames = ROWS) -> None:
     """Check that all rewards are finite numbers.
 
     Parameters
     ----------
     rewards : float64 (n,)
-    at : Places
+    at : RowNames
         Names of the rows.
 
     Raises
@@ -35,13 +35,13 @@ def check_rewards(rewards: FloatArray, *, at: Places = ROWS) -> None:
         raise UserError(f"{at[i]}, reward: must be a finite number; got {rewards[i]}")
 
 
-def check_propensities(propensities: FloatArray, *, at: Places = ROWS, column: str = "propensity") -> None:
+def check_propensities(propensities: FloatArray, *, at: RowNames = ROWS, column: str = "propensity") -> None:
     """Check that all propensities are above 0, so far that 1 / propensity is finite, and at most 1.
 
     Parameters
     ----------
     propensities : float64 (n,)
-    at : Places
+    at : RowNames
         Names of the rows.
     column : str
 
@@ -57,13 +57,13 @@ def check_propensities(propensities: FloatArray, *, at: Places = ROWS, column: s
         raise UserError(f"{at[i]}, {column}: must be above 0 and at most 1; {got}")
 
 
-def check_distributions(probabilities: FloatArray, *, at: Places = ROWS, column: str = "propensities") -> None:
+def check_distributions(probabilities: FloatArray, *, at: RowNames = ROWS, column: str = "propensities") -> None:
     """Check that each row holds probabilities with the sum 1.
 
     Parameters
     ----------
     probabilities : float64 (n, K)
-    at : Places
+    at : RowNames
         Names of the rows.
     column : str
 
@@ -86,7 +86,7 @@ def check_distributions(probabilities: FloatArray, *, at: Places = ROWS, column:
 
 
 def check_logged_probability(
-    distributions: FloatArray, actions: IntArray, propensities: FloatArray, *, at: Places = ROWS
+    distributions: FloatArray, actions: IntArray, propensities: FloatArray, *, at: RowNames = ROWS
 ) -> None:
     """Check that the propensity of the logged action is its entry in the vector of propensities.
 
@@ -106,7 +106,7 @@ def check_logged_probability(
 
 
 def check_actions(
-    actions: IntArray, n_actions: int, available: BoolArray | None, *, at: Places = ROWS, names: tuple[str, ...] = ()
+    actions: IntArray, n_actions: int, available: BoolArray | None, *, at: RowNames = ROWS, names: tuple[str, ...] = ()
 ) -> None:
     """Check that each action is one of the K actions, and a candidate of its row.
 
@@ -116,7 +116,7 @@ def check_actions(
     n_actions : int
         K.
     available : bool (n, K), optional
-    at : Places
+    at : RowNames
         Names of the rows.
     names : tuple of str (K,), optional
 
@@ -137,14 +137,14 @@ def check_actions(
             raise UserError(f"{at[i]}, action: must be one of the candidates of its row; got {short(name)}")
 
 
-def check_unique(event_ids: Any, positions: IntArray | None, *, at: Places = ROWS) -> None:
+def check_unique(event_ids: Any, positions: IntArray | None, *, at: RowNames = ROWS) -> None:
     """Check that no event id appears twice, or twice at the same position.
 
     Parameters
     ----------
     event_ids : object (n,)
     positions : int64 (n,), optional
-    at : Places
+    at : RowNames
         Names of the rows.
 
     Raises

@@ -13,7 +13,7 @@ import numpy as np
 from bandits.base.errors import UserError
 from bandits.base.files import atomic_write
 from bandits.base.formatting import short
-from bandits.base.places import LINE, Places
+from bandits.base.row_names import LINE, RowNames
 
 from .log import MAX_CELLS, MAX_ROWS, DecisionLog
 from .parquet import MAX_VECTOR
@@ -146,7 +146,7 @@ def read_dsjson(text: Iterable[str]) -> DecisionLog:
         actions=actions, rewards=rewards, names=names, propensities=propensities, columns=columns,
         distributions=vectors if whole and K > 1 else None, features=features, feature_names=feature_names,
         available=None if head.get("all", bool(available.all())) else available,
-        places=Places(LINE, [number for number, _ in kept]), **log,
+        places=RowNames(LINE, [number for number, _ in kept]), **log,
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bandits.base.formatting import percent
-from bandits.results.style import REFERENCE, Spec, log_ticks
+from bandits.results.figures.style import REFERENCE, Spec, log_ticks
 
 from .estimators import REGISTRY
 from .evaluation import Evaluation

@@ -9,7 +9,7 @@ from bandits.base.errors import UserError
 from bandits.base.formatting import count, short
 from bandits.base.types import FloatArray
 from bandits.experiments.experiment import Experiment
-from bandits.experiments.race import CHUNK, make_lane
+from bandits.experiments.lockstep import CHUNK, make_lane
 from bandits.storage.run_store import Store
 
 from .item_columns import by_item

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandits.base.errors import UserError
-from bandits.base.places import ROWS, Places
+from bandits.base.row_names import ROWS, RowNames
 from bandits.base.types import BoolArray, FloatArray, IntArray
 
 from . import checks
@@ -52,7 +52,7 @@ class DecisionLog:
         Replication, step and index of the context in the simulator.
     columns : mapping of str to float64 (n,)
         Other numeric columns, such as probabilities of a target policy.
-    places : Places
+    places : RowNames
         Names of the rows in their file, for messages.
     experiment : str
         Of a simulated run: the experiment as JSON, from which the truth is known. Empty for other logs.
@@ -83,7 +83,7 @@ class DecisionLog:
     steps: IntArray | None = None
     contexts: IntArray | None = None
     columns: Mapping[str, FloatArray] = field(default_factory=dict)
-    places: Places = ROWS
+    places: RowNames = ROWS
     experiment: str = ""
     unique_ids: InitVar[bool] = False
 

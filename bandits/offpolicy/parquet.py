@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from bandits.base.errors import UserError
 from bandits.base.files import atomic_write
 from bandits.base.formatting import short
-from bandits.base.places import IN_TABLE
+from bandits.base.row_names import IN_TABLE
 
 from .log import DecisionLog
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bandits.base.errors import UserError
 from bandits.base.formatting import short, size
-from bandits.base.places import IN_TABLE, OF_FILE, RECORD, Places
+from bandits.base.row_names import IN_TABLE, OF_FILE, RECORD, RowNames
 
 from . import open_bandit, parquet
 from .dsjson import read_dsjson
@@ -121,8 +121,8 @@ def _csv(path: Path, mapping: Mapping[str, str] | None) -> DecisionLog:
     return from_frame(frame, mapping, places=_places(path, len(frame)))
 
 
-def _places(path: Path, n: int) -> Places:
+def _places(path: Path, n: int) -> RowNames:
     """Return the lines of the n rows of a CSV file, after its header; empty lines are no rows."""
     with path.open("rb") as file:
         lines = [number for number, line in enumerate(file, start=1) if line.strip()]
-    return Places(OF_FILE, lines[1:]) if len(lines) == n + 1 else Places(RECORD, range(2, n + 2))
+    return RowNames(OF_FILE, lines[1:]) if len(lines) == n + 1 else RowNames(RECORD, range(2, n + 2))

@@ -11,7 +11,7 @@ from bandits.agents.guards.base import Guard, unguarded
 from bandits.agents.guards.floor import Floor
 from bandits.agents.stochastic import StochasticAgent
 from bandits.base.selection import indicator_of_largest
-from bandits.base.types import BoolArray, FloatArray, IntArray, Round, WorldSpec
+from bandits.base.types import BoolArray, FloatArray, IntArray, Round, SimulatorSpec
 
 
 class StatedProbabilities:
@@ -25,12 +25,12 @@ class StatedProbabilities:
     ----------
     agent : Agent
         Of R replications; it may be exchanged for one that has learned the same.
-    spec : WorldSpec
+    spec : SimulatorSpec
     block : int
         Rounds that are held at once.
     """
 
-    def __init__(self, agent: Agent, spec: WorldSpec, block: int) -> None:
+    def __init__(self, agent: Agent, spec: SimulatorSpec, block: int) -> None:
         single = spec.slate == 1
         self.agent = agent
         self.kind: Propensity = agent.propensity if single else agent.slot_propensity

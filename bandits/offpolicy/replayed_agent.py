@@ -15,7 +15,7 @@ from bandits.base.formatting import short
 from bandits.base.selection import top_k
 from bandits.base.types import Feedback, FloatArray, IntArray
 from bandits.experiments.experiment import Experiment, read
-from bandits.experiments.race import make_lane
+from bandits.experiments.lockstep import make_lane
 
 from .intervals import check_level, normal
 from .log import DecisionLog

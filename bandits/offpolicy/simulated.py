@@ -17,7 +17,7 @@ from bandits.base.formatting import short
 from bandits.base.types import Feedback, FloatArray, IntArray, Round
 from bandits.experiments.experiment import Experiment, read
 from bandits.experiments.lane import Lane
-from bandits.experiments.race import make_lane
+from bandits.experiments.lockstep import make_lane
 from bandits.simulators.base import Simulator
 
 from .intervals import Interval, normal

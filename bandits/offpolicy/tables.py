@@ -10,7 +10,7 @@ import numpy as np
 
 from bandits.base.errors import UserError
 from bandits.base.formatting import short
-from bandits.base.places import ROWS, Places
+from bandits.base.row_names import ROWS, RowNames
 from bandits.base.types import BoolArray, FloatArray, IntArray
 
 from .log import MAX_CELLS, MAX_ROWS, DecisionLog
@@ -77,7 +77,7 @@ def suggested_map(columns: Sequence[str]) -> dict[str, str]:
     return found | ({"features": "|".join(features)} if features else {})
 
 
-def from_frame(frame: Any, mapping: Mapping[str, str] | None = None, *, places: Places = ROWS) -> DecisionLog:
+def from_frame(frame: Any, mapping: Mapping[str, str] | None = None, *, places: RowNames = ROWS) -> DecisionLog:
     """Make a log of a pandas data frame.
 
     Columns have the names of their roles (`ROLES`) unless the mapping names others. Actions are numbered in the order
@@ -89,7 +89,7 @@ def from_frame(frame: Any, mapping: Mapping[str, str] | None = None, *, places: 
     frame : pandas.DataFrame
     mapping : mapping of str to str, optional
         Role: name of the column; an empty name: no column has this role.
-    places : Places
+    places : RowNames
         Names of the rows in their file, for messages.
 
     Raises
@@ -147,7 +147,7 @@ def from_frame(frame: Any, mapping: Mapping[str, str] | None = None, *, places: 
     )  # fmt: skip
 
 
-def encode_features(frame: Any, names: list[str], at: Places) -> tuple[FloatArray | None, tuple[str, ...]]:
+def encode_features(frame: Any, names: list[str], at: RowNames) -> tuple[FloatArray | None, tuple[str, ...]]:
     """Return numbers unchanged and texts as indicators of their most frequent values but one.
 
     Returns
@@ -172,7 +172,7 @@ def encode_features(frame: Any, names: list[str], at: Places) -> tuple[FloatArra
     return (np.column_stack(list(columns.values())) if columns else None), tuple(columns)
 
 
-def _numbers(series: Any, at: Places, column: str) -> FloatArray:
+def _numbers(series: Any, at: RowNames, column: str) -> FloatArray:
     """Return a column of numbers.
 
     Raises
@@ -195,7 +195,7 @@ def _numbers(series: Any, at: Places, column: str) -> FloatArray:
     return values
 
 
-def _whole(values: FloatArray | None, at: Places, column: str) -> IntArray | None:
+def _whole(values: FloatArray | None, at: RowNames, column: str) -> IntArray | None:
     """Return whole numbers.
 
     Raises
@@ -212,7 +212,7 @@ def _whole(values: FloatArray | None, at: Places, column: str) -> IntArray | Non
     return values.astype(np.int64)
 
 
-def _names(series: Any, at: Places) -> list[str]:
+def _names(series: Any, at: RowNames) -> list[str]:
     """Return the actions as texts, whole numbers without a fraction.
 
     Raises
@@ -249,7 +249,7 @@ def _cell(value: object) -> list[Any]:
     return [part.strip() for part in text.split("|")]
 
 
-def _vectors(series: Any, at: Places) -> FloatArray:
+def _vectors(series: Any, at: RowNames) -> FloatArray:
     """Return the vectors of propensities, float64 (n, K).
 
     Raises

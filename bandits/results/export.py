@@ -15,11 +15,14 @@ from bandits import __version__
 from bandits.base.formatting import count, percent
 from bandits.experiments.experiment import Experiment
 
-from . import change_conclusion, fallbacks, lost_clicks, metrics, recovery, text
-from .change_marks import variation_budget
-from .figures import board
+from . import metrics, text
+from .change import conclusion as change_conclusion
+from .change import lost_clicks, recovery
+from .change.marks import variation_budget
+from .figures.board import board
+from .figures.style import AXIS, rate_unit, styles
+from .guards import fallbacks
 from .result import Result
-from .style import AXIS, rate_unit, styles
 
 if TYPE_CHECKING:
     import pandas as pd

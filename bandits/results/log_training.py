@@ -13,9 +13,9 @@ from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
 
 from . import metrics
-from .curve_figure import curves
+from .figures.curves import curves
+from .figures.style import Spec, Style
 from .metrics import Estimate
-from .style import Spec, Style
 
 if TYPE_CHECKING:
     from .result import Result

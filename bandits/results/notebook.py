@@ -12,14 +12,14 @@ from bandits.base.params import Params, metadata, schemas
 from bandits.experiments.snapshots import LEVELS
 
 from . import text
-from .figures import board, curves, figure
+from .figures.board import board, curves, figure
+from .figures.style import Spec, rate_unit, styles
 from .metrics import CURVES
-from .style import Spec, rate_unit, styles
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from .preview import Preview
+    from .live.preview import Preview
     from .result import Result
 
 _ON_BOARD = {"ctr": 0, "pseudo_regret": 1, "entropy": 2, "spectrum": 3}  # position of a curve among the board's plots

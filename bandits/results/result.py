@@ -12,14 +12,16 @@ from bandits.base.errors import UserError
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
 
-from . import fairness, log_training, metrics, notebook, paired_tests, unpaired
-from .demand import demand
-from .fallbacks import fallbacks
-from .launches import launches
-from .lost_clicks import lost
+from . import log_training, metrics, notebook
+from .change.lost_clicks import lost
+from .change.recovery import recovery
+from .comparison import paired_tests, unpaired
+from .comparison.paired_tests import Comparison
+from .guards.fallbacks import fallbacks
+from .items import fairness
+from .items.demand import demand
+from .items.launches import launches
 from .metrics import CURVES, Band
-from .paired_tests import Comparison
-from .recovery import recovery
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,13 +12,14 @@ from bandits.agents.guards.params import GuardParams
 from bandits.base.formatting import count, count_of, listed, number, percent
 from bandits.experiments.experiment import Experiment
 
-from . import metrics, paired_tests, unpaired
+from . import metrics
+from .change.shock import around_shock
+from .comparison import paired_tests, unpaired
+from .comparison.paired_tests import Comparison
 from .metrics import Estimate
-from .paired_tests import Comparison
-from .shock import around_shock
 
 if TYPE_CHECKING:
-    from .decision import Why
+    from .decision.why import Why
     from .result import Result
 
 FEW_REWARDS = 20  # clicks in all replications; with fewer, an interval of a mean covers less than stated

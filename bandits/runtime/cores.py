@@ -15,7 +15,7 @@ from bandits.base.errors import UserError
 from bandits.base.formatting import short
 from bandits.experiments.experiment import MEMORY_LIMIT, Experiment
 from bandits.experiments.history import History
-from bandits.experiments.race import Race
+from bandits.experiments.lockstep import Lockstep
 
 from .pool import Job, Pool
 
@@ -121,7 +121,7 @@ def _run_here(
 
     Simulators and agents end with this call, so that they take no memory beside those of the workers.
     """
-    race = Race(experiment)
+    race = Lockstep(experiment)
     try:
         race.load_state_dict(state)
         if (pool := _advance(race, processes, progress)) is None:
@@ -132,11 +132,11 @@ def _run_here(
         race.close()
 
 
-def _arrays(race: Race) -> dict[str, Any]:
+def _arrays(race: Lockstep) -> dict[str, Any]:
     return {k: np.asarray(v) for k, v in race.state_dict().items()}
 
 
-def _advance(race: Race, processes: int, progress: Progress | None) -> Pool | None:
+def _advance(race: Lockstep, processes: int, progress: Progress | None) -> Pool | None:
     """Advance to the end, or until worker processes can take over; return these."""
     chunk, pool, began = 20, None, time.monotonic()
     with ExitStack() as stack:
@@ -159,7 +159,7 @@ def _advance(race: Race, processes: int, progress: Progress | None) -> Pool | No
     return None
 
 
-def _seconds_left(race: Race) -> float:
+def _seconds_left(race: Lockstep) -> float:
     lanes = [runner.lane for runner in race.runners.values()]
     return sum(lane.seconds * (race.experiment.steps - lane.step) / max(lane.step, 1) for lane in lanes)
 

@@ -8,7 +8,7 @@ from threading import Condition
 from typing import Any
 
 from bandits.base.errors import UserError
-from bandits.experiments.race import load_histories
+from bandits.experiments.lockstep import load_histories
 
 from .job import Job
 from .scheduler import Scheduler

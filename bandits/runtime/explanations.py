@@ -16,7 +16,7 @@ from bandits.base.errors import UserError
 from bandits.base.formatting import count
 from bandits.base.processes import run_main, start
 from bandits.experiments.experiment import Experiment, read
-from bandits.results.decision import Candidate, Switch, Why, why
+from bandits.results.decision.why import Candidate, Switch, Why, why
 
 LIMIT = 90.0  # seconds for one explanation
 IDLE = 300.0  # seconds without a question after which the process ends
@@ -45,7 +45,7 @@ class Explainer:
         self._rest: threading.Timer | None = None
 
     def ask(self, experiment: Experiment, agent: int | str, step: int, replication: int = 0) -> Why:
-        """Explain one decision as `bandits.results.decision.why` does.
+        """Explain one decision as `bandits.results.decision.why.why` does.
 
         Raises
         ------

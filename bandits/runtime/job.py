@@ -17,7 +17,7 @@ from bandits.base.errors import UserError
 from bandits.base.files import pack
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
-from bandits.experiments.race import load_histories
+from bandits.experiments.lockstep import load_histories
 from bandits.results.result import Result
 from bandits.storage.budget import enforce
 from bandits.storage.run_store import Store

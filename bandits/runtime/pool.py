@@ -19,14 +19,14 @@ from bandits.base.errors import UserError
 from bandits.base.files import Arrays
 from bandits.experiments.experiment import Experiment, read
 from bandits.experiments.history import History
-from bandits.experiments.race import state_for
+from bandits.experiments.lockstep import state_for
 from bandits.storage.kept_values import KeptValue, kept_values
+from bandits.storage.owners import Owners, require_owner
 from bandits.storage.run_store import CorruptFileError, Store
 
 from . import supervisor
 from .job import Job
 from .least_time import require_end
-from .owners import Owners, require_owner
 from .scheduler import MAX_QUEUED
 from .stored_jobs import saved_state, stored_job
 from .supervisor import Supervisor

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bandits.results import lost_clicks
-from bandits.results.lost_clicks import without_changes
+from bandits.results.change import lost_clicks
+from bandits.results.change.lost_clicks import without_changes
 from bandits.results.metrics import Estimate
 from bandits.results.result import Result
 
@@ -32,8 +32,8 @@ def lost(result: Result, label: str, *, twin: Result | None = None, workers: int
 
     These are the clicks of the same run without the changes, minus those of the run, paired by replication. Both have
     the same seed: the same users and random numbers. Part of the loss is the optimal choice's own, if the changes made
-    it worse: `bandits.results.lost_clicks.lost_between` with ``best_value``; the rest is the agent's. The loss is
-    negative where the changes helped.
+    it worse: `bandits.results.change.lost_clicks.lost_between` with ``best_value``; the rest is the agent's. The loss
+    is negative where the changes helped.
 
     Parameters
     ----------

@@ -87,23 +87,23 @@ def _read_commands(commands: BinaryIO, inbox: Inbox) -> None:
 
 def warm_up() -> None:
     from bandits.experiments.experiment import Experiment
-    from bandits.experiments.race import Race, run_to_end
+    from bandits.experiments.lockstep import Lockstep, run_to_end
 
     agents: list[dict[str, Any]] = [
         {"kind": kind} for kind in ("linucb", "lints", "epsilon_greedy", "logistic_ts", "random")
     ]
     agents.append({"kind": "sgd_ts", "batch": 2})  # its training too
-    run_to_end(Race(Experiment.model_validate({"agents": agents, "steps": 4, "replications": 2})))
+    run_to_end(Lockstep(Experiment.model_validate({"agents": agents, "steps": 4, "replications": 2})))
 
 
 def _run_agents(header: dict[str, Any], saved: dict[str, Any], out: BinaryIO, inbox: Inbox) -> None:
     """Run some agents of an experiment from a saved state, and send histories, steps and checkpoints."""
     from bandits.experiments.experiment import read
-    from bandits.experiments.race import Race
+    from bandits.experiments.lockstep import Lockstep
 
     experiment = read(header["experiment"])
     labels = experiment.labels
-    race = Race(experiment, header["agents"], background=True)
+    race = Lockstep(experiment, header["agents"], background=True)
     sent = dict.fromkeys(labels, 0)
     chunk, last_update = FIRST_CHUNK, time.monotonic()
     next_checkpoint = last_update + CHECKPOINT_INTERVAL

@@ -9,7 +9,17 @@ from pydantic import Field, model_validator
 
 from bandits.base.params import param
 from bandits.base.randomness import Streams, block_length
-from bandits.base.types import BoolArray, Contexts, Feedback, FloatArray, IntArray, LoggedData, Round, Truth, WorldSpec
+from bandits.base.types import (
+    BoolArray,
+    Contexts,
+    Feedback,
+    FloatArray,
+    IntArray,
+    LoggedData,
+    Round,
+    SimulatorSpec,
+    Truth,
+)
 
 from . import ann_index, changes
 from .artwork_titles import (
@@ -24,10 +34,10 @@ from .artwork_titles import (
     TitleLaunch,
     picture_counts,
 )  # fmt: skip
-from .availability import Stock, check_stock
 from .base import Simulator, SimulatorParams, single_response
 from .changed_inputs import break_dense
 from .changes import Features, changes_param
+from .launches import Stock, check_stock
 from .petshop_items import scaled
 
 MAX_PAIRS = 4_000_000  # users times titles, of the logged matrix
@@ -201,9 +211,9 @@ class Artwork(Simulator):
         self._places = streams.blocks("world", lambda g, n: g.integers(0, params.n_retrieved, size=n), part=1)
 
     @classmethod
-    def describe(cls, params: Any) -> WorldSpec:
+    def describe(cls, params: Any) -> SimulatorSpec:
         counts, D = params.counts, _width(params)
-        return WorldSpec(
+        return SimulatorSpec(
             n_items=int(counts.sum()), n_candidates=int(counts.max()), n_features=D, n_stored=D, n_users=params.n_users,
             n_categories=params.n_titles,
             capabilities=frozenset({"ids", "truth", "segments", "log", "binary", "arm_features", "categories"}),

@@ -11,7 +11,7 @@ from bandits.base.params import param
 from bandits.base.types import FloatArray, IntArray
 
 from . import ann_index
-from .availability import Launch, Withdraw
+from .launches import Launch, Withdraw
 
 GENRES = ("drama", "comedy", "action", "romance", "thriller", "science fiction", "documentary", "family")
 STARS = 3

@@ -19,10 +19,10 @@ from bandits.base.types import (
     LoggedData,
     PredrawnSteps,
     Round,
+    SimulatorAccess,
+    SimulatorSpec,
     Truth,
     Vectors,
-    WorldAccess,
-    WorldSpec,
 )
 
 from . import click_kernels
@@ -79,7 +79,7 @@ class Simulator(ABC):
 
     @classmethod
     @abstractmethod
-    def describe(cls, params: Any) -> WorldSpec:
+    def describe(cls, params: Any) -> SimulatorSpec:
         """Return sizes and capabilities, without creating the simulator."""
 
     @abstractmethod
@@ -191,11 +191,11 @@ class Simulator(ABC):
         items: Sequence[int | None] = range(self.spec.n_items) if per_arm else [None]
         return [span(self.features(item)) for item in items]
 
-    def access(self) -> WorldAccess:
+    def access(self) -> SimulatorAccess:
         """Return what agents may read if they require it."""
         key = f"{self.log_key()}|{self.streams.seed}"
         observed = self.vectors, self.round_at, self.categories, max(1, len(self.segment_names()))
-        return WorldAccess(self.probabilities, self.log, self.layouts(), key, *observed)
+        return SimulatorAccess(self.probabilities, self.log, self.layouts(), key, *observed)
 
     def log_key(self) -> str:
         """Return a text that names everything the log depends on, besides the seed."""

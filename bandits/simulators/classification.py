@@ -13,7 +13,7 @@ from bandits.base.errors import UserError
 from bandits.base.formatting import short
 from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, LoggedData, Round, Truth, WorldSpec
+from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, LoggedData, Round, SimulatorSpec, Truth
 from bandits.simulators.datasets.csv_table import MISSING, in_order
 
 from .base import ClickTable, Encoding, Simulator, SimulatorParams
@@ -166,11 +166,11 @@ class Classification(Simulator):
         self._epoch, self._order = -1, np.empty((0, R), np.int64)
 
     @classmethod
-    def describe(cls, params: Any) -> WorldSpec:
+    def describe(cls, params: Any) -> SimulatorSpec:
         _, d, K = sizes(params.data)
         wide = params.encoding == "block"
         capabilities = {"truth", "log", "binary"} | ({"arm_features"} if wide else set())
-        return WorldSpec(
+        return SimulatorSpec(
             n_items=K, n_candidates=K, n_features=d * K if wide else d, n_stored=d,
             capabilities=frozenset(capabilities),
         )  # fmt: skip

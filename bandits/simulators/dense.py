@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bandits.base.randomness import Streams, block_length
-from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, LoggedData, Round, Truth, WorldSpec
+from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, LoggedData, Round, SimulatorSpec, Truth
 
 from .base import Simulator, single_response
 from .changed_inputs import break_dense
@@ -74,10 +74,10 @@ class DenseSimulator(Simulator):
         return True
 
     @classmethod
-    def describe(cls, params: Any) -> WorldSpec:
+    def describe(cls, params: Any) -> SimulatorSpec:
         K, D = cls.sizes(params)
         capabilities = {"truth", "log", "arm_features"} | ({"binary"} if cls.binary(params) else set())
-        return WorldSpec(n_items=K, n_candidates=K, n_features=D, n_stored=D, capabilities=frozenset(capabilities))
+        return SimulatorSpec(n_items=K, n_candidates=K, n_features=D, n_stored=D, capabilities=frozenset(capabilities))
 
     @classmethod
     def memory(cls, params: Any, rows: int) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from bandits.base.formatting import short
 from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Round, Truth, WorldSpec
+from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Round, SimulatorSpec, Truth
 
 from .base import Encoding, Simulator, SimulatorParams
 from .datasets import kept_logs, logs
@@ -78,11 +78,11 @@ class Logged(Simulator):
         self._zeros, self._unknown = np.zeros(R, np.int64), np.full(R, np.nan)
 
     @classmethod
-    def describe(cls, params: Any) -> WorldSpec:
+    def describe(cls, params: Any) -> SimulatorSpec:
         _, d, K = logs.sizes(params.log)
         wide = params.encoding == "block"
         capabilities = {"replay", "binary"} | ({"arm_features"} if wide else set())
-        return WorldSpec(
+        return SimulatorSpec(
             n_items=K, n_candidates=K, n_features=d * K if wide else d, n_stored=logs.width(params.log),
             capabilities=frozenset(capabilities),
         )  # fmt: skip

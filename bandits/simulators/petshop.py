@@ -19,15 +19,15 @@ from bandits.base.types import (
     LoggedData,
     PredrawnSteps,
     Round,
+    SimulatorSpec,
     Truth,
-    WorldSpec,
 )
 
 from . import changes
-from .availability import Launch, Stock, Withdraw, check_stock
 from .base import ClickTable, Simulator, SimulatorParams
 from .changed_inputs import ObservedContexts, VisitorShares
 from .changes import Change, Features, Season, Traffic, changes_param
+from .launches import Launch, Stock, Withdraw, check_stock
 from .petshop_features import distinct, feature_width, make_contexts
 from .petshop_items import ProductLaunch, ProductTraits, ProductWithdrawal, draw_personas, draw_traits, scaled
 from .petshop_notebook import notebook_shop
@@ -179,12 +179,12 @@ class PetShop(Simulator):
         self._users = streams.blocks("world", lambda g, n: g.integers(0, params.n_users, size=n))
 
     @classmethod
-    def describe(cls, params: Any) -> WorldSpec:
+    def describe(cls, params: Any) -> SimulatorSpec:
         n_features, n_stored = params.width
         faults = params.all_changes.values()
         n_stored += changes.more_stored(faults, n_stored, n_features)
         broken = any(isinstance(change, Features) for change in faults)
-        return WorldSpec(
+        return SimulatorSpec(
             n_items=params.n_products, n_candidates=params.n_products, n_features=n_features, n_stored=n_stored,
             n_users=params.n_users, n_categories=len(CATEGORIES), fixed_contexts=0 if broken else _P,
             capabilities=frozenset({"ids", "truth", "segments", "log", "binary", "arm_features", "categories"}),

@@ -9,7 +9,7 @@ import numpy as np
 from bandits.base.params import param
 from bandits.base.types import FloatArray, IntArray
 
-from .availability import Launch, Withdraw
+from .launches import Launch, Withdraw
 
 Category = Literal["Dog Food", "Dog Toy", "Cat Food", "Cat Toy", "Fish"]
 CATEGORIES: tuple[str, ...] = get_args(Category)

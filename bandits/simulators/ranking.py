@@ -12,13 +12,13 @@ from pydantic import Field, model_validator
 
 from bandits.base.params import param
 from bandits.base.randomness import Streams, block_length
-from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Round, Truth, Vectors, WorldSpec
+from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Round, SimulatorSpec, Truth, Vectors
 
 from . import ann_index, ranking_kernels
-from .availability import Launch, Withdraw, check_stock
 from .base import Simulator, SimulatorParams
 from .changed_inputs import break_dense
 from .changes import Features, Shock, changes_param, check, order_at
+from .launches import Launch, Withdraw, check_stock
 from .petshop_items import scaled
 from .ranking_layouts import Layouts, log_sum_exp
 from .ranking_offer import Offer
@@ -208,13 +208,13 @@ class Ranking(Simulator):
         self._n_latest = max(1, MEMORY_OF_STEPS // (16 * R * K))
 
     @classmethod
-    def describe(cls, params: Any) -> WorldSpec:
+    def describe(cls, params: Any) -> SimulatorSpec:
         D = _width(params)
         capabilities = {"ids", "truth", "binary", "arm_features"}
         if params.features == "concatenation" and not any(isinstance(c, Features) for c in params.changes):
             capabilities.add("vectors")
         in_buckets = params.n_items > MAX_COUNTED or params.retrieval != "random"
-        return WorldSpec(
+        return SimulatorSpec(
             n_items=params.n_items, n_candidates=params.n_candidates, n_features=D, n_stored=D, slate=params.slate,
             n_users=params.n_users, capabilities=frozenset(capabilities),
             bucket_size=-(-params.n_items // BUCKETS) if in_buckets else 1,

@@ -9,7 +9,7 @@ import numpy as np
 from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray, IntArray
 
-from .availability import Launch, Stock, Withdraw
+from .launches import Launch, Stock, Withdraw
 
 KEPT = 2  # pools that are kept: agents advance in turn, over the step of a change at different times
 

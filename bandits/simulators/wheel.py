@@ -9,7 +9,7 @@ from pydantic import model_validator
 
 from bandits.base.params import param
 from bandits.base.randomness import Streams, block_length
-from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, LoggedData, Round, Truth, WorldSpec
+from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, LoggedData, Round, SimulatorSpec, Truth
 
 from .base import Encoding, Simulator, SimulatorParams, normal, single_response
 from .changed_inputs import break_dense
@@ -85,9 +85,9 @@ class Wheel(Simulator):
         self._rows, self._zeros = np.arange(R), np.zeros(R, np.int64)
 
     @classmethod
-    def describe(cls, params: Any) -> WorldSpec:
+    def describe(cls, params: Any) -> SimulatorSpec:
         N = 3 if params.features == "constant" else 2
-        return WorldSpec(
+        return SimulatorSpec(
             n_items=ARMS, n_candidates=ARMS, n_features=N * ARMS if params.encoding == "block" else N, n_stored=N,
             capabilities=frozenset({"truth", "log"} | ({"arm_features"} if params.encoding == "block" else set())),
         )  # fmt: skip

@@ -25,7 +25,7 @@ from bandits.base.params import structural_key
 from bandits.base.types import IntArray
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
-from bandits.experiments.race import make_lane
+from bandits.experiments.lockstep import make_lane
 
 from .sweep import Sweep
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bandits.results import paired_tests
+from bandits.results.comparison import paired_tests
 from bandits.sweeps.analysis.landscape import Landscape, level_of_look
 from bandits.sweeps.analysis.run_metrics import METRICS
 

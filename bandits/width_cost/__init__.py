@@ -6,7 +6,7 @@ Seven methods compute the width sqrt(g' A^-1 g), or approximate it, on this mach
 `methods` implements them; `measure` times them; `agreement` compares their widths at the same decisions; `results` fits
 the complexity to the times; `text` and `figures` present them; `background` runs a measurement in a subprocess.
 
->>> from bandits.profiling import CostReport, ProfileRequest, measure
+>>> from bandits.width_cost import CostReport, ProfileRequest, measure
 >>> request = ProfileRequest(hidden=(8,))
 >>> report = CostReport.from_progress(request, measure(request))  # doctest: +SKIP
 """

@@ -9,7 +9,7 @@ from scipy.stats import rankdata
 
 from bandits.base.types import FloatArray
 from bandits.experiments.experiment import Experiment
-from bandits.experiments.race import make_lane
+from bandits.experiments.lockstep import make_lane
 from bandits.models.neural.gradient_covariance import ExactCovariance
 from bandits.models.neural.mlp import GradientFactors
 

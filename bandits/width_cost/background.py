@@ -1,7 +1,7 @@
 """Run a measurement in a subprocess, whose times this process does not affect.
 
 One measurement runs at a time, because two would slow each other down; others wait.
-``python -m bandits.profiling [JSON]`` prints the same results, one line of JSON per step.
+``python -m bandits.width_cost [JSON]`` prints the same results, one line of JSON per step.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Measurement(BackgroundTask):
 
     def start_process(self) -> subprocess.Popen[str]:
         request = self.report.request.model_dump_json()
-        return start("bandits.profiling", request, output=subprocess.PIPE, BANDITS_DEVICE="cpu")
+        return start("bandits.width_cost", request, output=subprocess.PIPE, BANDITS_DEVICE="cpu")
 
     def handle_line(self, line: str) -> None:
         progress = from_json(json.loads(line))

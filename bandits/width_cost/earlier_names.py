@@ -1,4 +1,4 @@
-"""The names of earlier versions (`bandits.cost`) for what `bandits.profiling` holds today."""
+"""The names of earlier versions (`bandits.cost`) for what `bandits.width_cost` holds today."""
 
 from __future__ import annotations
 

@@ -11,10 +11,9 @@ from bandits.agents import REGISTRY as AGENTS
 from bandits.base.docstrings import description
 from bandits.experiments.kinds import agent_kinds
 from bandits.simulators import REGISTRY as SIMULATORS
-from ui.text import escape_markdown
-
-from . import draft as drafts
-from .draft import Draft
+from bandits_app.session import draft as drafts
+from bandits_app.session.draft import Draft
+from bandits_app.widgets.text import escape_markdown
 
 
 def choose_simulator(draft: Draft) -> None:

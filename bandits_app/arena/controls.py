@@ -13,14 +13,14 @@ from bandits.agents import REGISTRY as AGENTS
 from bandits.base.params import metadata
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.labels import following_label, labels_of, states
-from bandits.results.style import palette
+from bandits.results.figures.style import palette
 from bandits.simulators import REGISTRY as SIMULATORS
-from ui.params_form import fields, form, shown_value
-from ui.text import escape_markdown, plain_symbol
+from bandits_app.session import draft as drafts
+from bandits_app.session.draft import Draft
+from bandits_app.widgets.params_form import fields, form, shown_value
+from bandits_app.widgets.text import escape_markdown, plain_symbol
 
 from . import catalogue
-from . import draft as drafts
-from .draft import Draft
 
 
 def controls(draft: Draft, choose_agent: Callable[[Draft], int] | None = None) -> None:

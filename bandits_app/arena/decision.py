@@ -6,13 +6,13 @@ import streamlit as st
 
 from bandits import Experiment, UserError
 from bandits.results import text
-from bandits.results.decision import Why
-from bandits.results.decision_figure import decision
-from bandits.results.style import styles
+from bandits.results.decision.figure import decision
+from bandits.results.decision.why import Why
+from bandits.results.figures.style import styles
 from bandits.runtime.explanations import BusyError, Explainer
 from bandits.runtime.pool import Job
-from ui.live_panel import panel
-from ui.text import escape_markdown, refuse
+from bandits_app.widgets.live_panel import panel
+from bandits_app.widgets.text import escape_markdown, refuse
 
 
 @st.cache_resource(show_spinner=False)

@@ -6,8 +6,8 @@ import streamlit as st
 
 from bandits.results import log_training
 from bandits.runtime.pool import Job
-from ui.live_panel import panel
-from ui.text import escape_markdown
+from bandits_app.widgets.live_panel import panel
+from bandits_app.widgets.text import escape_markdown
 
 
 def show(job: Job) -> None:

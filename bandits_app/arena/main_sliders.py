@@ -6,10 +6,9 @@ import streamlit as st
 
 from bandits.agents import REGISTRY as AGENTS
 from bandits.base.params import metadata
-from ui.params_form import form
-
-from . import draft as drafts
-from .draft import Draft
+from bandits_app.session import draft as drafts
+from bandits_app.session.draft import Draft
+from bandits_app.widgets.params_form import form
 
 
 def main_parameter(kind: str) -> str | None:

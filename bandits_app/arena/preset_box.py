@@ -7,8 +7,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.presets import presets
-
-from . import draft
+from bandits_app.session import draft
 
 _SHOWN = "preset-box"  # in the session: the number of the box that is drawn, and the preset that it names
 

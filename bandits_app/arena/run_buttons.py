@@ -12,11 +12,9 @@ from streamlit.delta_generator import DeltaGenerator
 
 from bandits import UserError
 from bandits.runtime.pool import Job
-from ui import session
-from ui.owner import owner
-
-from . import draft, run_requests
-from .refusals import Refusal
+from bandits_app.session import draft, run_requests, session
+from bandits_app.session.owner import owner
+from bandits_app.session.refusals import Refusal
 
 
 def start(row: DeltaGenerator) -> None:

@@ -13,9 +13,8 @@ from bandits.experiments import url
 from bandits.experiments.experiment import MAX_TEXT
 from bandits.results import export
 from bandits.runtime.pool import Job
-from ui.change import unchanged
-
-from . import draft
+from bandits_app.run_view import unchanged
+from bandits_app.session import draft
 
 
 def share(job: Job) -> None:

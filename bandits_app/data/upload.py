@@ -14,10 +14,9 @@ from bandits.simulators.datasets import uploads
 from bandits.simulators.datasets.csv_table import MAX_CLASSES, Column, Table, inspect
 from bandits.simulators.datasets.protection import GROUPS, RARE, protect
 from bandits.simulators.datasets.samples import SAMPLES
-from ui import destructive
-from ui.text import refuse, safe_cell
-
-from .kept_files import TABLE
+from bandits_app.session.kept_files import TABLE
+from bandits_app.widgets import destructive
+from bandits_app.widgets.text import refuse, safe_cell
 
 NAMED = 6  # classes that are listed by name
 

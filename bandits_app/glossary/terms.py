@@ -1,4 +1,4 @@
-"""Read the glossary, link to its terms and write docs/glossary.md (`python -m ui.glossary.terms`)."""
+"""Read the glossary, link to its terms and write docs/glossary.md (`python -m bandits_app.glossary.terms`)."""
 
 from __future__ import annotations
 

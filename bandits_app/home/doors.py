@@ -8,8 +8,8 @@ from typing import NamedTuple
 import streamlit as st
 
 from bandits.experiments.presets import presets
-from ui.arena import draft
-from ui.session import submit_and_follow
+from bandits_app.session import draft
+from bandits_app.session.session import submit_and_follow
 
 
 class Door(NamedTuple):

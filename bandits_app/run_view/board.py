@@ -10,19 +10,22 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from bandits.base.formatting import count, count_of
-from bandits.results import fallbacks, metrics, paired_tests, recovery
+from bandits.results import metrics
 from bandits.results import text as words
-from bandits.results.change_marks import variation_budget
-from bandits.results.figures import Bands, bands
-from bandits.results.figures import board as plots
-from bandits.results.previous_run import ParameterChange, parameter_changes, relabelled
+from bandits.results.change import recovery
+from bandits.results.change.marks import variation_budget
+from bandits.results.comparison import paired_tests
+from bandits.results.figures.board import Bands, bands
+from bandits.results.figures.board import board as plots
+from bandits.results.figures.previous_run import ParameterChange, parameter_changes, relabelled
+from bandits.results.figures.style import styles
+from bandits.results.figures.zoom import zoom
+from bandits.results.guards import fallbacks
 from bandits.results.result import Result
-from bandits.results.style import styles
-from bandits.results.zoom import zoom
 from bandits.runtime.pool import Job
-from ui import session
-from ui.glossary.terms import link
-from ui.live_panel import panel
+from bandits_app.glossary.terms import link
+from bandits_app.session import session
+from bandits_app.widgets.live_panel import panel
 
 from .frames import Frames
 from .options import View

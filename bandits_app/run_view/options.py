@@ -8,14 +8,14 @@ import streamlit as st
 
 from bandits import Experiment
 from bandits.experiments.snapshots import LEVELS, snapshot_steps
-from bandits.results.figures import Fourth, XAxis
+from bandits.results.figures.board import Fourth, XAxis
 
 WINDOWS = [100, 200, 500, 1000, 2000, 5000]
 AXES: dict[XAxis, str] = {"step": "steps", "log step": "steps, log", "earned": "clicks"}
 
 
 class View(NamedTuple):
-    """Options of `bandits.results.figures.board`, whether the previous run is drawn too, and whether to zoom."""
+    """Options of `bandits.results.figures.board.board`, whether the previous run is drawn too, and whether to zoom."""
 
     window: int = 1000
     x: XAxis = "step"

@@ -6,7 +6,7 @@ import time
 
 from bandits.base.formatting import count, count_of, time_left
 from bandits.runtime.pool import Job
-from ui import session
+from bandits_app.session import session
 
 
 def status(job: Job) -> str:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import streamlit as st
 
 from bandits import UserError
-from bandits.results import lost_clicks
-from bandits.results.lost_clicks import without_changes
+from bandits.results.change import lost_clicks
+from bandits.results.change.lost_clicks import without_changes
 from bandits.results.result import Result
 from bandits.runtime.pool import Job
-from ui import session
-from ui.owner import address, owner
-from ui.run_view.status import status
-from ui.text import escape_markdown, refuse
+from bandits_app.session import session
+from bandits_app.session.owner import address, owner
+from bandits_app.widgets.text import escape_markdown, refuse
+
+from .status import status
 
 
 def submit(job: Job) -> Job:

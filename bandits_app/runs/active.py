@@ -6,11 +6,12 @@ import streamlit as st
 
 from bandits import UserError
 from bandits.results import text as words
-from ui import destructive, session
-from ui.owner import deleter, may_delete, owner, refusal
-from ui.run_view.board import TICK
-from ui.run_view.status import status
-from ui.text import refuse
+from bandits_app.run_view.board import TICK
+from bandits_app.run_view.status import status
+from bandits_app.session import session
+from bandits_app.session.owner import deleter, may_delete, owner, refusal
+from bandits_app.widgets import destructive
+from bandits_app.widgets.text import refuse
 
 from .dialogs import confirm, heading, open_job
 

@@ -12,8 +12,8 @@ import streamlit as st
 from bandits import Estimate, Result
 from bandits.base.formatting import count, percent
 from bandits.results import metrics, text
-from bandits.results.overlay import overlay, scales, styles_of_runs
-from bandits.results.run_comparison import (
+from bandits.results.comparison.overlay import overlay, scales, styles_of_runs
+from bandits.results.comparison.run_comparison import (
     PairedDifference,
     describe_difference,
     metric_names,
@@ -22,12 +22,12 @@ from bandits.results.run_comparison import (
     reasons,
     settings,
 )
-from bandits.results.run_conclusion import conclusions
-from bandits.results.style import Style
+from bandits.results.comparison.run_conclusion import conclusions
+from bandits.results.figures.style import Style
 from bandits.storage.run_store import StoredRun
-from ui import session
-from ui.live_panel.panel import live_panel
-from ui.text import escape_markdown
+from bandits_app.session import session
+from bandits_app.widgets.live_panel.panel import live_panel
+from bandits_app.widgets.text import escape_markdown
 
 from .table import display_title, unavailable_reason
 

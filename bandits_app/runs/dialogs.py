@@ -10,9 +10,9 @@ import streamlit as st
 
 from bandits import UserError
 from bandits.runtime.pool import Job
-from ui import destructive, session
-from ui.arena import draft
-from ui.text import escape_markdown, refuse
+from bandits_app.session import draft, session
+from bandits_app.widgets import destructive
+from bandits_app.widgets.text import escape_markdown, refuse
 
 MAX_LENGTH = 80  # characters of a title, or of the tags of a run
 MAX_NOTES = 500  # characters

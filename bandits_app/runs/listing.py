@@ -12,7 +12,7 @@ import streamlit as st
 
 from bandits.experiments.experiment import Experiment
 from bandits.results.headline import Headline
-from ui.text import safe_cell
+from bandits_app.widgets.text import safe_cell
 
 DRAWN_ANEW = "list-drawn-anew"  # how often
 STAR = "★"

@@ -10,9 +10,10 @@ from bandits.results.text import describe_changes, describe_simulator
 from bandits.sweeps import Sweep
 from bandits.sweeps.figures import grid
 from bandits.sweeps.storage.catalogue import CatalogueEntry
-from ui import destructive, session
-from ui.owner import deleter, may_delete, refusal
-from ui.sweep import selection
+from bandits_app.session import session
+from bandits_app.session.owner import deleter, may_delete, refusal
+from bandits_app.sweep import selection
+from bandits_app.widgets import destructive
 
 from . import listing
 from .details import show as details

@@ -11,14 +11,14 @@ import streamlit as st
 
 from bandits import UserError
 from bandits.results import text as words
-from bandits.results.overlay import MAX_RUNS
+from bandits.results.comparison.overlay import MAX_RUNS
 from bandits.storage import budget
 from bandits.storage.run_store import Store, StoredRun
-from ui import destructive, session
-from ui.arena import draft
-from ui.owner import deleter, may_delete, refusal
-from ui.sweep.selection import manager
-from ui.text import refuse
+from bandits_app.session import draft, session
+from bandits_app.session.owner import deleter, may_delete, refusal
+from bandits_app.sweep.selection import manager
+from bandits_app.widgets import destructive
+from bandits_app.widgets.text import refuse
 
 from . import listing
 from .details import show as details

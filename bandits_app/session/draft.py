@@ -11,7 +11,7 @@ import streamlit as st
 from bandits import Experiment, UserError, read
 from bandits.agents import REGISTRY as AGENTS
 from bandits.agents import AgentParams
-from bandits.base.types import WorldSpec
+from bandits.base.types import SimulatorSpec
 from bandits.experiments.adaptation import adapt, suited_agent
 from bandits.experiments.fit import parse
 from bandits.experiments.labels import following_label
@@ -101,7 +101,7 @@ class Draft:
         """Remove an agent."""
         del self.agents[agent]
 
-    def spec(self) -> WorldSpec | None:
+    def spec(self) -> SimulatorSpec | None:
         """Return what agents know of the simulator in advance, or None if its parameters are not valid."""
         cls = SIMULATORS[self.simulator["kind"]]
         try:

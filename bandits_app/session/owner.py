@@ -9,9 +9,8 @@ from contextlib import suppress
 
 import streamlit as st
 
-from bandits.runtime.owners import DELETE_REFUSED, Owners
-
-from .shell.security import CONSOLE_HEADER
+from bandits.storage.owners import DELETE_REFUSED, Owners
+from bandits_app.server.security import CONSOLE_HEADER
 
 
 def owner() -> str:

@@ -12,7 +12,7 @@ from bandits import Experiment, UserError, read
 from bandits.agents import REGISTRY as AGENTS
 from bandits.experiments.repair import repair
 from bandits.simulators import REGISTRY as SIMULATORS
-from ui.text import escape_markdown, refuse
+from bandits_app.widgets.text import escape_markdown, refuse
 
 from . import draft as drafts
 from . import run_requests

@@ -16,15 +16,14 @@ import streamlit as st
 from bandits import Experiment, UserError
 from bandits.experiments import url
 from bandits.experiments.presets import presets
-from bandits.results.previous_run import parameter_changes
+from bandits.results.figures.previous_run import parameter_changes
 from bandits.runtime.pool import Job, Pool
 from bandits.runtime.scheduler import SHORT_RUN, decisions
 from bandits.storage.run_store import Store
+from bandits_app.widgets.text import escape_markdown
 
-from .arena import draft, refusals, run_requests
-from .data import kept_files
+from . import draft, kept_files, refusals, run_requests
 from .owner import address, owner
-from .text import escape_markdown
 
 
 @st.cache_resource(show_spinner=False)

@@ -9,8 +9,8 @@ import streamlit as st
 from bandits import Experiment
 from bandits.experiments.labels import labels_of
 from bandits.sweeps import Sweep
-from ui.arena import draft as drafts
-from ui.arena.draft import Draft
+from bandits_app.session import draft as drafts
+from bandits_app.session.draft import Draft
 
 _CHOSEN = "sweep-agent"
 

@@ -19,9 +19,9 @@ from bandits.sweeps.axis import JOINT
 from bandits.sweeps.figures import grid
 from bandits.sweeps.parameters import sweepable
 from bandits.sweeps.sweep import MAX_AXES, MAX_BATCH, MAX_GAUSSIAN, MAX_PROPOSED
-from ui.arena import draft as drafts
-from ui.arena.refusals import name_fields
-from ui.params_form import fields
+from bandits_app.session import draft as drafts
+from bandits_app.session.refusals import name_fields
+from bandits_app.widgets.params_form import fields
 
 from . import agent
 from .axis_form import axis_form

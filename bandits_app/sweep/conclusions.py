@@ -17,7 +17,7 @@ from bandits.sweeps.axis import Value
 from bandits.sweeps.figures import grid, lines
 from bandits.sweeps.manager import SweepJob
 from bandits.sweeps.refinement import MAX_RATIO, Unresolved, refinable_axes, refine, unresolved
-from ui.text import escape_markdown
+from bandits_app.widgets.text import escape_markdown
 
 from . import axes, selection
 

@@ -7,7 +7,7 @@ import streamlit as st
 from bandits import Experiment
 from bandits.base.formatting import count_of, number
 from bandits.runtime.job import Job
-from ui.text import escape_markdown
+from bandits_app.widgets.text import escape_markdown
 
 from . import conclusions, selection, view
 

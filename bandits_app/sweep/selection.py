@@ -15,10 +15,9 @@ from bandits.base.formatting import count_of
 from bandits.runtime.pool import Pool
 from bandits.sweeps import Sweep, read, url
 from bandits.sweeps.manager import SweepJob, SweepManager
-from ui import session
-from ui.arena import draft
-from ui.owner import owner
-from ui.text import escape_markdown
+from bandits_app.session import draft, session
+from bandits_app.session.owner import owner
+from bandits_app.widgets.text import escape_markdown
 
 from . import axes
 

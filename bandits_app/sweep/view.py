@@ -7,19 +7,19 @@ from streamlit.delta_generator import DeltaGenerator
 
 from bandits import UserError, read
 from bandits.base.formatting import count_of, duration, number, time_left
+from bandits.results.figures.style import Spec
 from bandits.results.metrics import Estimate
-from bandits.results.style import Spec
 from bandits.sweeps import Sweep
 from bandits.sweeps.analysis.nearest import NearestPoint, nearest_points, nearest_proposed
 from bandits.sweeps.analysis.records import PointResult
 from bandits.sweeps.analysis.run_metrics import RunMetric, metric_of
 from bandits.sweeps.figures import grid, lines, scatter
 from bandits.sweeps.manager import SweepJob
-from ui import session
-from ui.arena import draft as drafts
-from ui.live_panel import panel
-from ui.owner import owner
-from ui.text import escape_markdown, refuse
+from bandits_app.session import draft as drafts
+from bandits_app.session import session
+from bandits_app.session.owner import owner
+from bandits_app.widgets.live_panel import panel
+from bandits_app.widgets.text import escape_markdown, refuse
 
 from . import agent, conclusions
 from .conclusions import interval

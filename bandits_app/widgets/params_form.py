@@ -13,8 +13,9 @@ from pydantic import ValidationError
 
 from bandits.base.params import Params, entry_kinds, metadata, schemas
 from bandits.experiments.validation import refusal
-from ui import usual_range
-from ui.text import escape_markdown, plain_symbol
+
+from . import usual_range
+from .text import escape_markdown, plain_symbol
 
 
 def fields(model: type[Params], *, basic: bool, slates: bool = True) -> list[str]:

@@ -17,7 +17,7 @@ import numpy as np
 from bandits.agents.linear.linucb import LinUCB
 from bandits.base.randomness import Streams
 from bandits.base.selection import top_k
-from bandits.base.types import Contexts, Feedback, FloatArray, LoggedData, Round, WorldAccess, WorldSpec
+from bandits.base.types import Contexts, Feedback, FloatArray, LoggedData, Round, SimulatorAccess, SimulatorSpec
 from benchmarks.measure import Section, interleave, ratio, stamp, stopwatch
 
 from .linear_child import PEERS
@@ -67,8 +67,8 @@ def data() -> tuple[FloatArray, FloatArray]:
 
 def agent(n_candidates: int = K, n_features: int = D, rows: int = ROWS) -> LinUCB:
     """Make our LinUCB per arm on dense features, without a simulator."""
-    spec = WorldSpec(n_items=n_candidates, n_candidates=n_candidates, n_features=n_features, n_stored=n_features)
-    access = WorldAccess(lambda _: np.empty(0), _no_log, np.zeros(rows, np.int64), "")
+    spec = SimulatorSpec(n_items=n_candidates, n_candidates=n_candidates, n_features=n_features, n_stored=n_features)
+    access = SimulatorAccess(lambda _: np.empty(0), _no_log, np.zeros(rows, np.int64), "")
     return LinUCB([LinUCB.Params(alpha=1.0)] * rows, spec, Streams(7, range(rows)), access)
 
 

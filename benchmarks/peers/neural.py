@@ -27,7 +27,7 @@ from bandits.agents.neural.neural_ts import NeuralTS
 from bandits.agents.neural.neural_ucb import NeuralUCB
 from bandits.base.randomness import Streams
 from bandits.base.selection import top_k
-from bandits.base.types import Contexts, Feedback, FloatArray, LoggedData, Round, WorldAccess, WorldSpec
+from bandits.base.types import Contexts, Feedback, FloatArray, LoggedData, Round, SimulatorAccess, SimulatorSpec
 from benchmarks.measure import Section, interleave, keep, machine, ratio, stamp, stopwatch
 
 from .linear import ENVIRONMENT, PYTHON
@@ -115,8 +115,8 @@ def agent(bandit: str, widths: tuple[int, ...], rows: int) -> NeuralAgent:
     """Create our counterpart of a bandit of calvera, without a simulator."""
     cls, own = OURS[bandit]
     params = cls.Params(hidden=widths[1:-1], **TRAINED, **own)  # type: ignore[call-arg]
-    spec = WorldSpec(n_items=K, n_candidates=K, n_features=widths[0], n_stored=widths[0])
-    access = WorldAccess(lambda _: np.empty(0), _no_log, np.zeros(rows, np.int64), "")
+    spec = SimulatorSpec(n_items=K, n_candidates=K, n_features=widths[0], n_stored=widths[0])
+    access = SimulatorAccess(lambda _: np.empty(0), _no_log, np.zeros(rows, np.int64), "")
     return cls([params] * rows, spec, Streams(7, range(rows)), access)
 
 

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from bandits import Experiment
 from bandits.base.types import FloatArray
-from bandits.experiments.race import make_lane
+from bandits.experiments.lockstep import make_lane
 from bandits.results.metrics import Estimate, estimate
 from benchmarks.measure import Section, keep, machine, stamp, stopwatch
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from bandits import Experiment
 from bandits.base.types import FloatArray
-from bandits.experiments.race import make_lane
+from bandits.experiments.lockstep import make_lane
 from bandits.results import metrics
 from bandits.results.metrics import Estimate
 from bandits.simulators.artwork import Artwork

@@ -21,9 +21,10 @@ from bandits import Experiment, run
 from bandits.agents import REGISTRY
 from bandits.base.formatting import count
 from bandits.base.types import FloatArray
-from bandits.results import metrics, paired_tests
+from bandits.results import metrics
+from bandits.results.change.recovery import LEVEL, WINDOW, Recovery, last_change, recovery_from
+from bandits.results.comparison import paired_tests
 from bandits.results.metrics import Estimate
-from bandits.results.recovery import LEVEL, WINDOW, Recovery, last_change, recovery_from
 from benchmarks.measure import stamp, table
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "CHANGE.md"

@@ -19,7 +19,8 @@ import numpy as np
 from bandits import read, run
 from bandits.base.formatting import count, percent
 from bandits.base.types import FloatArray
-from bandits.results import metrics, paired_tests
+from bandits.results import metrics
+from bandits.results.comparison import paired_tests
 from bandits.results.metrics import Estimate
 from benchmarks.measure import stamp, table
 

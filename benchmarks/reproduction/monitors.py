@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from bandits import Experiment
 from bandits.base.formatting import count, percent
-from bandits.experiments.race import make_lane
+from bandits.experiments.lockstep import make_lane
 from bandits.models.detectors import Adwin, Detector, PageHinkley
 from bandits.monitoring import REGISTRY, Alarm, Monitor, Score, Steps, observe, score
 from bandits.monitoring.replay import feed, setting_of

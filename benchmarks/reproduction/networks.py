@@ -16,8 +16,8 @@ import numpy as np
 
 from bandits import Experiment, run
 from bandits.base.types import FloatArray
+from bandits.experiments.lockstep import make_lane
 from bandits.experiments.presets import presets
-from bandits.experiments.race import make_lane
 from bandits.experiments.snapshots import LEVELS
 from bandits.results import metrics
 from bandits.results.metrics import Estimate

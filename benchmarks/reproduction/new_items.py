@@ -20,10 +20,10 @@ from bandits import Experiment, run
 from bandits.base.formatting import count
 from bandits.base.types import FloatArray
 from bandits.results import metrics
-from bandits.results.demand import demand
-from bandits.results.launches import Launched, cohort_shares, launches
+from bandits.results.items.demand import demand
+from bandits.results.items.launches import Launched, cohort_shares, launches
+from bandits.results.items.new_items import NEVER
 from bandits.results.metrics import Estimate
-from bandits.results.new_items import NEVER
 from benchmarks.measure import put, stamp, table
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "NEW.md"

@@ -22,7 +22,7 @@ from scipy.stats import t as student
 from bandits import Experiment
 from bandits.agents.propensity import first_choices, inverse_propensity
 from bandits.base.types import FloatArray, IntArray
-from bandits.experiments.race import make_lane
+from bandits.experiments.lockstep import make_lane
 from bandits.offpolicy import REGISTRY, DecisionLog, Interval, Matrix, ReplayedAgent, evaluate, record, replay_learner
 from bandits.offpolicy.anytime import confidence_sequence
 from bandits.offpolicy.intervals import normal

@@ -20,9 +20,10 @@ from bandits import Experiment, read
 from bandits.base.types import FloatArray, IntArray
 from bandits.diagnostics import retrieval
 from bandits.experiments.lane import Lane
+from bandits.experiments.lockstep import CHUNK, make_lane
 from bandits.experiments.presets import presets
-from bandits.experiments.race import CHUNK, make_lane
-from bandits.results import metrics, paired_tests
+from bandits.results import metrics
+from bandits.results.comparison import paired_tests
 from bandits.results.metrics import Estimate
 from benchmarks.measure import interleave, ratio, report, stopwatch, table
 from benchmarks.speed import ranking_vectorised

@@ -17,7 +17,7 @@ from bandits.base.formatting import count
 from bandits.base.types import FloatArray
 from bandits.experiments.history import History
 from bandits.results import metrics
-from bandits.results.fairness import SegmentFairness, segments
+from bandits.results.items.fairness import SegmentFairness, segments
 from benchmarks.measure import put, stamp, table
 from benchmarks.reproduction.new_items import DOCUMENT, rate
 

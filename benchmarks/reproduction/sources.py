@@ -23,13 +23,13 @@ from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray
 from bandits.diagnostics.curves import exploration_bonus, width_bound
 from bandits.diagnostics.plateau import plateau
+from bandits.experiments.lockstep import make_lane
 from bandits.experiments.presets import presets
-from bandits.experiments.race import make_lane
-from bandits.profiling.complexity import METHODS
-from bandits.profiling.linear.methods import LINEAR_REGISTRY
-from bandits.profiling.request import Sizes
 from bandits.results import metrics
 from bandits.storage.run_store import Store
+from bandits.width_cost.complexity import METHODS
+from bandits.width_cost.linear.methods import LINEAR_REGISTRY
+from bandits.width_cost.request import Sizes
 from benchmarks.measure import report, table
 
 REPORT = Path(__file__).parents[2] / "docs" / "REPRODUCED.md"
@@ -160,7 +160,7 @@ def vectorised_listing() -> Equality:
 
     from bandits.models.neural.initialisation import initial_weights
     from bandits.models.neural.mlp import BatchedMLP
-    from bandits.profiling.methods import DualWidths, JacobianWidths
+    from bandits.width_cost.methods import DualWidths, JacobianWidths
 
     widths = (9, 32, 16, 1)
     net = BatchedMLP(initial_weights(Streams(0, (0,)), widths, part=1), widths, double=True)

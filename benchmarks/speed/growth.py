@@ -13,7 +13,7 @@ from statistics import median
 import numpy as np
 
 from bandits.experiments.experiment import Experiment
-from bandits.experiments.race import Race, make_lane, run_to_end
+from bandits.experiments.lockstep import Lockstep, make_lane, run_to_end
 from benchmarks.measure import Section, interleave, stamp, stopwatch
 from benchmarks.peers.linear import ours
 
@@ -67,7 +67,7 @@ def _peak_memory(steps: int) -> float:
 
 def _child(steps: int) -> None:
     agents = [{"kind": kind} for kind in ("random", "epsilon_greedy", "linucb", "lints")]
-    run_to_end(Race(Experiment.model_validate({"agents": agents, "steps": steps, "replications": 16})))
+    run_to_end(Lockstep(Experiment.model_validate({"agents": agents, "steps": steps, "replications": 16})))
     print(_high_water())
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from bandits import read
-from bandits.experiments.race import make_lane
+from bandits.experiments.lockstep import make_lane
 from bandits.experiments.trace import Trace
 from bandits.monitoring import REGISTRY, Steps
 from bandits.monitoring.replay import setting_of

@@ -14,7 +14,7 @@ from typing import Any
 
 from bandits import Experiment
 from bandits.experiments.lane import Lane
-from bandits.experiments.race import make_lane
+from bandits.experiments.lockstep import make_lane
 from benchmarks.measure import Section, keep, machine, stamp, stopwatch
 
 PRODUCTS, LAUNCHED, AT, ROWS, BEFORE, AFTER = 5_000, 1_000, 150, 16, 100, 50

@@ -17,8 +17,8 @@ from pathlib import Path
 from statistics import median
 
 from bandits import Experiment, read
-from bandits.experiments.race import Race
-from bandits.results import figures
+from bandits.experiments.lockstep import Lockstep
+from bandits.results.figures import board as figures
 from bandits.results.result import Result
 from benchmarks.measure import Section, keep, machine, stamp, stopwatch
 
@@ -72,7 +72,7 @@ def _half_done(seed: int) -> Result:
     experiment: Experiment = read(
         {"agents": [{"kind": kind} for kind in KINDS], "steps": 20_000, "replications": 16, "seed": seed}
     )
-    race = Race(experiment)
+    race = Lockstep(experiment)
     for _ in race.advance(10_000):
         pass
     return Result(experiment, race.histories)
@@ -80,7 +80,7 @@ def _half_done(seed: int) -> Result:
 
 def tick(times: int, behind: bool) -> tuple[float, float, float]:
     """Measure the milliseconds to compute four figures and to pack them, and the kilobytes that are sent."""
-    from ui.live_panel import panel
+    from bandits_app.widgets.live_panel import panel
 
     result = _half_done(42)
     before = figures.bands(_half_done(43), until=20_000) if behind else None

@@ -17,7 +17,7 @@ from bandits import read
 from bandits.agents import REGISTRY
 from bandits.agents.neural.base import NeuralAgent
 from bandits.base.randomness import Streams
-from bandits.experiments.race import make_lane
+from bandits.experiments.lockstep import make_lane
 from bandits.models.neural.dual_covariance import DualCovariance
 from bandits.models.neural.initialisation import initial_weights
 from bandits.models.neural.mlp import BatchedMLP, count_weights

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from bandits import Experiment
 from bandits.base.types import FloatArray
-from bandits.experiments.race import make_lane
+from bandits.experiments.lockstep import make_lane
 from bandits.offpolicy import DecisionLog, Matrix, evaluate, record
 from benchmarks.measure import Section, interleave, keep, machine, ratio, stamp, stopwatch
 

@@ -11,7 +11,7 @@ from functools import partial
 from statistics import median
 
 from bandits.experiments.experiment import Experiment
-from bandits.experiments.race import Race, run_to_end
+from bandits.experiments.lockstep import Lockstep, run_to_end
 from benchmarks.measure import Section, interleave, ratio, stamp, stopwatch
 
 from .textbook import ReplayBuffer
@@ -26,8 +26,8 @@ AGENTS: tuple[dict[str, object], ...] = (
 ROWS, LENGTHS, REPEATS = 16, (20_000, 60_000), 3
 
 
-def _make_run(steps: int, agents: tuple[dict[str, object], ...] = AGENTS) -> Race:
-    return Race(Experiment.model_validate({"agents": list(agents), "steps": steps, "replications": ROWS}))
+def _make_run(steps: int, agents: tuple[dict[str, object], ...] = AGENTS) -> Lockstep:
+    return Lockstep(Experiment.model_validate({"agents": list(agents), "steps": steps, "replications": ROWS}))
 
 
 def _child(steps: int) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from bandits.base.selection import top_k
 from bandits.base.types import Feedback, FloatArray, IntArray, Round
 from bandits.experiments.experiment import Experiment
-from bandits.experiments.race import make_lane
+from bandits.experiments.lockstep import make_lane
 from benchmarks.measure import Section, interleave, ratio, stamp, stopwatch
 
 ROWS, ALPHA = 16, 1.5

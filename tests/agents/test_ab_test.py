@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bandits.experiments.experiment import read
-from bandits.experiments.race import make_lane
+from bandits.experiments.lockstep import make_lane
 
 M, STEPS = 300, 420
 

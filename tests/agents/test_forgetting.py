@@ -12,7 +12,7 @@ from scipy.special import expit
 from bandits import UserError, read, run
 from bandits.agents import REGISTRY, Agent
 from bandits.base.types import FloatArray, Round
-from bandits.experiments.race import make_lane
+from bandits.experiments.lockstep import make_lane
 from bandits.models.linear.nonstationary import DiscountedRidge
 from tests.models.test_nonstationary import RIDGE, SETTING, observation
 from tests.support import often

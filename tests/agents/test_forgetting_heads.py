@@ -10,7 +10,7 @@ import pytest
 from bandits import read
 from bandits.base.types import FloatArray, IntArray
 from bandits.experiments.lane import Lane
-from bandits.experiments.race import make_lane
+from bandits.experiments.lockstep import make_lane
 from bandits.models.linear.nonstationary import SlidingWindowRidge
 from bandits.models.neural.replay_buffer import ReplayBuffer
 

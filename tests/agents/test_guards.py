@@ -19,13 +19,13 @@ from bandits.agents.guards.cap import allowed
 from bandits.agents.guards.floor import count_shows, mixed, random_slots
 from bandits.agents.linear.linucb import LinUCB
 from bandits.base.types import Feedback, FloatArray, IntArray, Round
-from bandits.experiments.contract import agents as contract
+from bandits.contract import agents as contract
 from bandits.experiments.history import History
 from bandits.experiments.lane import Lane
-from bandits.experiments.race import make_lane
+from bandits.experiments.lockstep import make_lane
 from bandits.results import text
-from bandits.results.decision import why
-from bandits.results.fallbacks import fallbacks, sentences
+from bandits.results.decision.why import why
+from bandits.results.guards.fallbacks import fallbacks, sentences
 from tests.support import thinned
 
 SHOP = {"kind": "petshop", "n_products": 10, "n_users": 60}

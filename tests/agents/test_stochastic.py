@@ -15,8 +15,8 @@ from bandits.agents.stochastic import StochasticAgent
 from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.selection import gumbel_scores, softmax, top_k
-from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldAccess, WorldSpec
-from bandits.experiments.contract import agents as contract
+from bandits.base.types import Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec
+from bandits.contract import agents as contract
 from bandits.models.linear.ridge import Ridge
 from tests.contract import worlds
 from tests.contract.worlds import join, make, same, take
@@ -35,7 +35,7 @@ class Boltzmann(StochasticAgent):
     title = "Boltzmann"
     formula = r"\pi_a\propto\exp(\hat\theta_a^\top x_a/\tau)"
 
-    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
         super().__init__(params, spec, streams, access)
         self.temperature = self.column("temperature")[:, None]
         self.model = Ridge(np.ones(len(params)), spec.n_features, spec.n_items, "per_arm")
@@ -48,7 +48,7 @@ class Boltzmann(StochasticAgent):
         self.model.update(round, slate, feedback)
 
     @classmethod
-    def memory(cls, params: Any, spec: WorldSpec) -> int:
+    def memory(cls, params: Any, spec: SimulatorSpec) -> int:
         return super().memory(params, spec) + Ridge.memory(spec, "per_arm")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bandits import read
-from bandits.experiments.race import make_lane
+from bandits.experiments.lockstep import make_lane
 from benchmarks.reproduction import artwork
 from benchmarks.reproduction.artwork import AGENTS, PICTURE, SHARED, TITLE, Earned, Outcomes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bandits.results import metrics
-from bandits.results.recovery import Recovery
+from bandits.results.change.recovery import Recovery
 from benchmarks.reproduction import change
 from benchmarks.reproduction.change import (
     DISCOUNT,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from bandits.base.types import FloatArray
-from bandits.results.fairness import SegmentFairness
-from bandits.results.launches import Launched
+from bandits.results.items.fairness import SegmentFairness
+from bandits.results.items.launches import Launched
 from bandits.results.metrics import Estimate
 from benchmarks.reproduction import flops, new_items, rare_persona
 from benchmarks.reproduction.new_items import DOCUMENT, FINDERS, ORDER, Found, Outcomes

@@ -12,10 +12,10 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from bandits import Experiment, read, run
 from bandits.experiments import url
 from bandits.experiments.presets import presets
+from bandits_app.arena.instant import follower
 from tests.browser.conftest import TOUR_SEEN, Open
 from tests.browser.test_journeys import LOOK, drawn, set_number, status, tiles
 from tests.support import wait_for
-from ui.instant import follower
 
 # of a plot, how often each agent is drawn (bands left out), and its axes
 CURVES = """i => document.querySelectorAll('.bp-plot')[i].data.filter(t => !t.fill && t.legendgroup)

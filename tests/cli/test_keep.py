@@ -10,13 +10,13 @@ import pytest
 
 from bandits import read, run
 from bandits.cli import main as cli
-from bandits.results.lost_clicks import without_changes
-from bandits.runtime.owners import Owners
+from bandits.results.change.lost_clicks import without_changes
 from bandits.storage.budget import VARIABLE
+from bandits.storage.owners import Owners
 from bandits.storage.run_store import Store
+from bandits_app.session import session
 from tests.pages.support import open_page
 from tests.support import experiment, same
-from ui import session
 
 SHOCK = {"kind": "petshop", "n_products": 10, "changes": [{"kind": "shock", "at": 100}]}
 

@@ -11,7 +11,7 @@ import pytest
 
 from bandits import Result, run
 from bandits.cli import main as cli
-from bandits.runtime.owners import Owners
+from bandits.storage.owners import Owners
 from bandits.storage.run_store import Store
 from tests.support import experiment
 

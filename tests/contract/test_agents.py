@@ -18,8 +18,8 @@ from bandits.agents import Agent
 from bandits.agents.guards.base import Guard
 from bandits.agents.guards.stack import GUARDS
 from bandits.base.params import Params
-from bandits.experiments.contract import agents, kinds
-from bandits.experiments.contract.environments import DEMANDING
+from bandits.contract import agents, kinds
+from bandits.contract.environments import DEMANDING
 from bandits.experiments.experiment import Experiment
 from bandits.simulators import REGISTRY as SIMULATORS
 from bandits.simulators import Simulator

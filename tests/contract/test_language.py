@@ -1,6 +1,7 @@
 """Texts use the field's terms: no word of the left column of the glossary below, wherever a person reads.
 
-Docstrings, string constants and comments of bandits/, ui/ and pages/, the presets, the live panel and the documents.
+Docstrings, string constants and comments of bandits/, bandits_app/ and pages/, the presets, the live panel and the
+documents.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ def check_document(file: str, source: str) -> Iterator[Finding]:
 
 def files() -> Iterator[Path]:
     """All files whose texts are checked."""
-    for folder in ("bandits", "ui", "pages"):
+    for folder in ("bandits", "bandits_app", "pages"):
         for ending in ("py", "js", "css", "json"):
             yield from sorted((ROOT / folder).rglob(f"*.{ending}"))
     yield ROOT / "app.py"

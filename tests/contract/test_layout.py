@@ -78,7 +78,7 @@ def out_of_order(file: Path) -> Iterator[str]:
     package = package_of(file)
     for path, line in imports(file):
         top = path.split(".")
-        if top[0] in ("streamlit", "ui", "pages", "tests", "benchmarks"):
+        if top[0] in ("streamlit", "bandits_app", "pages", "tests", "benchmarks"):
             yield f"{file}:{line} imports {path}"
         if package not in ORDER or top[0] != "bandits" or top[1] in (package, "__version__"):
             continue

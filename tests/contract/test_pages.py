@@ -30,4 +30,4 @@ def test_the_package_does_not_import_streamlit_or_the_app() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) and node.level == 0 else []
-            assert not {n.split(".")[0] for n in names} & {"streamlit", "ui", "pages"}, path
+            assert not {n.split(".")[0] for n in names} & {"streamlit", "bandits_app", "pages"}, path

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from bandits.base.randomness import Streams
-from bandits.experiments.contract import simulators
-from bandits.experiments.contract.environments import ENVIRONMENTS, ROWS, make_simulator
+from bandits.contract import simulators
+from bandits.contract.environments import ENVIRONMENTS, ROWS, make_simulator
 from bandits.simulators import REGISTRY
 from bandits.simulators.classification import Classification
 from bandits.simulators.wheel import Wheel

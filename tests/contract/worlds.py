@@ -11,9 +11,9 @@ from bandits.agents import REGISTRY as AGENTS
 from bandits.agents.neural.base import NeuralAgent
 from bandits.base.randomness import Streams
 from bandits.base.types import Contexts, Round
-from bandits.experiments.contract.environments import Cascade as Cascade
-from bandits.experiments.contract.environments import Changing as Changing
-from bandits.experiments.contract.environments import Linear as Linear
+from bandits.contract.environments import Cascade as Cascade
+from bandits.contract.environments import Changing as Changing
+from bandits.contract.environments import Linear as Linear
 from bandits.experiments.lane import Lane
 from bandits.experiments.lane import join as join
 from bandits.experiments.trace import COLUMNS, Trace

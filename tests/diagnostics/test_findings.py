@@ -31,10 +31,10 @@ from bandits.experiments.history import History
 from bandits.experiments.presets import presets
 from bandits.experiments.snapshots import BINS, BeliefCheck, Calibration, Spectrum
 from bandits.results import metrics
+from bandits.results.figures.style import styles
 from bandits.results.result import Result
-from bandits.results.style import styles
+from bandits_app.widgets.live_panel import panel
 from tests.support import experiment, history, wait_for
-from ui.live_panel import panel
 
 STEPS = np.arange(100, 2001, 100)
 NAMES = {

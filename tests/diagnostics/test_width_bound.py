@@ -8,7 +8,7 @@ import pytest
 from bandits import run
 from bandits.diagnostics import figures, findings
 from bandits.diagnostics.curves import exploration_bonus, width_bound
-from bandits.experiments.race import make_lane
+from bandits.experiments.lockstep import make_lane
 from bandits.experiments.snapshots import Spectrum
 from tests.support import experiment, history, traces
 

@@ -6,9 +6,9 @@ import pytest
 
 from bandits import Result, change, run
 from bandits.experiments.presets import presets
-from bandits.results.demand import demand
-from bandits.results.fallbacks import fallbacks
-from bandits.results.launches import launches
+from bandits.results.guards.fallbacks import fallbacks
+from bandits.results.items.demand import demand
+from bandits.results.items.launches import launches
 
 
 def result(name: str) -> Result:

@@ -11,7 +11,7 @@ import pytest
 from bandits import Experiment
 from bandits.agents import REGISTRY, Agent
 from bandits.experiments.lane import Lane
-from bandits.experiments.race import make_lane
+from bandits.experiments.lockstep import make_lane
 from bandits.experiments.trace import Trace
 from tests.support import thinned
 

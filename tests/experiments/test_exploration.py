@@ -8,7 +8,7 @@ import pytest
 from bandits import run
 from bandits.experiments import calibration, exploration
 from bandits.experiments.history import History
-from bandits.experiments.race import make_lane
+from bandits.experiments.lockstep import make_lane
 from bandits.experiments.snapshots import ExplorationCheck, snapshot_steps
 from tests.support import experiment
 

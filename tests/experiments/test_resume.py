@@ -10,7 +10,7 @@ import pytest
 
 from bandits import Experiment
 from bandits.experiments.history import History
-from bandits.experiments.race import Race, run_to_end
+from bandits.experiments.lockstep import Lockstep, run_to_end
 from bandits.experiments.snapshots import nice_spacing, snapshot_steps
 
 AGENTS: list[dict[str, Any]] = [
@@ -44,7 +44,7 @@ def same(a: dict[str, History], b: dict[str, History]) -> None:
 
 @pytest.mark.parametrize("at", [1, 137, 400])
 def test_a_run_resumed_from_the_middle_is_bit_identical(at: int) -> None:
-    whole, first, second = (Race(experiment(500)) for _ in range(3))
+    whole, first, second = (Lockstep(experiment(500)) for _ in range(3))
     run_to_end(whole)
     list(first.advance(at))
     second.load_state_dict(first.state_dict())
@@ -55,7 +55,7 @@ def test_a_run_resumed_from_the_middle_is_bit_identical(at: int) -> None:
 @pytest.mark.parametrize(("short", "long"), [(300, 500), (1000, 2500), (2000, 9000)])
 def test_a_finished_run_extended_equals_the_longer_run(short: int, long: int) -> None:
     agents = [{"kind": "linucb"}, {"kind": "lints", "sharing": "shared"}]
-    brief, longer, whole = (Race(experiment(steps, agents)) for steps in (short, long, long))
+    brief, longer, whole = (Lockstep(experiment(steps, agents)) for steps in (short, long, long))
     run_to_end(brief)
     longer.load_state_dict(brief.state_dict())
     run_to_end(longer)

@@ -17,7 +17,7 @@ from bandits.base.types import FloatArray, Round
 from bandits.experiments.experiment import read
 from bandits.experiments.history import History
 from bandits.experiments.lane import Lane
-from bandits.experiments.race import Race, blocks, make_lane, run_to_end
+from bandits.experiments.lockstep import Lockstep, blocks, make_lane, run_to_end
 from bandits.experiments.snapshots import snapshot_steps
 from bandits.experiments.trace import COLUMNS
 from bandits.simulators.base import Simulator
@@ -159,7 +159,7 @@ def test_a_history_is_transferred_in_parts() -> None:
     experiment = read(
         {"simulator": {"kind": "petshop", **TINY}, "agents": [{"kind": "linucb"}], "steps": STEPS, "replications": 3}
     )
-    race, copy = Race(experiment), History(STEPS, 3, 6, 4)
+    race, copy = Lockstep(experiment), History(STEPS, 3, 6, 4)
     (history,) = race.histories.values()
     while not race.done:
         for _ in race.advance(333):
@@ -280,10 +280,10 @@ def test_agents_of_one_run_equal_agents_run_alone() -> None:
     """Compare histories, spectra included."""
     agents = [{"kind": "linucb"}, {"kind": "lints", "sharing": "hybrid"}, {"kind": "random"}]
     simulator = {"kind": "petshop", **TINY}
-    both = Race(read({"simulator": simulator, "agents": agents, "steps": 700, "replications": 4}))
+    both = Lockstep(read({"simulator": simulator, "agents": agents, "steps": 700, "replications": 4}))
     run_to_end(both, chunk=123)
     for i, (_label, history) in enumerate(both.histories.items()):
-        alone = Race(read({"simulator": simulator, "agents": [agents[i]], "steps": 700, "replications": 4}))
+        alone = Lockstep(read({"simulator": simulator, "agents": [agents[i]], "steps": 700, "replications": 4}))
         run_to_end(alone, chunk=700)
         (other,) = alone.histories.values()
         assert same_history(history, other)

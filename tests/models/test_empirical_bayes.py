@@ -12,7 +12,7 @@ from bandits import UserError, read
 from bandits.base.randomness import Streams
 from bandits.base.types import Contexts, Feedback, FloatArray, Round
 from bandits.experiments.lane import Lane
-from bandits.experiments.race import make_lane
+from bandits.experiments.lockstep import make_lane
 from bandits.models.beta_prior import STRONGEST, beta_prior
 from bandits.models.linear.empirical_bayes import group_prior, noise_variance
 from bandits.models.linear.prior_ridge import PriorRidge

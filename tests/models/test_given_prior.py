@@ -13,7 +13,7 @@ from bandits import read
 from bandits.base.errors import UserError
 from bandits.base.types import Contexts, Feedback, FloatArray, Round
 from bandits.experiments.lane import Lane
-from bandits.experiments.race import make_lane
+from bandits.experiments.lockstep import make_lane
 from bandits.models.linear.given_prior import VISITS, give_logistic, given_sums
 from bandits.models.linear.logistic import Logistic
 from bandits.models.linear.ridge import Ridge

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 from bandits.agents.logistic.base import LogisticAgent
 from bandits.agents.logistic.sgd_ts import SGDTS
-from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Round, WorldSpec
+from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Round, SimulatorSpec
 from bandits.models.linear import rank_one
 from bandits.models.linear.logistic import Covariance, Logistic, Sharing
 from bandits.models.linear.logistic_fit import softplus
@@ -71,7 +71,7 @@ class Data:
         make = Contexts.from_dense if sparse else dense
         contexts = [make(x[None]) for x in self.X]
         K, D = self.X.shape[1:]
-        spec = WorldSpec(n_items=K, n_candidates=K, n_features=D, n_stored=max(c.values.shape[2] for c in contexts))
+        spec = SimulatorSpec(n_items=K, n_candidates=K, n_features=D, n_stored=max(c.values.shape[2] for c in contexts))
         model = Logistic(
             np.array([ridge]), spec, sharing, refit=refit, history=history, covariance=covariance, joint=joint
         )
@@ -209,7 +209,7 @@ def test_the_step_of_an_update_solves_its_equation(reward: float) -> None:
 
 def test_many_updates_accumulate_no_rounding_error() -> None:
     rng, D = default_rng(3), 50
-    spec = WorldSpec(n_items=1, n_candidates=100, n_features=D, n_stored=D, slate=100)
+    spec = SimulatorSpec(n_items=1, n_candidates=100, n_features=D, n_stored=D, slate=100)
     model = Logistic(np.array([1.0]), spec, "shared", refit=0, history=1, joint=True)
     for start in range(0, 10_000, 100):  # a slate of 100 is 100 updates in one call
         contexts, rewards = dense(rng.standard_normal((1, 100, D))), rng.integers(0, 2, (1, 100)).astype(np.float64)
@@ -238,7 +238,7 @@ def test_sparse_and_dense_features_give_equal_models(sharing: Sharing, covarianc
 
 def test_unexamined_slots_do_not_change_the_posterior() -> None:
     slate, rewards = np.array([[2, 0, 1]]), np.array([[0.0, 1.0, 0.0]])
-    spec = WorldSpec(n_items=4, n_candidates=4, n_features=3, n_stored=3, slate=3)
+    spec = SimulatorSpec(n_items=4, n_candidates=4, n_features=3, n_stored=3, slate=3)
     round = round_of(dense(default_rng(4).standard_normal((1, 4, 3))))
     cut, short = (Logistic(np.ones(1), spec, "shared", refit=2, history=9) for _ in range(2))
     cut.update(round, slate, Feedback(rewards, np.array([[True, True, False]])))
@@ -266,7 +266,7 @@ def test_scores_have_the_posterior_covariance(sharing: Sharing, covariance: Cova
     data, n, sigma = Data(150, 3, 4), 20_000, 0.7
     model = data.taught(0.5, sharing, covariance=covariance, joint=True)
     contexts = dense(data.X[:1])
-    spec = WorldSpec(n_items=3, n_candidates=3, n_features=4, n_stored=4)
+    spec = SimulatorSpec(n_items=3, n_candidates=3, n_features=4, n_stored=4)
     normals = default_rng(11).standard_normal((n, 1, Ridge.noise_width(spec, sharing)))
     draws = np.concatenate([model.sample(round_of(contexts), np.array([sigma]), z) for z in normals])
     p, x = model.posterior, data.X[0]
@@ -388,7 +388,7 @@ def test_a_row_that_becomes_nan_stops_only_itself(kind: str) -> None:
 
 
 def test_overflow_in_an_update_stops_only_its_row() -> None:
-    spec = WorldSpec(n_items=1, n_candidates=1, n_features=2, n_stored=2)
+    spec = SimulatorSpec(n_items=1, n_candidates=1, n_features=2, n_stored=2)
     model = Logistic(np.ones(2), spec, "shared", refit=2, history=10, joint=True)
     x = np.ones((2, 1, 2))
     x[1] = 1e200  # its square is beyond the largest number
@@ -477,7 +477,7 @@ def test_logistic_agents_learn_on_the_pet_shop() -> None:
 @pytest.mark.parametrize("covariance", ["full", "diagonal"])
 def test_an_update_with_a_weighted_observation_moves_along_the_prior_covariance(covariance: Covariance) -> None:
     """s = reward - shows sigmoid(logit + s x' H^-1 x), theta += s H^-1 x, H += shows p (1 - p) x x' or its diagonal."""
-    spec = WorldSpec(n_items=1, n_candidates=1, n_features=3, n_stored=3)
+    spec = SimulatorSpec(n_items=1, n_candidates=1, n_features=3, n_stored=3)
     model = Logistic(np.array([0.6]), spec, "shared", refit=0, history=1, covariance=covariance, joint=True)
     theta, H = np.zeros(3), 0.6 * np.eye(3)
     for x, shows, reward in (([0.7, -1.3, 0.4], 0.4, 1.0), ([-0.2, 2.0, 0.9], 1.0, 0.0), ([1.1, 0.3, -0.8], 0.25, 0.0)):
@@ -499,7 +499,7 @@ def test_an_update_with_a_weighted_observation_moves_along_the_prior_covariance(
 def test_arms_with_equal_features_keep_their_own_history() -> None:
     """With 300 arms in a hash table of 2,048 places, some begin at the same place."""
     K, x = 300, np.array([0.5, -1.5])
-    spec = WorldSpec(n_items=K, n_candidates=K, n_features=2, n_stored=2)
+    spec = SimulatorSpec(n_items=K, n_candidates=K, n_features=2, n_stored=2)
     model = Logistic(np.ones(1), spec, "per_arm", refit=1, history=500)
     contexts = dense(np.tile(x, (1, K, 1)))
     learn(model, [contexts] * K, np.arange(K), np.ones(K))

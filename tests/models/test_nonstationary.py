@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from bandits import Experiment, UserError, read, run
-from bandits.base.types import Contexts, Feedback, Round, WorldSpec
-from bandits.experiments.race import make_lane
+from bandits.base.types import Contexts, Feedback, Round, SimulatorSpec
+from bandits.experiments.lockstep import make_lane
 from bandits.models.linear.nonstationary import DiscountedRidge, SlidingWindowRidge
 from tests.support import often
 
-SETTING = WorldSpec(n_items=4, n_candidates=4, n_features=5, n_stored=5)
+SETTING = SimulatorSpec(n_items=4, n_candidates=4, n_features=5, n_stored=5)
 RIDGE = np.array([1.0, 0.1, 10.0])
 
 
@@ -79,7 +79,7 @@ def test_a_sliding_window_equals_ridge_on_the_last_steps(sharing: str) -> None:
 
 def test_only_what_was_examined_leaves_the_window() -> None:
     generator, window = np.random.default_rng(5), 4
-    setting = WorldSpec(n_items=4, n_candidates=4, n_features=5, n_stored=5, slate=2)
+    setting = SimulatorSpec(n_items=4, n_candidates=4, n_features=5, n_stored=5, slate=2)
     model, kept = SlidingWindowRidge(RIDGE, setting, "shared", window), []
     for step in range(40):
         round, _, _ = observation(step, generator)

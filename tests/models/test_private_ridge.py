@@ -11,7 +11,7 @@ import pytest
 from bandits import UserError, read, run
 from bandits.agents import REGISTRY
 from bandits.base.randomness import Streams
-from bandits.experiments.race import make_lane
+from bandits.experiments.lockstep import make_lane
 from bandits.models.linear.private_ridge import DELTA, EVERY, LEVELS, PrivateRidge, blocks, noise_deviation
 from bandits.models.linear.ridge import Ridge
 from bandits.results import metrics

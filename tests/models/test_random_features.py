@@ -9,9 +9,9 @@ import pytest
 
 from bandits.base.params import structural_key
 from bandits.base.randomness import Streams
-from bandits.base.types import Contexts, FloatArray, Round, WorldSpec
+from bandits.base.types import Contexts, FloatArray, Round, SimulatorSpec
 from bandits.experiments.experiment import UserError, read
-from bandits.experiments.race import Race, run_to_end
+from bandits.experiments.lockstep import Lockstep, run_to_end
 from bandits.experiments.trace import COLUMNS
 from bandits.models.linear import random_features
 from bandits.models.linear.random_features import RandomFourierFeatures
@@ -20,7 +20,7 @@ from bandits.simulators.synthetic import Synthetic
 from tests.contract.worlds import make, same, take
 
 D = 6
-SETTING = WorldSpec(n_items=4, n_candidates=4, n_features=D, n_stored=D)
+SETTING = SimulatorSpec(n_items=4, n_candidates=4, n_features=D, n_stored=D)
 LINEAR = ("linucb", "lints", "epsilon_greedy")
 
 
@@ -89,7 +89,7 @@ class PrecomputedFeatures(Synthetic):
         self._plain: dict[int, Round] = {}
 
     @classmethod
-    def describe(cls, params: Any) -> WorldSpec:
+    def describe(cls, params: Any) -> SimulatorSpec:
         return RandomFourierFeatures.transformed_spec(super().describe(params), cls.N)
 
     def round_at(self, step: int) -> Round:
@@ -170,7 +170,7 @@ def test_spectra_are_restricted_to_the_span_of_the_features() -> None:
     shop = {"kind": "petshop", "n_products": 10}
     for sharing, m in (("shared", 20), ("per_arm", 4)):
         agent = {"kind": "linucb", "sharing": sharing, "fourier": 40, "alpha": 5.0}
-        experiment_run = Race(read({"simulator": shop, "agents": [agent], "steps": 400, "replications": 2}))
+        experiment_run = Lockstep(read({"simulator": shop, "agents": [agent], "steps": 400, "replications": 2}))
         run_to_end(experiment_run)
         (history,) = experiment_run.histories.values()
         eigenvalues = history.spectra[-1].eigenvalues
@@ -217,7 +217,7 @@ def test_without_random_features_an_experiment_keeps_its_hash() -> None:
 
 
 def test_shifts_are_uniform_over_the_circle() -> None:
-    spec = WorldSpec(n_items=2, n_candidates=2, n_features=3, n_stored=3)
+    spec = SimulatorSpec(n_items=2, n_candidates=2, n_features=3, n_stored=3)
     shifts = RandomFourierFeatures(spec, Streams(1, [0]), 400, 1.0).shifts
     assert 0 <= shifts.min() < 0.1
     assert 2 * np.pi - 0.1 < shifts.max() < 2 * np.pi

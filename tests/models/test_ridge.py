@@ -13,7 +13,7 @@ from sklearn.linear_model import Ridge as SklearnRidge
 
 from bandits.agents.linear.linucb import LinUCB
 from bandits.base.randomness import Streams
-from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Round, WorldSpec
+from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Round, SimulatorSpec
 from bandits.models.linear import rank_one
 from bandits.models.linear.ridge import Ridge, Sharing
 from bandits.simulators import REGISTRY as WORLDS
@@ -96,7 +96,7 @@ def test_scores_equal_those_of_mabwiser(long: Data) -> None:
     streams = Streams(0, [0])
     agent = LinUCB(
         [LinUCB.Params(alpha=1.0, ridge=1.0)],
-        WorldSpec(n_items=2, n_candidates=2, n_features=6, n_stored=6),
+        SimulatorSpec(n_items=2, n_candidates=2, n_features=6, n_stored=6),
         streams,
         worlds.Linear(worlds.Linear.Params(), streams).access(),
     )
@@ -226,7 +226,7 @@ def largest_z(draws: FloatArray, mean: FloatArray, covariance: FloatArray) -> tu
 
 def draws_of(model: Ridge, contexts: Contexts, n: int, sigma: float) -> FloatArray:
     D, K = contexts.n_features, contexts.values.shape[1]
-    spec = WorldSpec(n_items=K, n_candidates=K, n_features=D, n_stored=D)
+    spec = SimulatorSpec(n_items=K, n_candidates=K, n_features=D, n_stored=D)
     normals = default_rng(11).standard_normal((n, 1, Ridge.noise_width(spec, model.sharing)))
     round, scale = round_of(contexts), np.array([sigma])
     return np.concatenate([model.sample(round, scale, z) for z in normals])

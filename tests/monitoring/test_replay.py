@@ -12,10 +12,10 @@ from bandits import Experiment, monitor, run
 from bandits.base.errors import UserError
 from bandits.cli.main import main
 from bandits.cli.monitor import lines
-from bandits.experiments.race import make_lane
+from bandits.experiments.lockstep import make_lane
 from bandits.monitoring import REGISTRY, Alarm, Need, Steps, observe, offered, score
 from bandits.monitoring.alarm import join
-from bandits.monitoring.delay import change_steps
+from bandits.monitoring.false_alarms import change_steps
 from bandits.monitoring.observation import REDRAWS
 from bandits.monitoring.replay import feed, setting_of
 from bandits.results.result import Result

@@ -27,7 +27,7 @@ from tests.mutants.faults import ROOT, Fault, read
 
 DOCUMENT = ROOT / "docs" / "mutants.md"
 LEAST = 0.95  # share of the faults that must be noticed
-COPIED = ("bandits", "ui", "tests", "benchmarks", "docs", "pyproject.toml", "README.md")
+COPIED = ("bandits", "bandits_app", "tests", "benchmarks", "docs", "pyproject.toml", "README.md")
 
 
 LIBRARIES = ("torch", "numba", "pandas", "scipy.stats", "sklearn.linear_model", "pydantic", "hypothesis", "pytest")

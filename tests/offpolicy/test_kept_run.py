@@ -9,7 +9,7 @@ import pytest
 
 from bandits import run
 from bandits.base.errors import UserError
-from bandits.experiments.race import make_lane
+from bandits.experiments.lockstep import make_lane
 from bandits.offpolicy import evaluate, record, true_value
 from bandits.offpolicy.choices import kept_agents
 from bandits.offpolicy.item_columns import by_item

@@ -7,7 +7,7 @@ import pytest
 
 from bandits.agents.propensity import inverse_propensity
 from bandits.experiments.lane import Lane
-from bandits.experiments.race import make_lane
+from bandits.experiments.lockstep import make_lane
 from bandits.offpolicy import REGISTRY, evaluate, record
 from benchmarks.reproduction.offpolicy import LINTS, choices, coverage, looks
 from tests.support import experiment, often

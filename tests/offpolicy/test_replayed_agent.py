@@ -11,7 +11,7 @@ import pytest
 from bandits import UserError
 from bandits.agents.linear.epsilon_greedy import EpsilonGreedy
 from bandits.base.types import FloatArray, Round
-from bandits.experiments.race import make_lane
+from bandits.experiments.lockstep import make_lane
 from bandits.offpolicy import DecisionLog, record, replay_learner
 from benchmarks.reproduction.offpolicy import AGENTS, replays
 from tests.support import experiment, often, thinned

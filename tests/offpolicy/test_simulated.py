@@ -13,7 +13,7 @@ import pytest
 from bandits import UserError, run
 from bandits.agents.linear.lints import LinTS
 from bandits.cli.main import main
-from bandits.experiments.race import make_lane
+from bandits.experiments.lockstep import make_lane
 from bandits.offpolicy import (
     DecisionLog,
     Matrix,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from bandits.runtime.pool import Pool
-from ui import owner, session
+from bandits_app.session import owner, session
 
 
 @pytest.fixture(scope="session")

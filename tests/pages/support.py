@@ -11,8 +11,8 @@ from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
 from bandits.runtime.job import Job
+from bandits_app.widgets.live_panel import panel as live_panel
 from tests.support import over, wait_for
-from ui.live_panel import panel as live_panel
 
 ROOT = Path(__file__).parents[2]
 

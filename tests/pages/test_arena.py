@@ -22,16 +22,22 @@ from bandits.base.params import entry_kinds, metadata
 from bandits.experiments import url
 from bandits.experiments.presets import presets
 from bandits.experiments.snapshots import snapshot_steps
-from bandits.results import decision as whys
 from bandits.results import metrics
 from bandits.results import text as words
+from bandits.results.change.lost_clicks import without_changes
+from bandits.results.decision import why as whys
 from bandits.results.export import report
-from bandits.results.lost_clicks import without_changes
 from bandits.results.result import Result
 from bandits.runtime.pool import Job, Pool
 from bandits.runtime.supervisor import ATTEMPTS
 from bandits.simulators import REGISTRY as SIMULATORS
 from bandits.simulators.petshop import CLICK_RATES
+from bandits_app.arena import decision as decision_section
+from bandits_app.arena import preset_box as preset_box_module
+from bandits_app.run_view import board as board_module
+from bandits_app.run_view import unchanged
+from bandits_app.session import session
+from bandits_app.widgets.live_panel import panel as live
 from tests.gate import Gate
 from tests.pages.support import (
     board,
@@ -46,12 +52,6 @@ from tests.pages.support import (
     under_way,
 )
 from tests.support import experiment, over, same, thinned, wait_for
-from ui import session
-from ui.arena import decision as decision_section
-from ui.arena import preset_box as preset_box_module
-from ui.change import unchanged
-from ui.live_panel import panel as live
-from ui.run_view import board as board_module
 
 
 @pytest.fixture
@@ -1222,7 +1222,7 @@ def test_a_run_begun_by_a_slider_gives_way_to_the_next(pool: Pool, endless: Call
         import streamlit as st
 
         from bandits import read
-        from ui import session
+        from bandits_app.session import session
 
         session.submit_and_follow(read(st.session_state.wanted), by_slider=st.session_state.by)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from ui.run_view.frames import MAX_FRAMES, Frames
+from bandits_app.run_view.frames import MAX_FRAMES, Frames
 
 
 def test_tabs_within_a_tick_show_the_same_content() -> None:

@@ -9,14 +9,14 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from bandits.base.processes import start
-from bandits.profiling import METHODS, ProfileRequest
-from bandits.profiling.background import Measurement
-from bandits.profiling.linear import LINEAR_METHODS, LinearRequest
-from bandits.profiling.linear.background import LinearMeasurement
 from bandits.runtime.pool import Pool
+from bandits.width_cost import METHODS, ProfileRequest
+from bandits.width_cost.background import Measurement
+from bandits.width_cost.linear import LINEAR_METHODS, LinearRequest
+from bandits.width_cost.linear.background import LinearMeasurement
+from bandits_app.labs.cost import linear_view, view
 from tests.pages.support import open_page, panel
 from tests.support import wait_for
-from ui.cost import linear_view, view
 
 SMALL = ProfileRequest(hidden=(6,), n_candidates=5, past=20)
 
@@ -35,7 +35,7 @@ def _small_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
     def start_small(_: str, *arguments: str, **options: Any) -> Any:
         return start("tests.pages.small_measurement", *arguments, **options)
 
-    monkeypatch.setattr("bandits.profiling.background.start", start_small)
+    monkeypatch.setattr("bandits.width_cost.background.start", start_small)
 
 
 def visit(request: ProfileRequest = SMALL) -> AppTest:

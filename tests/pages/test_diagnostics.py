@@ -13,10 +13,10 @@ from bandits.diagnostics.figures import MARKS
 from bandits.experiments import url
 from bandits.runtime.pool import Job, Pool
 from bandits.simulators.datasets import csv_table, uploads
+from bandits_app.arena.diagnostics.verdicts import NOT_INFORMATIVE
 from tests.gate import Gate
 from tests.pages.support import open_page, panels
 from tests.support import experiment, wait_for
-from ui.diagnostics.verdicts import NOT_INFORMATIVE
 
 SHOP = "town,age,bought\n" + "".join(
     f"{'Rome' if i % 2 else 'Oslo'},{20 + i},{'yes' if i % 3 else 'no'}\n" for i in range(40)

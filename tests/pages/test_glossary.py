@@ -7,9 +7,9 @@ import re
 from bandits.agents import REGISTRY as AGENTS
 from bandits.base.params import metadata
 from bandits.runtime.pool import Pool
+from bandits_app.arena.formulas import explain
+from bandits_app.glossary.terms import document, link_symbol, terms
 from tests.pages.support import ROOT, open_page
-from ui.arena.formulas import explain
-from ui.glossary.terms import document, link_symbol, terms
 
 BASICS = (
     "Contextual bandit", "Arm", "Context", "CTR", "Regret", "Pseudo-regret", "Replication", "Run", "Simulator",
@@ -25,7 +25,7 @@ BASICS = (
 
 def test_the_document_is_generated_from_the_terms() -> None:
     written = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
-    assert written == document(), "run: python -m ui.glossary.terms"
+    assert written == document(), "run: python -m bandits_app.glossary.terms"
 
 
 def test_every_basic_term_is_defined_in_one_or_two_sentences() -> None:
@@ -54,7 +54,7 @@ def test_the_page_shows_every_term_under_its_anchor_and_finds_terms(pool: Pool) 
 
 
 def test_links_of_the_formulas_lead_to_terms() -> None:
-    source = (ROOT / "ui" / "arena" / "formulas.py").read_text(encoding="utf-8")
+    source = (ROOT / "bandits_app" / "arena" / "formulas.py").read_text(encoding="utf-8")
     linked = set(re.findall(r"link\('?\"?([\w-]+)", source))
     assert len(linked) > 10
     assert linked <= terms().keys()

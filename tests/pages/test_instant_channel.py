@@ -20,10 +20,10 @@ from websockets.sync.client import ClientConnection, connect
 
 from bandits import read, run
 from bandits.runtime.pool import Pool
+from bandits_app.arena.instant import channel, messages
+from bandits_app.server.security import Guard
+from bandits_app.widgets.live_panel.panel import unpack
 from tests.support import experiment, wait_for
-from ui.instant import channel, messages
-from ui.live_panel.panel import unpack
-from ui.shell.security import Guard
 
 E = experiment("linucb", "random", steps=400, replications=4)
 

@@ -10,9 +10,9 @@ from starlette.types import Message, Receive, Scope, Send
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
+from bandits_app.session import kept_files
+from bandits_app.session.kept_files import MAX_FILES, TABLE, UploadLimit
 from tests.pages.support import open_page
-from ui.data import kept_files
-from ui.data.kept_files import MAX_FILES, TABLE, UploadLimit
 
 
 def put(manager: MemoryUploadedFileManager, session: str, file: str, prefix: str = "") -> None:

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from bandits.agents import REGISTRY as AGENTS
 from bandits.base.params import Params, metadata, param
 from bandits.simulators import REGISTRY as SIMULATORS
-from ui.params_form import label
+from bandits_app.widgets.params_form import label
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Row = Annotated[tuple[Share, Share], Field(strict=False)]
@@ -85,8 +85,8 @@ class Basket(Params):
 def basket_page() -> None:
     import streamlit as st
 
+    from bandits_app.widgets.params_form import form
     from tests.pages.test_params_form import Basket
-    from ui.params_form import form
 
     values = st.session_state.get("values", {})
     begin = {"fruit": {"kind": "fruit"}, "bread": {"kind": "bread", "from": "Ann"}}
@@ -119,8 +119,8 @@ def test_entries_are_added_filled_in_and_removed() -> None:
 def page() -> None:
     import streamlit as st
 
+    from bandits_app.widgets.params_form import fields, form
     from tests.pages.test_params_form import Everything
-    from ui.params_form import fields, form
 
     values = st.session_state.get("values", {})
     st.session_state["values"] = form(Everything, fields(Everything, basic=False), values, "form")
@@ -260,7 +260,7 @@ def logistic_page() -> None:
     import streamlit as st
 
     from bandits.agents.logistic.logistic_ucb import LogisticUCB
-    from ui.params_form import fields, form
+    from bandits_app.widgets.params_form import fields, form
 
     values = st.session_state.get("values", {})
     st.session_state["values"] = form(LogisticUCB.Params, fields(LogisticUCB.Params, basic=False), values, "form")
@@ -286,7 +286,7 @@ def test_the_options_of_glm_ucb_are_in_the_form_with_their_help() -> None:
 def test_the_usual_range_is_shaded_on_the_track_and_in_the_help() -> None:
     def sliders() -> None:
         from bandits.agents import REGISTRY
-        from ui.params_form import form
+        from bandits_app.widgets.params_form import form
 
         form(REGISTRY["linucb"].Params, ["alpha", "ridge", "gamma"], {}, "form")
 

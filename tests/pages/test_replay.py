@@ -7,11 +7,11 @@ import pytest
 from bandits import run
 from bandits.experiments import url
 from bandits.experiments.presets import presets
-from bandits.results.overlay import styles_of_runs
+from bandits.results.comparison.overlay import styles_of_runs
 from bandits.runtime.pool import Pool
+from bandits_app.run_view import board
+from bandits_app.runs import comparison
 from tests.pages.support import ended, open_page
-from ui.run_view import board
-from ui.runs import comparison
 
 
 @pytest.mark.slow

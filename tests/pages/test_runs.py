@@ -12,17 +12,17 @@ from streamlit.testing.v1 import AppTest
 from bandits import Experiment, run
 from bandits.base.files import pack
 from bandits.experiments import url
+from bandits.experiments.lockstep import Lockstep, load_histories
 from bandits.experiments.presets import presets
-from bandits.experiments.race import Race, load_histories
 from bandits.results import metrics
-from bandits.results.run_comparison import paired
+from bandits.results.comparison.run_comparison import paired
 from bandits.runtime.pool import Job, Pool
 from bandits.storage.run_store import Store, StoredRun
+from bandits_app.runs import dialogs, listing, table
+from bandits_app.session import session
 from tests.gate import Gate
 from tests.pages.support import open_page, panel, status
 from tests.support import experiment, over, same, thinned, wait_for
-from ui import session
-from ui.runs import dialogs, listing, table
 
 HOSTILE = '<img src=x onerror="alert(1)"> **bold** :smile: ![i](http://x/y.png) \u202e =cmd $x^2$ é😀'
 
@@ -59,9 +59,9 @@ def put(store: Store, *agents: Any, **changes: Any) -> Experiment:
     return e
 
 
-def leave_behind(store: Store, e: Experiment) -> Race:
+def leave_behind(store: Store, e: Experiment) -> Lockstep:
     """Keep the checkpoint of a run that was interrupted after 1,000 steps."""
-    race = Race(e)
+    race = Lockstep(e)
     for _ in race.advance(1000):
         pass
     store.keep_checkpoint(e.hash, e, pack({k: np.asarray(v) for k, v in race.state_dict().items()}))
@@ -483,7 +483,7 @@ def test_home_goes_on_with_its_race_when_that_was_interrupted(store: Store, pool
     gate.hold(e.seed, e.steps, training=True)  # one of its agents is not ready before the test is over
     if (job := pool.get(e.hash)) is not None:
         pool.discard(e.hash, job.owner)
-    made = Race(e)
+    made = Lockstep(e)
     store.keep_checkpoint(e.hash, e, pack({k: np.asarray(v) for k, v in made.state_dict().items()}))
     open_page()
     job = pool.get(e.hash)

@@ -11,7 +11,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 from streamlit import config, net_util
 
-from ui.shell.security import CONSOLE_HEADER, Guard, is_known_host
+from bandits_app.server.security import CONSOLE_HEADER, Guard, is_known_host
 
 HOME = "127.0.0.1:8501"
 

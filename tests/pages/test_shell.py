@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from bandits.runtime.pool import Pool
+from bandits_app.shell.shortcuts import BUTTONS, SHORTCUTS
+from bandits_app.shell.tour import STEPS
 from tests.pages.support import open_page
-from ui.shell.shortcuts import BUTTONS, SHORTCUTS
-from ui.shell.tour import STEPS
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,7 +29,7 @@ def shell(page: str, **state: object) -> dict[str, Any]:
 
 def test_help_lists_every_shortcut_of_the_pages() -> None:
     used = set()
-    for file in [*(ROOT / "pages").rglob("*.py"), *(ROOT / "ui").rglob("*.py")]:
+    for file in [*(ROOT / "pages").rglob("*.py"), *(ROOT / "bandits_app").rglob("*.py")]:
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.keyword) and node.arg == "shortcut":
                 assert isinstance(node.value, ast.Constant), file

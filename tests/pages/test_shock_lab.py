@@ -9,12 +9,12 @@ from streamlit.testing.v1 import AppTest
 
 from bandits.experiments import url
 from bandits.experiments.presets import presets
-from bandits.results.change_conclusion import conclusion
-from bandits.results.lost_clicks import without_changes
+from bandits.results.change.conclusion import conclusion
+from bandits.results.change.lost_clicks import without_changes
 from bandits.runtime.pool import Pool
+from bandits_app.session import session
 from tests.pages.support import ended, open_page, panels
 from tests.support import experiment, wait_for
-from ui import session
 
 SHOCK = {"kind": "petshop", "n_products": 10, "changes": [{"kind": "shock", "at": 1000}]}
 AGENTS = ({"kind": "linucb"}, {"kind": "linucb", "label": "LinUCB gamma 0.999", "gamma": 0.999}, {"kind": "random"})

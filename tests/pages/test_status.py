@@ -8,11 +8,11 @@ from types import SimpleNamespace
 import pytest
 
 from bandits.base.formatting import GLUE, time_left
-from bandits.experiments.race import load_histories
+from bandits.experiments.lockstep import load_histories
 from bandits.runtime.job import Job
+from bandits_app.run_view.status import status
+from bandits_app.session import session
 from tests.support import experiment
-from ui import session
-from ui.run_view.status import status
 
 
 def running(*steps: int, waiting: tuple[str, ...] = ()) -> Job:

@@ -24,14 +24,14 @@ from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits.sweeps.figures import grid, lines
 from bandits.sweeps.manager import SweepManager
 from bandits.sweeps.presets import presets
+from bandits_app.runs import listing
+from bandits_app.runs import sweeps as sweep_list
+from bandits_app.session import session
+from bandits_app.sweep import selection
 from tests.gate import Gate
 from tests.pages.support import open_page, panels
 from tests.support import over, wait_for
 from tests.sweeps.test_sweep import ALPHA, small
-from ui import session
-from ui.runs import listing
-from ui.runs import sweeps as sweep_list
-from ui.sweep import selection
 
 ROOT = Path(__file__).parents[2]
 

@@ -18,10 +18,10 @@ from bandits.experiments.experiment import Experiment
 from bandits.offpolicy import open_bandit, parquet, record
 from bandits.runtime.pool import Pool
 from bandits.simulators.datasets import kept_logs
+from bandits_app.data.what_if.file import MAX_MEGABYTES
+from bandits_app.data.what_if.source import recorded
 from tests.pages.support import ended, open_page, panels, refusals
 from tests.support import experiment, thinned, wait_for
-from ui.what_if.file import MAX_MEGABYTES
-from ui.what_if.source import recorded
 
 
 def visit(pool: Pool, e: Experiment) -> AppTest:

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from bandits import UserError
-from bandits.profiling.background import Measurement
-from bandits.profiling.linear import (
+from bandits.results.figures.board import figure
+from bandits.width_cost.background import Measurement
+from bandits.width_cost.linear import (
     LINEAR_METHODS,
     Condition,
     LinearProgress,
@@ -24,17 +25,16 @@ from bandits.profiling.linear import (
     read,
     text,
 )
-from bandits.profiling.linear.background import LinearMeasurement
-from bandits.profiling.linear.figures import linear_colour, linear_figures
-from bandits.profiling.linear.measure import condition_grid, features, follow
-from bandits.profiling.linear.methods import LINEAR_REGISTRY, LinearMethod
-from bandits.profiling.linear.results import from_json, to_json
-from bandits.profiling.results import Timing
-from bandits.results.figures import figure
+from bandits.width_cost.linear.background import LinearMeasurement
+from bandits.width_cost.linear.figures import linear_colour, linear_figures
+from bandits.width_cost.linear.measure import condition_grid, features, follow
+from bandits.width_cost.linear.methods import LINEAR_REGISTRY, LinearMethod
+from bandits.width_cost.linear.results import from_json, to_json
+from bandits.width_cost.results import Timing
 from tests.support import wait_for
 
 ROOT = Path(__file__).parents[2]
-TIMING = sys.modules["bandits.profiling.linear.measure"]
+TIMING = sys.modules["bandits.width_cost.linear.measure"]
 SMALL = LinearRequest(n_features=4, n_arms=3, past=50)
 
 
@@ -259,7 +259,7 @@ def test_a_measurement_in_a_subprocess_waits_for_its_turn() -> None:
 
 @pytest.mark.slow
 def test_the_command_line_refuses() -> None:
-    command = [sys.executable, "-m", "bandits.profiling.linear", '{"past": 1}']
+    command = [sys.executable, "-m", "bandits.width_cost.linear", '{"past": 1}']
     refused = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr == "error: past is 1; it must be a whole number from 10 to 100,000\n"

@@ -19,7 +19,8 @@ from bandits.base.formatting import duration, rounded, size
 from bandits.base.randomness import Streams
 from bandits.models.neural.initialisation import initial_weights
 from bandits.models.neural.mlp import BatchedMLP
-from bandits.profiling import (
+from bandits.results.figures.board import figure
+from bandits.width_cost import (
     METHODS,
     Agreement,
     CostReport,
@@ -31,15 +32,14 @@ from bandits.profiling import (
     read,
     text,
 )
-from bandits.profiling.agreement import CASES, compare_methods, spearman
-from bandits.profiling.background import Measurement, from_json, machine_memory, to_json
-from bandits.profiling.figures import cost_figures, method_colour
-from bandits.profiling.methods import KEEP, REGISTRY, RIDGE, DropoutWidths, EnsembleWidths, WidthMethod
-from bandits.results.figures import figure
+from bandits.width_cost.agreement import CASES, compare_methods, spearman
+from bandits.width_cost.background import Measurement, from_json, machine_memory, to_json
+from bandits.width_cost.figures import cost_figures, method_colour
+from bandits.width_cost.methods import KEEP, REGISTRY, RIDGE, DropoutWidths, EnsembleWidths, WidthMethod
 from tests.support import wait_for
 
 ROOT = Path(__file__).parents[2]
-TIMING = sys.modules["bandits.profiling.measure"]
+TIMING = sys.modules["bandits.width_cost.measure"]
 SMALL = ProfileRequest(hidden=(6,), n_candidates=5, past=20)
 
 
@@ -300,7 +300,7 @@ def theoretical_timing(kind: str, sizes: Sizes, seed: int = 0) -> tuple[Timing, 
 
 def extrapolated(profile: ProfileRequest, monkeypatch: pytest.MonkeyPatch) -> CostReport:
     monkeypatch.setattr(TIMING, "_timed", theoretical_timing)
-    monkeypatch.setattr("bandits.profiling.agreement.compare_methods", lambda *_: [])
+    monkeypatch.setattr("bandits.width_cost.agreement.compare_methods", lambda *_: [])
     return CostReport.from_progress(profile, measure(profile))
 
 
@@ -537,7 +537,7 @@ def test_measurements_run_one_at_a_time_in_a_limited_queue(monkeypatch: pytest.M
 @pytest.mark.slow
 def test_the_command_line_measures_and_refuses() -> None:
     def call(text: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "bandits.profiling", text]
+        command = [sys.executable, "-m", "bandits.width_cost", text]
         return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
     refused = call('{"past": 1}')
@@ -551,7 +551,7 @@ def test_available_memory_is_read() -> None:
 
 
 def test_importing_profiling_does_not_import_torch() -> None:
-    code = "import sys, bandits.profiling.background, bandits.profiling.figures; sys.exit('torch' in sys.modules)"
+    code = "import sys, bandits.width_cost.background, bandits.width_cost.figures; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 

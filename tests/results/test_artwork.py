@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from bandits import UserError, read, run
-from bandits.experiments.race import make_lane
-from bandits.results import artwork, text
-from bandits.results.artwork import Replay
-from bandits.results.demand import demand
-from bandits.results.launches import WINDOW, fair_share
-from bandits.results.style import styles
+from bandits.experiments.lockstep import make_lane
+from bandits.results import text
+from bandits.results.artwork import title as artwork
+from bandits.results.artwork.title import Replay
+from bandits.results.figures.style import styles
+from bandits.results.items.demand import demand
+from bandits.results.items.launches import WINDOW, fair_share
 from bandits.simulators.artwork_titles import GENRES
 
 SMALL = {"kind": "artwork", "n_titles": 25, "n_pictures": [3, 6], "n_users": 200, "n_retrieved": 4}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bandits import run
-from bandits.results import paired_tests
+from bandits.results.comparison import paired_tests
 from tests.support import experiment, history
 
 REPEATS = 1000

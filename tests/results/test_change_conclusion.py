@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from bandits import Result, read, run
-from bandits.results.change_conclusion import all_gain, common_rows, conclusion, first_to_recover, least_lost, recovered
-from bandits.results.lost_clicks import lost_by_row, without_changes
+from bandits.results.change.conclusion import all_gain, common_rows, conclusion, first_to_recover, least_lost, recovered
+from bandits.results.change.lost_clicks import lost_by_row, without_changes
+from bandits.results.change.recovery import MIN_ROWS, Recovery, recovery_from
 from bandits.results.metrics import estimate
-from bandits.results.recovery import MIN_ROWS, Recovery, recovery_from
 from tests.results.test_recovery import forgotten
 from tests.support import often
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from bandits import read, run
-from bandits.results import figures
-from bandits.results.change_marks import LINE, MARGIN, description, mark, variation_budget
+from bandits.results.change.marks import LINE, MARGIN, description, mark, variation_budget
 from bandits.results.export import report
+from bandits.results.figures import board as figures
 
 DRIFT = {"kind": "drift", "start": 100, "end": 200, "from": "new_puppy_parent", "to": "mature_dog_owner"}
 SEASON = {"kind": "season", "period": 100, "amplitude": 0.5}

@@ -15,16 +15,16 @@ from scipy.special import ndtr
 
 from bandits import Experiment, UserError
 from bandits.agents import REGISTRY as AGENTS
-from bandits.experiments.race import make_lane
-from bandits.results import decision as whys
+from bandits.experiments.lockstep import make_lane
 from bandits.results import text
-from bandits.results.decision import Candidate, Why, next_switch, why
-from bandits.results.decision_figure import decision
-from bandits.results.style import styles
+from bandits.results.decision import why as whys
+from bandits.results.decision.figure import decision
+from bandits.results.decision.why import Candidate, Why, next_switch, why
+from bandits.results.figures.style import styles
 from bandits.simulators import REGISTRY as SIMULATORS
+from bandits_app.widgets.live_panel import panel
 from tests.contract import worlds
 from tests.support import experiment, thinned, traces
-from ui.live_panel import panel
 
 STEPS = 60
 IDENTICAL = {"petshop": 10, "classification": 3, "wheel": 5}

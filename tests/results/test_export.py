@@ -21,7 +21,7 @@ import pytest
 from bandits import Experiment, History, Result, __version__, run
 from bandits.results import metrics
 from bandits.results.export import report, script, table_csv, table_parquet
-from bandits.results.figures import board
+from bandits.results.figures.board import board
 from bandits.simulators.datasets import csv_table, uploads
 from tests.support import experiment
 

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bandits import History, read, run
-from bandits.experiments.race import Race, make_lane, run_to_end
+from bandits.experiments.lockstep import Lockstep, make_lane, run_to_end
 from bandits.experiments.snapshots import SegmentCheck
-from bandits.results.demand import Cohort, Demand, demand
-from bandits.results.fairness import Ratio, exposure, gini, segments, worst_ratio
-from bandits.results.fairness_table import item_table, segment_table
-from bandits.results.launches import launches, median
+from bandits.results.items.demand import Cohort, Demand, demand
+from bandits.results.items.fairness import Ratio, exposure, gini, segments, worst_ratio
+from bandits.results.items.fairness_table import item_table, segment_table
+from bandits.results.items.launches import launches, median
 from bandits.results.result import Result
 from bandits.simulators.petshop_rates import SPOKEN_PERSONAS
 
@@ -91,7 +91,7 @@ def test_random_choice_gives_every_item_what_it_merits() -> None:
 def test_merit_is_the_expected_reward_over_the_visitors(variety: float, quality: float) -> None:
     launch = {**LAUNCH, "at": 100, "quality": quality}
     e = experiment("random", steps=400, replications=3, variety=variety, changes=[launch])
-    found, simulator = demand(e), Race(e).simulator
+    found, simulator = demand(e), Lockstep(e).simulator
     assert found is not None
     p = np.zeros((400, 3, 20))
     for t in range(400):
@@ -171,7 +171,7 @@ def test_intervals_of_a_rare_segment_hold_the_truth(rows: int) -> None:
 
 
 def test_exploration_by_segment_adds_up_to_the_exploration_rate() -> None:
-    race = Race(experiment("linucb", "oracle", steps=400, replications=4))
+    race = Lockstep(experiment("linucb", "oracle", steps=400, replications=4))
     run_to_end(race)
     for label, history in race.histories.items():
         assert [c.step for c in history.segment_checks] == [c.step for c in history.exploration_checks]
@@ -186,9 +186,9 @@ def test_exploration_by_segment_adds_up_to_the_exploration_rate() -> None:
 def test_a_restored_history_keeps_its_segments() -> None:
     launch = [{"kind": "launch", "at": 200, "items": 2}]
     e = experiment("linucb", steps=600, replications=3, changes=launch)
-    race = Race(e)
+    race = Lockstep(e)
     list(race.advance(350))
-    other = Race(e)
+    other = Lockstep(e)
     other.load_state_dict(race.state_dict())
     run_to_end(race)
     run_to_end(other)

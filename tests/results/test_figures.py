@@ -12,11 +12,11 @@ from bandits import Experiment, History, run
 from bandits.agents import REGISTRY
 from bandits.experiments.snapshots import LEVELS
 from bandits.results import metrics
-from bandits.results.figures import MAX_POINTS, bands, board, curves, figure, thin
+from bandits.results.figures.board import MAX_POINTS, bands, board, curves, figure, thin
+from bandits.results.figures.previous_run import ParameterChange
+from bandits.results.figures.style import COUNT, NUMBER, RATE, REFERENCE, STEP, Spec, palette, styles, tick_text
 from bandits.results.metrics import Band
-from bandits.results.previous_run import ParameterChange
 from bandits.results.result import Result
-from bandits.results.style import COUNT, NUMBER, RATE, REFERENCE, STEP, Spec, palette, styles, tick_text
 from tests.support import experiment, history
 
 TITLES = ["Click-through rate", "Cumulative regret", "Selection entropy", "Eigenvalue spectrum"]

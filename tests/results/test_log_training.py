@@ -10,7 +10,7 @@ import pytest
 from bandits import Result, read, run
 from bandits.base.randomness import Streams
 from bandits.experiments.history import History
-from bandits.experiments.race import make_lane
+from bandits.experiments.lockstep import make_lane
 from bandits.results import log_training, metrics
 from bandits.simulators import REGISTRY as SIMULATORS
 

@@ -13,7 +13,7 @@ from bandits import Result, UserError, change, read, run
 from bandits.base.types import FloatArray
 from bandits.cli import main as cli
 from bandits.experiments.history import History
-from bandits.results import lost_clicks
+from bandits.results.change import lost_clicks
 from bandits.results.export import report
 from bandits.results.metrics import Estimate, t_quantile
 from bandits.simulators import REGISTRY as SIMULATORS

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from bandits import Result, read, run
-from bandits.experiments.race import Race
-from bandits.results import new_items
-from bandits.results.demand import demand
-from bandits.results.launches import cohort_shares
+from bandits.experiments.lockstep import Lockstep
+from bandits.results.items import new_items
+from bandits.results.items.demand import demand
+from bandits.results.items.launches import cohort_shares
 
 LAUNCHES = [
     {"kind": "launch", "at": 1000, "items": 4, "category": "Fish", "quality": 1.5},
@@ -52,7 +52,7 @@ def test_the_share_of_regret_is_that_of_every_single_decision(options: dict[str,
     wanted = demand(e)
     assert wanted is not None
     history = found.histories["Random"]
-    trace = Race(e).runners["Random"].lane.advance(e.steps)
+    trace = Lockstep(e).runners["Random"].lane.advance(e.steps)
     lost = trace.best_value - trace.value
     for i, cohort in enumerate(wanted.cohorts):
         shown = np.stack([cohort.items[r, trace.items[:, r, 0]] for r in range(3)], axis=1)
@@ -80,7 +80,7 @@ def test_new_titles_are_judged_by_what_their_pictures_earn() -> None:
     wanted = demand(e)
     assert wanted is not None
     (cohort,) = wanted.cohorts
-    trace = Race(e).runners["Default"].lane.advance(e.steps)
+    trace = Lockstep(e).runners["Default"].lane.advance(e.steps)
     shown = np.stack([cohort.items[r, trace.items[:, r, 0]] for r in range(3)], axis=1)
     means = [np.where(shown, c, 0).sum(axis=0) / shown.sum(axis=0) for c in (trace.value, trace.best_value)]
     measured = new_items.rates(found.histories["Default"], cohort, 0)

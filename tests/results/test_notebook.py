@@ -16,8 +16,8 @@ import bandits
 from bandits import Experiment, Result, UserError, agents, run, simulators
 from bandits.experiments import experiment as experiments
 from bandits.results import result as results
+from bandits.results.figures.style import styles
 from bandits.results.metrics import CURVES
-from bandits.results.style import styles
 from tests.support import experiment
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from bandits import UserError, run
 from bandits.results import metrics
-from bandits.results import price_of_forgetting as price
-from bandits.results.lost_clicks import without_changes
+from bandits.results.change import price_of_forgetting as price
+from bandits.results.change.lost_clicks import without_changes
 from tests.support import experiment, often
 
 SHOCK = {"kind": "petshop", "n_products": 10, "changes": [{"kind": "shock", "at": 300}]}

@@ -13,10 +13,10 @@ from scipy.special import ndtri
 from bandits import change, read, run
 from bandits.base.types import FloatArray
 from bandits.experiments.history import History
-from bandits.experiments.race import Race
-from bandits.results import recovery
+from bandits.experiments.lockstep import Lockstep
+from bandits.results.change import recovery
+from bandits.results.change.recovery import Recovery
 from bandits.results.export import report
-from bandits.results.recovery import Recovery
 from bandits.results.result import Result
 from tests.support import often
 
@@ -234,7 +234,7 @@ def test_before_the_end_of_the_run_what_lies_beyond_is_not_known(found: Recovery
 def test_the_words_follow_from_the_step_that_an_agent_has_reached() -> None:
     parts = {"kind": "petshop", "n_products": 10, "changes": [{"kind": "shock", "at": 300}]}
     e = read({"simulator": parts, "agents": [{"kind": "random"}], "steps": 1200, "replications": 2})
-    race = Race(e)
+    race = Lockstep(e)
     list(race.advance(1000))
     result = Result(e, race.histories)
     assert recovery.in_words(result, "Random") == "not by step 1,000"

@@ -10,11 +10,11 @@ import pytest
 from bandits import Experiment, Result, run
 from bandits.base.types import FloatArray
 from bandits.experiments.snapshots import nice_spacing
-from bandits.results import metrics, paired_tests
-from bandits.results.lost_clicks import lost, without_changes
-from bandits.results.overlay import MAX_RUNS, overlay, shade, styles_of_runs
-from bandits.results.previous_run import parameter_changes, relabelled
-from bandits.results.run_comparison import (
+from bandits.results import metrics
+from bandits.results.change.lost_clicks import lost, without_changes
+from bandits.results.comparison import paired_tests
+from bandits.results.comparison.overlay import MAX_RUNS, overlay, shade, styles_of_runs
+from bandits.results.comparison.run_comparison import (
     MISSING,
     Outcome,
     PairedDifference,
@@ -27,6 +27,7 @@ from bandits.results.run_comparison import (
     reasons,
     settings,
 )
+from bandits.results.figures.previous_run import parameter_changes, relabelled
 from tests.support import experiment, history
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from bandits import Result, run
 from bandits.base.types import FloatArray
-from bandits.results.run_comparison import paired
-from bandits.results.run_conclusion import conclusions
+from bandits.results.comparison.run_comparison import paired
+from bandits.results.comparison.run_conclusion import conclusions
 from tests.support import experiment, history
 
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from bandits import run
-from bandits.results import paired_tests, text
+from bandits.results import text
+from bandits.results.change.shock import around_shock, rates_around
+from bandits.results.comparison import paired_tests
 from bandits.results.result import Result
-from bandits.results.shock import around_shock, rates_around
 from tests.support import experiment, history
 
 SHOCKED = {"kind": "petshop", "n_products": 10, "shock_step": 600}

@@ -15,9 +15,10 @@ from bandits import Experiment, History, read, run
 from bandits.agents.guards.params import Fallback, Floor, GuardParams, Reset
 from bandits.base.formatting import count, percent
 from bandits.experiments.presets import Preset, presets
-from bandits.results import metrics, paired_tests, text
+from bandits.results import metrics, text
+from bandits.results.comparison import paired_tests
+from bandits.results.comparison.paired_tests import Comparison
 from bandits.results.metrics import Estimate
-from bandits.results.paired_tests import Comparison
 from bandits.results.result import Result
 from tests.support import experiment, history
 

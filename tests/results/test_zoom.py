@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from bandits import run
-from bandits.results.figures import board
-from bandits.results.zoom import zoom
+from bandits.results.figures.board import board
+from bandits.results.figures.zoom import zoom
 from tests.support import experiment
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from bandits import UserError
-from bandits.results.decision import why
+from bandits.results.decision.why import why
 from bandits.runtime import explanations
 from bandits.runtime.explanations import BusyError, Explainer
 from tests.support import experiment, wait_for

@@ -7,7 +7,7 @@ import pytest
 
 from bandits import run
 from bandits.experiments.experiment import MEMORY_LIMIT
-from bandits.experiments.race import Race, load_histories
+from bandits.experiments.lockstep import Lockstep, load_histories
 from bandits.runtime.job import Job
 from bandits.runtime.shares import Share, deal, plan
 from tests.support import experiment, same
@@ -81,7 +81,7 @@ def test_an_agent_in_training_does_not_move() -> None:
 def test_agents_that_are_computed_apart_have_the_same_bits() -> None:
     """Agents go from one process to another at different steps, and wait there for the slowest."""
     e = experiment(*AGENTS, steps=700)
-    here, there = Race(e, [0, 1, 2]), Race(e, [3])
+    here, there = Lockstep(e, [0, 1, 2]), Lockstep(e, [3])
     for _ in range(2):
         list(here.advance(150))
     list(there.advance(400))
@@ -91,7 +91,7 @@ def test_agents_that_are_computed_apart_have_the_same_bits() -> None:
         there.add(agent, state)
     assert there.step == 300
     saved = {**here.state_dict(), **there.state_dict()}
-    last = Race(e)
+    last = Lockstep(e)
     last.load_state_dict(saved)
     assert [h.step for h in last.histories.values()] == [300, 300, 300, 400]
     assert [h.step for h in load_histories(e, here.state_dict()).values()] == [300, 0, 0, 0]
@@ -113,7 +113,7 @@ def test_the_saved_state_of_a_run_is_that_of_its_shares() -> None:
     e = experiment(*AGENTS, steps=500)
     job = Job(e)
     for agents, steps in (([0, 2], 100), ([1, 3], 250)):
-        part = Race(e, agents)
+        part = Lockstep(e, agents)
         list(part.advance(steps))
         job.save({k: np.asarray(v) for k, v in part.state_dict().items()})
     assert int(job.saved["step"]) == 100

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from bandits.experiments.race import Race, load_histories
+from bandits.experiments.lockstep import Lockstep, load_histories
 from bandits.runtime.job import Job
 from bandits.runtime.protocol import Message, receive, send
 from bandits.runtime.shares import Share
@@ -43,7 +43,7 @@ class Scripted:
 
 def leaves(job: Job, agents: list[int], step: int) -> Scripted:
     """Return a worker that returns some agents at a step."""
-    race = Race(job.experiment, agents)
+    race = Lockstep(job.experiment, agents)
     list(race.advance(step))
     state = {k: np.asarray(v) for k, v in race.state_dict().items()}
     return Scripted(({"event": "checkpoint", "last": True}, state), ({"event": "left"}, {}))

@@ -18,8 +18,8 @@ from bandits import UserError, read, run
 from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray
 from bandits.experiments.history import History
-from bandits.experiments.race import make_lane
-from bandits.results import figures
+from bandits.experiments.lockstep import make_lane
+from bandits.results.figures import board as figures
 from bandits.simulators import ann_index, ranking_kernels
 from bandits.simulators.ranking import Layouts, Ranking
 
@@ -99,7 +99,7 @@ def test_another_process_builds_an_identical_index() -> None:
 @pytest.mark.slow
 def test_random_retrieval_does_not_import_the_index() -> None:
     program = (
-        "import sys; from bandits import read; from bandits.experiments.race import make_lane; "
+        "import sys; from bandits import read; from bandits.experiments.lockstep import make_lane; "
         "e = read({'simulator': {'kind': 'ranking', 'n_items': 600}, 'agents': [{'kind': 'random'}]}); "
         "make_lane(e, 0, rows=[0]).advance(2); print('faiss' in sys.modules)"
     )

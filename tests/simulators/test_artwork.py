@@ -9,7 +9,7 @@ import pytest
 
 from bandits import UserError, read, run
 from bandits.base.randomness import Streams
-from bandits.experiments.race import Race
+from bandits.experiments.lockstep import Lockstep
 from bandits.results import metrics
 from bandits.simulators.artwork import Artwork
 from bandits.simulators.artwork_titles import ATTRIBUTES, GENRES
@@ -147,6 +147,6 @@ def test_agents_find_better_pictures_than_the_default() -> None:
     e = read({"simulator": {"kind": "artwork"}, "agents": agents, "steps": 2000, "replications": 4})
     learned, default, oracle = (metrics.estimate(metrics.click_rate(h)) for h in run(e, workers=0).histories.values())
     assert default.high < learned.low
-    shown = Race(e).runners["Default"].lane.advance(50).items[:, :, 0]
+    shown = Lockstep(e).runners["Default"].lane.advance(50).items[:, :, 0]
     assert np.isin(shown, Artwork(e.simulator, Streams(e.seed, range(4))).catalogue().first).all()
     assert learned.mean < oracle.mean

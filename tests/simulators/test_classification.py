@@ -13,8 +13,8 @@ import pytest
 from bandits import read
 from bandits.base.randomness import Streams
 from bandits.simulators.classification import SIZES, Classification, load
+from bandits_app.session.draft import Draft
 from tests.contract.worlds import make
-from ui.arena.draft import Draft
 
 ROWS = (0, 1, 2)
 

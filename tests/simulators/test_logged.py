@@ -16,14 +16,16 @@ from bandits.experiments.experiment import Experiment, read
 from bandits.experiments.guarding import guardable, with_and_without
 from bandits.experiments.history import History
 from bandits.experiments.lane import join
-from bandits.experiments.race import make_lane
+from bandits.experiments.lockstep import make_lane
 from bandits.lessons.sources import RunSource
 from bandits.offpolicy import DecisionLog, keep_for_replay, open_bandit, recording
-from bandits.results import instant, metrics, run_comparison, text, unpaired
-from bandits.results.decision import why
+from bandits.results import metrics, text
+from bandits.results.comparison import run_comparison, unpaired
+from bandits.results.comparison.overlay import overlay
+from bandits.results.decision.why import why
 from bandits.results.export import report
-from bandits.results.figures import board, rate
-from bandits.results.overlay import overlay
+from bandits.results.figures.board import board, rate
+from bandits.results.live import instant
 from bandits.simulators.datasets import kept_logs, logs
 from bandits.simulators.logged import Logged
 from bandits.sweeps import read as read_sweep

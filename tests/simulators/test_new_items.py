@@ -9,9 +9,9 @@ import pytest
 
 from bandits import UserError, read, run
 from bandits.base.randomness import Streams
-from bandits.experiments.race import Race, make_lane
+from bandits.experiments.lockstep import Lockstep, make_lane
 from bandits.experiments.url import parse_query, to_query
-from bandits.results.change_marks import description
+from bandits.results.change.marks import description
 from bandits.simulators.petshop import CATEGORIES, CLICK_RATES, PetShop
 
 LAUNCH = {"kind": "launch", "at": 40, "items": 3, "category": "Fish", "quality": 1.5}
@@ -176,7 +176,7 @@ def test_regret_counts_and_marks_follow() -> None:
     e = experiment(["oracle", "random"], LAUNCH, WITHDRAWAL)
     found = run(e, workers=0).histories["Oracle"]
     np.testing.assert_allclose(found.sums["best_value"][-1], found.sums["value"][-1])
-    new = ~Race(e).simulator.round_at(0).available
+    new = ~Lockstep(e).simulator.round_at(0).available
     at = int(np.searchsorted(found.count_grid, 40))
     assert found.counts[at][new].sum() == 0
     assert found.counts[-1][new].sum() > 0

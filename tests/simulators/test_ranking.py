@@ -14,7 +14,7 @@ from scipy.special import expit, logsumexp
 from bandits import UserError, read
 from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray
-from bandits.experiments.race import make_lane
+from bandits.experiments.lockstep import make_lane
 from bandits.simulators import ranking_kernels
 from bandits.simulators.ranking import Ranking
 from bandits.simulators.ranking_layouts import log_sum_exp

@@ -12,8 +12,8 @@ from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler
 
 from bandits import UserError, read, run
 from bandits.base.randomness import Streams
+from bandits.contract import environments, simulators
 from bandits.experiments import url
-from bandits.experiments.contract import environments, simulators
 from bandits.simulators.classification import SIZES, Classification, load
 from bandits.simulators.datasets import uploads
 from bandits.simulators.datasets.csv_table import inspect

@@ -27,7 +27,7 @@ from bandits import UserError, read, run
 from bandits.base.files import home
 from bandits.cli.main import main
 from bandits.experiments import presets
-from bandits.results import figures
+from bandits.results.figures import board as figures
 from bandits.runtime.pool import Pool
 from bandits.simulators import classification
 from bandits.simulators.classification import SIZES, Classification

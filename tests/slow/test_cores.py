@@ -14,7 +14,7 @@ from bandits import Experiment, UserError, run
 from bandits.agents.context_free.popularity import Popularity
 from bandits.experiments import plugins
 from bandits.experiments.experiment import MEMORY_LIMIT
-from bandits.experiments.race import Race, run_to_end
+from bandits.experiments.lockstep import Lockstep, run_to_end
 from bandits.runtime import cores, supervisor
 from bandits.runtime.pool import Job, Pool
 from bandits.runtime.worker_process import WorkerProcess, start_worker
@@ -99,7 +99,7 @@ def test_more_agents_than_workers_have_the_same_bits(pools: list[Pool], workers:
 @pytest.mark.parametrize("n", [0, 2])
 def test_a_finished_run_can_be_kept_with_its_state(n: int, pools: list[Pool]) -> None:
     """Whatever computed it, the state is that of all agents at the last step."""
-    e, kept, race = experiment(*FIVE, steps=2000), list[Job](), Race(experiment(*FIVE, steps=2000))
+    e, kept, race = experiment(*FIVE, steps=2000), list[Job](), Lockstep(experiment(*FIVE, steps=2000))
     histories = cores.run_to_end(e, n, keep=kept.append)
     assert len(pools) == n // 2
     (job,) = kept
@@ -117,10 +117,10 @@ def test_a_finished_run_can_be_kept_with_its_state(n: int, pools: list[Pool]) ->
 def test_this_process_holds_no_simulators_and_agents_beside_those_of_its_workers(
     pools: list[Pool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    follow, held = cores._follow, list[Race]()
+    follow, held = cores._follow, list[Lockstep]()
 
     def look(*arguments: Any) -> bool:
-        held.extend(each for each in gc.get_objects() if isinstance(each, Race))
+        held.extend(each for each in gc.get_objects() if isinstance(each, Lockstep))
         return follow(*arguments)
 
     monkeypatch.setattr(cores, "_follow", look)

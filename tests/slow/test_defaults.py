@@ -10,7 +10,7 @@ import pytest
 from bandits import Experiment, Result, read, run
 from bandits.agents import REGISTRY
 from bandits.cli.catalogue import catalogue
-from bandits.results.paired_tests import compare
+from bandits.results.comparison.paired_tests import compare
 from tests.support import thinned
 
 CONTEXT_FREE = [kind for kind, cls in REGISTRY.items() if cls.representation(cls.Params()) is None and cls.learns]

@@ -158,7 +158,7 @@ def test_modules_in_the_commands_of_documents_exist(document: str) -> None:
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_files_that_documents_name_exist(document: str) -> None:
     """Paths in backquotes below a folder of this repository, except those that CONTRIBUTING tells to create."""
-    folders = "|".join(("bandits", "benchmarks", "docs", "pages", "tests", "ui"))
+    folders = "|".join(("bandits", "benchmarks", "docs", "pages", "tests", "bandits_app"))
     text = (ROOT / document).read_text(encoding="utf-8")
     for path in set(re.findall(rf"`((?:{folders})/[\w./-]*)`", text)):
         invented = document == "CONTRIBUTING.md" and f"\n`{path}`:\n" in text

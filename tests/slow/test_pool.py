@@ -16,13 +16,13 @@ import pytest
 from bandits import Experiment, History, UserError, read, run
 from bandits.base.files import pack
 from bandits.experiments.experiment import MEMORY_LIMIT
-from bandits.experiments.race import Race, make_lane, run_to_end, state_for
+from bandits.experiments.lockstep import Lockstep, make_lane, run_to_end, state_for
 from bandits.experiments.snapshots import snapshot_steps
 from bandits.runtime import supervisor
-from bandits.runtime.owners import DELETE_REFUSED
 from bandits.runtime.pool import MAX_ACTIVE, MAX_ENDED_JOBS, Job, Pool
 from bandits.runtime.protocol import receive, send
 from bandits.runtime.worker_process import WorkerProcess, start_worker
+from bandits.storage.owners import DELETE_REFUSED
 from bandits.storage.run_store import Store
 from tests.gate import Gate
 from tests.support import experiment, over, same, wait_for
@@ -127,7 +127,7 @@ def test_a_stopped_run_keeps_its_results(pool: Pool, gate: Gate) -> None:
     assert 0 < job.progress < 1
     assert job.seconds == seconds  # the timer has stopped
     # results equal those of a run in process at that step
-    race = Race(job.experiment)
+    race = Lockstep(job.experiment)
     while race.step < max(steps.values()):
         for _ in race.advance(5000):
             pass
@@ -227,7 +227,7 @@ def test_what_is_taken_over_lifts_no_limit_and_is_of_the_same_code(monkeypatch: 
 @pytest.mark.parametrize("changes", [{"seed": 33}, {"steps": 800}, {"replications": 4}])
 def test_nothing_is_taken_over_from_another_experiment(changes: dict[str, int]) -> None:
     e = experiment("linucb", "random", steps=900, seed=32)
-    race = Race(e)
+    race = Lockstep(e)
     run_to_end(race)
     state = race.state_dict()
     other = experiment("linucb", "random", **{"steps": 900, "seed": 32, **changes})
@@ -353,7 +353,7 @@ def test_an_interrupted_run_shows_its_results_and_resumes_identically(tmp_path: 
         assert pool.get(e.hash) is job
         assert (job.status, job.error, job.interrupted) == ("stopped", "interrupted when the app ended", True)
         assert 0 < job.step == int(job.saved["step"]) < e.steps
-        race = Race(e)
+        race = Lockstep(e)
         race.load_state_dict(job.saved)
         assert list(job.histories) == list(e.labels)
         for label, history in race.histories.items():
@@ -631,7 +631,7 @@ def test_memory_is_estimated_before_anything_is_allocated() -> None:
 
 def test_the_estimate_covers_the_state_of_the_agents() -> None:
     e = experiment("linucb", "lints", replications=16, simulator={"kind": "petshop", "n_products": 400})
-    race = Race(e)
+    race = Lockstep(e)
     run_to_end(race)
     state = [v for i in range(2) for v in make_lane(e, i).state_dict().values() if isinstance(v, np.ndarray)]
     held = sum(a.nbytes for h in race.histories.values() for a in (h.counts, *h.sums.values()))

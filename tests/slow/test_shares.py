@@ -10,7 +10,7 @@ import pytest
 
 from bandits import Experiment, run
 from bandits.agents import REGISTRY as AGENTS
-from bandits.experiments.contract.environments import ENVIRONMENTS, params_of
+from bandits.contract.environments import ENVIRONMENTS, params_of
 from bandits.runtime.job import Job
 from bandits.runtime.pool import Pool
 from bandits.simulators import REGISTRY as SIMULATORS

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bandits import run
-from bandits.experiments.race import Race
+from bandits.experiments.lockstep import Lockstep
 from bandits.runtime import supervisor
 from bandits.runtime.pool import Pool
 from bandits.runtime.worker import HEARTBEAT
@@ -30,7 +30,7 @@ def test_a_large_state_for_a_suspended_worker_stops_no_other(monkeypatch: pytest
 
     monkeypatch.setattr(supervisor, "start_worker", start_and_keep)
     e = experiment("lints", "linucb", simulator={"kind": "petshop", "n_products": 400}, replications=8, seed=7000)
-    race = Race(e)
+    race = Lockstep(e)
     list(race.advance(100))
     saved = {k: np.asarray(v) for k, v in race.state_dict().items()}
     for agent in "01":  # far more than a pipe holds

@@ -12,7 +12,7 @@ from scipy import stats
 
 from bandits import sweeps
 from bandits.base.types import FloatArray
-from bandits.results import paired_tests
+from bandits.results.comparison import paired_tests
 from bandits.sweeps.analysis.best_region import compare_with_leader, critical_value
 from tests.support import thinned
 from tests.sweeps.test_sweep import ALPHA, filled, small

@@ -13,7 +13,7 @@ import pytest
 from bandits import sweeps
 from bandits.base.errors import UserError
 from bandits.base.files import Arrays, pack, seal
-from bandits.experiments.contract.environments import capabilities, params_of
+from bandits.contract.environments import capabilities, params_of
 from bandits.simulators import REGISTRY as SIMULATORS
 from bandits.sweeps import Sweep
 from bandits.sweeps.block_check import block_problem

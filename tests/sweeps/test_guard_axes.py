@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bandits import UserError
-from bandits.experiments.race import make_lane
+from bandits.experiments.lockstep import make_lane
 from bandits.sweeps import Sweep, read, run, url
 from bandits.sweeps.analysis.nearest import covers
 from tests.sweeps.test_refinement import with_means

@@ -23,7 +23,7 @@ from bandits.base.params import Params, schemas
 from bandits.cli import sweep as command
 from bandits.experiments.presets import presets
 from bandits.experiments.validation import describe_range
-from bandits.results import paired_tests
+from bandits.results.comparison import paired_tests
 from bandits.simulators import REGISTRY as SIMULATORS
 from bandits.sweeps import Landscape, Sweep
 from bandits.sweeps.analysis.run_metrics import METRICS

@@ -12,7 +12,7 @@ from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.selection import indicator_of_largest
-from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, Round, WorldAccess, WorldSpec
+from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec
 
 from .base import ContextFreeAgent
 
@@ -57,7 +57,7 @@ class ABTest(ContextFreeAgent):
     colour = "#7A5195"
     propensity = "exact"
 
-    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
         super().__init__(params, spec, streams, access)
         K, self.test = spec.n_candidates, self.column("test")
         self.uniforms = streams.blocks("agent", lambda g, n: g.random((n, K)), width=K)
@@ -107,11 +107,11 @@ class ABTest(ContextFreeAgent):
         return super().requires(params) | ({"segments"} if params.winner == "segment" else set())
 
     @classmethod
-    def alternatives(cls, spec: WorldSpec) -> list[dict[str, Any]]:
+    def alternatives(cls, spec: SimulatorSpec) -> list[dict[str, Any]]:
         return [] if "segments" in spec.capabilities else [{"winner": "all"}]
 
     @classmethod
-    def memory(cls, params: Any, spec: WorldSpec) -> int:
+    def memory(cls, params: Any, spec: SimulatorSpec) -> int:
         return super().memory(params, spec) + 64 * spec.n_items * MAX_SEGMENTS * int(params.winner == "segment")
 
     @classmethod

@@ -11,13 +11,13 @@ from pydantic import model_validator
 from bandits.agents.base import Agent, LearnerParams
 from bandits.agents.forgetting import check_one_way, closest_way, gamma_param, window_param
 from bandits.base.randomness import Streams
-from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldAccess, WorldSpec
+from bandits.base.types import Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec
 
 
 class ContextFreeAgent(Agent):
     """Counts exposures and clicks per item: ``shown, clicks`` float64 (R, n_items)."""
 
-    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
         super().__init__(params, spec, streams, access)
         self.shown = np.zeros((len(params), spec.n_items))
         self.clicks = np.zeros((len(params), spec.n_items))
@@ -25,7 +25,7 @@ class ContextFreeAgent(Agent):
         self._rows = np.arange(len(params))[:, None]
 
     @classmethod
-    def memory(cls, params: Any, spec: WorldSpec) -> int:
+    def memory(cls, params: Any, spec: SimulatorSpec) -> int:
         return super().memory(params, spec) + 64 * spec.n_items
 
     def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
@@ -68,7 +68,7 @@ class ForgettingContextFreeAgent(ContextFreeAgent):
         What the window will take back.
     """
 
-    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
         super().__init__(params, spec, streams, access)
         self.gamma, self.window = self.column("gamma")[:, None], params[0].window
         if self.window is not None:
@@ -95,7 +95,7 @@ class ForgettingContextFreeAgent(ContextFreeAgent):
         return bool(params.gamma < 1 or params.window is not None)
 
     @classmethod
-    def memory(cls, params: Any, spec: WorldSpec) -> int:
+    def memory(cls, params: Any, spec: SimulatorSpec) -> int:
         return super().memory(params, spec) + 24 * spec.slate * (params.window or 0)
 
     @classmethod

@@ -13,7 +13,16 @@ from bandits.agents.priors import check_prior, closest_prior, every_param, group
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, PredrawnSteps, Round, WorldAccess, WorldSpec
+from bandits.base.types import (
+    BoolArray,
+    Feedback,
+    FloatArray,
+    IntArray,
+    PredrawnSteps,
+    Round,
+    SimulatorAccess,
+    SimulatorSpec,
+)
 from bandits.models.beta_prior import LEAST_CLICKS, LEAST_MISSES, beta_prior
 from bandits.models.largest import beta_largest
 
@@ -72,7 +81,7 @@ class BetaTS(ForgettingContextFreeAgent):
     propensity: Propensity = "monte_carlo"
     needs = frozenset({"binary"})
 
-    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
         super().__init__(params, spec, streams, access)
         self.a, self.b = self.column("prior_clicks"), self.column("prior_misses")
         if self.a.min() >= LEAST_CLICKS and self.b.min() >= LEAST_MISSES:
@@ -147,11 +156,11 @@ class BetaTS(ForgettingContextFreeAgent):
         return bool(params.prior != "given")
 
     @classmethod
-    def alternatives(cls, spec: WorldSpec) -> list[dict[str, Any]]:
+    def alternatives(cls, spec: SimulatorSpec) -> list[dict[str, Any]]:
         return [] if "categories" in spec.capabilities else [{"prior": "given"}]
 
     @classmethod
-    def memory(cls, params: Any, spec: WorldSpec) -> int:
+    def memory(cls, params: Any, spec: SimulatorSpec) -> int:
         return super().memory(params, spec) + 24 * spec.n_items * int(params.prior != "given")
 
     @classmethod

@@ -10,7 +10,7 @@ import numpy as np
 from bandits.agents.base import Agent, AgentParams, Propensity
 from bandits.base.explanation import Explanation
 from bandits.base.randomness import Streams
-from bandits.base.types import BoolArray, FloatArray, IntArray, PredrawnSteps, Round, WorldAccess, WorldSpec
+from bandits.base.types import BoolArray, FloatArray, IntArray, PredrawnSteps, Round, SimulatorAccess, SimulatorSpec
 
 
 class Random(Agent):
@@ -25,7 +25,7 @@ class Random(Agent):
     learns = False
     propensity = "exact"
 
-    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
         super().__init__(params, spec, streams, access)
         K = spec.n_candidates
         self.uniforms = streams.blocks("agent", lambda g, n: g.random((n, K)), width=K)

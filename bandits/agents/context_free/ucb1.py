@@ -11,7 +11,16 @@ from numba import njit
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, PredrawnSteps, Round, WorldAccess, WorldSpec
+from bandits.base.types import (
+    BoolArray,
+    Feedback,
+    FloatArray,
+    IntArray,
+    PredrawnSteps,
+    Round,
+    SimulatorAccess,
+    SimulatorSpec,
+)
 
 from .base import ForgettingContextFreeAgent, ForgettingCountsParams
 
@@ -46,7 +55,7 @@ class UCB1(ForgettingContextFreeAgent):
     exploration_param = "alpha"
     colour = "#56B4E9"
 
-    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
         super().__init__(params, spec, streams, access)
         self.alpha = self.column("alpha")
 

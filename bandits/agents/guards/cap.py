@@ -11,7 +11,7 @@ from numba import njit
 from bandits.agents.base import Agent
 from bandits.base.explanation import Explanation
 from bandits.base.randomness import Streams
-from bandits.base.types import BoolArray, FloatArray, IntArray, Round, WorldSpec
+from bandits.base.types import BoolArray, FloatArray, IntArray, Round, SimulatorSpec
 
 from . import params
 from .base import Guard, decided
@@ -73,7 +73,7 @@ class Cap(Guard):
             yield masked(scores, left.available)
 
     @staticmethod
-    def guard_memory(guard: params.Cap, spec: WorldSpec) -> int:
+    def guard_memory(guard: params.Cap, spec: SimulatorSpec) -> int:
         """Compute the bytes per row."""
         return 8 * (guard.window * spec.slate + spec.n_items + 4 * spec.n_candidates)
 

@@ -16,7 +16,7 @@ from bandits.agents.linear.epsilon_greedy import EpsilonGreedy
 from bandits.base.explanation import Explanation
 from bandits.base.randomness import Streams, block_length
 from bandits.base.selection import gumbel_scores
-from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, Round, WorldSpec
+from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, Round, SimulatorSpec
 
 from . import params
 from .base import Guard, decided
@@ -195,7 +195,7 @@ class Fallback(Guard):
         return ", ".join(part for part in parts if part)
 
     @staticmethod
-    def guard_memory(guard: params.Fallback, spec: WorldSpec) -> int:
+    def guard_memory(guard: params.Fallback, spec: SimulatorSpec) -> int:
         """Compute the bytes per row."""
         cls = POLICIES[guard.to]
         return cls.memory(cls.Params(), spec) + 8 * block_length(1) + 32 * spec.n_candidates  # type: ignore[call-arg]

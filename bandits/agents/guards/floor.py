@@ -11,7 +11,7 @@ from bandits.agents.base import Agent, Propensity
 from bandits.base.explanation import Explanation
 from bandits.base.randomness import Streams, block_length
 from bandits.base.selection import mixed_with_uniform
-from bandits.base.types import BoolArray, FloatArray, IntArray, Round, WorldSpec
+from bandits.base.types import BoolArray, FloatArray, IntArray, Round, SimulatorSpec
 
 from . import params
 from .base import Guard
@@ -105,7 +105,7 @@ class Floor(Guard):
             yield self._mixed(round, scores, generator.random((len(scores), scores.shape[1] + 1)))[0]
 
     @staticmethod
-    def guard_memory(guard: params.Floor, spec: WorldSpec) -> int:
+    def guard_memory(guard: params.Floor, spec: SimulatorSpec) -> int:
         """Compute the bytes per row."""
         K = spec.n_candidates
         return 8 * (block_length(K + 1) * (K + 1) + 6 * K + (spec.n_items if guard.shows else 0))

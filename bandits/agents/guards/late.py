@@ -11,7 +11,7 @@ import numpy as np
 
 from bandits.agents.base import Agent
 from bandits.base.randomness import Streams
-from bandits.base.types import Feedback, IntArray, Round, WorldSpec
+from bandits.base.types import Feedback, IntArray, Round, SimulatorSpec
 
 from . import params
 from .base import Guard
@@ -85,7 +85,7 @@ class LateFeedback(Guard):
         self._free = np.flatnonzero(self.due < 0).tolist()
 
 
-def late_memory(guards: Sequence[params.GuardParams], spec: WorldSpec) -> int:
+def late_memory(guards: Sequence[params.GuardParams], spec: SimulatorSpec) -> int:
     """Compute the bytes per row of the first of these guards, which holds feedback back."""
     features = 0 if spec.fixed_contexts else 16 * spec.n_candidates * spec.n_stored
     return places(guards) * (17 * spec.slate + 16 * spec.n_candidates + features)

@@ -6,7 +6,7 @@ import numpy as np
 
 from bandits.agents.base import Agent, row_axis
 from bandits.base.randomness import Streams
-from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, Round, WorldSpec
+from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, Round, SimulatorSpec
 from bandits.models.detectors import Adwin, PageHinkley
 
 from . import params
@@ -73,7 +73,7 @@ class Reset(Guard):
         return ", ".join(part for part in (self.inner.note(), counted) if part)
 
     @staticmethod
-    def guard_memory(guard: params.Reset, spec: WorldSpec) -> int:  # noqa: ARG004
+    def guard_memory(guard: params.Reset, spec: SimulatorSpec) -> int:  # noqa: ARG004
         """Compute the bytes per row, without the copy of the agent's state at the beginning."""
         return 8 + (0 if guard.monitor is None else DETECTORS[guard.monitor].memory())
 

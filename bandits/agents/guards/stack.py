@@ -7,7 +7,7 @@ from typing import Any
 
 from bandits.agents.base import Agent
 from bandits.base.randomness import Streams
-from bandits.base.types import WorldAccess, WorldSpec
+from bandits.base.types import SimulatorAccess, SimulatorSpec
 
 from . import params
 from .cap import Cap
@@ -21,7 +21,9 @@ GUARDS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def build(cls: type[Agent], params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> Agent:
+def build(
+    cls: type[Agent], params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess
+) -> Agent:
     """Make an agent and put its guards around it, the first one inside.
 
     Parameters
@@ -36,7 +38,9 @@ def build(cls: type[Agent], params: Sequence[Any], spec: WorldSpec, streams: Str
     return agent
 
 
-def check(guards: Sequence[params.GuardParams], cls: type[Agent], spec: WorldSpec, n_segments: int, name: str) -> None:
+def check(
+    guards: Sequence[params.GuardParams], cls: type[Agent], spec: SimulatorSpec, n_segments: int, name: str
+) -> None:
     """Raise ValueError, in one sentence, where guards are impossible in a simulator, or together.
 
     Parameters
@@ -44,7 +48,7 @@ def check(guards: Sequence[params.GuardParams], cls: type[Agent], spec: WorldSpe
     guards : sequence of GuardParams
     cls : subclass of Agent
         The agent inside.
-    spec : WorldSpec
+    spec : SimulatorSpec
     n_segments : int
         User segments of the simulator.
     name : str
@@ -86,7 +90,7 @@ def check(guards: Sequence[params.GuardParams], cls: type[Agent], spec: WorldSpe
             )
 
 
-def stack_memory(guards: Sequence[params.GuardParams], spec: WorldSpec, agent: int) -> int:
+def stack_memory(guards: Sequence[params.GuardParams], spec: SimulatorSpec, agent: int) -> int:
     """Compute the bytes per row of guards, of which resets keep a copy of the agent, ``agent`` bytes."""
     copies = sum(isinstance(guard, params.Reset) for guard in guards)
     total = copies * agent

@@ -8,7 +8,7 @@ from typing import Any, get_args
 from bandits.agents.base import Agent, LearnerParams, Representation
 from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldAccess, WorldSpec
+from bandits.base.types import Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec
 from bandits.models.linear.nonstationary import DiscountedRidge
 from bandits.models.linear.random_features import RandomFourierFeatures
 from bandits.models.linear.ridge import Ridge, Sharing, n_models
@@ -53,7 +53,7 @@ class LinearAgent(Agent):
     linear = True
     joint = False  # True: draws from a posterior that candidates share
 
-    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
         p = params[0]
         self.fourier = RandomFourierFeatures(spec, streams, p.fourier, p.bandwidth) if p.fourier else None
         spec = RandomFourierFeatures.transformed_spec(spec, p.fourier)
@@ -109,22 +109,22 @@ class LinearAgent(Agent):
         return super().requires(params) | ({"categories"} if params.sharing == "per_category" else set())
 
     @classmethod
-    def alternatives(cls, spec: WorldSpec) -> list[dict[str, Any]]:
+    def alternatives(cls, spec: SimulatorSpec) -> list[dict[str, Any]]:
         without = [] if "categories" in spec.capabilities else [{"sharing": "per_arm"}]
         return [*without, *([{"sharing": "shared"}] if "arm_features" in spec.capabilities else [])]
 
     @classmethod
-    def memory(cls, params: Any, spec: WorldSpec) -> int:
+    def memory(cls, params: Any, spec: SimulatorSpec) -> int:
         n = params.fourier
         own = cls.model_memory(params, RandomFourierFeatures.transformed_spec(spec, n))
         return own + RandomFourierFeatures.memory(spec, n)
 
     @classmethod
-    def model_memory(cls, params: Any, spec: WorldSpec) -> int:
+    def model_memory(cls, params: Any, spec: SimulatorSpec) -> int:
         """Compute the bytes per row of the models and of their (at most 41) spectra."""
         models = n_models(spec, params.sharing)
         return Ridge.memory(spec, params.sharing) + 8 * 41 * models * spec.n_features
 
     @classmethod
-    def shared_memory(cls, params: Any, spec: WorldSpec, layouts: int) -> int:
+    def shared_memory(cls, params: Any, spec: SimulatorSpec, layouts: int) -> int:
         return RandomFourierFeatures.shared_memory(spec, params.fourier, layouts)

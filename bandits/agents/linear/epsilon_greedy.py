@@ -12,7 +12,7 @@ from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.selection import epsilon_slate, epsilon_slots, indicator_of_largest, mixed_with_uniform
-from bandits.base.types import BoolArray, FloatArray, IntArray, PredrawnSteps, Round, WorldAccess, WorldSpec
+from bandits.base.types import BoolArray, FloatArray, IntArray, PredrawnSteps, Round, SimulatorAccess, SimulatorSpec
 
 from .forgetting import ForgettingLinearAgent, ForgettingLinearParams
 
@@ -47,7 +47,7 @@ class EpsilonGreedy(ForgettingLinearAgent):
     colour = "#009E73"
     propensity = "exact"
 
-    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
         super().__init__(params, spec, streams, access)
         self.epsilon, self.decay = self.column("epsilon"), self.column("decay")
         S = spec.slate

@@ -19,7 +19,7 @@ from bandits.agents.priors import (
     misses_param,
     prior_param,
 )
-from bandits.base.types import WorldSpec
+from bandits.base.types import SimulatorSpec
 from bandits.models.linear.empirical_bayes import Prior, PriorState
 from bandits.models.linear.given_prior import given_memory, given_sums
 from bandits.models.linear.nonstationary import DiscountedRidge, SlidingWindowRidge
@@ -101,7 +101,7 @@ class ForgettingLinearAgent(LinearAgent):
         return super().requires(params) | ({"categories"} if params.prior == "category" else set())
 
     @classmethod
-    def alternatives(cls, spec: WorldSpec) -> list[dict[str, Any]]:
+    def alternatives(cls, spec: SimulatorSpec) -> list[dict[str, Any]]:
         without = [] if "categories" in spec.capabilities else [{"prior": "zero"}]
         return [*without, *super().alternatives(spec)]
 
@@ -126,7 +126,7 @@ class ForgettingLinearAgent(LinearAgent):
         return [*super().test_params(), *more, *priors, given]
 
     @classmethod
-    def model_memory(cls, params: Any, spec: WorldSpec) -> int:
+    def model_memory(cls, params: Any, spec: SimulatorSpec) -> int:
         if params.gamma < 1:
             own = Ridge.memory(spec, params.sharing)
             return super().model_memory(params, spec) - own + DiscountedRidge.memory(spec, params.sharing)

@@ -12,7 +12,16 @@ from bandits.agents.base import Propensity
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams, block_length
-from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, PredrawnSteps, Round, WorldAccess, WorldSpec
+from bandits.base.types import (
+    BoolArray,
+    Feedback,
+    FloatArray,
+    IntArray,
+    PredrawnSteps,
+    Round,
+    SimulatorAccess,
+    SimulatorSpec,
+)
 from bandits.models.largest import normal_largest
 from bandits.models.linear.ridge import Ridge
 from bandits.models.position_bias import targets
@@ -87,7 +96,7 @@ class LinTS(PrivateLinearAgent):
     propensity: Propensity = "monte_carlo"
     joint = True
 
-    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
         super().__init__(params, spec, streams, access)
         self.sigma = np.sqrt(self.column("sigma2"))
         width = Ridge.noise_width(self.spec, params[0].sharing)
@@ -160,7 +169,7 @@ class LinTS(PrivateLinearAgent):
         return model.play(steps, alive, scale=self.sigma, noise=noise)
 
     @classmethod
-    def model_memory(cls, params: Any, spec: WorldSpec) -> int:
+    def model_memory(cls, params: Any, spec: SimulatorSpec) -> int:
         width = Ridge.noise_width(spec, params.sharing)
         models = 1 if params.sharing == "shared" else spec.n_items
         estimated = 8 * models * (1 + block_length(models)) if params.noise == "inverse_gamma" else 0

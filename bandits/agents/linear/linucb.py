@@ -11,7 +11,7 @@ from bandits.agents.forgetting import gamma_param, window_param
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.types import BoolArray, FloatArray, IntArray, PredrawnSteps, Round, WorldAccess, WorldSpec
+from bandits.base.types import BoolArray, FloatArray, IntArray, PredrawnSteps, Round, SimulatorAccess, SimulatorSpec
 
 from .private import PrivateLinearAgent, PrivateLinearParams
 
@@ -48,7 +48,7 @@ class LinUCB(PrivateLinearAgent):
     exploration_param = "alpha"
     colour = "#0072B2"
 
-    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
         super().__init__(params, spec, streams, access)
         self.alpha = self.column("alpha")
 

@@ -9,7 +9,7 @@ from pydantic import model_validator
 
 from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.types import WorldAccess, WorldSpec
+from bandits.base.types import SimulatorAccess, SimulatorSpec
 from bandits.models.linear.nonstationary import DiscountedRidge
 from bandits.models.linear.private_ridge import PrivateRidge
 from bandits.models.linear.ridge import Ridge
@@ -68,7 +68,7 @@ def _obstacle(values: dict[str, Any]) -> str:
 class PrivateLinearAgent(ForgettingLinearAgent):
     """Linear agent whose models can be differentially private."""
 
-    def __init__(self, params: Any, spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+    def __init__(self, params: Any, spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
         self._streams = streams
         super().__init__(params, spec, streams, access)
 
@@ -86,7 +86,7 @@ class PrivateLinearAgent(ForgettingLinearAgent):
         return None if isinstance(model, PrivateRidge) else model
 
     @classmethod
-    def model_memory(cls, params: Any, spec: WorldSpec) -> int:
+    def model_memory(cls, params: Any, spec: SimulatorSpec) -> int:
         models, D = 1 if params.sharing == "shared" else spec.n_items, spec.n_features
         private = 0 if params.private is None else 8 * models * (D * D + D + 6 * (D + 1) ** 2)
         return super().model_memory(params, spec) + private

@@ -22,7 +22,7 @@ from bandits.agents.priors import (
 )
 from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldAccess, WorldSpec
+from bandits.base.types import Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec
 from bandits.models.linear.empirical_bayes import Prior, PriorState
 from bandits.models.linear.forgetting_logistic import forgetting_memory, make_logistic
 from bandits.models.linear.given_prior import give_logistic, given_memory
@@ -93,7 +93,7 @@ class LogisticAgent(Agent):
     needs = frozenset({"binary"})
     joint = False  # True: draws from a posterior that candidates share
 
-    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
         super().__init__(params, spec, streams, access)
         p = params[0]
         ridge = self.column("ridge")
@@ -156,12 +156,12 @@ class LogisticAgent(Agent):
         return [*small, *forgetting, *priors]
 
     @classmethod
-    def alternatives(cls, spec: WorldSpec) -> list[dict[str, Any]]:
+    def alternatives(cls, spec: SimulatorSpec) -> list[dict[str, Any]]:
         without = [] if "categories" in spec.capabilities else [{"prior": "zero"}]
         return [*without, *([{"sharing": "shared"}] if "arm_features" in spec.capabilities else [])]
 
     @classmethod
-    def memory(cls, params: Any, spec: WorldSpec) -> int:
+    def memory(cls, params: Any, spec: SimulatorSpec) -> int:
         models = 1 if params.sharing == "shared" else spec.n_items  # and 41 spectra at most
         kept = {"refit": params.refit, "history": params.history, "covariance": cls.covariance(params)}
         own = Logistic.memory(spec, params.sharing, **kept)

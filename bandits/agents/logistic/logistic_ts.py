@@ -10,7 +10,7 @@ import numpy as np
 from bandits.base.explanation import Explanation
 from bandits.base.params import override_default, param
 from bandits.base.randomness import Streams
-from bandits.base.types import FloatArray, Round, WorldAccess, WorldSpec
+from bandits.base.types import FloatArray, Round, SimulatorAccess, SimulatorSpec
 from bandits.models.linear.logistic import Covariance
 from bandits.models.linear.ridge import Ridge
 
@@ -55,7 +55,7 @@ class LogisticTS(LogisticAgent):
     propensity = "monte_carlo"
     joint = True
 
-    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
         super().__init__(params, spec, streams, access)
         self.sigma = np.sqrt(self.column("sigma2"))
         width = Ridge.noise_width(spec, params[0].sharing)

@@ -11,7 +11,7 @@ from pydantic import model_validator
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldAccess, WorldSpec
+from bandits.base.types import Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec
 from bandits.models.linear.design import FeatureSpan, design_memory, make_design
 from bandits.models.linear.given_prior import given_sums
 from bandits.models.linear.ridge import Ridge
@@ -118,7 +118,7 @@ class LogisticUCB(LogisticAgent):
     colour = "#56B4E9"
     dash = "longdash"
 
-    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
         super().__init__(params, spec, streams, access)
         p = params[0]
         self.alpha, self.forced = self.column("alpha"), p.forced
@@ -184,7 +184,7 @@ class LogisticUCB(LogisticAgent):
         return [*super().test_params(), *own]
 
     @classmethod
-    def memory(cls, params: Any, spec: WorldSpec) -> int:
+    def memory(cls, params: Any, spec: SimulatorSpec) -> int:
         models = 1 if params.sharing == "shared" else spec.n_items
         design = design_memory(params, spec) if params.width == "design" else 0
         span = FeatureSpan.memory(models, spec.n_features) if params.forced else 0

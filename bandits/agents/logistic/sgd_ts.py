@@ -11,7 +11,7 @@ from bandits.agents.base import Agent, LearnerParams, Representation
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams, block_length
-from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldAccess, WorldSpec
+from bandits.base.types import Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec
 from bandits.models.linear import logistic_fit, logistic_kernels, ridge_kernels
 from bandits.models.linear.logistic import Sharing, history_memory, make_history
 
@@ -94,7 +94,7 @@ class SGDTS(Agent):
         *(f"history.{name}" for name in logistic_fit.History._fields),
     )
 
-    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
         super().__init__(params, spec, streams, access)
         p, R, K = params[0], len(params), spec.n_candidates
         M, D = 1 if p.sharing == "shared" else spec.n_items, spec.n_features
@@ -170,11 +170,11 @@ class SGDTS(Agent):
         return [{"batch": 7, "sharing": sharing} for sharing in get_args(Sharing)]
 
     @classmethod
-    def alternatives(cls, spec: WorldSpec) -> list[dict[str, Any]]:
+    def alternatives(cls, spec: SimulatorSpec) -> list[dict[str, Any]]:
         return [{"sharing": "shared"}] if "arm_features" in spec.capabilities else []
 
     @classmethod
-    def memory(cls, params: Any, spec: WorldSpec) -> int:
+    def memory(cls, params: Any, spec: SimulatorSpec) -> int:
         weights = spec.n_features * (1 if params.sharing == "shared" else spec.n_items)
         history = history_memory(params.batch * spec.slate, spec.n_stored)
         fit = 16 * spec.n_features**2

@@ -9,7 +9,16 @@ import numpy as np
 
 from bandits.agents.base import Representation
 from bandits.base.randomness import Streams
-from bandits.base.types import Feedback, Float32Array, FloatArray, IntArray, LoggedData, Round, WorldAccess, WorldSpec
+from bandits.base.types import (
+    Feedback,
+    Float32Array,
+    FloatArray,
+    IntArray,
+    LoggedData,
+    Round,
+    SimulatorAccess,
+    SimulatorSpec,
+)
 from bandits.models.neural import mlp
 from bandits.models.neural.distinct_candidates import DistinctCandidates, expand, slot_index
 from bandits.models.neural.initialisation import initial_weights
@@ -48,7 +57,7 @@ class NeuralAgent(WarmStart):
     alone = False  # a batched matrix product depends on the number of rows in its last bits
     row_by_row = False
 
-    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
         super().__init__(params, spec, streams, access)
         p = self.params[0]
         self.device = mlp.device()
@@ -86,7 +95,7 @@ class NeuralAgent(WarmStart):
         return 1
 
     @classmethod
-    def count_outputs(cls, params: Any, spec: WorldSpec) -> int:  # noqa: ARG003
+    def count_outputs(cls, params: Any, spec: SimulatorSpec) -> int:  # noqa: ARG003
         """Count the outputs of a network: one for its input candidate, or one per item."""
         return 1
 
@@ -200,12 +209,12 @@ class NeuralAgent(WarmStart):
         return super().requires(params) | (frozenset({"binary"}) if params.loss == "log" else frozenset())
 
     @classmethod
-    def alternatives(cls, spec: WorldSpec) -> list[dict[str, Any]]:
+    def alternatives(cls, spec: SimulatorSpec) -> list[dict[str, Any]]:
         loss = [{"loss": "squared"}] if "binary" not in spec.capabilities else []
         return [*super().alternatives(spec), *loss]
 
     @classmethod
-    def memory(cls, params: Any, spec: WorldSpec) -> int:
+    def memory(cls, params: Any, spec: SimulatorSpec) -> int:
         widths = (spec.n_features, *params.hidden, cls.count_outputs(params, spec))
         copies = cls.count_copies(params)
         batch = max(spec.n_candidates, FULL_BATCH_CHUNK if params.training == "everything" else params.batch)
@@ -216,7 +225,7 @@ class NeuralAgent(WarmStart):
         return int(weights + activations + stored + 64 * spec.n_candidates + 1024)
 
     @classmethod
-    def least_work(cls, params: Any, spec: WorldSpec, steps: int) -> float:
+    def least_work(cls, params: Any, spec: SimulatorSpec, steps: int) -> float:
         if not isinstance(params, NeuralParams):  # it trains in another way
             return 0.0
         widths = (spec.n_features, *params.hidden, cls.count_outputs(params, spec))

@@ -12,7 +12,7 @@ from bandits.base.explanation import Explanation
 from bandits.base.params import override_default, param
 from bandits.base.randomness import Streams
 from bandits.base.selection import indicator_of_largest
-from bandits.base.types import FloatArray, Round, WorldAccess, WorldSpec
+from bandits.base.types import FloatArray, Round, SimulatorAccess, SimulatorSpec
 from bandits.models.neural.distinct_candidates import expand
 
 from .base import NeuralAgent
@@ -78,7 +78,7 @@ class Ensemble(NeuralAgent):
         (small,) = super().test_params()
         return [small, {**small, "strategy": "bonus"}]
 
-    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
         super().__init__(params, spec, streams, access)
         M = self.copies
         self.beta = self.column("beta")

@@ -10,7 +10,7 @@ from pydantic import model_validator
 
 from bandits.base.params import override_default, param
 from bandits.base.randomness import Streams
-from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldAccess, WorldSpec
+from bandits.base.types import Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec
 from bandits.models.neural import initialisation
 from bandits.models.neural.distinct_candidates import expand
 from bandits.models.neural.gradient_covariance import DiagonalCovariance, ExactCovariance, GradientCovariance
@@ -89,7 +89,7 @@ class GradientAgent(NeuralAgent):
     PRETRAIN_READS: ClassVar[tuple[str, ...]] = (*NeuralAgent.PRETRAIN_READS, "scaling", "regularised", "ridge")
 
     @classmethod
-    def alternatives(cls, spec: WorldSpec) -> list[dict[str, Any]]:
+    def alternatives(cls, spec: SimulatorSpec) -> list[dict[str, Any]]:
         return [*super().alternatives(spec), {"covariance": "diagonal"}]
 
     @classmethod
@@ -101,7 +101,7 @@ class GradientAgent(NeuralAgent):
         (small,) = super().test_params()
         return [small, {**small, "covariance": "exact"}, {**small, "scaling": "paper"}]
 
-    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
         p = params[0]
         self.output_scale: float = float(p.hidden[-1]) ** 0.5 if p.scaling == "paper" else 1.0
         super().__init__(params, spec, streams, access)
@@ -177,7 +177,7 @@ class GradientAgent(NeuralAgent):
         self._start.copy_(torch.from_numpy(state["start"]))
 
     @classmethod
-    def memory(cls, params: Any, spec: WorldSpec) -> int:
+    def memory(cls, params: Any, spec: SimulatorSpec) -> int:
         widths = (spec.n_features, *params.hidden, 1)
         p, K = count_weights(widths), spec.n_candidates
         exact = ExactCovariance.memory(p, 2 * sum(widths), params.exact_up_to, params.sketch) + 16 * K * p

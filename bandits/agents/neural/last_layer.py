@@ -12,7 +12,7 @@ from pydantic import model_validator
 from bandits.agents.forgetting import check_one_way, closest_way, gamma_param, window_param
 from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Round, WorldAccess, WorldSpec
+from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec
 from bandits.models.linear.nonstationary import DiscountedRidge, SlidingWindowRidge
 from bandits.models.linear.ridge import Ridge
 from bandits.models.neural.distinct_candidates import expand_array
@@ -67,7 +67,7 @@ class HeadAgent(NeuralAgent):
     joint = False
     """Whether samples are drawn from the joint posterior of the candidates."""
 
-    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
         self.per_arm = params[0].heads == "per_arm"
         super().__init__(params, spec, streams, access)
         self.n_heads = spec.n_items if self.per_arm else 1
@@ -94,7 +94,7 @@ class HeadAgent(NeuralAgent):
         return float(params.ridge)
 
     @classmethod
-    def alternatives(cls, spec: WorldSpec) -> list[dict[str, Any]]:
+    def alternatives(cls, spec: SimulatorSpec) -> list[dict[str, Any]]:
         heads = [{"heads": "shared"}] if "arm_features" in spec.capabilities else []
         return [*super().alternatives(spec), *heads]
 
@@ -106,7 +106,7 @@ class HeadAgent(NeuralAgent):
         return [small, {**small, "heads": "per_arm"}, *more]
 
     @classmethod
-    def count_outputs(cls, params: Any, spec: WorldSpec) -> int:
+    def count_outputs(cls, params: Any, spec: SimulatorSpec) -> int:
         return spec.n_items if params.heads == "per_arm" else 1
 
     def output(self, forward_pass: ForwardPass) -> Tensor:
@@ -210,7 +210,7 @@ class HeadAgent(NeuralAgent):
         return bool(params.heads == "per_arm")
 
     @classmethod
-    def memory(cls, params: Any, spec: WorldSpec) -> int:
+    def memory(cls, params: Any, spec: SimulatorSpec) -> int:
         m, M = params.hidden[-1], spec.n_items if params.heads == "per_arm" else 1
         matrices = 12 if params.gamma < 1 else 6  # with those of a refit, and a saved copy
         head = 8 * (M * (matrices * m * m + 3 * m + 1) + 41 * M * m)

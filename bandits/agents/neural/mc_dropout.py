@@ -11,7 +11,7 @@ from bandits.agents.base import Uncertainty
 from bandits.base.explanation import Explanation
 from bandits.base.params import override_default, param
 from bandits.base.randomness import Streams, block_length
-from bandits.base.types import FloatArray, Round, WorldAccess, WorldSpec
+from bandits.base.types import FloatArray, Round, SimulatorAccess, SimulatorSpec
 from bandits.models.neural.distinct_candidates import expand
 from bandits.models.neural.mlp import ForwardPass, dropout_masks
 
@@ -82,7 +82,7 @@ class MCDropout(NeuralAgent):
         (small,) = super().test_params()
         return [small, {**small, "strategy": "bonus"}]
 
-    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
         super().__init__(params, spec, streams, access)
         p, units = self.params[0], sum(self.params[0].hidden)
         self.keep = self.tensor(1 - self.column("dropout"))[:, None, None]
@@ -156,7 +156,7 @@ class MCDropout(NeuralAgent):
         return self.net.backward(forward_pass, delta, self._masks)
 
     @classmethod
-    def memory(cls, params: Any, spec: WorldSpec) -> int:
+    def memory(cls, params: Any, spec: SimulatorSpec) -> int:
         samples = 1 if params.strategy == "thompson" else params.passes
         units = sum(params.hidden)
         width = units * max(samples, params.batch)

@@ -19,13 +19,13 @@ from bandits.base.types import (
     IntArray,
     LoggedData,
     Round,
-    WorldAccess,
-    WorldSpec,
+    SimulatorAccess,
+    SimulatorSpec,
 )
 from bandits.models.neural.batch_gradient import loss_gradient
 from bandits.models.neural.distinct_candidates import expand_array
+from bandits.models.neural.last_layer_width import last_layer_width
 from bandits.models.neural.mlp import BatchedMLP, count_weights
-from bandits.models.neural.posterior_width import posterior_width
 from bandits.models.neural.replay_buffer import ReplayBuffer
 from bandits.models.position_bias import targets
 
@@ -149,7 +149,7 @@ class NeuralClickTS(VectorAgent):
     def forgets(cls, params: Any) -> bool:
         return bool(params.gamma < 1)
 
-    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
         p, m = params[0], params[0].hidden[-1]
         super().__init__(params, spec, streams, access)
         if p.vectors == "tuned":
@@ -181,7 +181,7 @@ class NeuralClickTS(VectorAgent):
     def width(self, round: Round) -> FloatArray:
         """Compute the standard deviation sqrt(phi' S^+ phi) of every candidate, (R, K)."""
         phi: Float32Array = self.forward_pass(round).inputs[-1].cpu().numpy()
-        return expand_array(posterior_width(phi, self.root_inverse), self.candidate_index(round))
+        return expand_array(last_layer_width(phi, self.root_inverse), self.candidate_index(round))
 
     def deviation(self, round: Round, normals: FloatArray) -> FloatArray:
         """Compute phi S^+^(1/2) z with one z for all candidates, (R, K)."""
@@ -324,11 +324,11 @@ class NeuralClickTS(VectorAgent):
         return super().requires(params) | (frozenset({"vectors"}) if params.vectors == "tuned" else frozenset())
 
     @classmethod
-    def alternatives(cls, spec: WorldSpec) -> list[dict[str, Any]]:
+    def alternatives(cls, spec: SimulatorSpec) -> list[dict[str, Any]]:
         return [*([{"pretrain": 0}] if "log" not in spec.capabilities else []), {"vectors": "fixed"}]
 
     @classmethod
-    def memory(cls, params: Any, spec: WorldSpec) -> int:
+    def memory(cls, params: Any, spec: SimulatorSpec) -> int:
         D, K, m = spec.n_features, spec.n_candidates, params.hidden[-1]
         widths = (D, *params.hidden, 1)
         moved = 4 * (spec.n_users + spec.n_items) * D if params.vectors == "tuned" else 0  # vectors and their changes

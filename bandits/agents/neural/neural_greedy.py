@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 from bandits.base.explanation import Explanation
 from bandits.base.params import override_default, param
 from bandits.base.randomness import Streams
-from bandits.base.types import FloatArray, Round, WorldAccess, WorldSpec
+from bandits.base.types import FloatArray, Round, SimulatorAccess, SimulatorSpec
 from bandits.models.neural.initialisation import initial_weights
 from bandits.models.neural.mlp import BatchedMLP, count_weights
 
@@ -38,14 +38,14 @@ class NeuralGreedy(VectorAgent):
     colour = "#CC79A7"
     dash = "longdash"
 
-    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
         self.uses_ids = params[0].embedding > 0
         super().__init__(params, spec, streams, access)
         if "vectors" in spec.capabilities and not self.uses_ids:
             self.tables = self.make_tables(tuned=False)
 
     @staticmethod
-    def table_sizes(params: Any, spec: WorldSpec) -> tuple[int, ...]:
+    def table_sizes(params: Any, spec: SimulatorSpec) -> tuple[int, ...]:
         """Count the entries of each embedding table."""
         return (spec.n_users, spec.n_items) if params.embedding else ()
 
@@ -66,7 +66,7 @@ class NeuralGreedy(VectorAgent):
         return super().requires(params) | (frozenset({"ids"}) if params.embedding else frozenset())
 
     @classmethod
-    def memory(cls, params: Any, spec: WorldSpec) -> int:
+    def memory(cls, params: Any, spec: SimulatorSpec) -> int:
         tables = cls.table_sizes(params, spec)
         if not tables:
             return super().memory(params, spec)

@@ -11,7 +11,7 @@ from pydantic import model_validator
 from bandits.base.explanation import Explanation
 from bandits.base.params import override_default, param
 from bandits.base.randomness import Streams
-from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldAccess, WorldSpec
+from bandits.base.types import Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec
 from bandits.models.linear.ridge import Ridge
 from bandits.models.position_bias import targets
 
@@ -108,7 +108,7 @@ class NeuralLinearTS(TrainingSchedule, HeadAgent):
         small, *others = super().test_params()
         return [small, *others, {**small, "noise": "inverse_gamma"}, {**small, "initial_pulls": 2}]
 
-    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
         super().__init__(params, spec, streams, access)
         M = self.n_heads
         self.sigma2, self.a0, self.b0 = self.column("sigma2"), self.column("a0"), self.column("b0")

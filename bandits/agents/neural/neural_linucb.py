@@ -10,7 +10,7 @@ import numpy as np
 from bandits.base.explanation import Explanation
 from bandits.base.params import override_default, param
 from bandits.base.randomness import Streams
-from bandits.base.types import FloatArray, Round, WorldAccess, WorldSpec
+from bandits.base.types import FloatArray, Round, SimulatorAccess, SimulatorSpec
 
 from .last_layer import HeadAgent, HeadParams
 from .warm_start import pretrain_param
@@ -51,7 +51,7 @@ class NeuralLinUCB(HeadAgent):
     colour = "#56B4E9"
     dash = "dash"
 
-    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
         super().__init__(params, spec, streams, access)
         self.alpha = self.column("alpha")
 

@@ -10,7 +10,7 @@ import numpy as np
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.types import FloatArray, Round, WorldAccess, WorldSpec
+from bandits.base.types import FloatArray, Round, SimulatorAccess, SimulatorSpec
 
 from .gradient import GradientAgent, GradientParams
 
@@ -43,7 +43,7 @@ class NeuralTS(GradientAgent):
     dash = "dash"
     propensity = "monte_carlo"
 
-    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
         super().__init__(params, spec, streams, access)
         self.sigma, K = np.sqrt(self.column("sigma2")), spec.n_candidates
         self.normals = streams.blocks("agent", lambda g, n: g.standard_normal((n, K)), width=K)

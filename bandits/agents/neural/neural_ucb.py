@@ -10,7 +10,7 @@ import numpy as np
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.types import FloatArray, Round, WorldAccess, WorldSpec
+from bandits.base.types import FloatArray, Round, SimulatorAccess, SimulatorSpec
 
 from .gradient import GradientAgent, GradientParams
 
@@ -42,7 +42,7 @@ class NeuralUCB(GradientAgent):
     colour = "#D55E00"
     dash = "dash"
 
-    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
         super().__init__(params, spec, streams, access)
         self.alpha = self.column("alpha")
 

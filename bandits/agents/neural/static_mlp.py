@@ -22,8 +22,8 @@ from bandits.base.types import (
     OfflineTraining,
     PredrawnSteps,
     Round,
-    WorldAccess,
-    WorldSpec,
+    SimulatorAccess,
+    SimulatorSpec,
 )
 from bandits.models.neural.offline_training import click_logits, fit_click_model, n_held_out, perfect_loss
 
@@ -77,7 +77,7 @@ class StaticMLP(Agent):
     offered_for = frozenset({"arm_features"})
     needs = frozenset({"log", "binary"})  # it is trained on the log loss of clicks
 
-    def __init__(self, params: Sequence[Any], spec: WorldSpec, streams: Streams, access: WorldAccess) -> None:
+    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
         super().__init__(params, spec, streams, access)
         self._networks: dict[int, dict[str, Any]] | None = None
         self._tables = np.empty((0, 0, 0))  # (L, n_users, n_items): all scores, computed in advance
@@ -137,12 +137,12 @@ class StaticMLP(Agent):
         return best
 
     @classmethod
-    def memory(cls, params: Any, spec: WorldSpec) -> int:
+    def memory(cls, params: Any, spec: SimulatorSpec) -> int:
         inputs = 2 * params.embedding if spec.n_users else spec.n_features
         return int(16 * spec.n_candidates * (inputs + sum(params.hidden)))
 
     @classmethod
-    def shared_memory(cls, params: Any, spec: WorldSpec, layouts: int) -> int:
+    def shared_memory(cls, params: Any, spec: SimulatorSpec, layouts: int) -> int:
         log = params.interactions * (3 + 3 * spec.n_stored) * 16
         # with gradient and the two moments of Adam
         embeddings = 16 * params.embedding * (spec.n_users + spec.n_items) if spec.n_users else 0

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bandits.base.types import IntArray, Round, WorldSpec
+from bandits.base.types import IntArray, Round, SimulatorSpec
 from bandits.models.neural.batch_gradient import loss_gradient
 from bandits.models.neural.mlp import ForwardPass
 from bandits.models.neural.vector_tables import VectorTables
@@ -59,6 +59,6 @@ class VectorAgent(NeuralAgent):
         return self.net.gradient
 
     @classmethod
-    def shared_memory(cls, params: Any, spec: WorldSpec, layouts: int) -> int:
+    def shared_memory(cls, params: Any, spec: SimulatorSpec, layouts: int) -> int:
         entries = (spec.n_users + spec.n_items) * spec.n_features if "vectors" in spec.capabilities else 0
         return 2 * entries * layouts + super().shared_memory(params, spec, layouts)

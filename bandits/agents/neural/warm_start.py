@@ -10,7 +10,7 @@ import numpy as np
 
 from bandits.base.files import cached_arrays, is_cached
 from bandits.base.params import metadata, param
-from bandits.base.types import Float32Array, FloatArray, IntArray, LoggedData, OfflineTraining, WorldSpec
+from bandits.base.types import Float32Array, FloatArray, IntArray, LoggedData, OfflineTraining, SimulatorSpec
 
 from .training import NetworkTraining
 
@@ -117,10 +117,10 @@ class WarmStart(NetworkTraining):
         return super().requires(params) | (frozenset({"log"}) if params.pretrain else frozenset())
 
     @classmethod
-    def alternatives(cls, spec: WorldSpec) -> list[dict[str, Any]]:
+    def alternatives(cls, spec: SimulatorSpec) -> list[dict[str, Any]]:
         return [*([{"pretrain": 0}] if "log" not in spec.capabilities else []), *super().alternatives(spec)]
 
     @classmethod
-    def shared_memory(cls, params: Any, spec: WorldSpec, layouts: int) -> int:
+    def shared_memory(cls, params: Any, spec: SimulatorSpec, layouts: int) -> int:
         log = params.pretrain * layouts * (4 * spec.n_features + 24 * (1 + spec.n_stored))
         return int(log) + super().shared_memory(params, spec, layouts)

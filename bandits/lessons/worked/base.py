@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 from bandits.base.params import Params
-from bandits.results.style import Spec
+from bandits.results.figures.style import Spec
 
 Values = Mapping[str, float]
 

@@ -10,7 +10,7 @@ import numpy as np
 from bandits.base.formatting import count, number
 from bandits.base.params import Params, param
 from bandits.models.neural.mlp import count_weights
-from bandits.results.style import NUMBER, Spec, distinct_styles
+from bandits.results.figures.style import NUMBER, Spec, distinct_styles
 
 from .base import Table, Values, WorkedExample
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from bandits.base.params import Params, param
 from bandits.base.types import FloatArray
-from bandits.results.style import RATE, REFERENCE, STEP, Spec, distinct_styles
+from bandits.results.figures.style import RATE, REFERENCE, STEP, Spec, distinct_styles
 
 from .base import Values, WorkedExample
 

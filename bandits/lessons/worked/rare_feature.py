@@ -9,7 +9,7 @@ import numpy as np
 from bandits.base.formatting import number
 from bandits.base.params import Params, param
 from bandits.base.types import FloatArray
-from bandits.results.style import NUMBER, REFERENCE, Spec, distinct_styles
+from bandits.results.figures.style import NUMBER, REFERENCE, Spec, distinct_styles
 
 from .base import Table, Values, WorkedExample
 

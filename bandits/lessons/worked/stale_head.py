@@ -8,7 +8,7 @@ import numpy as np
 
 from bandits.base.formatting import GLUE, number
 from bandits.base.params import Params, param
-from bandits.results.style import NUMBER, Spec, distinct_styles
+from bandits.results.figures.style import NUMBER, Spec, distinct_styles
 
 from .base import Table, Values, WorkedExample
 

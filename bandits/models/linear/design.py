@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bandits.base.types import FloatArray, IntArray, Round, WorldSpec
+from bandits.base.types import FloatArray, IntArray, Round, SimulatorSpec
 
 from . import ridge_kernels
 from .nonstationary import DiscountedRidge, SlidingWindowRidge
@@ -15,7 +15,7 @@ from .ridge import Ridge
 NEW = 1e-9  # squared sine of the smallest angle to a span at which a vector counts as outside
 
 
-def make_design(ridge: FloatArray, gamma: FloatArray, spec: WorldSpec, params: Any) -> Ridge | DiscountedRidge:
+def make_design(ridge: FloatArray, gamma: FloatArray, spec: SimulatorSpec, params: Any) -> Ridge | DiscountedRidge:
     """Create the models that keep M = ridge I + sum x x' and its inverse.
 
     These are ridge models: the variance that `Ridge.predict` returns is x' M^-1 x, and their means have no use here.
@@ -23,7 +23,7 @@ def make_design(ridge: FloatArray, gamma: FloatArray, spec: WorldSpec, params: A
     Parameters
     ----------
     ridge, gamma : float64 (R,)
-    spec : WorldSpec
+    spec : SimulatorSpec
     params : Params
         Has ``sharing``, ``gamma`` and ``window``.
     """
@@ -34,7 +34,7 @@ def make_design(ridge: FloatArray, gamma: FloatArray, spec: WorldSpec, params: A
     return Ridge(ridge, spec.n_features, spec.n_items, params.sharing)
 
 
-def design_memory(params: Any, spec: WorldSpec) -> int:
+def design_memory(params: Any, spec: SimulatorSpec) -> int:
     """Compute the bytes per row of the models of `make_design`."""
     if params.gamma < 1:
         return DiscountedRidge.memory(spec, params.sharing)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldSpec
+from bandits.base.types import Feedback, FloatArray, IntArray, Round, SimulatorSpec
 
 from . import forgetting_kernels
 from .logistic import Covariance, Logistic, Sharing, history_memory
@@ -32,7 +32,7 @@ class DiscountedLogistic(Logistic):
     """
 
     def __init__(
-        self, ridge: FloatArray, gamma: FloatArray, spec: WorldSpec, sharing: Sharing, *, refit: int, history: int,
+        self, ridge: FloatArray, gamma: FloatArray, spec: SimulatorSpec, sharing: Sharing, *, refit: int, history: int,
         covariance: Covariance = "full", joint: bool = False,
     ) -> None:  # fmt: skip
         room = refit * spec.slate  # of the observations until the next fit
@@ -56,7 +56,7 @@ class WindowedLogistic(Logistic):
     RING = ("ring_values", "ring_columns", "ring_model", "ring_reward", "ring_shows", "ring_seen")
 
     def __init__(
-        self, ridge: FloatArray, spec: WorldSpec, sharing: Sharing, window: int, *, refit: int,
+        self, ridge: FloatArray, spec: SimulatorSpec, sharing: Sharing, window: int, *, refit: int,
         covariance: Covariance = "full", joint: bool = False,
     ) -> None:  # fmt: skip
         size = (window + refit) * spec.slate
@@ -91,7 +91,7 @@ class WindowedLogistic(Logistic):
 
 
 def make_logistic(
-    ridge: FloatArray, gamma: FloatArray, spec: WorldSpec, params: Any, covariance: Covariance, *, joint: bool
+    ridge: FloatArray, gamma: FloatArray, spec: SimulatorSpec, params: Any, covariance: Covariance, *, joint: bool
 ) -> Logistic:
     """Create the models that the parameters ask for: ``sharing, refit, history, gamma`` and ``window``."""
     kept: dict[str, Any] = {"refit": params.refit, "covariance": covariance, "joint": joint}
@@ -102,7 +102,7 @@ def make_logistic(
     return Logistic(ridge, spec, params.sharing, history=params.history, **kept)
 
 
-def forgetting_memory(params: Any, spec: WorldSpec) -> int:
+def forgetting_memory(params: Any, spec: SimulatorSpec) -> int:
     """Compute the bytes per row that the models of `make_logistic` need beyond those of `Logistic`."""
     if params.window is not None:
         ring = params.window * spec.slate * (16 * spec.n_stored + 25)

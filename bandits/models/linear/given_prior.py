@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bandits.base.errors import UserError
-from bandits.base.types import Contexts, FloatArray, IntArray, Round, WorldSpec
+from bandits.base.types import Contexts, FloatArray, IntArray, Round, SimulatorSpec
 
 from .logistic import Logistic
 from .logistic_fit import History
@@ -45,7 +45,7 @@ class Candidacies(NamedTuple):
     share: FloatArray
 
 
-def candidacies(rounds: Callable[[int], Round], spec: WorldSpec) -> Iterator[tuple[int, Candidacies]]:
+def candidacies(rounds: Callable[[int], Round], spec: SimulatorSpec) -> Iterator[tuple[int, Candidacies]]:
     """Yield each row and its arms, batched by the number of visits among the first `VISITS`.
 
     Where contexts are fixed, a visit is a context that occurs, and its share how often.
@@ -66,7 +66,7 @@ def candidacies(rounds: Callable[[int], Round], spec: WorldSpec) -> Iterator[tup
 
 
 def _batches(
-    items: IntArray, values: FloatArray, columns: IntArray, times: FloatArray, spec: WorldSpec
+    items: IntArray, values: FloatArray, columns: IntArray, times: FloatArray, spec: SimulatorSpec
 ) -> Iterator[Candidacies]:
     """Sort the candidates of V visits by arm: ``items (V, K)``, ``values``, ``columns (V, K, N)``, ``times (V,)``."""
     D, N = spec.n_features, values.shape[2]
@@ -87,7 +87,7 @@ def _batches(
         yield Candidacies(unseen, contexts, times[None] / times.sum())
 
 
-def given_memory(spec: WorldSpec) -> int:
+def given_memory(spec: SimulatorSpec) -> int:
     """Compute the bytes per row of the visits and sums, while they are made."""
     D, M = spec.n_features, spec.n_items
     visits = min(VISITS, spec.fixed_contexts or VISITS) * spec.n_candidates * spec.n_stored
@@ -95,7 +95,7 @@ def given_memory(spec: WorldSpec) -> int:
 
 
 def given_sums(
-    rounds: Callable[[int], Round], spec: WorldSpec, clicks: FloatArray, misses: FloatArray
+    rounds: Callable[[int], Round], spec: SimulatorSpec, clicks: FloatArray, misses: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Compute n E[x x'] and clicks E[x] of every arm: float64 (R, M, D, D) and (R, M, D).
 
@@ -103,7 +103,7 @@ def given_sums(
     ----------
     rounds : callable, int -> Round
         What the models read at a step.
-    spec : WorldSpec
+    spec : SimulatorSpec
     clicks, misses : float64 (R,)
     """
     R, M, D = len(clicks), spec.n_items, spec.n_features
@@ -119,7 +119,7 @@ def given_sums(
 def give_logistic(
     model: Logistic,
     rounds: Callable[[int], Round],
-    spec: WorldSpec,
+    spec: SimulatorSpec,
     ridge: FloatArray,
     clicks: FloatArray,
     misses: FloatArray,

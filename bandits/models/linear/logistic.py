@@ -18,7 +18,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldSpec
+from bandits.base.types import Feedback, FloatArray, IntArray, Round, SimulatorSpec
 
 from . import logistic_kernels, ridge_kernels
 from .logistic_fit import History
@@ -36,7 +36,7 @@ class Logistic:
     ----------
     ridge : float64 (R,)
         lambda > 0.
-    spec : WorldSpec
+    spec : SimulatorSpec
     sharing : {"per_arm", "shared"}
     refit : int
         Observations of a model from one exact fit to the next; 0 for never.
@@ -63,7 +63,7 @@ class Logistic:
     def __init__(
         self,
         ridge: FloatArray,
-        spec: WorldSpec,
+        spec: SimulatorSpec,
         sharing: Sharing,
         *,
         refit: int,
@@ -97,7 +97,7 @@ class Logistic:
         return self.STATE
 
     @staticmethod
-    def memory(spec: WorldSpec, sharing: Sharing, *, refit: int, history: int, covariance: Covariance) -> int:
+    def memory(spec: SimulatorSpec, sharing: Sharing, *, refit: int, history: int, covariance: Covariance) -> int:
         """Compute the bytes per row."""
         D, models = spec.n_features, 1 if sharing == "shared" else spec.n_items
         matrix = D if covariance == "diagonal" else D * D

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, Round, WorldSpec
+from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, Round, SimulatorSpec
 
 from . import discounted_kernels, ridge_kernels
 from .ridge import Ridge, Sharing, check_features, each_matrix, spectrum
@@ -22,7 +22,7 @@ class SlidingWindowRidge(Ridge):
 
     RING = ("ring_values", "ring_columns", "ring_model", "ring_reward", "ring_seen")
 
-    def __init__(self, ridge: FloatArray, spec: WorldSpec, sharing: Sharing, window: int) -> None:
+    def __init__(self, ridge: FloatArray, spec: SimulatorSpec, sharing: Sharing, window: int) -> None:
         super().__init__(ridge, spec.n_features, spec.n_items, sharing)
         shape = (window, len(ridge), spec.slate)
         self.window = window
@@ -77,7 +77,7 @@ class SlidingWindowRidge(Ridge):
         return np.asarray(self.theta[:, 0] + sigma[:, None] * noise)
 
     @staticmethod
-    def ring_memory(spec: WorldSpec, window: int) -> int:
+    def ring_memory(spec: SimulatorSpec, window: int) -> int:
         """Compute the bytes per row that the window adds."""
         return window * spec.slate * (16 * spec.n_stored + 17)
 
@@ -106,7 +106,7 @@ class DiscountedRidge:
 
     state = ("gram", "gram2", "b", "stamp", "vectors", "values", "turned", "target")
 
-    def __init__(self, ridge: FloatArray, gamma: FloatArray, spec: WorldSpec, sharing: Sharing) -> None:
+    def __init__(self, ridge: FloatArray, gamma: FloatArray, spec: SimulatorSpec, sharing: Sharing) -> None:
         R, D, M = len(ridge), spec.n_features, 1 if sharing == "shared" else spec.n_items
         self.ridge, self.gamma, self.sharing = ridge, gamma, sharing
         self.gram, self.gram2 = np.zeros((R, M, D, D)), np.zeros((R, M, D, D))
@@ -119,7 +119,7 @@ class DiscountedRidge:
         self._step = 0
 
     @staticmethod
-    def memory(spec: WorldSpec, sharing: Sharing) -> int:
+    def memory(spec: SimulatorSpec, sharing: Sharing) -> int:
         """Compute the bytes per row."""
         models = 1 if sharing == "shared" else spec.n_items
         return 8 * models * (5 * spec.n_features**2 + 3 * spec.n_features + 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bandits.base.types import Feedback, FloatArray, IntArray, Round, WorldSpec
+from bandits.base.types import Feedback, FloatArray, IntArray, Round, SimulatorSpec
 
 from . import forgetting_kernels
 from .empirical_bayes import Prior, PriorState
@@ -22,7 +22,7 @@ class PriorLogistic(Logistic):
     Parameters
     ----------
     ridge : float64 (R,)
-    spec : WorldSpec
+    spec : SimulatorSpec
     kind : {"category", "pooled"}
     every : int
         m.
@@ -31,7 +31,15 @@ class PriorLogistic(Logistic):
     """
 
     def __init__(
-        self, ridge: FloatArray, spec: WorldSpec, kind: Prior, every: int, groups: IntArray, *, refit: int, history: int
+        self,
+        ridge: FloatArray,
+        spec: SimulatorSpec,
+        kind: Prior,
+        every: int,
+        groups: IntArray,
+        *,
+        refit: int,
+        history: int,
     ) -> None:
         super().__init__(ridge, spec, "per_arm", refit=refit, history=history)
         self.every, self.prior = every, PriorState(kind, ridge, groups, spec.n_features)

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from bandits.base.randomness import Streams
-from bandits.base.types import Contexts, FloatArray, IntArray, Round, WorldSpec
+from bandits.base.types import Contexts, FloatArray, IntArray, Round, SimulatorSpec
 
 PART = 100  # of the agents' stream, reserved for the frequencies
 
@@ -49,7 +49,7 @@ class RandomFourierFeatures:
 
     Parameters
     ----------
-    spec : WorldSpec
+    spec : SimulatorSpec
         Of the simulator.
     streams : Streams
     n : int
@@ -62,7 +62,7 @@ class RandomFourierFeatures:
     .. [1] Rahimi, Recht (2007), Random features for large-scale kernel machines, Algorithm 1.
     """
 
-    def __init__(self, spec: WorldSpec, streams: Streams, n: int, bandwidth: float) -> None:
+    def __init__(self, spec: SimulatorSpec, streams: Streams, n: int, bandwidth: float) -> None:
         normals = streams.generator("agent", part=PART).standard_normal((n, spec.n_features))
         self.frequencies = np.ascontiguousarray(normals.T / bandwidth)  # (D, m)
         self.shifts = 2 * np.pi * streams.generator("agent", part=PART, block=1).random(n)
@@ -72,17 +72,17 @@ class RandomFourierFeatures:
         self._transformed: Contexts | None = None
 
     @staticmethod
-    def transformed_spec(spec: WorldSpec, n: int) -> WorldSpec:
+    def transformed_spec(spec: SimulatorSpec, n: int) -> SimulatorSpec:
         """Return the spec with n transformed features; unchanged if n is 0."""
         return replace(spec, n_features=n, n_stored=n) if n else spec
 
     @staticmethod
-    def memory(spec: WorldSpec, n: int) -> int:
+    def memory(spec: SimulatorSpec, n: int) -> int:
         """Compute the bytes per row: the transformed features of a round's candidates."""
         return 0 if spec.fixed_contexts else 16 * spec.n_candidates * n
 
     @staticmethod
-    def shared_memory(spec: WorldSpec, n: int, layouts: int) -> int:
+    def shared_memory(spec: SimulatorSpec, n: int, layouts: int) -> int:
         """Compute the bytes that rows share: frequencies, transformed fixed contexts, and their spans."""
         contexts = layouts * spec.fixed_contexts
         return 8 * n * (3 * spec.n_features + n + 3 * contexts * spec.n_candidates)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, PredrawnSteps, Round, WorldSpec
+from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, PredrawnSteps, Round, SimulatorSpec
 
 from . import hybrid_kernels, play_kernels, ridge_kernels
 
@@ -90,7 +90,7 @@ class Ridge:
         return self.STATE + (self.HYBRID if self.sharing == "hybrid" else ())
 
     @staticmethod
-    def memory(spec: WorldSpec, sharing: Sharing) -> int:
+    def memory(spec: SimulatorSpec, sharing: Sharing) -> int:
         """Compute the bytes per row."""
         models, matrices = n_models(spec, sharing), 3 if sharing == "per_category" else 2
         return 8 * (models * (matrices * spec.n_features**2 + 2 * spec.n_features + 1) + 4 * spec.n_features**2)
@@ -220,7 +220,7 @@ class Ridge:
         return drawn
 
     @staticmethod
-    def noise_width(spec: WorldSpec, sharing: Sharing) -> int:
+    def noise_width(spec: SimulatorSpec, sharing: Sharing) -> int:
         """Count the standard normals that `sample` needs per row and step."""
         if sharing == "per_category":
             return spec.n_candidates * spec.n_features
@@ -263,7 +263,7 @@ class Ridge:
         return spectrum(self.A, bases)
 
 
-def n_models(spec: WorldSpec, sharing: str) -> int:
+def n_models(spec: SimulatorSpec, sharing: str) -> int:
     """Count the models of a row, at most."""
     categories = spec.n_categories or spec.n_items
     return {"shared": 1, "per_category": categories}.get(sharing, spec.n_items)

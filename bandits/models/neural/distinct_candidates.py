@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import njit
 
-from bandits.base.types import Contexts, FloatArray, IntArray, Round, WorldSpec
+from bandits.base.types import Contexts, FloatArray, IntArray, Round, SimulatorSpec
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -23,11 +23,11 @@ class DistinctCandidates:
 
     Parameters
     ----------
-    spec : WorldSpec
+    spec : SimulatorSpec
     device : str
     """
 
-    def __init__(self, spec: WorldSpec, device: str) -> None:
+    def __init__(self, spec: SimulatorSpec, device: str) -> None:
         self.spec, self.device = spec, device
         self._source: Contexts | None = None
         self._distinct: Tensor | None = None

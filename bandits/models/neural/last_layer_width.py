@@ -9,7 +9,7 @@ from bandits.base.types import Float32Array, FloatArray
 
 
 @njit(cache=True, nogil=True)
-def posterior_width(phi: Float32Array, root: FloatArray) -> FloatArray:
+def last_layer_width(phi: Float32Array, root: FloatArray) -> FloatArray:
     """Compute sqrt(phi' W W' phi) of every candidate in double precision, float64 (R, K).
 
     Parameters

@@ -10,10 +10,10 @@ from bandits.base.formatting import percent
 from bandits.base.types import FloatArray
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
-
-from . import metrics, paired_tests
-from .metrics import Estimate
-from .result import Result
+from bandits.results import metrics
+from bandits.results.comparison import paired_tests
+from bandits.results.metrics import Estimate
+from bandits.results.result import Result
 
 LEVEL = 0.7  # share of the gap between random choice and the oracle that counts as learned
 WINDOW = 1000  # steps over which that share is taken

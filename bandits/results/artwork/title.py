@@ -16,14 +16,13 @@ from bandits.base.selection import top_k
 from bandits.base.types import FloatArray, IntArray, Round
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.lane import Lane
-from bandits.experiments.race import make_lane
+from bandits.experiments.lockstep import make_lane
+from bandits.results.decision.figure import decision
+from bandits.results.decision.why import Why, ask, position, record, replay_to
+from bandits.results.figures.curves import empty_figure
+from bandits.results.figures.style import RATE, Spec, Style
 from bandits.simulators.artwork import Artwork
 from bandits.simulators.artwork_titles import ATTRIBUTES, GENRES
-
-from .curve_figure import empty_figure
-from .decision import Why, ask, position, record, replay_to
-from .decision_figure import decision
-from .style import RATE, Spec, Style
 
 VISITORS = 200  # users over whom a title is averaged, at most
 HIGHEST = "highest estimate"  # the reason of most choices

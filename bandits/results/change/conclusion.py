@@ -17,15 +17,15 @@ import numpy as np
 
 from bandits.base.formatting import count, count_of, listed
 from bandits.base.types import FloatArray
+from bandits.results.comparison.paired_tests import Comparison, corrected, holm, paired_test
+from bandits.results.metrics import Estimate, estimate
+from bandits.results.text import interval
 
 from .lost_clicks import lost_by_row
-from .metrics import Estimate, estimate
-from .paired_tests import Comparison, corrected, holm, paired_test
 from .recovery import MIN_ROWS, WINDOW, Recovery, before_change, change_span, competes, last_change, recovery_from
-from .text import interval
 
 if TYPE_CHECKING:
-    from .result import Result
+    from bandits.results.result import Result
 
 
 class Leader(NamedTuple):

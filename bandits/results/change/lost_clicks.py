@@ -16,11 +16,10 @@ from bandits.base.formatting import count
 from bandits.base.types import FloatArray
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
-
-from .metrics import Estimate, estimate
+from bandits.results.metrics import Estimate, estimate
 
 if TYPE_CHECKING:
-    from .result import Result
+    from bandits.results.result import Result
 
 
 def without_changes(experiment: Experiment, label: str | None = None) -> Experiment:

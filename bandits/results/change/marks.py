@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from bandits.experiments.experiment import Experiment
-
-from .style import REFERENCE, Spec, faint
+from bandits.results.figures.style import REFERENCE, Spec, faint
 
 # Names of changes, in pixels: type, width of a character, distance of two names, height of a line
 SIZE, CHARACTER, GAP, LINE = 11, 6, 8, 14

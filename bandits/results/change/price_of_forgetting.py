@@ -12,12 +12,11 @@ from bandits.base.formatting import count
 from bandits.base.types import FloatArray
 from bandits.experiments.experiment import Experiment, read
 from bandits.experiments.history import History
-
-from . import metrics
-from .metrics import Estimate
-from .paired_tests import holm, paired_test
-from .result import Result
-from .style import AXIS, COUNT, REFERENCE, Spec, styles
+from bandits.results import metrics
+from bandits.results.comparison.paired_tests import holm, paired_test
+from bandits.results.figures.style import AXIS, COUNT, REFERENCE, Spec, styles
+from bandits.results.metrics import Estimate
+from bandits.results.result import Result
 
 GAMMAS = (1.0, 0.9999, 0.9998, 0.9995, 0.999, 0.998, 0.995)
 WINDOWS = (None, 20_000, 10_000, 5_000, 2_000, 1_000, 500)

@@ -23,7 +23,7 @@ from bandits.experiments.history import History
 from bandits.simulators.base import SimulatorParams
 
 if TYPE_CHECKING:
-    from .result import Result
+    from bandits.results.result import Result
 
 WINDOW = 500  # steps
 LEVEL = 0.95  # of the optimum

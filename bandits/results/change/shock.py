@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from bandits.experiments.history import History
-
-from . import metrics, paired_tests
-from .headline import headline
-from .metrics import Estimate
-from .paired_tests import Comparison
+from bandits.results import metrics
+from bandits.results.comparison import paired_tests
+from bandits.results.comparison.paired_tests import Comparison
+from bandits.results.headline import headline
+from bandits.results.metrics import Estimate
 
 if TYPE_CHECKING:
-    from .result import Result
+    from bandits.results.result import Result
 
 
 class AroundShock(NamedTuple):

@@ -8,11 +8,12 @@ import pandas as pd
 
 from bandits.base.formatting import count
 from bandits.experiments.history import History
+from bandits.results import metrics
+from bandits.results.metrics import Estimate
+from bandits.results.result import Result
 
-from . import metrics, recovery
+from . import recovery
 from .lost_clicks import lost
-from .metrics import Estimate
-from .result import Result
 
 
 def change_table(result: Result, unchanged: Result | None, *, pending: str = "–") -> pd.DataFrame:

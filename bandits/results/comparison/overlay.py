@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from bandits.experiments.experiment import Experiment
+from bandits.results import metrics
+from bandits.results.figures.board import curves, rate
+from bandits.results.figures.style import COUNT, RATE, Spec, Style, palette, rate_unit
 from bandits.simulators.base import Simulator
 
-from . import metrics
-from .figures import curves, rate
-from .style import COUNT, RATE, Spec, Style, palette, rate_unit
-
 if TYPE_CHECKING:
-    from .result import Result
+    from bandits.results.result import Result
 
 _DASHES = ("solid", "dash", "dashdot", "longdash", "longdashdot", "dot")
 _SHADES = (0.0, 0.4, 0.2, 0.55, 0.3, 0.1)  # share of black (white on dark pages) mixed into the colour of an agent

@@ -11,8 +11,7 @@ import numpy as np
 
 from bandits.base.types import FloatArray, IntArray
 from bandits.experiments.history import History
-
-from .metrics import Estimate, estimate, t_quantile
+from bandits.results.metrics import Estimate, estimate, t_quantile
 
 MIN_BREAK_EVEN_ROWS = 4  # with fewer, the interval of the break-even step covers less than stated
 

@@ -15,11 +15,12 @@ from bandits.agents.guards.params import GuardParams
 from bandits.base.params import Params, metadata
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
+from bandits.results import metrics
+from bandits.results.metrics import Estimate
+from bandits.results.result import Result
+from bandits.results.text import describe_guard
 
-from . import metrics, paired_tests
-from .metrics import Estimate
-from .result import Result
-from .text import describe_guard
+from . import paired_tests
 
 MISSING = "–"
 

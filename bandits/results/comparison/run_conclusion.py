@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bandits.base.formatting import count, listed
+from bandits.results.metrics import Estimate
+from bandits.results.result import Result
+from bandits.results.text import interval, interval_end
 
-from .metrics import Estimate
-from .result import Result
 from .run_comparison import PairedDifference
-from .text import interval, interval_end
 
 LEVEL = 0.05
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from bandits.experiments.history import History
+from bandits.results.metrics import Estimate, click_rate
 
-from .metrics import Estimate, click_rate
 from .paired_tests import holm
 
 

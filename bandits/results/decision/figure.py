@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from bandits.base.types import FloatArray
+from bandits.results.figures.style import RATE, REFERENCE, Spec, Style, faint
 
-from .decision import Candidate, Why
-from .style import RATE, REFERENCE, Spec, Style, faint
+from .why import Candidate, Why
 
 _NOTES = {
     "bonus": "Dot: estimated mean. Bar: exploration bonus. The candidate with the highest sum is shown (ring).",

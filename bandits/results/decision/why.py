@@ -15,7 +15,7 @@ from bandits.base.explanation import Explanation, How
 from bandits.base.types import FloatArray, IntArray, Round
 from bandits.experiments.experiment import Experiment, require_truth
 from bandits.experiments.lane import Lane
-from bandits.experiments.race import CHUNK, make_lane
+from bandits.experiments.lockstep import CHUNK, make_lane
 
 T = TypeVar("T", Round, Explanation)
 
@@ -210,7 +210,7 @@ def record(
     names : sequence of str, (K,)
         Of the candidates; those with one name are grouped.
     slate : list of int
-        Places of those that are shown.
+        RowNames of those that are shown.
     """
     round, explanation = asked.round, asked.explanation
     found: dict[str, int] = {}

@@ -11,16 +11,16 @@ from bandits.base.errors import UserError
 from bandits.base.types import FloatArray, IntArray
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
+from bandits.results import metrics
+from bandits.results.change.marks import description, mark
+from bandits.results.metrics import Band
 
-from . import metrics
-from .change_marks import description, mark
-from .curve_figure import MAX_POINTS, agent_curve, clip_band, curves, cut, empty_figure, figure, settled, thin
-from .metrics import Band
+from .curves import MAX_POINTS, agent_curve, clip_band, curves, cut, empty_figure, figure, settled, thin
 from .previous_run import ParameterChange
 from .style import COUNT, RATE, STEP, Spec, Style, rate_unit, styles
 
 if TYPE_CHECKING:
-    from .result import Result
+    from bandits.results.result import Result
 
 __all__ = [
     "MAX_POINTS", "Bands", "Fourth", "XAxis", "agent_traces", "bands", "board", "clip_band", "curves", "empty_figure",

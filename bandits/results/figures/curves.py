@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bandits.base.types import BoolArray
+from bandits.results.metrics import Band
 
-from .metrics import Band
 from .previous_run import ParameterChange
 from .style import AXIS, NUMBER, REFERENCE, STEP, Spec, Style, faint, log_ticks
 

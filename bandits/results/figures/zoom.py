@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from bandits.base.types import FloatArray
+from bandits.results import metrics
+from bandits.results.result import Result
 
-from . import metrics
-from .result import Result
 from .style import Spec
 
 LEADING = 0.5  # share of the oracle's gain over random choice

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from bandits.base.formatting import count_of, listed, percent
 from bandits.experiments.experiment import Experiment
-
-from .exposure import less_shown_half, most_shown, smallest_segment
-from .metrics import Estimate, estimate, total
-from .paired_tests import Comparison, compare, corrected, holm
-from .text import describe_guard, interval
+from bandits.results.comparison.paired_tests import Comparison, compare, corrected, holm
+from bandits.results.items.exposure import less_shown_half, most_shown, smallest_segment
+from bandits.results.metrics import Estimate, estimate, total
+from bandits.results.text import describe_guard, interval
 
 if TYPE_CHECKING:
     from bandits.agents.guards.params import GuardParams
-
-    from .result import Result
+    from bandits.results.result import Result
 
 
 def guarded_pairs(experiment: Experiment) -> dict[str, str]:

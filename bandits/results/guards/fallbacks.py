@@ -8,12 +8,11 @@ import numpy as np
 
 from bandits.base.formatting import count, percent
 from bandits.experiments.history import History
-
-from . import metrics
-from .metrics import Estimate
+from bandits.results import metrics
+from bandits.results.metrics import Estimate
 
 if TYPE_CHECKING:
-    from .result import Result
+    from bandits.results.result import Result
 
 
 class Fallbacks(NamedTuple):

@@ -12,8 +12,8 @@ from bandits.base.errors import UserError
 from bandits.base.randomness import Streams
 from bandits.base.types import BoolArray, FloatArray, IntArray
 from bandits.experiments.experiment import Experiment, read
-from bandits.simulators.availability import Launch
 from bandits.simulators.changes import Change
+from bandits.simulators.launches import Launch
 
 ROUNDS = 2000  # of the run, evenly spaced
 LEAST = 100  # fewer say too little

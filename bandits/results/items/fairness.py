@@ -12,8 +12,7 @@ import numpy as np
 
 from bandits.base.types import FloatArray
 from bandits.experiments.history import History
-
-from .metrics import Estimate, estimate
+from bandits.results.metrics import Estimate, estimate
 
 WORST = 10  # the worst tenth of the items
 

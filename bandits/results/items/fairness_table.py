@@ -5,12 +5,12 @@ from __future__ import annotations
 import pandas as pd
 
 from bandits.base.formatting import count
+from bandits.results.result import Result
 
 from . import fairness
 from .demand import demand
 from .launches import launches
 from .new_items import rate, reached
-from .result import Result
 
 
 def segment_table(result: Result) -> pd.DataFrame | None:

@@ -9,9 +9,9 @@ import numpy as np
 
 from bandits.base.types import FloatArray
 from bandits.experiments.history import History
+from bandits.results.metrics import Estimate, estimate
 
 from .demand import Cohort, Demand
-from .metrics import Estimate, estimate
 
 WINDOW = 1000  # steps
 NEAR = 0.2  # relative distance from the fair share

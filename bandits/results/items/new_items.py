@@ -12,16 +12,16 @@ from bandits.base.formatting import count, listed, percent
 from bandits.base.types import FloatArray, IntArray
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
-from bandits.simulators.availability import Launch
+from bandits.results import metrics
+from bandits.results.change.marks import mark
+from bandits.results.figures.curves import clip_band, curves, empty_figure
+from bandits.results.figures.style import RATE, Spec, styles
+from bandits.results.metrics import Band, Estimate, estimate
+from bandits.results.result import Result
+from bandits.simulators.launches import Launch
 
-from . import metrics
-from .change_marks import mark
-from .curve_figure import clip_band, curves, empty_figure
 from .demand import Cohort, Demand, demand
 from .launches import LEAST, NEAR, WINDOW, Launched, cohort_shares, fair_share, launches
-from .metrics import Band, Estimate, estimate
-from .result import Result
-from .style import RATE, Spec, styles
 
 MOST = 6  # launches that are drawn
 NEVER = {"below": ", shown too little", "above": ", shown too much", None: ""}  # why the fair share is not reached

@@ -13,12 +13,12 @@ from bandits.base.errors import UserError
 from bandits.base.formatting import count, count_of, duration, size
 from bandits.base.params import Params, metadata, structural_key
 from bandits.experiments.experiment import Experiment, read
+from bandits.results.comparison import paired_tests
+from bandits.results.metrics import Estimate
+from bandits.results.result import Result
+from bandits.results.text import interval, plain_value
 
-from . import paired_tests
-from .metrics import Estimate
 from .preview import Preview
-from .result import Result
-from .text import interval, plain_value
 
 MOVING = 40_000  # decisions while a slider moves ...
 RESTING = 400_000  # ... and while it rests: of most experiments, the whole run

@@ -16,9 +16,8 @@ from bandits.base.types import FloatArray
 from bandits.experiments.experiment import Experiment, read
 from bandits.experiments.lane import Lane
 from bandits.experiments.snapshots import Spectrum
+from bandits.results.result import Result
 from bandits.simulators import Simulator
-
-from .result import Result
 
 SIZES = 2  # numbers of replications whose simulators are kept: while a slider moves, and at rest
 PART = 5000  # steps at a time
@@ -144,7 +143,7 @@ class Preview:
         UserError
             The package ipywidgets is not installed, or the agent has no such number.
         """
-        from .notebook import interact
+        from bandits.results.notebook import interact
 
         return interact(self, label, name)
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from bandits.base.errors import UserError
 from bandits.base.formatting import short
-from bandits.base.places import ROWS, Places
+from bandits.base.row_names import ROWS, RowNames
 from bandits.base.types import FloatArray, IntArray
 
 from .kept_files import KeptFiles, stored_facts
@@ -63,7 +63,7 @@ class KeptLog(NamedTuple):
     names: tuple[str, ...]
 
 
-def save_log(log: KeptLog, *, feature_names: Sequence[str], title: str, at: Places = ROWS) -> str:
+def save_log(log: KeptLog, *, feature_names: Sequence[str], title: str, at: RowNames = ROWS) -> str:
     """Store a log; an identical one of the same title is not stored twice.
 
     Parameters
@@ -73,7 +73,7 @@ def save_log(log: KeptLog, *, feature_names: Sequence[str], title: str, at: Plac
     feature_names : sequence of str (d,)
     title : str
         Its name in lists, as of a data set.
-    at : Places
+    at : RowNames
         Names of the rows, for messages.
 
     Returns
@@ -107,7 +107,7 @@ def save_log(log: KeptLog, *, feature_names: Sequence[str], title: str, at: Plac
     return info.id
 
 
-def check(log: KeptLog, *, at: Places = ROWS) -> None:
+def check(log: KeptLog, *, at: RowNames = ROWS) -> None:
     """Check that a log can be kept.
 
     Raises

@@ -12,9 +12,9 @@ from bandits.base.formatting import number, short
 from bandits.base.params import metadata
 from bandits.base.types import BoolArray, FloatArray
 from bandits.results import metrics
-from bandits.results.figures import curves, empty_figure, rate
+from bandits.results.figures.board import curves, empty_figure, rate
+from bandits.results.figures.style import COUNT, RATE, Spec, Style, styles
 from bandits.results.metrics import Band
-from bandits.results.style import COUNT, RATE, Spec, Style, styles
 from bandits.sweeps.analysis.landscape import Landscape
 from bandits.sweeps.analysis.run_metrics import metric_of
 from bandits.sweeps.axis import JOINT, Value

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from bandits.base.formatting import listed
-from bandits.results.figures import curves
+from bandits.results.figures.board import curves
+from bandits.results.figures.style import Spec, distinct_styles
 from bandits.results.metrics import Band
-from bandits.results.style import Spec, distinct_styles
 from bandits.sweeps.analysis.landscape import Landscape
 from bandits.sweeps.analysis.run_metrics import METRICS, metric_of
 from bandits.sweeps.analysis.wins_from import leads

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bandits.base.types import BoolArray, FloatArray, IntArray
-from bandits.results.figures import curves, empty_figure
+from bandits.results.figures.board import curves, empty_figure
+from bandits.results.figures.style import REFERENCE, Spec, styles
 from bandits.results.metrics import Band
-from bandits.results.style import REFERENCE, Spec, styles
 from bandits.sweeps.analysis.importance import position
 from bandits.sweeps.analysis.landscape import Landscape
 from bandits.sweeps.analysis.run_metrics import METRICS, metric_of

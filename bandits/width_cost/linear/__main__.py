@@ -1,4 +1,4 @@
-"""``python -m bandits.profiling.linear [REQUEST]``: print one line of JSON per result."""
+"""``python -m bandits.width_cost.linear [REQUEST]``: print one line of JSON per result."""
 
 from __future__ import annotations
 

@@ -7,14 +7,14 @@ import subprocess
 
 from bandits.base.processes import start
 from bandits.runtime.subprocesses import BackgroundTask
+from bandits.width_cost.background import TIME_LIMIT, Measurement
 
-from ..background import TIME_LIMIT, Measurement
 from .request import LinearRequest
 from .results import LinearReport, from_json
 
 
 class LinearMeasurement(BackgroundTask):
-    """One measurement of LinUCB, started when it is created; see `bandits.profiling.background.Measurement`."""
+    """One measurement of LinUCB, started when it is created; see `bandits.width_cost.background.Measurement`."""
 
     max_waiting = 8
     noun = "measurements"
@@ -28,7 +28,7 @@ class LinearMeasurement(BackgroundTask):
 
     def start_process(self) -> subprocess.Popen[str]:
         request = self.report.request.model_dump_json()
-        return start("bandits.profiling.linear", request, output=subprocess.PIPE, BANDITS_DEVICE="cpu")
+        return start("bandits.width_cost.linear", request, output=subprocess.PIPE, BANDITS_DEVICE="cpu")
 
     def handle_line(self, line: str) -> None:
         progress = from_json(json.loads(line))

@@ -5,7 +5,7 @@ K arms with one model each, d features.
 
 from __future__ import annotations
 
-from ..complexity import MethodComplexity
+from bandits.width_cost.complexity import MethodComplexity
 
 LINEAR_METHODS: dict[str, MethodComplexity] = {
     "inverse": MethodComplexity(

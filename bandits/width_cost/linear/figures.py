@@ -7,12 +7,12 @@ import math
 import numpy as np
 
 from bandits.base.formatting import count, duration, rounded, size
-from bandits.results.figures import empty_figure
-from bandits.results.style import NUMBER, Spec
+from bandits.results.figures.board import empty_figure
+from bandits.results.figures.style import NUMBER, Spec
+from bandits.width_cost.figures import MethodStyle, decades, scaling_figure
+from bandits.width_cost.request import CostAxis
+from bandits.width_cost.results import Quantity
 
-from ..figures import MethodStyle, decades, scaling_figure
-from ..request import CostAxis
-from ..results import Quantity
 from .complexity import LINEAR_METHODS
 from .results import LinearReport
 from .text import condition_text, error_text

@@ -8,10 +8,10 @@ import numpy as np
 
 from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray
+from bandits.width_cost.measure import MEMORY_BUDGET, SETUP_BUDGET, TIME_BUDGET, one_thread, repeat, size_grid
+from bandits.width_cost.request import CostAxis
+from bandits.width_cost.results import Timing
 
-from ..measure import MEMORY_BUDGET, SETUP_BUDGET, TIME_BUDGET, one_thread, repeat, size_grid
-from ..request import CostAxis
-from ..results import Timing
 from .complexity import LINEAR_METHODS
 from .methods import LINEAR_REGISTRY, LinearMethod
 from .request import LinearRequest, LinearSizes

@@ -9,8 +9,7 @@ from pydantic import ValidationError
 from bandits.base.errors import UserError
 from bandits.base.params import param
 from bandits.experiments.validation import refusal
-
-from ..request import SizedRequest, Sizes
+from bandits.width_cost.request import SizedRequest, Sizes
 
 
 class LinearSizes(Sizes):

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
-from ..request import CostAxis
-from ..results import ScalingReport, Timing
+from bandits.width_cost.request import CostAxis
+from bandits.width_cost.results import ScalingReport, Timing
+
 from .complexity import LINEAR_METHODS
 from .request import LinearRequest, LinearSizes
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from bandits.base.formatting import count, duration, rounded, size
+from bandits.width_cost.text import listed
 
-from ..text import listed
 from .results import Condition, LinearReport
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")

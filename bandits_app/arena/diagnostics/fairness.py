@@ -7,10 +7,10 @@ from typing import Literal
 import pandas as pd
 import streamlit as st
 
-from bandits.results.demand import demand
-from bandits.results.fairness_table import item_table, segment_table
+from bandits.results.items.demand import demand
+from bandits.results.items.fairness_table import item_table, segment_table
 from bandits.runtime.pool import Job
-from ui.text import safe_cell
+from bandits_app.widgets.text import safe_cell
 
 WHOLE = 24  # rows of a table that does not scroll
 

@@ -13,12 +13,12 @@ from bandits.diagnostics.figures import panels
 from bandits.diagnostics.spectrum_figures import spectrum_animation
 from bandits.experiments.experiment import require_truth
 from bandits.results import text
-from bandits.results.style import Spec, styles
+from bandits.results.figures.style import Spec, styles
 from bandits.runtime.pool import Job
-from ui.live_panel import panel
-from ui.run_view import board
-from ui.run_view.status import status
-from ui.text import escape_markdown
+from bandits_app.run_view import board
+from bandits_app.run_view.status import status
+from bandits_app.widgets.live_panel import panel
+from bandits_app.widgets.text import escape_markdown
 
 from . import verdicts
 from .verdicts import DIAGNOSTIC, Verdicts

@@ -7,7 +7,7 @@ import streamlit as st
 from bandits import Experiment
 from bandits.diagnostics.retrieval import RetrievalReport, evaluate_retrieval, summary_rows
 from bandits.runtime.pool import Job
-from ui.text import safe_cell
+from bandits_app.widgets.text import safe_cell
 
 
 def show(job: Job) -> None:

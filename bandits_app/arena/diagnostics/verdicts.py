@@ -10,7 +10,7 @@ from bandits.base.formatting import GLUE
 from bandits.diagnostics import Conclusion, Finding, Verdict, conclude
 from bandits.diagnostics.conclusion import SEVERITY, by_severity
 from bandits.diagnostics.figures import MARKS
-from ui.text import escape_markdown, safe_cell
+from bandits_app.widgets.text import escape_markdown, safe_cell
 
 if TYPE_CHECKING:
     import pandas as pd

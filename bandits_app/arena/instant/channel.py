@@ -1,7 +1,7 @@
 """A websocket beside Streamlit's own: a browser asks while a slider moves, and the newest question is answered.
 
 Behind a proxy that opens no further websocket, the same questions come as POST requests, one after the other. Pages of
-other sites are refused by `ui.shell.security.Guard`, like everywhere in the app.
+other sites are refused by `bandits_app.server.security.Guard`, like everywhere in the app.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 from threadpoolctl import threadpool_limits
 
-from bandits.results.instant import Instant
+from bandits.results.live.instant import Instant
 
 from .messages import LONGEST, answer
 
@@ -122,7 +122,7 @@ async def _respond(request: Request) -> Response:
         return Response(status_code=400)  # it has left, and does not read this
 
 
-# Any prefix, as in `ui.live_panel.plotly`.
+# Any prefix, as in `bandits_app.widgets.live_panel.plotly`.
 routes = [
     WebSocketRoute(f"/{{prefix:path}}{PATH}", _serve),
     Route(f"/{{prefix:path}}{PATH}", _respond, methods=["POST"]),

@@ -11,13 +11,12 @@ import streamlit as st
 
 from bandits.agents import REGISTRY as AGENTS
 from bandits.experiments.experiment import Experiment
-from bandits.results.instant import can_follow, too_slow
+from bandits.results.live.instant import can_follow, too_slow
 from bandits.runtime.job import Job
-from ui import session
-from ui.arena import draft as drafts
-from ui.arena import run_requests
-from ui.params_form import fields, slider_values
-from ui.run_view.options import View
+from bandits_app.run_view.options import View
+from bandits_app.session import draft as drafts
+from bandits_app.session import run_requests, session
+from bandits_app.widgets.params_form import fields, slider_values
 
 from .channel import PATH
 

@@ -15,20 +15,20 @@ from bandits.base.errors import UserError
 from bandits.base.formatting import count_of, short
 from bandits.experiments.experiment import Experiment, read
 from bandits.results import metrics
-from bandits.results.figures import XAxis, agent_traces
-from bandits.results.instant import Answer, Instant, NotQuickError, can_follow
+from bandits.results.figures.board import XAxis, agent_traces
+from bandits.results.live.instant import Answer, Instant, NotQuickError, can_follow
 from bandits.results.metrics import Estimate
 from bandits.results.result import Result
 from bandits.results.text import half_width, plain_value
-from ui import session
-from ui.live_panel.panel import pack
+from bandits_app.session import session
+from bandits_app.widgets.live_panel.panel import pack
 
 _log = logging.getLogger(__name__)
 LONGEST = 32_768  # characters of a message
 
 
 class View(BaseModel):
-    """How the plots are drawn: some options of `ui.run_view.options.View`."""
+    """How the plots are drawn: some options of `bandits_app.run_view.options.View`."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     window: int = Field(1000, ge=1, le=10_000_000)

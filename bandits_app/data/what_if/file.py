@@ -13,7 +13,7 @@ from bandits.offpolicy.background import summarise_file
 from bandits.offpolicy.choices import LogSummary
 from bandits.offpolicy.reading import column_names
 from bandits.offpolicy.tables import ROLES, suggested_map
-from ui.data.kept_files import SUMMARY
+from bandits_app.session.kept_files import SUMMARY
 
 T = TypeVar("T")
 MAX_MEGABYTES = 50

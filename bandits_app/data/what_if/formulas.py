@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from bandits.offpolicy.estimators import REGISTRY
-from ui.glossary.terms import link
+from bandits_app.glossary.terms import link
 
 _TEXT = """
 With the {weight} $w = \\pi_e(a \\mid x) / \\pi_b(a \\mid x)$ (probability under the {target},

@@ -10,8 +10,8 @@ from bandits.base.formatting import count_of
 from bandits.experiments import presets
 from bandits.offpolicy.background import keep_file
 from bandits.simulators.datasets import kept_logs, uploads
-from ui import destructive, session
-from ui.arena import draft
+from bandits_app.session import draft, session
+from bandits_app.widgets import destructive
 
 from .source import FILE, Source
 

@@ -13,7 +13,7 @@ from bandits.offpolicy import open_bandit, recording
 from bandits.offpolicy.background import RecordTask
 from bandits.offpolicy.choices import LogSummary, rows_at_first, suggested_logger, summarise, summarise_run
 from bandits.runtime.pool import Job
-from ui.text import escape_markdown
+from bandits_app.widgets.text import escape_markdown
 
 from . import file
 

@@ -10,7 +10,7 @@ from bandits.offpolicy.choices import kept_agents, suggested_target
 from bandits.offpolicy.estimators import REGISTRY
 from bandits.offpolicy.evaluation import BOUNDED, DEFAULT, INTERVALS
 from bandits.offpolicy.regression import MODELS
-from ui.runs import table
+from bandits_app.runs import table
 
 from .source import Source
 

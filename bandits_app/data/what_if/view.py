@@ -15,9 +15,9 @@ from bandits.offpolicy.background import EvaluationTask, RecordTask
 from bandits.offpolicy.estimators import REGISTRY
 from bandits.offpolicy.evaluation import Evaluation
 from bandits.offpolicy.kept_run import KEPT
-from ui.glossary.terms import link
-from ui.live_panel import panel
-from ui.text import escape_markdown, refuse
+from bandits_app.glossary.terms import link
+from bandits_app.widgets.live_panel import panel
+from bandits_app.widgets.text import escape_markdown, refuse
 
 from .formulas import ANCHORS
 from .source import Source, recorded

@@ -12,7 +12,7 @@ from bandits.advice.choosing import Answers, filled, lines_of
 from bandits.advice.evidence import Line
 from bandits.agents import REGISTRY
 from bandits.base.formatting import count, number
-from ui.text import escape_markdown
+from bandits_app.widgets.text import escape_markdown
 
 PER_DAY = {"hundreds": 500, "thousands": 5_000, "more": 50_000}  # decisions; see the options of the guide
 

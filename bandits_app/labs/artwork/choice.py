@@ -5,9 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from bandits import Experiment
-from bandits.results import artwork
+from bandits.results.artwork import title as artwork
 from bandits.runtime.pool import Job
-from ui import experiment_choice
+from bandits_app.labs import experiment_choice
 
 
 def choose(job: Job) -> Experiment:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from bandits.results.style import Spec
-from ui.live_panel import panel
-from ui.text import escape_markdown
+from bandits.results.figures.style import Spec
+from bandits_app.widgets.live_panel import panel
+from bandits_app.widgets.text import escape_markdown
 
 
 def bullets(sentences: Sequence[str]) -> None:

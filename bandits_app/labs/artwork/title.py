@@ -8,12 +8,13 @@ import streamlit as st
 
 from bandits import Experiment, UserError
 from bandits.base.formatting import count, count_of
-from bandits.results import artwork, text
-from bandits.results.artwork import Replay, Visit
-from bandits.results.decision import Why
-from bandits.results.style import styles
+from bandits.results import text
+from bandits.results.artwork import title as artwork
+from bandits.results.artwork.title import Replay, Visit
+from bandits.results.decision.why import Why
+from bandits.results.figures.style import styles
 from bandits.runtime.pool import Job
-from ui.text import escape_markdown, refuse
+from bandits_app.widgets.text import escape_markdown, refuse
 
 from . import choice
 from .parts import bullets, draw

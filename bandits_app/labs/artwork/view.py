@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
-from bandits.results import sharing, text
-from bandits.results.change_marks import description
-from bandits.results.figures import board
+from bandits.results import text
+from bandits.results.artwork import one_model as sharing
+from bandits.results.change.marks import description
+from bandits.results.figures.board import board
 from bandits.runtime.pool import Job
-from ui.run_view.status import status
-from ui.text import escape_markdown
+from bandits_app.run_view.status import status
+from bandits_app.widgets.text import escape_markdown
 
 from . import title
 from .parts import bullets, draw

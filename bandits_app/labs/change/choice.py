@@ -7,11 +7,11 @@ import streamlit as st
 from bandits import Experiment, read
 from bandits.experiments.labels import following_label
 from bandits.experiments.presets import presets
-from bandits.results.change_marks import description
-from bandits.results.price_of_forgetting import GAMMAS
+from bandits.results.change.marks import description
+from bandits.results.change.price_of_forgetting import GAMMAS
 from bandits.runtime.pool import Job
-from ui import experiment_choice
-from ui.arena.run_requests import Source
+from bandits_app.labs import experiment_choice
+from bandits_app.session.run_requests import Source
 
 _RUN = "change-run-requested"
 

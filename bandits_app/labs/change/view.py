@@ -5,18 +5,20 @@ from __future__ import annotations
 import streamlit as st
 
 from bandits import Experiment, UserError
-from bandits.results import change_conclusion, figures, lost_clicks, recovery
-from bandits.results import price_of_forgetting as price
-from bandits.results.change_table import change_table
-from bandits.results.lost_clicks import without_changes
-from bandits.results.previous_run import parameter_changes, relabelled
-from bandits.results.style import Spec
+from bandits.results.change import conclusion as change_conclusion
+from bandits.results.change import lost_clicks, recovery
+from bandits.results.change import price_of_forgetting as price
+from bandits.results.change.lost_clicks import without_changes
+from bandits.results.change.table import change_table
+from bandits.results.figures import board as figures
+from bandits.results.figures.previous_run import parameter_changes, relabelled
+from bandits.results.figures.style import Spec
 from bandits.runtime.pool import Job
-from ui import session
-from ui.live_panel import panel
-from ui.owner import address, owner
-from ui.run_view.status import status
-from ui.text import escape_markdown, refuse
+from bandits_app.run_view.status import status
+from bandits_app.session import session
+from bandits_app.session.owner import address, owner
+from bandits_app.widgets.live_panel import panel
+from bandits_app.widgets.text import escape_markdown, refuse
 
 _COLUMNS = (
     ".st-key-change-table table{table-layout:fixed;width:100%}"

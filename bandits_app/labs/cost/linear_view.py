@@ -9,12 +9,12 @@ import streamlit as st
 
 from bandits import UserError
 from bandits.base.formatting import count, duration, rounded, size
-from bandits.profiling.background import machine_memory
-from bandits.profiling.linear import LINEAR_METHODS, LinearReport, LinearRequest, read, text
-from bandits.profiling.linear.background import LinearMeasurement
-from bandits.profiling.linear.figures import linear_colour, linear_figures
-from ui.live_panel import panel
-from ui.params_form import fields, form
+from bandits.width_cost.background import machine_memory
+from bandits.width_cost.linear import LINEAR_METHODS, LinearReport, LinearRequest, read, text
+from bandits.width_cost.linear.background import LinearMeasurement
+from bandits.width_cost.linear.figures import linear_colour, linear_figures
+from bandits_app.widgets.live_panel import panel
+from bandits_app.widgets.params_form import fields, form
 
 from .view import status
 
@@ -28,7 +28,7 @@ def _measurement(request: str) -> LinearMeasurement:
 
 
 def choose() -> dict[str, Any]:
-    """Draw the controls; return plain data for `bandits.profiling.linear.read`."""
+    """Draw the controls; return plain data for `bandits.width_cost.linear.read`."""
     names, defaults = fields(LinearRequest, basic=True), LinearRequest().model_dump(mode="json")
     values: dict[str, Any] = {}
     with st.container(key="pairs-cost-linear"):

@@ -9,14 +9,14 @@ import streamlit as st
 
 from bandits import UserError
 from bandits.base.formatting import count, duration, size
-from bandits.profiling import METHODS, CostReport, ProfileRequest, read
-from bandits.profiling import text as cost_text
-from bandits.profiling.background import Measurement, machine_memory
-from bandits.profiling.figures import cost_figures, method_colour
-from bandits.profiling.linear.background import LinearMeasurement
-from ui.live_panel import panel
-from ui.params_form import fields, form
-from ui.text import escape_markdown
+from bandits.width_cost import METHODS, CostReport, ProfileRequest, read
+from bandits.width_cost import text as cost_text
+from bandits.width_cost.background import Measurement, machine_memory
+from bandits.width_cost.figures import cost_figures, method_colour
+from bandits.width_cost.linear.background import LinearMeasurement
+from bandits_app.widgets.live_panel import panel
+from bandits_app.widgets.params_form import fields, form
+from bandits_app.widgets.text import escape_markdown
 
 TIME_LIMITS = {0.01: "10 ms", 0.1: "100 ms", 1.0: "1 s", 10.0: "10 s"}
 _REQUEST = "cost-request"  # key of the session
@@ -29,7 +29,7 @@ def _measurement(text: str) -> Measurement:
 
 
 def choose() -> dict[str, Any]:
-    """Draw the controls; return plain data for `bandits.profiling.read`."""
+    """Draw the controls; return plain data for `bandits.width_cost.read`."""
     names, defaults = fields(ProfileRequest, basic=True), ProfileRequest().model_dump(mode="json")
     values: dict[str, Any] = {}
     with st.container(key="pairs-cost"):

@@ -8,9 +8,9 @@ import streamlit as st
 
 from bandits import Experiment
 from bandits.experiments.guarding import guard_kinds, guardable, suggestion
-from bandits.results.guard_cost import guarded_pairs
+from bandits.results.guards.cost import guarded_pairs
 from bandits.runtime.pool import Job
-from ui.params_form import fields, form
+from bandits_app.widgets.params_form import fields, form
 
 MOST = 6  # agents
 

@@ -9,14 +9,16 @@ from bandits.base.formatting import count_of
 from bandits.monitoring.background import AlarmTask
 from bandits.monitoring.conclusion import conclusion
 from bandits.monitoring.figures import alarm_table, exposure, exposure_by_segment, first_observations, timeline
-from bandits.results import fallbacks, guard_cost, text
-from bandits.results.change_marks import description
-from bandits.results.figures import board
-from bandits.results.style import Spec
+from bandits.results import text
+from bandits.results.change.marks import description
+from bandits.results.figures.board import board
+from bandits.results.figures.style import Spec
+from bandits.results.guards import cost as guard_cost
+from bandits.results.guards import fallbacks
 from bandits.runtime.pool import Job
-from ui.live_panel import panel
-from ui.run_view.status import status
-from ui.text import escape_markdown, refuse, sentence
+from bandits_app.run_view.status import status
+from bandits_app.widgets.live_panel import panel
+from bandits_app.widgets.text import escape_markdown, refuse, sentence
 
 
 def show(job: Job) -> None:

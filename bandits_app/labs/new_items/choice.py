@@ -7,11 +7,11 @@ from typing import Any
 import streamlit as st
 
 from bandits import Experiment, read
-from bandits.results.demand import measurable
+from bandits.results.items.demand import measurable
 from bandits.runtime.pool import Job
-from bandits.simulators.availability import Launch
-from ui import experiment_choice
-from ui.params_form import form
+from bandits.simulators.launches import Launch
+from bandits_app.labs import experiment_choice
+from bandits_app.widgets.params_form import form
 
 
 def choose(job: Job) -> Experiment:

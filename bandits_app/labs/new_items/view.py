@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import streamlit as st
 
-from bandits.results import new_items
-from bandits.results.change_marks import description
-from bandits.results.demand import demand
-from bandits.results.figures import board
-from bandits.results.style import Spec
+from bandits.results.change.marks import description
+from bandits.results.figures.board import board
+from bandits.results.figures.style import Spec
+from bandits.results.items import new_items
+from bandits.results.items.demand import demand
 from bandits.runtime.pool import Job
-from ui.live_panel import panel
-from ui.run_view.status import status
-from ui.text import escape_markdown, safe_cell
+from bandits_app.run_view.status import status
+from bandits_app.widgets.live_panel import panel
+from bandits_app.widgets.text import escape_markdown, safe_cell
 
 
 def show(job: Job) -> None:

@@ -6,7 +6,7 @@ import streamlit as st
 
 from bandits.lessons import Lesson
 from bandits.lessons.lesson import PredictStep, TryStep
-from ui.run_view import options
+from bandits_app.run_view import options
 
 from . import finish, place, runs, steps
 

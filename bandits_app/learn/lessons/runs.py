@@ -7,9 +7,9 @@ import streamlit as st
 from bandits.lessons import Lesson
 from bandits.results.result import Result
 from bandits.runtime.pool import Job
-from ui import session
-from ui.run_view.status import status
-from ui.text import escape_markdown
+from bandits_app.run_view.status import status
+from bandits_app.session import session
+from bandits_app.widgets.text import escape_markdown
 
 
 def start(lesson: Lesson) -> dict[str, Job]:

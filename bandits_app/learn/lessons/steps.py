@@ -13,9 +13,9 @@ from bandits.lessons.expressions import Source
 from bandits.lessons.lesson import PredictStep, RunStep, SeeStep, Step, TryStep
 from bandits.lessons.rules import task_of
 from bandits.lessons.texts import fill, needs
-from bandits.results.style import Spec
+from bandits.results.figures.style import Spec
 from bandits.runtime.pool import Job
-from ui.live_panel import panel
+from bandits_app.widgets.live_panel import panel
 
 from . import outcomes, place, predicting, runs, trying, worked
 

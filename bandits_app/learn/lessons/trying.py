@@ -14,10 +14,10 @@ from bandits.lessons.lesson import Section, TryStep
 from bandits.lessons.progress import KEPT
 from bandits.lessons.texts import fill
 from bandits.results.result import Result
-from ui import session
-from ui.owner import address, owner
-from ui.params_form import label
-from ui.text import refuse
+from bandits_app.session import session
+from bandits_app.session.owner import address, owner
+from bandits_app.widgets.params_form import label
+from bandits_app.widgets.text import refuse
 
 from . import place, runs, steps
 

@@ -12,8 +12,8 @@ from bandits.experiments.validation import refusal
 from bandits.lessons import Lesson
 from bandits.lessons.lesson import RunStep
 from bandits.lessons.worked import Table
-from ui.params_form import form
-from ui.text import refuse
+from bandits_app.widgets.params_form import form
+from bandits_app.widgets.text import refuse
 
 from . import place, steps
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from bandits.results.style import AXIS
+from bandits.results.figures.style import AXIS
 
 from . import plotly
 

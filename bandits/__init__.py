@@ -37,15 +37,15 @@ __version__ = "0.3.0"
 
 _MODULES = {
     "Band": "results.metrics",
-    "Comparison": "results.paired_tests",
+    "Comparison": "results.comparison.paired_tests",
     "Estimate": "results.metrics",
     "Experiment": "experiments.experiment",
     "History": "experiments.history",
-    "Preview": "results.preview",
+    "Preview": "results.live.preview",
     "Result": "results.result",
     "Trace": "experiments.trace",
     "UserError": "base.errors",
-    "compare": "results.paired_tests",
+    "compare": "results.comparison.paired_tests",
     "read": "experiments.experiment",
 }
 

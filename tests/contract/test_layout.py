@@ -14,19 +14,19 @@ import bandits
 SOURCE = Path(bandits.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 ORDER = (
-    "base", "models", "simulators", "agents", "experiments", "results", "storage", "runtime", "diagnostics",
-    "monitoring", "offpolicy", "profiling", "sweeps", "lessons", "advice",
+    "base", "models", "simulators", "agents", "experiments", "contract", "results", "storage", "runtime", "diagnostics",
+    "monitoring", "offpolicy", "width_cost", "sweeps", "lessons", "advice",
     "cli",
 )  # fmt: skip
 APART = {
     ("simulators", "agents"),
     ("agents", "simulators"),
-    ("profiling", "diagnostics"),
-    ("profiling", "monitoring"),
+    ("width_cost", "diagnostics"),
+    ("width_cost", "monitoring"),
     ("monitoring", "diagnostics"),
     ("offpolicy", "diagnostics"),
     ("offpolicy", "monitoring"),
-    ("profiling", "offpolicy"),
+    ("width_cost", "offpolicy"),
 }
 ALIASES = {
     "change",

@@ -58,7 +58,7 @@ def ratio(over: list[float], under: list[float]) -> Ratio:
 
 @dataclass
 class Section:
-    """A section of RESULTS.md: method, a table of results, whether the targets were met, and `stamp` of its code."""
+    """What a benchmark found: method, a table of results, whether the targets were met, and `stamp` of its code."""
 
     title: str
     notes: str
@@ -68,15 +68,20 @@ class Section:
     code: str = ""
 
     def __str__(self) -> str:
-        parts = [f"## {self.title}", self.notes]
-        if self.rows:
-            parts.append(table(self.header, self.rows))
-        if self.targets:
-            verdicts = [(what, measured, "yes" if met else "**no**") for what, measured, met in self.targets]
-            parts.append(table(("target", "measured", "met"), verdicts))
-        if self.code:
-            parts.append(self.code)
-        return "\n\n".join(parts) + "\n"
+        """Return all that was measured, which is printed."""
+        results = [table(self.header, self.rows)] if self.rows else []
+        return self._text(self.notes, *results, *self._verdicts())
+
+    def brief(self) -> str:
+        """Return the targets alone, or the results of a benchmark without targets: what RESULTS.md keeps."""
+        return self._text(*(self._verdicts() or [table(self.header, self.rows)]))
+
+    def _verdicts(self) -> list[str]:
+        verdicts = [(what, measured, "yes" if met else "**no**") for what, measured, met in self.targets]
+        return [table(("target", "measured", "met"), verdicts)] if verdicts else []
+
+    def _text(self, *parts: str) -> str:
+        return "\n\n".join([f"## {self.title}", *parts, *filter(None, [self.code])]) + "\n"
 
 
 def stamp(function: Callable[..., object]) -> str:
@@ -109,8 +114,8 @@ def code_hash(function: Callable[..., object]) -> str:
 
 
 def keep(section: Section) -> None:
-    """Put a section into RESULTS.md."""
-    put(RESULTS, str(section))
+    """Put the targets of a section into RESULTS.md."""
+    put(RESULTS, section.brief())
 
 
 def name(section: str) -> str:

@@ -16,46 +16,49 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bandits.base.errors import UserError
-    from bandits.experiments.experiment import Experiment, read
-    from bandits.experiments.history import History
-    from bandits.experiments.kinds import Kinds
-    from bandits.experiments.trace import Trace
-    from bandits.results.metrics import Band, Estimate
-    from bandits.results.result import Result
+    from .base.errors import UserError as UserError
+    from .experiments.experiment import Experiment as Experiment
+    from .experiments.experiment import read as read
+    from .experiments.history import History as History
+    from .experiments.kinds import Kinds
+    from .experiments.trace import Trace as Trace
+    from .monitoring import alarms as alarms
+    from .results.change.recovery import recovery as recovery
+    from .results.comparison.paired_tests import Comparison as Comparison
+    from .results.comparison.paired_tests import compare as compare
+    from .results.decision.why import why as why
+    from .results.export import report as report
+    from .results.live.preview import Preview as Preview
+    from .results.metrics import Band as Band
+    from .results.metrics import Estimate as Estimate
+    from .results.result import Result as Result
+    from .runtime.unchanged import lost as lost
 
-    from .results.comparison.paired_tests import Comparison, compare
-    from .results.live.preview import Preview
-
-    Refused = UserError
-
-__all__ = [
-    "Band", "Comparison", "Estimate", "Experiment", "History", "Preview", "Refused", "Result", "Trace", "UserError",
-    "compare", "list_agents", "list_simulators", "read", "run", "simulate",
-]  # fmt: skip
-__version__ = "0.3.0"
+__version__ = "1.0.0"
 
 _MODULES = {
-    "Band": "results.metrics",
-    "Comparison": "results.comparison.paired_tests",
-    "Estimate": "results.metrics",
-    "Experiment": "experiments.experiment",
-    "History": "experiments.history",
-    "Preview": "results.live.preview",
-    "Result": "results.result",
-    "Trace": "experiments.trace",
-    "UserError": "base.errors",
-    "compare": "results.comparison.paired_tests",
-    "read": "experiments.experiment",
+    "base.errors": ["UserError"],
+    "experiments.experiment": ["Experiment", "read"],
+    "experiments.history": ["History"],
+    "experiments.trace": ["Trace"],
+    "monitoring": ["alarms"],
+    "results.change.recovery": ["recovery"],
+    "results.comparison.paired_tests": ["Comparison", "compare"],
+    "results.decision.why": ["why"],
+    "results.export": ["report"],
+    "results.live.preview": ["Preview"],
+    "results.metrics": ["Band", "Estimate"],
+    "results.result": ["Result"],
+    "runtime.unchanged": ["lost"],
 }
+_HOME = {name: module for module, names in _MODULES.items() for name in names}
+__all__ = sorted([*_HOME, "list_agents", "list_simulators", "run", "simulate"])
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Refused":  # the name of UserError in version 0.2
-        name = "UserError"
-    if name not in _MODULES:
+    if name not in _HOME:
         raise AttributeError(f"module 'bandits' has no attribute '{name}'")
-    return getattr(import_module(f"bandits.{_MODULES[name]}"), name)
+    return getattr(import_module(f"bandits.{_HOME[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -84,8 +84,8 @@ CELLS = [
     ),
     (
         "code",
-        "from bandits.results.text import explain_decision\n"
-        "from bandits.why import why\n\n"
+        "from bandits import why\n"
+        "from bandits.results.text import explain_decision\n\n"
         'for sentence in explain_decision(why(experiment, "LinUCB", step=2000)):\n'
         "    print(sentence)",
     ),

@@ -64,15 +64,15 @@ def passes(seed: int, held: Order) -> bool:
 def install() -> None:
     """Install the gate in runs, blocks and measurements of cost."""
     from bandits.agents.neural.static_mlp import StaticMLP
-    from bandits.experiments import race
+    from bandits.experiments import lockstep
     from bandits.experiments.lockstep import Lockstep
     from bandits.sweeps import blocks
     from bandits.width_cost.background import Measurement
 
-    advance, train, is_trained = Lockstep.advance, race._train_in_subprocess, StaticMLP.is_trained
+    advance, train, is_trained = Lockstep.advance, lockstep._train_in_subprocess, StaticMLP.is_trained
     make_lane, handle_line = blocks.make_lane, Measurement.handle_line
 
-    def advance_with_gate(self: Lockstep, n: int = race.CHUNK) -> Iterator[Any]:
+    def advance_with_gate(self: Lockstep, n: int = lockstep.CHUNK) -> Iterator[Any]:
         if (held := order(self.experiment.seed)) is not None:
             if self.step >= held.step:
                 stand(self.experiment.seed, held, self.step)
@@ -121,7 +121,7 @@ def install() -> None:
             stand("cost", held, held.step)
         handle_line(self, line)
 
-    Lockstep.advance, race._train_in_subprocess = advance_with_gate, train_with_gate  # type: ignore[method-assign]
+    Lockstep.advance, lockstep._train_in_subprocess = advance_with_gate, train_with_gate  # type: ignore[method-assign]
     StaticMLP.is_trained = is_trained_with_gate  # type: ignore[method-assign]
     blocks.make_lane, Measurement.handle_line = lane_with_gate, handle_line_with_gate  # type: ignore[method-assign]
 

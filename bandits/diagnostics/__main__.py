@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
-from typing import Any
 
 from bandits.base.errors import UserError
 from bandits.base.processes import run_main
@@ -14,18 +12,12 @@ from bandits.experiments.experiment import read
 from .background import KINDS, to_json
 
 
-def main(convert: Callable[[dict[str, Any]], dict[str, Any]] = dict) -> int:
-    """Compute the references; print an error line if the simulator cannot be created (missing data, say).
-
-    Parameters
-    ----------
-    convert : callable
-        Applied to each reference before it is printed.
-    """
+def main() -> int:
+    """Compute the references; print an error line if the simulator cannot be created (missing data, say)."""
     try:
         experiment = read(sys.stdin.read())
         for kind in KINDS:
-            print(json.dumps(convert(to_json(kind, experiment))), flush=True)
+            print(json.dumps(to_json(kind, experiment)), flush=True)
     except UserError as error:
         print(json.dumps({"error": str(error)}), flush=True)
     return 0

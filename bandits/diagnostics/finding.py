@@ -52,11 +52,6 @@ class Finding(NamedTuple):
     summary: str = ""
     reservation: str = ""
 
-    @property
-    def told(self) -> str:
-        """``text``, under its name in earlier versions."""
-        return self.text
-
     def without_verdict(self, reason: str) -> Finding:
         """Replace the verdict by none, for this reason."""
         return self._replace(verdict="none", text=reason, direction="", summary="")

@@ -57,10 +57,10 @@ def lost(result: Result, label: str, *, twin: Result | None = None, workers: int
 
     Examples
     --------
-    >>> from bandits import change, read, run
+    >>> from bandits import lost, read, run
     >>> shock = {"kind": "petshop", "changes": [{"kind": "shock", "at": 500}]}
     >>> result = run(read({"simulator": shock, "agents": [{"kind": "linucb"}], "steps": 1000, "replications": 4}))
-    >>> change.lost(result, "LinUCB").mean > 0
+    >>> lost(result, "LinUCB").mean > 0
     True
     """
     if twin is None:

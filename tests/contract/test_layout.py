@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import inspect
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -28,16 +27,6 @@ APART = {
     ("offpolicy", "monitoring"),
     ("width_cost", "offpolicy"),
 }
-ALIASES = {
-    "change",
-    "monitor",
-    "why",
-    "export",
-    "health",
-    "presets",
-    "cost",
-    "worker",
-}  # public names, most of earlier versions
 
 
 class Import(NamedTuple):
@@ -101,13 +90,10 @@ def test_private_names_stay_in_their_package() -> None:
     assert wrong == []
 
 
-def test_every_file_is_in_a_package_or_is_an_alias() -> None:
+def test_every_file_is_in_a_package() -> None:
     folders = {folder.name for folder in SOURCE.iterdir() if folder.is_dir() and folder.name != "__pycache__"}
     assert folders == set(ORDER)
-    assert {package_of(file) for file in SOURCE.glob("*.py")} == {*ALIASES, "__init__", "__main__"}
-    for name in ALIASES:
-        lines = inspect.cleandoc((SOURCE / f"{name}.py").read_text(encoding="utf-8")).splitlines()
-        assert len(lines) <= 10, f"{name}.py is more than an alias"
+    assert {file.name for file in SOURCE.glob("*.py")} == {"__init__.py", "__main__.py"}
 
 
 def test_there_are_no_cycles_between_modules() -> None:

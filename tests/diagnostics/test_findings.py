@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import subprocess
 import sys
 from functools import lru_cache
 from typing import Any, Literal, Self
@@ -14,7 +13,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from bandits import Experiment, diagnostics, health, run
+from bandits import Experiment, diagnostics, run
 from bandits.agents import REGISTRY
 from bandits.agents.linear.lints import LinTS
 from bandits.agents.linear.linucb import LinUCB
@@ -727,30 +726,3 @@ def test_no_verdict_before_the_first_step() -> None:
     e = experiment("lints", steps=2000)
     actual = diagnostics.findings(Result(e, {"LinTS": History(2000, 3, 10)}), "LinTS")
     assert {(f.verdict, f.text) for f in actual.values()} == {("none", TOO_EARLY)}
-
-
-def test_names_of_earlier_versions_still_work() -> None:
-    e = experiment("linucb", steps=400)
-    result = run(e)
-    oracle, line = health.oracle_of(e), health.line_of(e)
-    old = health.findings(result, "LinUCB", oracle, line, health.slots_of(e))
-    new = diagnostics.findings(result, "LinUCB", oracle, line)
-    assert [*old.values()] == [*new.values()]
-    assert old["lock_in"].told == new["premature_convergence"].text
-    assert {"smallest", "condition", "dimension", "doubt", "places", "foresight", "line", "segments"} < set(old)
-    waiting = health.findings(result, "LinUCB", coming={"line", "oracle"})
-    assert {waiting["line"].told, waiting["lock_in"].told} == {PENDING}
-    assert set(health.__all__) == {
-        "GAIN", "Finding", "Line", "Oracle", "Slots", "Verdict", "doubt", "effective_dimension", "findings",
-        "foresight", "line_of", "oracle_of", "places", "slots_of",
-    }  # fmt: skip
-    assert all(hasattr(health, name) for name in health.__all__)
-
-
-@pytest.mark.slow
-def test_the_earlier_name_of_the_reference_process_still_works() -> None:
-    command = [sys.executable, "-m", "bandits.health"]
-    text = experiment("random", steps=20).model_dump_json()
-    lines = subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout.splitlines()
-    assert [list(json.loads(line)) for line in lines] == [["kind", "found"]] * 3
-    assert [json.loads(line)["kind"] for line in lines] == ["oracle", "line", "slots"]

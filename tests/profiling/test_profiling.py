@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import torch
 
-from bandits import cost
 from bandits.base.errors import UserError
 from bandits.base.formatting import duration, rounded, size
 from bandits.base.randomness import Streams
@@ -537,7 +536,7 @@ def test_measurements_run_one_at_a_time_in_a_limited_queue(monkeypatch: pytest.M
 @pytest.mark.slow
 def test_the_command_line_measures_and_refuses() -> None:
     def call(text: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "bandits.width_cost", text]
+        command = [sys.executable, "-m", "bandits", "cost", text]
         return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
     refused = call('{"past": 1}')
@@ -558,17 +557,3 @@ def test_importing_profiling_does_not_import_torch() -> None:
 def test_every_method_has_its_complexity() -> None:
     assert list(REGISTRY) == list(METHODS)
     assert all(issubclass(method, WidthMethod) and method.kind == kind for kind, method in REGISTRY.items())
-
-
-def test_names_of_earlier_versions_still_work(measured: list[Progress]) -> None:
-    assert (cost.WAYS, cost.Question, cost.Step, cost.Point) == (METHODS, ProfileRequest, Progress, Timing)
-    assert set(cost.__all__) == {
-        "WAYS", "Agreement", "Costs", "Point", "Question", "Sizes", "Step", "measure", "read",
-    }  # fmt: skip
-    old, new = cost.Costs.of(SMALL, measured), CostReport.from_progress(SMALL, measured)
-    assert isinstance(old, CostReport)
-    assert (old.timings, old.agreements, old.timed) == (new.timings, new.agreements, new.timed)
-    command = [sys.executable, "-m", "bandits.cost", '{"past": 1}']
-    refused = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (refused.returncode, refused.stdout) == (2, "")
-    assert refused.stderr == "error: past is 1; it must be a whole number from 10 to 10,000\n"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from bandits import change, read, run
+from bandits import read, run
 from bandits.base.types import FloatArray
 from bandits.experiments.history import History
 from bandits.experiments.lockstep import Lockstep
@@ -130,7 +130,7 @@ def test_discounting_halves_the_recovery_from_a_shock_and_costs_clicks_without_o
         run(read({"simulator": {"kind": "petshop", "changes": changes}, "agents": agents, "replications": 16}))
         for changes in ([{"kind": "shock", "at": 10_000}], [])
     )
-    plain, discounted, windowed = (change.recovery(shocked, a["label"]) for a in agents)
+    plain, discounted, windowed = (recovery.recovery(shocked, a["label"]) for a in agents)
     assert plain is not None
     assert plain.step is not None
     for found in (discounted, windowed):
@@ -148,7 +148,7 @@ def test_files_reports_and_the_command_line_state_the_recovery(tmp_path: Path) -
     result = run(read({"simulator": parts, "agents": agents, "steps": 2400, "replications": 8}), workers=0)
     result.save(tmp_path)
     saved = json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))["agents"]
-    found = change.recovery(result, "LinUCB")
+    found = recovery.recovery(result, "LinUCB")
     assert found is not None
     assert saved["LinUCB"]["recovery"] == {**found._asdict()}
     assert saved["Oracle"]["recovery"]["step"] == 0
@@ -247,6 +247,6 @@ def test_without_a_change_nothing_is_stated() -> None:
     parts = {"kind": "petshop", "n_products": 10, "changes": [{"kind": "season", "period": 100}]}
     for simulator in (parts, {**parts, "changes": []}):
         result = run(read({"simulator": simulator, "agents": [{"kind": "random"}], "steps": 900}), workers=0)
-        assert change.recovery(result, "Random") is None
+        assert recovery.recovery(result, "Random") is None
         assert "recovery" not in result.summary()["agents"]["Random"]
         assert recovery.sentences(result) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from benchmarks.measure import RESULTS, Section
 
 
@@ -25,4 +27,4 @@ def test_every_section_is_one_table_with_its_command_and_date() -> None:
         heading, table, made = section.strip().split("\n\n")
         assert all(line.startswith("|") for line in table.splitlines()), heading
         assert "`" in made, heading
-        assert "2026-" in made, heading
+        assert re.search(r"\d{4}-\d\d-\d\d", made), heading

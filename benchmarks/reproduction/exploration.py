@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -204,7 +204,8 @@ explores too little, about right or too much. Here the truth is known, because e
 too little to far too much exploration.
 
 - **Cases**: {cases}, in {simulators} settings of simulator and length: LinUCB, LinTS and ε-greedy with five or six
-  values each. Every case is run {runs} times, with {replications} replications each time.
+  values each. Every case is run {runs} times, with {replications} replications each time; the table names
+  equal verdicts once.
 - **Steps**: {lengths}.
 - **Truth**: the best setting of a family (an agent in a simulator) has the smallest mean regret. A setting is sick if
   it loses more than {loss} of the best setting's gain over random choice (lower end of the paired 95 % interval). Below
@@ -249,11 +250,16 @@ def document(table: list[Row]) -> str:
     for row in table:
         loss = f"{percent(row.loss.mean)} ({percent(row.loss.low)} to {percent(row.loss.high)})"
         loss = "–" if row.truth == "best" else loss
-        verdicts = ", ".join(o.direction or "not informative" for o in row.outcomes)
-        beside = ", ".join(o.beside.direction or "not informative" for o in row.outcomes)
+        verdicts = _once(o.direction for o in row.outcomes)
+        beside = _once(o.beside.direction for o in row.outcomes)
         text += f"| {row.setup} | {SYMBOLS[row.kind]} | {row.value:g} | {loss} | {row.truth or '–'} | {verdicts} "
         text += f"| {beside} |\n"
     return text
+
+
+def _once(directions: Iterable[str]) -> str:
+    """Name the verdicts of the runs of a case, and equal ones once."""
+    return ", ".join(dict.fromkeys(direction or "not informative" for direction in directions))
 
 
 def main() -> None:

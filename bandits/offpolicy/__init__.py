@@ -9,7 +9,7 @@ Example
 """
 
 from .dsjson import read_dsjson, write_dsjson
-from .estimators import REGISTRY
+from .estimators import REGISTRY, Rounds
 from .evaluation import Evaluation, Truth, evaluate
 from .greedy import Greedy
 from .intervals import Interval
@@ -19,7 +19,6 @@ from .parquet import write_parquet
 from .reading import read_log
 from .recording import record
 from .replayed_agent import ReplayedAgent, replay_learner
-from .rounds import Rounds
 from .simulated import learned_agent, true_value
 from .support import Alarm, Support
 from .tables import from_frame

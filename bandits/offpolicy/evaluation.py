@@ -16,14 +16,13 @@ from bandits.base.types import FloatArray
 
 from .anytime import anytime
 from .debiased import debiased
-from .estimators import REGISTRY, Kind
+from .estimators import REGISTRY, Estimator, Rounds
 from .gain import gain, half_width_in_errors, reward_bounds
 from .intervals import Interval, bootstrap, check_level, empirical_bernstein, normal
 from .kept_run import KEPT, kept_policy
 from .log import DecisionLog
 from .reading import read_log
 from .regression import cross_fit, estimated_propensities, read_model
-from .rounds import Rounds
 from .simulated import learned_agent, true_value
 from .slope import slope, weight_grid
 from .support import CONSTANT, Alarm, Support, alarms, measure, verdict
@@ -32,9 +31,8 @@ from .targets import Matrix, Target, blocks
 from .weights import Histogram, histogram
 
 INTERVALS = ("normal", "bootstrap", "bernstein", "anytime")
-DEFAULT = ("ips", "snips", "dm", "dr", "sndr", "switch_dr", "dros")
+DEFAULT = tuple(name for name, e in REGISTRY.items() if e.usual)
 MAX_POSITIONS = 50  # that are estimated one by one
-BOUNDED = ("ips", "clipped_ips")  # contributions within known bounds, for the Bernstein interval
 ADJUSTED = ("normal", "bootstrap")  # intervals for large samples
 MAIN = ("dr", "snips", "ips")  # the first of these that is computed is the one that conclusions use
 MAIN_OF_SAME = ("snips", "ips", "dr")  # where the target is the logging policy: the mean reward of the log
@@ -155,7 +153,7 @@ def evaluate(
     interval : {"normal", "bootstrap", "bernstein", "anytime"}
         ``bernstein`` is for ips and clipped_ips, ``anytime`` for ips. Their bounds of rewards are 0 and 1, or the
         range of the log where rewards leave it. Biased estimators have the interval of the unbiased one,
-        `Kind.reference`, extended to the estimate, where the log has propensities; their own would miss the bias.
+        `Estimator.reference`, extended to the estimate, where the log has propensities; their own would miss the bias.
     level : float
         Confidence level, between 0 and 1.
     estimate_propensities : bool
@@ -208,7 +206,7 @@ def evaluate(
         compute = partial(_interval, rounds=rounds, log=log, kind=interval, generator=generator)
         # A fitted reward model has the noise of the same rewards: both estimates move together, unlike contributions.
         adjusted = interval in ADJUSTED and (q is not None or not REGISTRY[name].model)
-        unbiased = REGISTRY[reference].estimate(rounds) if reference and log.propensities is not None else None
+        unbiased = REGISTRY[reference](rounds) if reference and log.propensities is not None else None
         estimates[name] = debiased(
             compute(contributions, level=level, clip=clip), contributions, unbiased, compute, level=level,
             groups=log.groups, adjusted=adjusted,
@@ -242,7 +240,7 @@ def _names(asked: Sequence[str] | None, log: DecisionLog, target: Target, interv
     UserError
         One is unknown, or the log, the target or the interval does not allow it.
     """
-    allowed = {"bernstein": BOUNDED, "anytime": ("ips",)}.get(interval, tuple(REGISTRY))
+    allowed = estimators_of(interval)
     possible = [name for name in asked or DEFAULT if name in REGISTRY and not _obstacle(name, log, target)]
     if asked is None:
         names = [name for name in possible if name in allowed]
@@ -259,11 +257,18 @@ def _names(asked: Sequence[str] | None, log: DecisionLog, target: Target, interv
     return list(dict.fromkeys(asked))
 
 
+def estimators_of(interval: str) -> tuple[str, ...]:
+    """Return the estimators that an interval of `INTERVALS` is for."""
+    if interval == "anytime":
+        return ("ips",)
+    return tuple(name for name, e in REGISTRY.items() if e.bounded or interval != "bernstein")
+
+
 def _obstacle(name: str, log: DecisionLog, target: Target) -> str:
-    kind = REGISTRY[name]
-    if kind.weights and log.propensities is None:
+    estimator = REGISTRY[name]
+    if estimator.weights and log.propensities is None:
         return "requires propensities, and the log has none; dm, replay or estimated propensities remain"
-    if (kind.model or name == "replay") and not target.whole:
+    if (estimator.model or not estimator.weights) and not target.whole:
         return f"requires the target's probabilities of all actions; {short(target.name)} has those of the logged ones"
     return ""
 
@@ -309,12 +314,12 @@ def fitted(
     return logged_q, target_q
 
 
-def _contributions(kind: Kind, rounds: Rounds) -> tuple[FloatArray, float | None]:
+def _contributions(estimator: Estimator, rounds: Rounds) -> tuple[FloatArray, float | None]:
     """Return the contributions, and the parameter where one was chosen."""
-    if not kind.tuned:
-        return kind.estimate(rounds), None
-    grid = weight_grid(rounds.weights, square=kind.tuned == "shrinkage")
-    value, contributions = slope(lambda x: kind.estimate(rounds, **{kind.tuned: x}), grid)
+    if not estimator.tuned:
+        return estimator(rounds), None
+    grid = weight_grid(rounds.weights, square=estimator.tuned == "shrinkage")
+    value, contributions = slope(lambda x: estimator(rounds, **{estimator.tuned: x}), grid)
     return contributions, value
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bandits.base.formatting import percent
+from bandits.base.formatting import listed, percent
 from bandits.results.figures.style import REFERENCE, Spec, log_ticks
 
 from .estimators import REGISTRY
@@ -46,8 +46,9 @@ def forest(found: Evaluation) -> Spec:
             "note": f"Mean reward per decision under the target policy by each estimator, with {percent(found.level)} "
             f"confidence intervals; the conclusion uses {REGISTRY[found.main].title}. Lines: what the logging policy "
             "earned" + (", and the true value, which the simulator knows. " if found.truth else ". ")
-            + "Estimates differ by chance, and where large weights are replaced by predicted rewards (DM, Switch-DR, "
-            "DR with shrinkage) also by bias: these have the intervals of DR, extended to the estimate.",
+            + "Estimates differ by chance, and where large weights are replaced by predicted rewards "
+            f"({listed(e.title for e in REGISTRY.values() if e.reference == 'dr')}) also by bias: these have the "
+            "intervals of DR, extended to the estimate.",
             "caption": f"Mean reward per decision, {percent(found.level)} confidence intervals",
         },
         "xaxis": {"title": {"text": "mean reward per decision"}, "hoverformat": ".4~r", "range": _range(found)},
@@ -78,8 +79,8 @@ def _line(name: str, value: float, rows: int, look: Spec) -> Spec:
 
 def _text(found: Evaluation, name: str) -> str:
     e = found.estimates[name]
-    kind = REGISTRY[name]
-    return f"{kind.title}, {kind.name}:<br>{e.value:.4g} ({e.low:.4g} to {e.high:.4g})<br>{kind.words}"
+    title, full, words = REGISTRY[name].title, REGISTRY[name].name, REGISTRY[name].words
+    return f"{title}, {full}:<br>{e.value:.4g} ({e.low:.4g} to {e.high:.4g})<br>{words}"
 
 
 def weights(found: Evaluation) -> Spec | None:

@@ -12,9 +12,9 @@ from bandits.base.types import FloatArray
 
 from .anytime import anytime
 from .debiased import debiased
+from .estimators import Rounds
 from .intervals import Interval, bootstrap, empirical_bernstein, normal
 from .log import DecisionLog
-from .rounds import Rounds
 
 
 def reward_bounds(log: DecisionLog) -> tuple[float, float]:

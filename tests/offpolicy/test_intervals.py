@@ -7,9 +7,8 @@ import pytest
 
 from bandits.base.errors import UserError
 from bandits.offpolicy.anytime import _running, anytime, confidence_sequence, log_wealth
-from bandits.offpolicy.estimators import snips
+from bandits.offpolicy.estimators import Rounds, snips
 from bandits.offpolicy.intervals import bootstrap, empirical_bernstein, normal, standard_error
-from bandits.offpolicy.rounds import Rounds
 
 
 def draw(g: np.random.Generator, n: int, *, large: float = 5.0) -> tuple[np.ndarray, np.ndarray]:

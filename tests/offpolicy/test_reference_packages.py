@@ -10,9 +10,8 @@ import pytest
 
 from bandits.offpolicy import DecisionLog, Matrix, evaluate, read_log
 from bandits.offpolicy.anytime import confidence_sequence
-from bandits.offpolicy.estimators import clipped_ips, dros, replay, switch_dr
+from bandits.offpolicy.estimators import Rounds, clipped_ips, dros, replay, switch_dr
 from bandits.offpolicy.evaluation import given
-from bandits.offpolicy.rounds import Rounds
 from tests.offpolicy.support import Setting, simulate
 
 

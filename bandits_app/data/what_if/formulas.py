@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from bandits.base.formatting import listed
 from bandits.offpolicy.estimators import REGISTRY
 from bandits_app.glossary.terms import link
 
@@ -15,35 +16,33 @@ divided by the {propensity}), reward $r$ and predicted reward $q$:
 |---|---|---|---|
 {rows}
 
-SLOPE++ chooses $c$, $\\tau$ and $\\lambda$. Clipped IPS, DM, Switch-DR and DR with shrinkage are biased, and
-their own spread does not show it: they have the interval of IPS or DR, extended to the estimate.
+SLOPE++ chooses the parameter of {tuned}. {biased} are biased, and
+their own spread does not show it: they have the interval of {references}, extended to the estimate.
 """
 
-ANCHORS = {  # of abbreviations in the glossary
-    "ips": "inverse-propensity-scoring", "snips": "self-normalised-inverse-propensity-scoring", "dm": "direct-method",
-    "dr": "doubly-robust-estimation", "sndr": "doubly-robust-estimation",
-}  # fmt: skip
-_FORMULAS = {
-    "dm": "$\\mathbb{E}[q(x, \\pi_e)]$",
-    "ips": "$\\mathbb{E}[w r]$",
-    "clipped_ips": "as IPS, with $\\min(w, c)$",
-    "snips": "$\\mathbb{E}[w r] / \\mathbb{E}[w]$",
-    "dr": "$\\mathbb{E}[q(x, \\pi_e) + w (r - q(x, a))]$",
-    "sndr": "as DR, with $w / \\mathbb{E}[w]$",
-    "switch_dr": "as DR, with $w$ only where $w \\le \\tau$",
-    "dros": "as DR, with $\\lambda w / (w^2 + \\lambda)$",
-    "replay": "mean of $r$ where the target chose $a$",
+# of abbreviations in the glossary
+ANCHORS = {
+    "ips": "inverse-propensity-scoring",
+    "snips": "self-normalised-inverse-propensity-scoring",
+    "dm": "direct-method",
+    "dr": "doubly-robust-estimation",
+    "sndr": "doubly-robust-estimation",
 }
 
 
 def explain() -> None:
     """Draw the formulas."""
-    links = {
-        "weight": link("importance-weight", "importance weight"), "target": link("target-policy", "target policy"),
-        "propensity": link("propensity", "propensity"),
-    }  # fmt: skip
-    titles = {name: kind.title for name, kind in REGISTRY.items()}
-    titles |= {name: link(anchor, titles[name]) for name, anchor in ANCHORS.items()}
-    kinds = {name: f"{REGISTRY[name].name} | {text} | {REGISTRY[name].words}" for name, text in _FORMULAS.items()}
-    rows = "\n".join(f"| {titles[name]} | {text} |" for name, text in kinds.items())
-    st.markdown(_TEXT.format(rows=rows, **links))
+    titles = {name: e.title for name, e in REGISTRY.items()}
+    linked = titles | {name: link(anchor, titles[name]) for name, anchor in ANCHORS.items()}
+    biased = [e for e in REGISTRY.values() if e.reference]
+    st.markdown(
+        _TEXT.format(
+            weight=link("importance-weight", "importance weight"),
+            target=link("target-policy", "target policy"),
+            propensity=link("propensity", "propensity"),
+            rows="\n".join(f"| {linked[name]} | {e.name} | {e.formula} | {e.words} |" for name, e in REGISTRY.items()),
+            tuned=listed(e.title for e in REGISTRY.values() if e.tuned),
+            biased=listed(e.title for e in biased),
+            references=listed(dict.fromkeys(titles[e.reference] for e in biased), "or"),
+        )
+    )

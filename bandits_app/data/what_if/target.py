@@ -8,7 +8,7 @@ import streamlit as st
 
 from bandits.offpolicy.choices import kept_agents, suggested_target
 from bandits.offpolicy.estimators import REGISTRY
-from bandits.offpolicy.evaluation import BOUNDED, DEFAULT, INTERVALS
+from bandits.offpolicy.evaluation import DEFAULT, INTERVALS, estimators_of
 from bandits.offpolicy.regression import MODELS
 from bandits_app.runs import table
 
@@ -87,7 +87,7 @@ def options(source: Source | None) -> dict[str, Any]:
             help="Normal and bootstrap hold for large logs. Empirical Bernstein (IPS) holds for every number of "
             "decisions; anytime-valid (IPS) also if you look again and again while the log grows.",
         )  # fmt: skip
-        possible = {"bernstein": BOUNDED, "anytime": ("ips",)}.get(kind, tuple(REGISTRY))
+        possible = estimators_of(kind)
         usual = [n for n in DEFAULT if n in possible]
         names = st.multiselect(
             "Estimators", possible, usual, key=f"whatif-estimators-{kind}",

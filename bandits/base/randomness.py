@@ -114,9 +114,9 @@ def steps_left_in_block(step: int, n: int, width: int) -> int:
 class KeptStreams(Streams):
     """Streams that keep their draws, so that a second pass over the same steps draws nothing.
 
-    A simulator keeps its own draws. Those of agents, which are built again for every pass, are identified by their
-    place and by the function that makes them, with the plain values that it encloses; a function that uses anything
-    else draws anew every time.
+    A simulator keeps its own draws. Those of agents and guards, which are built again for every pass, are identified by
+    their place and by the function that makes them, with the plain values that it encloses; a function that uses
+    anything else draws anew every time.
 
     Parameters
     ----------
@@ -140,7 +140,8 @@ class KeptStreams(Streams):
         part: int = 0,
     ) -> BlockedDraws:
         draws = super().blocks(stream, draw, width=width, part=part)
-        if stream != "agent":  # of the simulator, which is built once
+        # of the simulator, which is built once
+        if stream not in ("agent", "guard"):
             draws.keep({}, self)
         elif isinstance(draw, FunctionType) and not draw.__defaults__ and not draw.__kwdefaults__:
             cells = tuple(cell.cell_contents for cell in draw.__closure__ or ())

@@ -12,10 +12,9 @@ import numpy as np
 from bandits.agents import REGISTRY
 from bandits.agents.base import row_axis
 from bandits.agents.guards.base import unguarded
-from bandits.agents.guards.stack import build
 from bandits.agents.propensity import choice_counts
 from bandits.base.selection import top_k
-from bandits.experiments.lane import Lane
+from bandits.experiments.lane import Lane, build_lane
 from bandits.experiments.trace import COLUMNS, Trace
 
 from .environments import DEMANDING, ENVIRONMENTS, ROWS, STEPS, capabilities, make_simulator
@@ -38,9 +37,10 @@ class Case(NamedTuple):
         """Create the environment and the agent."""
         cls, simulator = REGISTRY[self.kind], make_simulator(self.environment, rows)
         params = [cls.Params(**{**dict(self.params), **changes})] * len(rows)
-        agent = build(cls, params, simulator.spec, simulator.streams, simulator.access())
-        unguarded(agent).n_redraws = 8  # enough for checks of their form, and fast
-        return Lane(simulator, agent)
+        lane = build_lane(cls, params, simulator)
+        # enough for checks of their form, and fast
+        unguarded(lane.agent).n_redraws = 8
+        return lane
 
     def trace(self) -> Trace:
         """Return the first steps, which no other call has disturbed."""

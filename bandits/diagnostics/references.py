@@ -13,7 +13,7 @@ from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
-from bandits.experiments.lane import Lane
+from bandits.experiments.lane import build_lane
 from bandits.results.metrics import WINDOW
 from bandits.simulators import Simulator
 
@@ -107,8 +107,7 @@ def oracle_reference(experiment: Experiment) -> OracleReference | None:
         return None
     from bandits.agents.context_free.oracle import Oracle
 
-    agent = Oracle([Oracle.Params()] * len(rows), simulator.spec, simulator.streams, simulator.access())
-    lane = Lane(simulator, agent)
+    lane = build_lane(Oracle, [Oracle.Params()] * len(rows), simulator)
     history = History(
         steps, len(rows), simulator.spec.n_items, len(simulator.segment_names()), bucket_size=simulator.spec.bucket_size
     )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from bandits.agents.base import Agent
+from bandits.agents.base import Agent, AgentParams
+from bandits.agents.guards.stack import build
 from bandits.base.selection import top_k
 from bandits.base.types import Feedback, FloatArray, Round
 from bandits.simulators.base import Simulator
@@ -17,7 +18,7 @@ from .trace import COLUMNS, Trace
 
 
 class Lane:
-    """R rows of one agent in one simulator, advanced together.
+    """R rows of one agent in one simulator, advanced together; made by `build_lane`.
 
     Parameters
     ----------
@@ -129,6 +130,21 @@ class Lane:
         self.alive[...] = state["alive"]
         prefix = "agent."
         self.agent.load_state_dict({k[len(prefix) :]: v for k, v in state.items() if k.startswith(prefix)})
+
+
+def build_lane(cls: type[Agent], params: Sequence[AgentParams], simulator: Simulator) -> Lane:
+    """Build an agent with its guards, in the lane that runs it.
+
+    Parameters
+    ----------
+    cls : subclass of Agent
+    params : sequence of AgentParams
+        One per row of the simulator, equal in structure.
+    simulator : Simulator
+        Other lanes of the same rows may share it.
+    """
+    streams, access = simulator.streams, simulator.access()
+    return Lane(simulator, build(cls, params, simulator.spec, streams, access))
 
 
 def join(traces: list[Trace]) -> Trace:

@@ -13,7 +13,6 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from bandits.agents import AgentParams
-from bandits.agents.guards.stack import build
 from bandits.base.params import structural_key
 from bandits.base.processes import start
 from bandits.base.randomness import Streams
@@ -23,7 +22,7 @@ from bandits.simulators import Simulator
 from . import calibration, exploration
 from .experiment import Experiment
 from .history import History
-from .lane import Lane
+from .lane import Lane, build_lane
 from .snapshots import BeliefCheck, Calibration, ExplorationCheck, SegmentCheck, Spectrum, snapshot_steps
 from .trace import Trace
 
@@ -57,14 +56,13 @@ def make_lane(
         The rows have different structural parameters; see `blocks`.
     """
     rows = tuple(range(experiment.replications) if rows is None else rows)
-    params = [experiment.agents[agent]] * len(rows) if params is None else list(params)
-    if len({structural_key(p) for p in params}) > 1:
+    if params is None:
+        params = [experiment.agents[agent]] * len(rows)
+    elif len({structural_key(p) for p in params}) > 1:
         raise ValueError("rows of one lane must agree in their structural parameters: group them with blocks()")
-    streams = Streams(experiment.seed, rows)
     if simulator is None:
-        simulator = experiment.simulator_class()(experiment.simulator, streams)
-    cls = experiment.agent_class(agent)
-    return Lane(simulator, build(cls, params, simulator.spec, streams, simulator.access()))
+        simulator = experiment.simulator_class()(experiment.simulator, Streams(experiment.seed, rows))
+    return build_lane(experiment.agent_class(agent), params, simulator)
 
 
 def blocks(params: Sequence[AgentParams]) -> list[list[int]]:

@@ -11,11 +11,10 @@ from scipy.stats import chi2
 
 from bandits.agents.base import Agent
 from bandits.agents.guards.base import unguarded
-from bandits.agents.guards.stack import build
 from bandits.agents.propensity import choice_counts, first_choices, inverse_propensity, standard_error
 from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray, Round
-from bandits.experiments.lane import Lane
+from bandits.experiments.lane import Lane, build_lane
 from tests.agents.test_formulas import BINARY
 from tests.contract import worlds
 from tests.support import thinned
@@ -49,9 +48,8 @@ def lane_of(kind: str, steps: int = 40, *, rows: Any = ROWS, guards: Any = (), *
     """Return a lane after some steps, and the round to come, in which one candidate is not available."""
     lane = worlds.make(kind, worlds.Linear, rows=rows, options=BINARY, **params)
     if guards:
-        spec, streams, access = lane.simulator.spec, lane.simulator.streams, lane.simulator.access()
         own = [type(lane.agent).Params(**params, guards=list(guards))] * len(rows)  # type: ignore[arg-type]
-        lane = Lane(lane.simulator, build(type(lane.agent), own, spec, streams, access))
+        lane = build_lane(type(lane.agent), own, lane.simulator)
     lane.advance(steps)
     round = lane.simulator.round_at(steps)
     available = round.available.copy()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -94,6 +95,12 @@ def test_every_file_is_in_a_package() -> None:
     folders = {folder.name for folder in SOURCE.iterdir() if folder.is_dir() and folder.name != "__pycache__"}
     assert folders == set(ORDER)
     assert {file.name for file in SOURCE.glob("*.py")} == {"__init__.py", "__main__.py"}
+
+
+def test_a_lane_is_constructed_in_one_place() -> None:
+    files = [*FILES, *sorted((SOURCE.parent / "bandits_app").rglob("*.py"))]
+    calls = {file.name: re.findall(r"\bLane\(", file.read_text(encoding="utf-8")) for file in files}
+    assert {name: len(found) for name, found in calls.items() if found} == {"lane.py": 1}
 
 
 def test_there_are_no_cycles_between_modules() -> None:

@@ -14,7 +14,7 @@ from bandits.base.types import Contexts, Round
 from bandits.contract.environments import Cascade as Cascade
 from bandits.contract.environments import Changing as Changing
 from bandits.contract.environments import Linear as Linear
-from bandits.experiments.lane import Lane
+from bandits.experiments.lane import Lane, build_lane
 from bandits.experiments.lane import join as join
 from bandits.experiments.trace import COLUMNS, Trace
 from bandits.simulators import Simulator
@@ -49,7 +49,7 @@ def make(
     if isinstance(agent, str):
         agent = [AGENTS[agent].Params(**params)] * len(rows)
     simulator = environment(environment.Params(**(options or {})), Streams(seed, rows))
-    return Lane(simulator, AGENTS[agent[0].kind](agent, simulator.spec, simulator.streams, simulator.access()))
+    return build_lane(AGENTS[agent[0].kind], agent, simulator)
 
 
 def same(a: Trace, b: Trace) -> bool:

@@ -133,7 +133,7 @@ def test_requests_that_wait_are_few(address: str) -> None:
     asking = [
         threading.Thread(target=lambda: found.append(posted(address, question())[0])) for _ in range(channel.WAITING)
     ]
-    with made.instant._worlds[E.simulator.model_dump_json(), E.seed].lock:
+    with made.instant._previews[E.simulator.model_dump_json(), E.seed].lock:
         for thread in asking:
             thread.start()
         wait_for(lambda: made.waiting == channel.WAITING, "the requests to wait")
@@ -223,7 +223,7 @@ def test_questions_about_a_simulator_that_is_being_prepared_hold_nobody_up(addre
         waiting = [stack.enter_context(line(address)) for _ in range(2 * channel.QUICK)]
         for client, text in zip(waiting, (question(), other), strict=False):
             asked(client, text)
-        with channel._channel().instant._worlds[E.simulator.model_dump_json(), E.seed].lock:
+        with channel._channel().instant._previews[E.simulator.model_dump_json(), E.seed].lock:
             for client in waiting:
                 client.send(question())
             with line(address) as client:

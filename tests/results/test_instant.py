@@ -68,8 +68,8 @@ def test_what_takes_long_is_no_quick_answer(monkeypatch: pytest.MonkeyPatch) -> 
     assert quick() == expected
     with pytest.raises(NotQuickError):
         quick(rest=True)
-    (world,) = instant._worlds.values()
-    with world.lock, pytest.raises(NotQuickError):
+    (kept,) = instant._previews.values()
+    with kept.lock, pytest.raises(NotQuickError):
         quick()
     monkeypatch.setattr(module, "QUICK", 0.0)
     with pytest.raises(NotQuickError):
@@ -149,15 +149,22 @@ def test_an_agent_that_turns_out_to_be_slow_is_refused(monkeypatch: pytest.Monke
         Instant().answer(raced(), "LinUCB", {"alpha": 1.0})
 
 
+def test_a_slider_moves_where_its_shorter_run_ends_before_a_change() -> None:
+    simulator = {**PETSHOP, "changes": [{"kind": "shock", "at": 15_000}]}
+    e = experiment("ucb1", simulator=simulator, steps=20_000, replications=4)
+    found = Instant().answer(e, "UCB1", {"alpha": 2.0})
+    assert (found.whole, found.result.experiment.steps) == (False, 10_000)
+
+
 def test_visitors_share_simulators_and_few_are_kept() -> None:
     instant = Instant()
     for seed in range(module.KEPT + 2):
         for alpha in (0.1, 0.2):
             other = experiment({"kind": "linucb", "alpha": alpha}, seed=seed, steps=50)
             instant.answer(other, "LinUCB", {"alpha": 1.0})
-    assert len(instant._worlds) == module.KEPT
-    (world,) = {id(w): w for (_, seed), w in instant._worlds.items() if seed == module.KEPT}.values()
-    assert len(world._starts) == 2  # two experiments of one simulator and seed
+    assert len(instant._previews) == module.KEPT
+    (kept,) = {id(w): w for (_, seed), w in instant._previews.items() if seed == module.KEPT}.values()
+    assert len(kept._starts) == 2  # two experiments of one simulator and seed
 
 
 @pytest.mark.parametrize(

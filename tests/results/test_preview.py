@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 import bandits
@@ -19,7 +19,7 @@ from bandits.experiments.adaptation import suited_agent
 from bandits.experiments.history import History
 from tests.support import often, thinned
 
-WORLDS: list[dict[str, Any]] = [
+SIMULATORS: list[dict[str, Any]] = [
     {"kind": "petshop", "n_products": 12, "n_users": 60},
     {"kind": "petshop", "n_products": 8, "n_users": 60, "features": "interaction", "shock_step": 90},
     {"kind": "petshop", "n_products": 6, "layout": "per_row", "features": "both"},
@@ -27,11 +27,33 @@ WORLDS: list[dict[str, Any]] = [
     {"kind": "synthetic", "n_features": 4, "n_arms": 3},
     {"kind": "wheel"},
 ]
+AT = 30
+CHANGES: list[dict[str, Any]] = [
+    {"kind": "shock", "at": AT},
+    {"kind": "season", "period": 70},
+    {"kind": "traffic", "at": AT, "segment": 1, "factor": 4.0},
+    {"kind": "features", "at": AT, "column": 0, "how": "swapped", "other": 1},
+    {"kind": "launch", "at": AT, "items": 2, "category": "Fish", "quality": 1.5},
+    {"kind": "withdraw", "at": AT, "items": 2},
+]
+GUARDS: list[dict[str, Any]] = [
+    {"kind": "floor", "epsilon": 0.3},
+    {"kind": "floor", "epsilon": 0.1, "shows": 4, "new": 0.3},
+    {"kind": "cap", "share": 0.3, "window": 10},
+    {"kind": "delay", "steps": 7},
+    {"kind": "delay", "steps": 3, "law": "geometric"},
+    {"kind": "batch", "steps": 6},
+    {"kind": "reset", "every": 9},
+    {"kind": "reset", "monitor": "page_hinkley"},
+    {"kind": "fallback", "to": "popularity", "median_ms": 5, "p99_ms": 90},
+    {"kind": "fallback", "to": "epsilon_greedy", "median_ms": 5, "p99_ms": 90},
+]
 PARAMS: dict[str, tuple[str, float, float]] = {
     "linucb": ("alpha", 0, 4), "lints": ("sigma2", 0.001, 2), "epsilon_greedy": ("epsilon", 0, 1),
     "ucb1": ("alpha", 0, 4), "beta_ts": ("prior_clicks", 0.5, 5), "logistic_ucb": ("alpha", 0, 2),
     "logistic_ts": ("sigma2", 0.01, 1), "sgd_ts": ("sigma2", 0.01, 1),
 }  # fmt: skip
+KINDS = list(AGENTS)
 SHARING = ("linucb", "lints", "epsilon_greedy")
 
 
@@ -48,32 +70,76 @@ def same(preview: History, whole: History) -> None:
         np.testing.assert_array_equal(mine.eigenvalues, other.eigenvalues)
 
 
+def possible(data: dict[str, Any]) -> Experiment:
+    """Read a drawn experiment, unless its changes contradict each other or its guards are impossible together."""
+    try:
+        return read(data)
+    except UserError:
+        reject()
+
+
 @pytest.mark.slow
 @settings(max_examples=often(40, 200))
 @given(st.data())
 def test_a_preview_equals_a_run(data: st.DataObject) -> None:
-    plain: dict[str, Any] = {"simulator": data.draw(st.sampled_from(WORLDS)), "steps": 150, "replications": 3}
-    e = read({**plain, "agents": [{"kind": "random"}]})
+    simulator = data.draw(st.sampled_from(SIMULATORS))
+    if simulator["kind"] == "petshop" and "shock_step" not in simulator:
+        simulator = {**simulator, "changes": data.draw(st.lists(st.sampled_from(CHANGES), max_size=2))}
+    plain: dict[str, Any] = {"simulator": simulator, "steps": 150, "replications": 3}
+    e = possible({**plain, "agents": [{"kind": "random"}]})
     capabilities = e.simulator_class().describe(e.simulator).capabilities
     kind = data.draw(st.sampled_from([kind for kind in PARAMS if AGENTS[kind].needs <= capabilities]))
     agent = suited_agent(kind, {**plain, "agents": []})
     if kind in SHARING and e.simulator.kind == "petshop":
         agent["sharing"] = data.draw(st.sampled_from(["per_arm", "shared"]))
-    e = read({**plain, "agents": [agent, {"kind": "random"}]})
+    agent["guards"] = data.draw(st.lists(st.sampled_from(GUARDS), max_size=3))
+    e = possible({**plain, "agents": [agent, {"kind": "random"}]})
     name, low, high = PARAMS[kind]
     preview = Preview(e)
+    shortest = AT + 1 if simulator.get("changes") else 1
     for _ in range(2):
-        size = data.draw(st.fixed_dictionaries({"steps": st.integers(1, 200), "replications": st.integers(1, 4)}))
+        size = data.draw(
+            st.fixed_dictionaries({"steps": st.integers(shortest, 200), "replications": st.integers(1, 4)})
+        )
         value = data.draw(st.floats(low, high))
         result = preview.update(e.labels[0], **size, **{name: value})
         assert getattr(result.experiment.agents[0], name) == value
         same(result.histories[e.labels[0]], run(result.experiment, workers=0).histories[e.labels[0]])
 
 
-@pytest.mark.parametrize("kind", thinned([k for k in AGENTS if k != "static_mlp"], lambda number: number % 3 == 0))
+@pytest.mark.parametrize("guard", thinned(GUARDS, lambda number: number in (0, 2, 3, 5, 6, 8)))
+def test_a_preview_of_a_guarded_agent_equals_a_run(guard: dict[str, Any]) -> None:
+    simulator = {**SIMULATORS[0], "changes": CHANGES[:1]}
+    plain, guarded = ({"kind": "linucb", "guards": guards} for guards in ([], [guard]))
+    e = read({"simulator": simulator, "agents": [plain, guarded], "steps": 90, "replications": 2})
+    preview, (bare, label) = Preview(e), e.labels
+    preview.update(label, steps=50, alpha=3.0)
+    found, whole = preview.update(label), run(e, workers=0)
+    same(found.histories[label], whole.histories[label])
+    different = whole.histories[label].sums["clicks"] != whole.histories[bare].sums["clicks"]
+    assert different.any() or guard.get("monitor")
+
+
+def test_previews_of_guarded_agents_draw_their_random_numbers_once() -> None:
+    guards = [{"kind": "floor"}, {"kind": "fallback", "to": "random"}]
+    preview = Preview(read({"agents": [{"kind": "linucb", "guards": guards}], "steps": 50, "replications": 2}))
+    (label,), left = preview.experiment.labels, []
+    for alpha in (0.5, 1.0, 2.0):
+        preview.update(label, alpha=alpha)
+        (kept,) = preview._simulators.values()
+        assert isinstance(kept.simulator.streams, KeptStreams)
+        left.append(kept.simulator.streams.left)
+    assert left[0] == left[1] == left[2]
+
+
+@pytest.mark.parametrize("kind", thinned(AGENTS, lambda number: KINDS[number] in ("linucb", "beta_ts", "oracle")))
 def test_every_agent_has_a_preview_with_the_curves_of_a_run(kind: str) -> None:
     params = (AGENTS[kind].test_params() or [{}])[0]
-    e = read({"simulator": WORLDS[0], "agents": [{"kind": kind, **params}], "steps": 60, "replications": 2})
+    simulator = {**SIMULATORS[0], "changes": CHANGES[:1]}
+    agent = {"kind": kind, **params, "guards": [{"kind": "delay", "steps": 5}] if AGENTS[kind].learns else []}
+    e = read({"simulator": simulator, "agents": [agent], "steps": 60, "replications": 2})
+    if kind == "static_mlp":
+        run(e, workers=0)  # which trains it
     (label,) = e.labels
     preview = Preview(e)
     preview.update(label, steps=40)  # what it leaves behind changes nothing

@@ -102,7 +102,7 @@ class Instant:
 
     def __init__(self) -> None:
         self._lock, self._computing = Lock(), Semaphore(AT_ONCE)
-        self._worlds: OrderedDict[tuple[str, int], _World] = OrderedDict()
+        self._previews: OrderedDict[tuple[str, int], _KeptPreview] = OrderedDict()
         self._subjects: OrderedDict[tuple[int, str], _Subject] = OrderedDict()
 
     def answer(
@@ -126,19 +126,22 @@ class Instant:
         NotQuickError
             With ``quick``: nothing has been computed.
         """
-        subject, world = self._subject(experiment, label)
+        subject, kept = self._subject(experiment, label)
         if subject.slow:
             raise UserError(subject.slow)
         names = list(params)
         if not all(can_follow(type(subject.agent), name) for name in names):
             raise UserError("the agent has no such parameter, or it decides the agent's size")
-        if quick and (rest or not world.is_quick(subject)):
+        if quick and (rest or not kept.is_quick(subject)):
             raise NotQuickError
-        start, data = world.affordable(subject, rest=rest)
-        agents = [{**agent, **params} if i == subject.position else agent for i, agent in enumerate(data["agents"])]
-        changed = read({**data, "agents": agents})
-        with world.held(PATIENCE if quick else -1), nullcontext() if quick else self._computing:
-            before, after = world.start(start, label), world.preview.run(changed, label)
+        start = kept.affordable(subject, rest=rest)
+        agents = list(subject.data["agents"])
+        agents[subject.position] = {**agents[subject.position], **params}
+        # checked as a whole: a shorter experiment may end before one of its changes begins
+        changed = read({**subject.data, "agents": agents})
+        changed = changed.model_copy(update={"steps": start.steps, "replications": start.replications})
+        with kept.held(PATIENCE if quick else -1), nullcontext() if quick else self._computing:
+            before, after = kept.start(start, label), kept.preview.run(changed, label)
         gain = paired_tests.compare(after.histories[label], before.histories[label]).difference
         whole = (start.steps, start.replications) == (experiment.steps, experiment.replications)
         values = {name.replace("_", " "): plain_value(getattr(subject.agent, name)) for name in names}
@@ -157,19 +160,19 @@ class Instant:
             sentence, short = "All replications diverged", "all replications diverged"
         return Answer(after, gain, sentence, short, whole)
 
-    def _subject(self, experiment: Experiment, label: str) -> tuple[_Subject, _World]:
+    def _subject(self, experiment: Experiment, label: str) -> tuple[_Subject, _KeptPreview]:
         """Return an agent that is asked about, again and again while a slider moves, and its simulator."""
         if label not in experiment.labels:
             raise UserError("there is no agent of that name")
         with self._lock:
             place = id(experiment), label  # a subject holds its experiment: no other one gets this id
             subject = self._subjects.pop(place, None) or _Subject(experiment, label)
-            world = self._worlds.pop(subject.world, None) or _World(experiment)
-            self._subjects[place], self._worlds[subject.world] = subject, world
-            for kept, most in ((self._subjects, SUBJECTS), (self._worlds, KEPT)):
-                while len(kept) > most:
-                    kept.popitem(last=False)
-            return subject, world
+            kept = self._previews.pop(subject.simulator, None) or _KeptPreview(experiment)
+            self._subjects[place], self._previews[subject.simulator] = subject, kept
+            for each, most in ((self._subjects, SUBJECTS), (self._previews, KEPT)):
+                while len(each) > most:
+                    each.popitem(last=False)
+            return subject, kept
 
 
 def _sentence(gain: Estimate, start: str, experiment: Experiment, *, whole: bool) -> str:
@@ -190,16 +193,16 @@ class _Subject:
 
     def __init__(self, experiment: Experiment, label: str) -> None:
         self.experiment, self.label = experiment, label
-        self.world = experiment.simulator.model_dump_json(), experiment.seed
+        self.simulator = experiment.simulator.model_dump_json(), experiment.seed
         self.position = experiment.labels.index(label)
         self.agent = experiment.agents[self.position]
         self.slow = too_slow(experiment, label)
-        moving, whole = shortened(experiment, MOVING), shortened(experiment, RESTING)
-        self.key = f"{self.agent.kind} {structural_key(self.agent)}", moving.steps, moving.replications
-        self.moving, self.whole = ((one, one.model_dump(mode="json")) for one in (moving, whole))
+        self.data = experiment.model_dump(mode="json")
+        self.moving, self.whole = shortened(experiment, MOVING), shortened(experiment, RESTING)
+        self.key = f"{self.agent.kind} {structural_key(self.agent)}", self.moving.steps, self.moving.replications
 
 
-class _World:
+class _KeptPreview:
     """A preview, and the results where sliders were."""
 
     def __init__(self, experiment: Experiment) -> None:
@@ -221,15 +224,15 @@ class _World:
         """Return whether an agent was measured before, and found fast."""
         return self._seconds.get(subject.key, math.inf) <= QUICK
 
-    def affordable(self, subject: _Subject, *, rest: bool) -> tuple[Experiment, dict[str, Any]]:
-        """Return the experiment with as many steps and replications as there is time for, also as plain data.
+    def affordable(self, subject: _Subject, *, rest: bool) -> Experiment:
+        """Return the experiment with as many steps and replications as there is time for.
 
         Raises
         ------
         UserError
             Even a short one takes too long.
         """
-        moving, whole = subject.moving[0], subject.whole[0]
+        moving, whole = subject.moving, subject.whole
         if subject.key not in self._seconds:
             with self.lock:
                 seconds = self.preview.seconds_of(moving, subject.label)

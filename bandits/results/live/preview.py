@@ -15,6 +15,7 @@ from bandits.base.randomness import KeptStreams
 from bandits.base.types import FloatArray
 from bandits.experiments.experiment import Experiment, read
 from bandits.experiments.lane import Lane
+from bandits.experiments.lockstep import make_lane
 from bandits.experiments.snapshots import Spectrum
 from bandits.results.result import Result
 from bandits.simulators import Simulator
@@ -46,7 +47,7 @@ class Preview:
 
     def __init__(self, experiment: Experiment) -> None:
         self.experiment = experiment
-        self._worlds: OrderedDict[int, _World] = OrderedDict()
+        self._simulators: OrderedDict[int, _KeptSimulator] = OrderedDict()
 
     def update(self, label: str, *, steps: int | None = None, replications: int | None = None, **params: Any) -> Result:
         """Run one agent.
@@ -81,16 +82,17 @@ class Preview:
             The simulator or the seed differs, no agent has this label, or the agent must be trained before its first
             step.
         """
-        agent, world = self._prepared(experiment, label)
-        with world.threads.limit(limits=1):  # as in `run`: bits depend on the number of threads
-            lane = world.lane(experiment, agent)
+        agent, kept = self._prepared(experiment, label)
+        with kept.threads.limit(limits=1):  # as in `run`: bits depend on the number of threads
+            lane = kept.lane(experiment, agent)
             history = experiment.empty_history()
             history.watch(lane.simulator.launched())
             while lane.step < experiment.steps:  # in parts: a trace of every step can be large
                 history.extend(lane.advance(min(PART, experiment.steps - lane.step)))
             history.note, history.seconds = lane.agent.note(), lane.seconds
+            history.training = lane.agent.offline_training
             per_arm = experiment.agent_class(agent).spans_arms(experiment.agents[agent])
-            eigenvalues = None if per_arm is None else lane.agent.spectrum(world.bases(per_arm))
+            eigenvalues = None if per_arm is None else lane.agent.spectrum(kept.bases(per_arm))
             if eigenvalues is not None:
                 history.spectra.append(Spectrum(experiment.steps, eigenvalues))
         return Result(experiment, {label: history})
@@ -113,10 +115,10 @@ class Preview:
         UserError
             As `run`.
         """
-        agent, world = self._prepared(experiment, label)
-        with world.threads.limit(limits=1):
-            world.lane(experiment, agent).advance(2)  # compiled, and the random numbers drawn
-            lane, began = world.lane(experiment, agent), time.perf_counter()
+        agent, kept = self._prepared(experiment, label)
+        with kept.threads.limit(limits=1):
+            kept.lane(experiment, agent).advance(2)  # compiled, and the random numbers drawn
+            lane, began = kept.lane(experiment, agent), time.perf_counter()
             lane.advance(min(PROBE, experiment.steps))
             return (time.perf_counter() - began) * experiment.steps / lane.step
 
@@ -147,17 +149,17 @@ class Preview:
 
         return interact(self, label, name)
 
-    def _prepared(self, experiment: Experiment, label: str) -> tuple[int, _World]:
+    def _prepared(self, experiment: Experiment, label: str) -> tuple[int, _KeptSimulator]:
         """Return the position of an agent, and the simulator of the experiment's replications."""
         mine, rows = self.experiment, experiment.replications
         if (experiment.simulator, experiment.seed) != (mine.simulator, mine.seed):
             raise UserError("a preview can only run experiments with its own simulator and seed")
         agent = _position(experiment, label)
-        world = self._worlds.pop(rows, None) or _World(experiment)
-        self._worlds[rows] = world
-        while len(self._worlds) > SIZES:
-            self._worlds.popitem(last=False)
-        return agent, world
+        kept = self._simulators.pop(rows, None) or _KeptSimulator(experiment)
+        self._simulators[rows] = kept
+        while len(self._simulators) > SIZES:
+            self._simulators.popitem(last=False)
+        return agent, kept
 
 
 def _position(experiment: Experiment, label: str) -> int:
@@ -166,13 +168,12 @@ def _position(experiment: Experiment, label: str) -> int:
     return experiment.labels.index(label)
 
 
-class _World:
+class _KeptSimulator:
     """The simulator of R rows with its random numbers, kept for any number of passes."""
 
     def __init__(self, experiment: Experiment) -> None:
-        self.streams = KeptStreams(experiment.seed, range(experiment.replications))
-        self.simulator: Simulator = experiment.simulator_class()(experiment.simulator, self.streams)
-        self.access = self.simulator.access()
+        streams = KeptStreams(experiment.seed, range(experiment.replications))
+        self.simulator: Simulator = experiment.simulator_class()(experiment.simulator, streams)
         self._bases: dict[bool, list[FloatArray]] = {}
         self._threads: tuple[bool, ThreadpoolController] | None = None
 
@@ -186,12 +187,12 @@ class _World:
 
     def lane(self, experiment: Experiment, agent: int) -> Lane:
         """Build an agent, at its first step."""
-        params, cls = experiment.agents[agent], experiment.agent_class(agent)
-        built = cls([params] * experiment.replications, self.simulator.spec, self.streams, self.access)
-        if "log" in cls.requires(params) and not built.is_trained():
+        lane = make_lane(experiment, agent, simulator=self.simulator)
+        required = experiment.agent_class(agent).requires(experiment.agents[agent])
+        if "log" in required and not lane.agent.is_trained():
             raise UserError(f"{experiment.labels[agent]} is trained before its first step; run the experiment instead")
-        built.prepare()
-        return Lane(self.simulator, built)
+        lane.agent.prepare()
+        return lane
 
     def bases(self, per_arm: bool) -> list[FloatArray]:
         if per_arm not in self._bases:

@@ -25,7 +25,7 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--target", required=True, metavar="TARGET",
         help="random, always:ITEM, column:NAME (probabilities of the logged actions), greedy:MODEL, greedy_ips:MODEL, "
-        "bts:CAMPAIGN (of Open Bandit); on a log of a simulated run also run:ID:LABEL (an agent of a kept run) "
+        "bts:CAMPAIGN (of Open Bandit); on a log of a simulated run also run:ID:LABEL (an agent of a stored run) "
         "or an agent as JSON, which learns from the first half of the log",
     )  # fmt: skip
     parser.add_argument("--map", metavar="ROLE=COLUMN,...", help="columns of a table, for example action=item_id")

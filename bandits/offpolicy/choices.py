@@ -21,7 +21,7 @@ from .recorded_columns import EXAMINED
 from .simulated import experiment_of
 from .targets import Random
 
-MOST_RUNS = 10  # kept runs whose agents are offered
+MOST_RUNS = 10  # stored runs whose agents are offered
 
 
 DECISIONS = 100_000  # of a log that a page records, unless asked for more
@@ -153,7 +153,7 @@ def target_agents(experiment: Experiment) -> dict[str, str]:
 
 
 def kept_agents(experiment: Experiment, runs: Sequence[StoredRun]) -> dict[str, str]:
-    """Return the agents of kept runs that can be the target on a log of an experiment: text by title.
+    """Return the agents of stored runs that can be the target on a log of an experiment: text by title.
 
     Parameters
     ----------

@@ -143,7 +143,7 @@ def evaluate(
     target : Target, str or float64 (n, K)
         A policy, its text (`read_target`), its probabilities, or, where the log is one of a simulated run, an agent
         as JSON (it learns from the first half of the log and is evaluated on the other half) or ``run:ID:LABEL``, an
-        agent of a kept run as it was after half of the log's steps.
+        agent of a stored run as it was after half of the log's steps.
     estimators : sequence of str, optional
         Names in `REGISTRY`; by default all that the log and the target allow, except `clipped_ips` and `replay`.
     q : float64 (n, K), optional

@@ -1,4 +1,4 @@
-"""The policy of a kept run as a target: what an agent had learned by its own choices when it was frozen."""
+"""The policy of a stored run as a target: what an agent had learned by its own choices when it was frozen."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DIGITS = 8  # of a run's id in names
 
 
 def kept_policy(log: DecisionLog, spec: str) -> tuple[DecisionLog, Matrix]:
-    """Return the part of a log that a kept run's agent had not seen when it was frozen, and its policy there.
+    """Return the part of a log that a stored run's agent had not seen when it was frozen, and its policy there.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def kept_policy(log: DecisionLog, spec: str) -> tuple[DecisionLog, Matrix]:
     run, _, label = spec.removeprefix(KEPT).partition(":")
     found = [kept.experiment for kept in Store().runs() if run and kept.id.startswith(run)]
     if len(found) != 1:
-        known = "no kept run has" if not found else f"{len(found)} kept runs have"
+        known = "no stored run has" if not found else f"{len(found)} stored runs have"
         raise UserError(f"target run:{short(run)}: {known} this id")
     return frozen_policy(log, found[0], label)
 
@@ -62,8 +62,8 @@ def frozen_policy(log: DecisionLog, experiment: Experiment, label: str) -> tuple
     if label not in experiment.labels:
         raise UserError(f"target: the run has no agent '{short(label)}'; its agents are {', '.join(experiment.labels)}")
     if experiment.simulator != logged.simulator or experiment.seed != logged.seed:
-        raise UserError("target: the kept run must have the simulator and the seed of the log; otherwise its users and "
-                        "items are others")  # fmt: skip
+        raise UserError("target: the stored run must have the simulator and the seed of the log; otherwise its users "
+                        "and items are others")  # fmt: skip
     log = log.select(np.asarray(log.rows) < experiment.replications)
     first, rest = split(log, experiment.steps)
     check_cells(rest)

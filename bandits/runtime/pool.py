@@ -130,7 +130,7 @@ class Pool:
         Raises
         ------
         UserError
-            The run is no longer kept.
+            The run is no longer stored.
         """
         with self._change:
             job = self._jobs.get(kept.run)
@@ -139,7 +139,7 @@ class Pool:
         with suppress(CorruptFileError):
             if self.store is not None and (result := self.store.get(kept.run)) is not None:
                 return result.histories[kept.label]
-        raise UserError("this run is no longer kept")
+        raise UserError("this run is no longer stored")
 
     def queue_position(self, job: Job) -> int:
         """Return the number of queued runs before this one."""

@@ -1,4 +1,4 @@
-"""Find kept runs that equal an experiment except for one number of one agent."""
+"""Find stored runs that equal an experiment except for one number of one agent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST = 32  # values of a parameter
 
 
 class KeptValue(NamedTuple):
-    """A value that a parameter has in a kept run.
+    """A value that a parameter has in a stored run.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class KeptValue(NamedTuple):
 def kept_values(
     experiment: Experiment, label: str, name: str, kept: Iterable[tuple[str, Experiment]], most: int = MOST
 ) -> list[KeptValue]:
-    """List the other values that a parameter of an agent has in kept runs, in ascending order.
+    """List the other values that a parameter of an agent has in stored runs, in ascending order.
 
     Simulator, seed, steps, replications and all other parameters of this agent are the same. The run's other agents may
     differ: they do not influence this one.

@@ -376,14 +376,14 @@ def test_a_slow_agent_shows_kept_runs_and_runs_on_release(visit: Open) -> None:
         status(page, "^Finished: 200 steps, 2 replications")
     drawn(page, 2)
     slider = page.get_by_role("slider", name=re.compile("^Learning rate")).first
-    expect(strip(slider)).to_contain_text("Until then: the nearest of 2 kept runs")
+    expect(strip(slider)).to_contain_text("Until then: the nearest of 2 stored runs")
     expect(strip(slider).locator(".bi-kept")).to_have_count(2)
     clear = "marks => marks.filter(mark => /transparent|, 0\\)/.test(getComputedStyle(mark).backgroundColor)).length"
     assert strip(slider).locator(".bi-kept").evaluate_all(clear) == 0  # marks that are seen
     before, address, drawn_as = tiles(page).all_inner_texts(), page.url, slider.evaluate(KEY_OF)
     drag(page, slider, 80)
     expect(strip(slider)).to_contain_text(re.compile(r"Kept run: learning rate = 0\.02, CTR 0\.\d{3}"))
-    expect(page.locator(".bp-trying")).to_contain_text("kept run: learning rate = 0.02")
+    expect(page.locator(".bp-trying")).to_contain_text("stored run: learning rate = 0.02")
     assert page.locator(".bp-tried path").count() > 0
     page.keyboard.press("Escape")
     expect(page.locator(".bp-trying")).to_have_count(0)
@@ -400,4 +400,4 @@ def test_a_slow_agent_shows_kept_runs_and_runs_on_release(visit: Open) -> None:
     status(page, "^Finished: 200 steps, 2 replications")
     rate = shown(page).agents[0].model_dump()["learning_rate"]
     assert rate > 0.01
-    expect(strip(slider)).to_contain_text(re.compile("the nearest of [23] kept runs"))
+    expect(strip(slider)).to_contain_text(re.compile("the nearest of [23] stored runs"))

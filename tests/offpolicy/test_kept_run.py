@@ -1,4 +1,4 @@
-"""The policy of a kept run as a target: frozen after the first half of the log's steps."""
+"""The policy of a stored run as a target: frozen after the first half of the log's steps."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_kept_run_is_found_by_its_id(tmp_path: Path, monkeypatch: pytest.Monke
         }
     )
     assert kept_agents(experiment("random", **{**LOG, "seed": 82}), Store().runs()) == {}
-    with pytest.raises(UserError, match="no kept run has this id"):
+    with pytest.raises(UserError, match="no stored run has this id"):
         evaluate(log, "run:0000:LinUCB")
 
 

@@ -1212,7 +1212,7 @@ def test_slow_agents_name_their_kept_runs(pool: Pool) -> None:
     told = followed(arena(ended(pool.submit(rated(0.01)))))
     slow = [s for s in told["sliders"].values() if s["label"] == "Neural greedy"]
     assert {s["name"]: s["kept"] for s in slow if s["kept"]} == {"learning_rate": [0.005, 0.02]}
-    assert "the nearest of 2 kept runs" in next(s["note"] for s in slow if s["kept"])
+    assert "the nearest of 2 stored runs" in next(s["note"] for s in slow if s["kept"])
 
 
 def test_a_run_begun_by_a_slider_gives_way_to_the_next(pool: Pool, endless: Callable[[int], Job]) -> None:

@@ -96,11 +96,11 @@ def test_a_kept_run_is_shown_and_nothing_is_computed(address: str, pool: Pool) -
         ]  # fmt: skip
     mean = result.histories["Bold"].sums["clicks"][-1].mean() / 400
     assert header["rate"] == pytest.approx(mean)
-    assert header["tile"]["detail"] == "kept run: alpha = 1.5"
-    assert header["sentence"].startswith(f"Kept run: alpha = 1.5, CTR {mean:.3f} ± ")
+    assert header["tile"]["detail"] == "stored run: alpha = 1.5"
+    assert header["sentence"].startswith(f"Stored run: alpha = 1.5, CTR {mean:.3f} ± ")
     assert {t["legendgroup"] for cell in unpack(body)["cells"] for t in cell["figure"]["data"]} == {"LinUCB"}
     assert [error.partition(";")[0][:12] for error in refused] == [
-        "this run is ", "a kept run i", "a kept run i", "the agent ha"
+        "this run is ", "a stored run", "a stored run", "the agent ha"
     ]  # fmt: skip
 
 

@@ -40,7 +40,7 @@ def rate(experiment: Experiment, history: History, window: int) -> Band:
 
 
 def _binary(experiment: Experiment) -> bool:
-    """Whether rewards are 0 or 1; not known where the data of a kept run were deleted."""
+    """Whether rewards are 0 or 1; not known where the data of a stored run were deleted."""
     try:
         return "binary" in experiment.simulator_class().describe(experiment.simulator).capabilities
     except UserError:

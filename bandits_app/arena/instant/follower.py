@@ -90,7 +90,7 @@ def sliders(draft: drafts.Draft, experiment: Experiment, job: Job) -> dict[str, 
     """List the sliders of all agents by their keys.
 
     Each has the name of its agent and parameter, its value, all values where they are not evenly spaced, why it cannot
-    be followed and the values that kept runs have instead, a note on these, and a digest of everything but its value.
+    be followed and the values that stored runs have instead, a note on these, and a digest of everything but its value.
     """
     found, shown = {}, dict(zip(job.labels, job.experiment.agents, strict=True))
     for (number, agent), label in zip(draft.agents.items(), experiment.labels, strict=True):
@@ -129,10 +129,10 @@ def moved_sliders(draft: drafts.Draft, experiment: Experiment, job: Job) -> list
 
 
 def _on_kept(many: int) -> str:
-    """State that kept runs are shown instead of a preview."""
+    """State that stored runs are shown instead of a preview."""
     if many == 1:
-        return "Until then: the one kept run with another value (mark)."
-    return f"Until then: the nearest of {many} kept runs with other values (marks)."
+        return "Until then: the one stored run with another value (mark)."
+    return f"Until then: the nearest of {many} stored runs with other values (marks)."
 
 
 def _seconds_per_decision(experiment: Experiment, label: str, job: Job) -> float | None:

@@ -49,7 +49,7 @@ class Question(BaseModel):
     rest : bool
         The slider rests: the whole run, where that is not too long.
     kept : bool
-        A kept run with this value is asked for: nothing is computed.
+        A stored run with this value is asked for: nothing is computed.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -102,11 +102,11 @@ def answer(instant: Instant, text: str, *, quick: bool = False) -> bytes:
     return _framed(header, pack([{"data": traces} for traces in plots], [""] * len(plots), 300))
 
 
-_READING = threading.Semaphore(2)  # kept runs that are read at the same time, each into memory as a whole
+_READING = threading.Semaphore(2)  # stored runs that are read at the same time, each into memory as a whole
 
 
 class _Kept(NamedTuple):
-    """An agent of a kept run, as an `Answer` is shown."""
+    """An agent of a stored run, as an `Answer` is shown."""
 
     result: Result
     sentence: str
@@ -115,7 +115,7 @@ class _Kept(NamedTuple):
 
 
 def _kept(experiment: Experiment, question: Question) -> _Kept:
-    """Find the agent with one other value in a kept run.
+    """Find the agent with one other value in a stored run.
 
     Raises
     ------
@@ -124,7 +124,7 @@ def _kept(experiment: Experiment, question: Question) -> _Kept:
     """
     (name, value), *more = question.params.items()
     if question.label not in experiment.labels or more:
-        raise UserError("a kept run is that of one agent with one other value")
+        raise UserError("a stored run is that of one agent with one other value")
     if not can_follow(type(experiment.agents[experiment.labels.index(question.label)]), name):
         raise UserError("the agent has no such parameter, or it decides the agent's size")
     pool = session.pool()
@@ -132,12 +132,12 @@ def _kept(experiment: Experiment, question: Question) -> _Kept:
         kept = pool.kept_values(experiment, question.label, [name])[name]
         history = next((pool.kept_history(one) for one in kept if one.value == value), None)
     if history is None:
-        raise UserError("this run is no longer kept")
+        raise UserError("this run is no longer stored")
     result = Result(experiment, {question.label: history})
-    words = f"kept run: {name.replace('_', ' ')} = {plain_value(value)}"
+    words = f"stored run: {name.replace('_', ' ')} = {plain_value(value)}"
     rate, spread = _tile(result, question.label)
     evidence = f"{'95 % CI, ' if spread else ''}{count_of(experiment.replications, 'replications')}"
-    return _Kept(result, f"K{words[1:]}, CTR {rate}{spread} ({evidence})", words)
+    return _Kept(result, f"S{words[1:]}, CTR {rate}{spread} ({evidence})", words)
 
 
 def _rate(result: Result, label: str) -> Estimate:

@@ -35,7 +35,7 @@ function makeFollower(parent) {
     line(path).ask({ ...slider.origin, params, rest, kept, view }, { slider, position, params, rest });
   };
 
-  // A slow agent: the kept run that is nearest on the track, or the run that is shown.
+  // A slow agent: the stored run that is nearest on the track, or the run that is shown.
   const askKept = (slider, position, input) => {
     const onTrack = new Set(keptPositions(slider, input));
     const values = slider.kept.filter((value) => onTrack.has(positionOf(slider, value)));
@@ -114,7 +114,7 @@ function makeFollower(parent) {
     clearTimeout(resting);
     if (position === slider.start) return takeBack(slider);
     follower.shown = null;
-    if (slider.slow) giveWay(slider); // a kept run has another value
+    if (slider.slow) giveWay(slider); // a stored run has another value
     else tell("preview-released");
     follower.trigger(slider.pad ? "chosen" : "released", slider.valuesAt(position));
   };

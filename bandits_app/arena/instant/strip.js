@@ -53,7 +53,7 @@ function positionOf({ options }, value) {
   return above === value ? next : next - (above - value) / (above - below);
 }
 
-// Where the kept runs of a slow agent stand on a slider, of those on its track.
+// Where the stored runs of a slow agent stand on a slider, of those on its track.
 function keptPositions(slider, { min, max }) {
   const found = (slider.kept ?? []).map((value) => positionOf(slider, value));
   return found.filter((at) => at >= Number(min) && at <= Number(max));

@@ -15,10 +15,10 @@ from bandits.storage.run_store import StoredRun
 
 from . import recording
 from .evaluation import ROUNDING
-from .kept_run import DIGITS, KEPT
 from .log import DecisionLog
 from .recorded_columns import EXAMINED
 from .simulated import experiment_of
+from .stored_run import DIGITS, KEPT
 from .targets import Random
 
 MOST_RUNS = 10  # stored runs whose agents are offered

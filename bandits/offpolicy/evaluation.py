@@ -19,12 +19,12 @@ from .debiased import debiased
 from .estimators import REGISTRY, Estimator, Rounds
 from .gain import gain, half_width_in_errors, reward_bounds
 from .intervals import Interval, bootstrap, check_level, empirical_bernstein, normal
-from .kept_run import KEPT, kept_policy
 from .log import DecisionLog
 from .reading import read_log
 from .regression import cross_fit, estimated_propensities, read_model
 from .simulated import learned_agent, true_value
 from .slope import slope, weight_grid
+from .stored_run import KEPT, stored_policy
 from .support import CONSTANT, Alarm, Support, alarms, measure, verdict
 from .target_spec import read_target
 from .targets import Matrix, Target, blocks
@@ -173,7 +173,7 @@ def evaluate(
     if isinstance(target, str) and target.lstrip().startswith("{"):
         log, target = learned_agent(log, target)
     elif isinstance(target, str) and target.startswith(KEPT):
-        log, target = kept_policy(log, target)
+        log, target = stored_policy(log, target)
     if not isinstance(target, Target):
         target = read_target(target, generator) if isinstance(target, str) else Matrix(target)
     check_level(level)

@@ -21,7 +21,7 @@ KEPT = "run:"
 DIGITS = 8  # of a run's id in names
 
 
-def kept_policy(log: DecisionLog, spec: str) -> tuple[DecisionLog, Matrix]:
+def stored_policy(log: DecisionLog, spec: str) -> tuple[DecisionLog, Matrix]:
     """Return the part of a log that a stored run's agent had not seen when it was frozen, and its policy there.
 
     Parameters

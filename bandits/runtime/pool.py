@@ -20,9 +20,9 @@ from bandits.base.files import Arrays
 from bandits.experiments.experiment import Experiment, read
 from bandits.experiments.history import History
 from bandits.experiments.lockstep import state_for
-from bandits.storage.kept_values import KeptValue, kept_values
 from bandits.storage.owners import Owners, require_owner
 from bandits.storage.run_store import CorruptFileError, Store
+from bandits.storage.stored_values import StoredValue, stored_values
 
 from . import supervisor
 from .job import Job
@@ -116,15 +116,15 @@ class Pool:
             self._drop_ended_jobs()
             return job
 
-    def kept_values(self, experiment: Experiment, label: str, names: Iterable[str]) -> dict[str, list[KeptValue]]:
-        """List, for parameters of an agent, the other values that they have in finished runs; see `kept_values`."""
+    def stored_values(self, experiment: Experiment, label: str, names: Iterable[str]) -> dict[str, list[StoredValue]]:
+        """List, for parameters of an agent, the other values that they have in finished runs; see `stored_values`."""
         with self._change:
             in_memory = [(job.id, job.experiment) for job in self._jobs.values() if job.status == "finished"]
         kept = [(run, one) for run, one in reversed(in_memory) if one.hash == run]  # else a plug-in was edited
         kept += self.store.comparable(experiment) if self.store else []
-        return {name: kept_values(experiment, label, name, kept) for name in names}
+        return {name: stored_values(experiment, label, name, kept) for name in names}
 
-    def kept_history(self, kept: KeptValue) -> History:
+    def kept_history(self, kept: StoredValue) -> History:
         """Return the history of the agent in a finished run.
 
         Raises

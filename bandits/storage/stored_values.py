@@ -11,7 +11,7 @@ from bandits.experiments.experiment import Experiment
 MOST = 32  # values of a parameter
 
 
-class KeptValue(NamedTuple):
+class StoredValue(NamedTuple):
     """A value that a parameter has in a stored run.
 
     Attributes
@@ -28,9 +28,9 @@ class KeptValue(NamedTuple):
     label: str
 
 
-def kept_values(
+def stored_values(
     experiment: Experiment, label: str, name: str, kept: Iterable[tuple[str, Experiment]], most: int = MOST
-) -> list[KeptValue]:
+) -> list[StoredValue]:
     """List the other values that a parameter of an agent has in stored runs, in ascending order.
 
     Simulator, seed, steps, replications and all other parameters of this agent are the same. The run's other agents may
@@ -47,7 +47,7 @@ def kept_values(
     """
     agent = experiment.agents[experiment.labels.index(label)]
     rest, surroundings = _rest(agent, name), _surroundings(experiment)
-    found: dict[float, KeptValue] = {}
+    found: dict[float, StoredValue] = {}
     for run, other in kept:
         if _surroundings(other) != surroundings:
             continue
@@ -55,7 +55,7 @@ def kept_values(
             if candidate.kind != agent.kind or (value := getattr(candidate, name)) == getattr(agent, name):
                 continue
             if value not in found and len(found) < most and _rest(candidate, name) == rest:
-                found[value] = KeptValue(value, run, its_label)
+                found[value] = StoredValue(value, run, its_label)
     return [found[value] for value in sorted(found)]
 
 

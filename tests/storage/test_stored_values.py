@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from bandits import Experiment, run
-from bandits.storage.kept_values import KeptValue, kept_values
 from bandits.storage.run_store import MAX_COMPARABLE, Store
+from bandits.storage.stored_values import StoredValue, stored_values
 from tests.support import experiment
 
 
@@ -32,11 +32,11 @@ def test_only_one_parameter_of_the_agent_may_differ() -> None:
         "simulator": raced(0.3, simulator={"kind": "petshop", "n_products": 11}),
         "kind": experiment({"kind": "lints"}, steps=40, replications=2),
     }
-    expected = [KeptValue(0.1, "b", "Bold"), KeptValue(2.0, "a", "LinUCB")]
-    assert kept_values(now, "LinUCB", "alpha", kept.items()) == expected
-    assert kept_values(now, "LinUCB", "ridge", kept.items()) == []
+    expected = [StoredValue(0.1, "b", "Bold"), StoredValue(2.0, "a", "LinUCB")]
+    assert stored_values(now, "LinUCB", "alpha", kept.items()) == expected
+    assert stored_values(now, "LinUCB", "ridge", kept.items()) == []
     many = [(str(i), raced(1 + i / 100)) for i in range(40)]
-    assert [one.run for one in kept_values(now, "LinUCB", "alpha", many, most=3)] == ["0", "1", "2"]
+    assert [one.run for one in stored_values(now, "LinUCB", "alpha", many, most=3)] == ["0", "1", "2"]
 
 
 def test_the_store_lists_runs_over_the_same_users(tmp_path: Path) -> None:

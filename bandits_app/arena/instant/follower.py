@@ -99,7 +99,7 @@ def sliders(draft: drafts.Draft, experiment: Experiment, job: Job) -> dict[str, 
             continue  # its curves are those of other values
         slow = too_slow(experiment, label, _seconds_per_decision(experiment, label, job))
         names = [name for name in fields(model, basic=True) + fields(model, basic=False) if can_follow(model, name)]
-        kept = session.pool().kept_values(experiment, label, names) if slow else {}
+        kept = session.pool().stored_values(experiment, label, names) if slow else {}
         for name in names:
             field, key = model.model_fields[name], f"{draft.version}-agent{number}-{name}"
             values = [one.value for one in kept.get(name, ())]

@@ -129,7 +129,7 @@ def _kept(experiment: Experiment, question: Question) -> _Kept:
         raise UserError("the agent has no such parameter, or it decides the agent's size")
     pool = session.pool()
     with _READING:
-        kept = pool.kept_values(experiment, question.label, [name])[name]
+        kept = pool.stored_values(experiment, question.label, [name])[name]
         history = next((pool.kept_history(one) for one in kept if one.value == value), None)
     if history is None:
         raise UserError("this run is no longer stored")

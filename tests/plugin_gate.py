@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bandits.base.processes import Line
 from bandits.simulators.petshop import PetShop
 
 FOLDER = Path(os.environ.get("BANDITS_GATE", os.devnull))
@@ -69,8 +69,8 @@ def install() -> None:
     from bandits.sweeps import blocks
     from bandits.width_cost.background import Measurement
 
-    advance, train, is_trained = Lockstep.advance, lockstep._train_in_subprocess, StaticMLP.is_trained
-    make_lane, handle_line = blocks.make_lane, Measurement.handle_line
+    advance, is_trained = Lockstep.advance, StaticMLP.is_trained
+    make_lane, receive = blocks.make_lane, Measurement.receive
 
     def advance_with_gate(self: Lockstep, n: int = lockstep.CHUNK) -> Iterator[Any]:
         if (held := order(self.experiment.seed)) is not None:
@@ -82,16 +82,17 @@ def install() -> None:
                 n = min(n, held.step - self.step)
         yield from advance(self, n)
 
-    def train_with_gate(experiment: Any, agent: int) -> subprocess.Popen[str]:
-        process = train(experiment, agent)
-        poll = process.poll
+    class TrainingWithGate(lockstep.Task):
+        """A training that goes on while the test holds it."""
 
-        def poll_with_gate() -> int | None:
-            held = order(experiment.seed)
-            return None if held is not None and held.training else poll()
+        def __init__(self, line: Line, function: Callable[..., Any], experiment: Any, agent: int) -> None:
+            self.seed = experiment.seed
+            super().__init__(line, function, experiment, agent)
 
-        process.poll = poll_with_gate  # type: ignore[method-assign]
-        return process
+        @property
+        def active(self) -> bool:
+            held = order(self.seed)
+            return (held is not None and held.training) or super().active
 
     def is_trained_with_gate(self: StaticMLP) -> bool:
         held = order(self.streams.seed)
@@ -116,14 +117,14 @@ def install() -> None:
         lane.advance = lane_advance_with_gate
         return lane
 
-    def handle_line_with_gate(self: Measurement, line: str) -> None:
+    def receive_with_gate(self: Measurement, message: Any) -> None:
         while (held := order("cost")) is not None and len(self.report.timings) >= held.step:
             stand("cost", held, held.step)
-        handle_line(self, line)
+        receive(self, message)
 
-    Lockstep.advance, lockstep._train_in_subprocess = advance_with_gate, train_with_gate  # type: ignore[method-assign]
+    Lockstep.advance, lockstep.Task = advance_with_gate, TrainingWithGate  # type: ignore[method-assign, misc]
     StaticMLP.is_trained = is_trained_with_gate  # type: ignore[method-assign]
-    blocks.make_lane, Measurement.handle_line = lane_with_gate, handle_line_with_gate  # type: ignore[method-assign]
+    blocks.make_lane, Measurement.receive = lane_with_gate, receive_with_gate  # type: ignore[method-assign]
 
 
 def first(cls: type[PetShop], params: Any) -> Any:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pytest
 
 from bandits import Experiment, History, Trace, simulate
+from bandits.base.processes import Line
 from bandits.base.types import FloatArray
 from bandits.experiments.lane import join
 from bandits.runtime.job import Job
@@ -47,6 +49,17 @@ def thinned(
         marks = case.marks if quick(number) else [*case.marks, pytest.mark.slow]
         found.append(pytest.param(*case.values, id=case.id, marks=marks))
     return found
+
+
+@contextmanager
+def hold(line: Line) -> Iterator[None]:
+    """Occupy the first place of a line, so that all tasks wait."""
+    task: Any = object()
+    line.enter(task)
+    try:
+        yield
+    finally:
+        line.leave(task)
 
 
 def wait_for(condition: Callable[[], object], what: str, unless: Callable[[], object] = lambda: None) -> None:

@@ -1,15 +1,320 @@
-"""Start subprocesses of this package, and run the main function of one."""
+"""Call functions in child processes: a line of waiting tasks, limits of time and memory, messages, errors as sentences.
+
+``python -m bandits.base.processes MEMORY`` is the child. It calls what it is asked to over its standard input, and ends
+when that is closed: at once, also within a call, so that no child outlives the process that started it. Calls and
+answers are pickled. That is safe because both ends are this program and the pipes have no other; what users upload
+travels as bytes and is read in the child, within its limits.
+"""
 
 from __future__ import annotations
 
+import inspect
 import os
+import pickle
+import queue
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, BinaryIO, Literal, cast
 
-NICE = 5  # niceness of subprocesses: the pages are served first
+from .errors import UserError
+from .formatting import duration, size
+
+# niceness of subprocesses: the pages are served first
+NICE = 5
+
+Status = Literal["waiting", "running", "finished", "failed"]
+
+
+class BusyError(UserError):
+    """Too many tasks are waiting; the same task may be accepted later."""
+
+
+class Line:
+    """Tasks of one kind: some run at once, some more wait, all others are refused.
+
+    Parameters
+    ----------
+    noun : str
+        Plural name of the tasks, for messages.
+    waiting : int
+        Most tasks that wait.
+    at_once : int
+        Most tasks that run.
+    seconds : float, optional
+        Time after which a task is stopped.
+    memory : int
+        Address space of a child in bytes; 0: no limit.
+    advice : str
+        What a user can do when a task exceeds its limits, such as "evaluate larger logs on the command line".
+    idle : float
+        Seconds for which a child waits for the next task; 0: every task has a child of its own.
+    variables : mapping of str to str
+        Environment variables of the children.
+    """
+
+    def __init__(
+        self,
+        noun: str,
+        *,
+        waiting: int,
+        at_once: int = 1,
+        seconds: float | None = None,
+        memory: int = 0,
+        advice: str = "",
+        idle: float = 0.0,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        self.noun, self.waiting, self.at_once = noun, waiting, at_once
+        self.seconds, self.memory, self.advice, self.idle = seconds, memory, advice, idle
+        self.variables = dict(variables or {})
+        self.tasks: list[Task] = []
+        self._moved = threading.Condition()
+        self._warm: _Child | None = None
+
+    def enter(self, task: Task) -> None:
+        """Add a task at the end.
+
+        Raises
+        ------
+        BusyError
+            The line is full.
+        """
+        with self._moved:
+            if len(self.tasks) >= self.at_once + self.waiting:
+                raise BusyError(f"{self.waiting} {self.noun} are waiting already; try again in a minute")
+            self.tasks.append(task)
+
+    def wait_for_turn(self, task: Task) -> None:
+        """Wait until a task is among the first or is cancelled."""
+        with self._moved:
+            self._moved.wait_for(lambda: task.cancelled or task in self.tasks[: self.at_once])
+
+    def leave(self, task: Task) -> None:
+        """Remove a task; the next one has its turn."""
+        with self._moved:
+            if task in self.tasks:
+                self.tasks.remove(task)
+            self._moved.notify_all()
+
+    def take_child(self) -> _Child:
+        """Return a child that waits for a task, or else a new one.
+
+        Raises
+        ------
+        OSError
+            The process could not be started.
+        """
+        with self._moved:
+            child, self._warm = self._warm, None
+        if child is not None:
+            child.rest.cancel()
+            if child.alive:
+                return child
+            child.end()
+        return _Child(self.memory, self.variables)
+
+    def keep_child(self, child: _Child) -> None:
+        """Keep a child for the next task where this line does so; end it otherwise."""
+        with self._moved:
+            if self.idle and self._warm is None:
+                self._warm = child
+                child.rest = threading.Timer(self.idle, self.end_child)
+                child.rest.daemon = True
+                child.rest.start()
+                return
+        child.end()
+
+    def end_child(self) -> None:
+        """End the child that waits for a task."""
+        with self._moved:
+            child, self._warm = self._warm, None
+        if child is not None:
+            child.rest.cancel()
+            child.end()
+
+
+class Task:
+    """A call in a child process, which waits in a line; callers poll its attributes, or wait for its result.
+
+    Parameters
+    ----------
+    line : Line
+    function : callable
+        A function of a module. One with a parameter ``send`` is given a function that sends a message to `receive`.
+    arguments
+        Of the function.
+
+    Attributes
+    ----------
+    status : {"waiting", "running", "finished", "failed"}
+    error : str
+        Why the task failed, in one sentence.
+    result : object
+        What the function returned, once the task has finished.
+    cancelled : bool
+
+    Raises
+    ------
+    BusyError
+        Too many tasks are waiting.
+    """
+
+    def __init__(self, line: Line, function: Callable[..., Any], *arguments: Any) -> None:
+        self.line, self._call = line, (function, arguments)
+        self.status: Status = "waiting"
+        self.error, self.result, self.cancelled = "", None, False
+        self._child: _Child | None = None
+        line.enter(self)
+        self._thread = threading.Thread(target=self._run, name=f"a task of the {line.noun}", daemon=True)
+        self._thread.start()
+
+    @property
+    def active(self) -> bool:
+        """Whether the task is waiting or running."""
+        return self.status in ("waiting", "running")
+
+    def receive(self, message: Any) -> None:
+        """Handle a message of the function."""
+
+    def wait(self) -> Any:
+        """Wait for the end and return the result.
+
+        Raises
+        ------
+        UserError
+            The task failed.
+        """
+        self._thread.join()
+        if self.error:
+            raise UserError(self.error)
+        return self.result
+
+    def cancel(self) -> None:
+        """Leave the line, or kill the process; the task has failed."""
+        self.cancelled = True
+        self.line.leave(self)
+        if (child := self._child) is not None:
+            child.kill()
+
+    def _run(self) -> None:
+        try:
+            self.line.wait_for_turn(self)
+            if not self.cancelled:
+                self.status = "running"
+                self.error = self._answer()
+        except OSError as error:
+            self.error = f"a process for {self.line.noun} could not be started ({error.strerror or error})"
+        finally:
+            # what was called is not held any longer: it may be a large file
+            self._call = (abs, ())
+            self.error = "cancelled" if self.cancelled else self.error
+            self.status = "failed" if self.error else "finished"
+            self.line.leave(self)
+
+    def _answer(self) -> str:
+        """Call the function in a child; return the sentence of its error, or an empty text."""
+        line, late = self.line, threading.Event()
+        child = self._child = line.take_child()
+
+        def stop() -> None:
+            late.set()
+            child.kill()
+
+        timer = threading.Timer(line.seconds or threading.TIMEOUT_MAX, stop)
+        timer.daemon = True
+        timer.start()
+        if self.cancelled:
+            child.kill()
+        advice = f"; {line.advice}" if line.advice else ""
+        try:
+            kind, value = child.call(*self._call, self.receive)
+        except BaseException:
+            child.end()
+            raise
+        finally:
+            timer.cancel()
+            self._child = None
+        if kind == "ended":
+            status = child.end(patience=10.0)
+            if late.is_set():
+                return f"stopped after {_spelled(line.seconds or 0.0)}, the limit for one of the {line.noun}{advice}"
+            # libraries abort where they get no memory
+            if not line.memory or status > 0:
+                return f"the process for {line.noun} ended with status {status}; the server's log has the reason"
+            kind = "memory"
+        else:
+            line.keep_child(child)
+        if kind == "memory":
+            limit = f"more than {size(line.memory)} of memory" if line.memory else "more memory than there is"
+            return f"stopped because one of the {line.noun} took {limit}{advice}"
+        if kind == "error":
+            return str(value)
+        self.result = value
+        return ""
+
+
+class _Child:
+    """A child process and the folder of its temporary files, which is removed at its end."""
+
+    rest: threading.Timer
+
+    def __init__(self, memory: int, variables: Mapping[str, str]) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="bandits-", ignore_cleanup_errors=True)
+        environment = {**worker_environment(), "TMPDIR": self._folder.name, **variables}
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "bandits.base.processes", str(memory)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env=environment,
+                # Ctrl-C goes to this process, whose end ends the child
+                process_group=0,
+            )
+        except BaseException:
+            self._folder.cleanup()
+            raise
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def call(
+        self, function: Callable[..., Any], arguments: tuple[Any, ...], receive: Callable[[Any], None]
+    ) -> tuple[str, Any]:
+        """Call a function; return ``result``, ``error``, ``memory`` or ``ended``, and a value."""
+        requests, answers = self._pipes()
+        try:
+            _write(requests, (function, arguments))
+            while (answer := _read(answers))[0] == "message":
+                receive(answer[1])
+        except (BrokenPipeError, EOFError, pickle.UnpicklingError):
+            # it has ended, perhaps while writing: its exit status is reported
+            return "ended", None
+        return answer
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def end(self, patience: float = 0.0) -> int:
+        """Kill it, unless it ends by itself within some seconds; remove its files and return its exit status."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(patience)
+        self._process.kill()
+        for pipe in self._pipes():
+            # a process that has died left its request in the pipe
+            with suppress(BrokenPipeError):
+                pipe.close()
+        status = self._process.wait()
+        self._folder.cleanup()
+        return status
+
+    def _pipes(self) -> tuple[BinaryIO, BinaryIO]:
+        return cast(BinaryIO, self._process.stdin), cast(BinaryIO, self._process.stdout)
 
 
 def worker_environment() -> dict[str, str]:
@@ -20,47 +325,70 @@ def worker_environment() -> dict[str, str]:
     return {**os.environ, **threads, "PYTHONPATH": path}
 
 
-def start(
-    *command: str, stdin: str = "", output: int = subprocess.DEVNULL, keep_open: bool = False, **variables: str
-) -> subprocess.Popen[str]:
-    """Start ``python -m`` with a module of this package and its arguments.
-
-    Parameters
-    ----------
-    command : str
-        Module and arguments.
-    stdin : str
-        Text for its standard input, which is then closed unless ``keep_open``.
-    output : int
-        Its standard output, as for `subprocess.Popen`.
-    variables : str
-        Additional environment variables.
-
-    Raises
-    ------
-    OSError
-        The process could not be started.
-    """
-    process = subprocess.Popen(
-        [sys.executable, "-m", *command], stdin=subprocess.PIPE, stdout=output, text=True, encoding="utf-8",
-        env={**worker_environment(), **variables},
-    )  # fmt: skip
+def lower_priority() -> None:
+    """Let this process give way to the server; one that gives way already stays as it is."""
     if hasattr(os, "setpriority"):
-        with suppress(OSError):  # it has ended already
-            os.setpriority(os.PRIO_PROCESS, process.pid, max(os.getpriority(os.PRIO_PROCESS, 0), NICE))
-    assert process.stdin is not None
-    try:
-        process.stdin.write(stdin)
-        if not keep_open:
-            process.stdin.close()
-    except BrokenPipeError:  # it has ended already: its exit status is reported
-        pass
-    return process
+        os.setpriority(os.PRIO_PROCESS, 0, max(os.getpriority(os.PRIO_PROCESS, 0), NICE))
 
 
-def run_main(main: Callable[[], int]) -> None:
-    """Run a module's main function and exit with its status; a closed output pipe is no error."""
+def main() -> None:
+    """Call functions until standard input is closed."""
+    lower_priority()
+    if memory := int(sys.argv[1]):
+        _limit_memory(memory)
+    # output of libraries must not mix with the answers
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=_receive_requests, args=(requests,), daemon=True).start()
+    while True:
+        function, arguments = pickle.loads(requests.get())  # noqa: S301 - written by the process that started this one
+        _write(answers, _answer(function, arguments, lambda message: _write(answers, ("message", message))))
+        del function, arguments
+
+
+def _answer(function: Callable[..., Any], arguments: tuple[Any, ...], send: Callable[[Any], None]) -> tuple[str, Any]:
     try:
-        sys.exit(main())
-    except BrokenPipeError:  # the reader has gone: the final flush must not fail
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        named = {"send": send} if "send" in inspect.signature(function).parameters else {}
+        return "result", function(*arguments, **named)
+    except UserError as error:
+        return "error", str(error)
+    except MemoryError:
+        return "memory", None
+
+
+def _receive_requests(requests: queue.SimpleQueue[bytes]) -> None:
+    """Read requests ahead, and end this process when there can be no more: nobody reads its answers."""
+    # a stream of its own: at its end the interpreter needs the lock of sys.stdin, which this thread would hold
+    stream = os.fdopen(os.dup(0), "rb")
+    try:
+        while True:
+            requests.put(pickle.load(stream))  # noqa: S301 - as above
+    finally:
+        os._exit(0)
+
+
+def _limit_memory(limit: int) -> None:
+    import resource
+
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (limit if most < 0 else min(limit, most), most))
+
+
+def _write(stream: BinaryIO, value: Any) -> None:
+    """Write a value as bytes of a pickle, so that reading it to the end imports nothing."""
+    pickle.dump(pickle.dumps(value), stream)
+    stream.flush()
+
+
+def _read(stream: BinaryIO) -> tuple[str, Any]:
+    found: tuple[str, Any] = pickle.loads(pickle.load(stream))  # noqa: S301 - written by a child
+    return found
+
+
+def _spelled(seconds: float) -> str:
+    return f"{seconds / 60:.0f} minutes" if seconds >= 120 else duration(seconds)
+
+
+if __name__ == "__main__":
+    main()

@@ -10,28 +10,31 @@ from bandits.base.errors import UserError
 
 if TYPE_CHECKING:
     from bandits.width_cost import Progress
+    from bandits.width_cost.linear import LinearProgress
 
 
 def add_command(commands: Any) -> None:
     """Add the command to the subparsers of the command line."""
     parser = commands.add_parser("cost", help="measure the cost of confidence widths, and print lines of JSON")
     parser.add_argument("request", metavar="REQUEST", nargs="?", default="{}", help="JSON; default: {}")
+    parser.add_argument("--linucb", action="store_true", help="of LinUCB instead of neural networks")
 
 
 def run(parsed: argparse.Namespace) -> int:
     """Print one line of JSON per result."""
-    from bandits.width_cost import measure, read
+    from bandits.width_cost import linear, measure, read
 
     try:
-        request = read(json.loads(parsed.request))
+        data = json.loads(parsed.request)
     except json.JSONDecodeError as error:
         raise UserError(f"the request is not JSON: {error}") from None
-    for progress in measure(request):
+    steps = linear.measure_linear(linear.read(data)) if parsed.linucb else measure(read(data))
+    for progress in steps:
         print(json.dumps(_plain(progress)), flush=True)
     return 0
 
 
-def _plain(progress: Progress) -> dict[str, Any]:
+def _plain(progress: Progress | LinearProgress) -> dict[str, Any]:
     from bandits.width_cost import Timing
 
     data: dict[str, Any] = progress._asdict()

@@ -1,17 +1,12 @@
-"""Compute the reference values in a subprocess, so that neither the page nor other users wait for them."""
+"""Compute the reference values in a child process, so that neither the page nor other users wait for them."""
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from bandits.base.processes import start
+from bandits.base.processes import Line, Task
 from bandits.experiments.experiment import Experiment
-from bandits.runtime.subprocesses import BackgroundTask
 
 from .references import (
     LinearityCheck,
@@ -22,14 +17,15 @@ from .references import (
     position_bias_check,
 )
 
-KINDS: dict[str, tuple[type[Any], Callable[[Experiment], Any]]] = {
-    "oracle": (OracleReference, oracle_reference),
-    "linearity": (LinearityCheck, linearity_check),
-    "position_bias": (PositionBias, position_bias_check),
+LINE = Line("computations of reference values", waiting=16, seconds=180.0)
+REFERENCES: dict[str, Callable[[Experiment], Any]] = {
+    "oracle": oracle_reference,
+    "linearity": linearity_check,
+    "position_bias": position_bias_check,
 }
 
 
-class ReferenceTask(BackgroundTask):
+class ReferenceTask(Task):
     """The reference values of an experiment, available one after the other as they are computed.
 
     Attributes
@@ -37,17 +33,7 @@ class ReferenceTask(BackgroundTask):
     oracle : OracleReference, optional
     linearity : LinearityCheck, optional
     position_bias : PositionBias, optional
-
-    Raises
-    ------
-    UserError
-        Too many tasks are waiting.
     """
-
-    max_waiting = 16
-    noun = "computations of reference values"
-    process_name = "the reference process"
-    time_limit = 180.0
 
     def __init__(self, experiment: Experiment) -> None:
         self.experiment = experiment
@@ -55,18 +41,12 @@ class ReferenceTask(BackgroundTask):
         self.linearity: LinearityCheck | None = None
         self.position_bias: PositionBias | None = None
         self._received: set[str] = set()
-        super().__init__()
+        super().__init__(LINE, compute, experiment)
 
-    def start_process(self) -> subprocess.Popen[str]:
-        return start("bandits.diagnostics", stdin=self.experiment.model_dump_json(), output=subprocess.PIPE)
-
-    def handle_line(self, line: str) -> None:
-        message = json.loads(line)
-        if "error" in message:
-            self.error = message["error"]
-            return
-        setattr(self, message["kind"], from_json(message))
-        self._received.add(message["kind"])
+    def receive(self, message: Any) -> None:
+        kind, value = message
+        setattr(self, kind, value)
+        self._received.add(kind)
 
     @property
     def references(self) -> tuple[OracleReference | None, LinearityCheck | None, PositionBias | None]:
@@ -76,21 +56,16 @@ class ReferenceTask(BackgroundTask):
     @property
     def pending(self) -> set[str]:
         """The references still to come: ``oracle``, ``linearity``, ``position_bias``."""
-        return set(KINDS) - self._received if self.active else set()
+        return set(REFERENCES) - self._received if self.active else set()
 
 
-def to_json(kind: str, experiment: Experiment) -> dict[str, Any]:
-    """Compute one reference and convert it to plain data."""
-    reference = KINDS[kind][1](experiment)
-    fields = None if reference is None else reference._asdict()
-    value = fields and {name: np.asarray(field).tolist() for name, field in fields.items()}
-    return {"kind": kind, "value": value}
+def compute(experiment: Experiment, send: Callable[[Any], None]) -> None:
+    """Compute one reference after the other; send its kind and its value.
 
-
-def from_json(data: dict[str, Any]) -> Any:
-    """Restore the reference that `to_json` converted."""
-    if data["value"] is None:
-        return None
-    kind = KINDS[data["kind"]][0]
-    sequence = tuple if kind is OracleReference else np.array
-    return kind(**{name: sequence(v) if isinstance(v, list) else v for name, v in data["value"].items()})
+    Raises
+    ------
+    UserError
+        The simulator cannot be created (missing data, say).
+    """
+    for kind, reference in REFERENCES.items():
+        send((kind, reference(experiment)))

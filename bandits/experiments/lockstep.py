@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from bandits.agents import AgentParams
 from bandits.base.params import structural_key
-from bandits.base.processes import start
+from bandits.base.processes import Line, Task
 from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray
 from bandits.simulators import Simulator
@@ -27,6 +24,8 @@ from .snapshots import BeliefCheck, Calibration, ExplorationCheck, SegmentCheck,
 from .trace import Trace
 
 CHUNK = 500  # steps per chunk
+# every agent of an experiment may be trained at once
+TRAININGS = Line("trainings", waiting=0, at_once=64)
 
 
 def make_lane(
@@ -81,7 +80,7 @@ class _LaneRunner:
     lane: Lane
     history: History
     bases: list[FloatArray] | None
-    training: subprocess.Popen[str] | None = None
+    training: Task | None = None
     prepared: bool = False
     snapshots: list[int] = field(default_factory=list)
 
@@ -106,9 +105,8 @@ class _LaneRunner:
 
     def stop_training(self) -> None:
         """Stop the offline training."""
-        if self.training is not None and self.training.poll() is None:
-            self.training.kill()
-            self.training.wait()
+        if self.training is not None:
+            self.training.cancel()
 
     def _take_snapshot(self, step: int) -> None:
         """Record spectrum, calibration, belief check and note, where the agent has them."""
@@ -137,7 +135,7 @@ class Lockstep:
     agents : sequence of int, optional
         Positions of the agents; all of them by default. An agent's numbers do not depend on the others.
     background : bool
-        Train agents that need offline training in subprocesses while the others start; they catch up afterwards.
+        Train agents that need offline training in child processes while the others start; they catch up afterwards.
         Otherwise they are trained before the start.
     """
 
@@ -164,7 +162,7 @@ class Lockstep:
         history.watch(lane.simulator.launched())
         runner = _LaneRunner(agent, lane, history, bases, snapshots=snapshot_steps(experiment.steps))
         if self._background and "log" in cls.requires(params) and not lane.agent.is_trained():
-            runner.training = _train_in_subprocess(experiment, agent)
+            runner.training = Task(TRAININGS, train, experiment, agent)
         return runner
 
     def add(self, agent: int, state: dict[str, Any]) -> None:
@@ -204,7 +202,7 @@ class Lockstep:
         self.step = min(self.step + n, self.experiment.steps)
         ready: list[tuple[str, _LaneRunner]] = []
         for label, runner in self.runners.items():
-            if runner.training is not None and runner.training.poll() is None:
+            if runner.training is not None and runner.training.active:
                 continue
             runner.training = None
             if not runner.prepared:
@@ -287,9 +285,10 @@ def _part(state: dict[str, Any], prefix: str) -> dict[str, Any]:
     return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
 
 
-def _train_in_subprocess(experiment: Experiment, agent: int) -> subprocess.Popen[str]:
-    """Train one agent in a subprocess; the trained network arrives through the file cache."""
-    return start("bandits.experiments.lockstep", str(agent), stdin=experiment.model_dump_json())
+def train(experiment: Experiment, agent: int) -> None:
+    """Train one agent offline; the trained network is found in the file cache."""
+    with threadpool_limits(1):
+        make_lane(experiment, agent).agent.prepare()
 
 
 def _compile(experiment: Experiment, agent: int) -> None:
@@ -314,9 +313,3 @@ def run_to_end(race: Lockstep, progress: Callable[[int, int], Any] | None = None
             pass
         if progress is not None:
             progress(race.step, race.experiment.steps)
-
-
-if __name__ == "__main__":
-    experiment = Experiment.model_validate(json.loads(sys.stdin.buffer.read()))
-    with threadpool_limits(1):
-        make_lane(experiment, int(sys.argv[1])).agent.prepare()

@@ -1,21 +1,22 @@
-"""Find the alarms of a run in a subprocess, so that neither the page nor other users wait for the replay."""
+"""Find the alarms of a run in a child process, so that neither the page nor other users wait for the replay."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from bandits.base.processes import start
+from bandits.base.processes import Line, Task
 from bandits.experiments.experiment import Experiment
-from bandits.runtime.subprocesses import BackgroundTask
 
 from .alarm import Alarm
+from .replay import watched
 
-ROWS = 8  # replications that are replayed
+# replications that are replayed
+ROWS = 8
+LINE = Line("searches for alarms", waiting=8, seconds=300.0)
 
 
-class AlarmTask(BackgroundTask):
+class AlarmTask(Task):
     """The alarms of the agents of a run, available one agent after the other.
 
     Parameters
@@ -34,29 +35,26 @@ class AlarmTask(BackgroundTask):
         The number of these replications.
     """
 
-    max_waiting = 8
-    noun = "searches for alarms"
-    process_name = "the process that replays runs"
-    time_limit = 300.0
-
     def __init__(self, experiment: Experiment, steps: Mapping[str, int]) -> None:
         self.experiment, self.steps = experiment, dict(steps)
         self.rows = min(ROWS, experiment.replications)
         self.alarms: dict[str, list[Alarm]] = {}
         self.monitors: dict[str, list[str]] = {}
-        super().__init__()
+        super().__init__(LINE, search, experiment, self.steps, range(self.rows))
 
-    def start_process(self) -> subprocess.Popen[str]:
-        request = {
-            "experiment": self.experiment.model_dump(mode="json", by_alias=True), "steps": self.steps,
-            "rows": list(range(self.rows)),
-        }  # fmt: skip
-        return start("bandits.monitoring", stdin=json.dumps(request), output=subprocess.PIPE)
+    def receive(self, message: Any) -> None:
+        # monitors first: the page reads them where there are alarms
+        label, self.monitors[message[0]], alarms = message
+        self.alarms[label] = alarms
 
-    def handle_line(self, line: str) -> None:
-        message = json.loads(line)
-        if "error" in message:
-            self.error = message["error"]
-            return
-        self.monitors[message["label"]] = message["monitors"]  # first: the page reads it where there are alarms
-        self.alarms[message["label"]] = [Alarm(*alarm) for alarm in message["alarms"]]
+
+def search(experiment: Experiment, steps: Mapping[str, int], rows: range, send: Callable[[Any], None]) -> None:
+    """Replay one agent after the other; send its label, the kinds of its monitors and their alarms.
+
+    Raises
+    ------
+    UserError
+        The run cannot be replayed (missing data, say).
+    """
+    for label, reached in steps.items():
+        send((label, *watched(experiment, label, reached, rows=rows)))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from bandits.agents import agent_class
 from bandits.base.errors import UserError
-from bandits.experiments.experiment import Experiment, read
+from bandits.experiments.experiment import Experiment
 from bandits.storage.run_store import StoredRun
 
 from . import recording
@@ -64,18 +64,6 @@ class LogSummary(NamedTuple):
     experiment: Experiment | None = None
     problem: str = ""
     uniform: bool = False
-
-    def as_message(self) -> dict[str, Any]:
-        """Return the summary as plain data, from which `from_message` makes an equal one."""
-        experiment = None if self.experiment is None else self.experiment.model_dump(mode="json", by_alias=True)
-        return {**self._asdict(), "agents": dict(self.agents), "experiment": experiment}
-
-    @classmethod
-    def from_message(cls, message: Mapping[str, Any]) -> LogSummary:
-        """Return the summary that `as_message` was called on, also where JSON has made lists of its tuples."""
-        experiment = None if message["experiment"] is None else read(message["experiment"])
-        names, columns = tuple(message["names"]), tuple(message["columns"])
-        return cls(**{**message, "names": names, "columns": columns, "experiment": experiment})
 
 
 def summarise(log: DecisionLog) -> LogSummary:

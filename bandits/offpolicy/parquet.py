@@ -36,15 +36,21 @@ PREFIX = "column."
 
 
 def write_parquet(log: DecisionLog, path: Path) -> None:
-    """Write a log to a Parquet file, compressed with zstd, with a SHA-256 of its content.
-
-    Columns: `COLUMNS`, those that the log has; other columns as ``column.NAME``. Vectors of propensities are left out
-    with more than 200 actions.
+    """Write a log to a Parquet file, as `to_parquet` makes it.
 
     Raises
     ------
     OSError
         The file cannot be written; an earlier one stays.
+    """
+    atomic_write(path, to_parquet(log))
+
+
+def to_parquet(log: DecisionLog) -> bytes:
+    """Return a log as a Parquet file, compressed with zstd, with a SHA-256 of its content.
+
+    Columns: `COLUMNS`, those that the log has; other columns as ``column.NAME``. Vectors of propensities are left out
+    with more than 200 actions.
     """
     arrays = {name: getattr(log, attribute) for name, attribute in COLUMNS.items()}
     arrays = {name: array for name, array in arrays.items() if array is not None}
@@ -59,7 +65,7 @@ def write_parquet(log: DecisionLog, path: Path) -> None:
     table = table.replace_schema_metadata({METADATA: json.dumps(header).encode()})
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression="zstd")
-    atomic_write(path, buffer.getvalue())
+    return buffer.getvalue()
 
 
 def is_decision_log(table: pa.Table) -> bool:

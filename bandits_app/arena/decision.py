@@ -5,20 +5,17 @@ from __future__ import annotations
 import streamlit as st
 
 from bandits import Experiment, UserError
+from bandits.base.processes import BusyError, Line, Task
 from bandits.results import text
 from bandits.results.decision.figure import decision
-from bandits.results.decision.why import Why
+from bandits.results.decision.why import Why, why
 from bandits.results.figures.style import styles
-from bandits.runtime.explanations import BusyError, Explainer
 from bandits.runtime.pool import Job
 from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.text import escape_markdown, refuse
 
-
-@st.cache_resource(show_spinner=False)
-def explainer() -> Explainer:
-    """Return the process that explains decisions, one per server; it starts at the first question."""
-    return Explainer()
+# the process stays for the next question: its start takes longer than most answers
+EXPLANATIONS = Line("explanations", waiting=4, seconds=90.0, idle=300.0)
 
 
 def show(job: Job) -> None:
@@ -60,7 +57,8 @@ def _section(job: Job) -> None:
 def _explain(_experiment: Experiment, run: str, label: str, step: int, replication: int) -> Why | str:  # noqa: ARG001
     """Return the explanation of a decision, or the reason why there is none; the run's hash is the key."""
     try:
-        return explainer().ask(_experiment, label, step, replication)
+        found: Why = Task(EXPLANATIONS, why, _experiment, label, step, replication).wait()
+        return found
     except BusyError:  # the same question may be answered later
         raise
     except UserError as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
 import subprocess
 import sys
@@ -17,7 +16,7 @@ import pytest
 
 from bandits import Experiment, run
 from bandits.agents import REGISTRY as AGENTS
-from bandits.base.processes import NICE, worker_environment
+from bandits.base.processes import worker_environment
 from bandits.cli import main as cli
 from bandits.results.metrics import CURVES
 from bandits.simulators import REGISTRY as SIMULATORS
@@ -332,13 +331,3 @@ def test_a_refusal_in_a_shell_is_one_line_and_status_2(tmp_path: Path) -> None:
     usage = command("run")
     assert usage.returncode == 2
     assert "Traceback" not in usage.stderr
-
-
-@pytest.mark.slow
-def test_subprocesses_lower_their_priority_and_never_raise_it() -> None:
-    code = "import os; from bandits.base.processes import start; p = start('bandits.diagnostics', stdin='{'); "
-    code += "print(os.getpriority(os.PRIO_PROCESS, p.pid)); p.wait()"
-    for more in (0, NICE + 2):
-        command = ["nice", "-n", f"{more}", sys.executable, "-c", code]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-        assert int(done.stdout) == min(19, max(os.getpriority(os.PRIO_PROCESS, 0) + more, NICE))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import sys
@@ -20,7 +19,7 @@ from bandits.agents.linear.linucb import LinUCB
 from bandits.agents.neural.neural_click_ts import NeuralClickTS
 from bandits.base.types import FloatArray
 from bandits.diagnostics import Finding, LinearityCheck, OracleReference, PositionBias, figures
-from bandits.diagnostics.background import KINDS, ReferenceTask, from_json, to_json
+from bandits.diagnostics.background import ReferenceTask
 from bandits.diagnostics.curves import recent_entropy, recent_segment_entropy
 from bandits.diagnostics.finding import FORGETTING, PENDING, STOPPED, TOO_EARLY
 from bandits.diagnostics.position_bias import estimate_position_bias
@@ -554,13 +553,6 @@ def test_references_from_the_subprocess_are_the_same() -> None:
             assert_same_reference(there, here)
 
 
-def test_references_survive_their_conversion_to_json() -> None:
-    """What the subprocess prints and the page reads; the pet shop has no position bias."""
-    e = experiment("linucb", steps=300)
-    for kind, (_, compute) in KINDS.items():
-        assert_same_reference(from_json(json.loads(json.dumps(to_json(kind, e)))), compute(e))
-
-
 def assert_same_reference(there: Any, here: Any) -> None:
     assert type(there) is type(here)
     for a, b in zip(there or (), here or (), strict=True):
@@ -568,12 +560,11 @@ def assert_same_reference(there: Any, here: Any) -> None:
         assert type(a) is type(b)
 
 
-def test_a_failed_reference_task_reports_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_reference_task_has_nothing_pending(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
     task = ReferenceTask(experiment("linucb"))
     wait_for(lambda: not task.active, "its end")
     assert (task.status, task.pending) == ("failed", set())
-    assert task.error == "the reference process ended with status 1; the server's log has the reason"
 
 
 def test_pending_references_give_no_verdict() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 from bandits.base.errors import UserError
 from bandits.offpolicy import DecisionLog, Matrix, conclusion, evaluate, figures, read_log, write_parquet
 from bandits.offpolicy.anytime import anytime
-from bandits.offpolicy.background import EvaluationTask, RecordTask, from_message, summarise_file, to_message
+from bandits.offpolicy.background import EvaluationTask, RecordTask, summarise_file
 from bandits.offpolicy.choices import (
     rows_at_first,
     suggested_logger,
@@ -313,13 +312,6 @@ def test_figures_show_estimates_logging_policy_and_truth() -> None:
     assert figures.weights(replace(found, weights=None)) is None
 
 
-@pytest.mark.parametrize("target", ["random", "always:3", "column:propensity"])
-def test_a_message_keeps_the_whole_evaluation(target: str) -> None:
-    found = evaluate("open_bandit/bts/men", target)
-    again = from_message(json.loads(json.dumps(to_message(found))))
-    assert repr(again) == repr(found)  # NaN too
-
-
 @pytest.mark.slow
 def test_tasks_record_and_evaluate_as_direct_calls_do() -> None:
     e = experiment("epsilon_greedy", "linucb", seed=8, steps=300, replications=3)
@@ -331,7 +323,6 @@ def test_tasks_record_and_evaluate_as_direct_calls_do() -> None:
     wait_for(lambda: not evaluation.active, "the evaluation")
     direct = evaluate(record(e, 0, rows=[0, 1]), "random", estimators=["ips", "dr"])
     assert repr(evaluation.evaluation) == repr(direct)
-    wait_for(lambda: not task._folder.exists() and not evaluation._folder.exists(), "the removal of the folders")
 
 
 @pytest.mark.slow

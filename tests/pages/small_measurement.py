@@ -1,14 +1,17 @@
-"""``python -m bandits.width_cost`` with small budgets: the same steps in about a second."""
+"""A measurement with small budgets: the same steps in about a second."""
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 
-from bandits.base.processes import run_main
-from bandits.width_cost.__main__ import main
+from bandits.width_cost import ProfileRequest, Progress
+from bandits.width_cost.background import measured as measured_in_full
 
-if __name__ == "__main__":
+
+def measured(request: ProfileRequest, send: Callable[[Progress], None]) -> None:
+    """Measure in the child process, whose budgets are reduced."""
     timing = importlib.import_module("bandits.width_cost.measure")  # the package's `measure` is its function
     for name, seconds in {"TIME_BUDGET": 0.01, "SETUP_BUDGET": 0.03, "REPEAT_FOR": 0.002}.items():
         setattr(timing, name, seconds)
-    run_main(main)
+    measured_in_full(request, send)

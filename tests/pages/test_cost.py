@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from bandits.base.processes import start
 from bandits.runtime.pool import Pool
 from bandits.width_cost import METHODS, ProfileRequest
-from bandits.width_cost.background import Measurement
+from bandits.width_cost.background import LINE, Measurement
 from bandits.width_cost.linear import LINEAR_METHODS, LinearRequest
 from bandits.width_cost.linear.background import LinearMeasurement
 from bandits_app.labs.cost import linear_view, view
+from tests.pages import small_measurement
 from tests.pages.support import open_page, panel
-from tests.support import wait_for
+from tests.support import hold, wait_for
 
 SMALL = ProfileRequest(hidden=(6,), n_candidates=5, past=20)
 
@@ -31,11 +30,7 @@ def _nothing_measured() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _small_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure neural networks with small budgets; tests/browser/test_cost.py measures the default request."""
-
-    def start_small(_: str, *arguments: str, **options: Any) -> Any:
-        return start("tests.pages.small_measurement", *arguments, **options)
-
-    monkeypatch.setattr("bandits.width_cost.background.start", start_small)
+    monkeypatch.setattr("bandits.width_cost.background.measured", small_measurement.measured)
 
 
 def visit(request: ProfileRequest = SMALL) -> AppTest:
@@ -75,7 +70,7 @@ def texts(at: AppTest) -> str:
 
 def test_from_the_first_visit_to_tables_and_summary(pool: Pool) -> None:
     view._measurement.clear()
-    with Measurement._turn:  # it waits for its turn until it was looked at
+    with hold(LINE):  # it waits for its turn until it was looked at
         at = visit()
         assert status(at).startswith("Waiting")
     assert [tile["label"] for tile in panel(at)["legend"]] == [method.title for method in METHODS.values()]
@@ -121,7 +116,7 @@ def test_a_nudge_of_the_controls_measures_nothing_until_it_is_asked(
     at = settled(at.number_input[1].set_value(6).run())
     assert "The controls have changed" in texts(at)
     begun: list[ProfileRequest] = []
-    monkeypatch.setattr(Measurement, "_read_output", lambda self: begun.append(self.report.request))
+    monkeypatch.setattr(Measurement, "_answer", lambda self: begun.append(self.report.request) or "")
     at = press(at)
     wait_for(lambda: begun, "the measurement")
     assert begun == [SMALL.model_copy(update={"n_candidates": 6})]
@@ -165,20 +160,18 @@ def test_what_cannot_be_measured_is_said_and_the_last_one_stays(pool: Pool) -> N
 def test_a_measurement_that_fails_says_so(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     request = SMALL.model_copy(update={"seed": 7})
 
-    def follow(self: Measurement) -> None:
-        self.error = "the measuring process ended with status 1; the server's log has the reason"
-
-    monkeypatch.setattr(Measurement, "_read_output", follow)
+    sentence = "the process for measurements ended with status 1; the server's log has the reason"
+    monkeypatch.setattr(Measurement, "_answer", lambda self: sentence)
     at = visit(request)
     wait_for(lambda: not known(request).active, "its end")
     at = settled(at.run())
-    assert status(at).startswith("Failed: the measuring process ended with status 1")
+    assert status(at).startswith("Failed: the process for measurements ended with status 1")
 
 
 def test_when_too_many_wait_the_page_says_so(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Measurement, "_read_output", lambda self: None)
-    with Measurement._turn:
-        waiting = [Measurement(SMALL) for _ in range(Measurement.max_waiting + 1)]
+    monkeypatch.setattr(Measurement, "_answer", lambda self: "")
+    with hold(LINE):
+        waiting = [Measurement(SMALL) for _ in range(LINE.waiting)]
         at = visit(SMALL.model_copy(update={"seed": 8}))
         assert "8 measurements are waiting already" in at.error[0].value
     wait_for(lambda: not any(m.active for m in waiting), "their turns")
@@ -225,7 +218,7 @@ def ended_linear(at: AppTest) -> AppTest:
 @pytest.mark.slow
 def test_linucb_has_a_tab_with_condition_numbers(pool: Pool) -> None:
     linear_view._measurement.clear()
-    with Measurement._turn:  # one measurement of either tab runs at a time
+    with hold(LINE):  # one measurement of either tab runs at a time
         at = visit_linear()
         assert [tab.label for tab in at.tabs] == ["Neural networks", "LinUCB"]
         assert status(at).startswith("Waiting")
@@ -252,15 +245,15 @@ def test_linucb_is_measured_when_asked_and_refuses_in_one_sentence(pool: Pool, m
     at = ended_linear(visit_linear())
     assert "The controls have changed" in texts(at)  # they state the default request
     begun: list[LinearRequest] = []
-    monkeypatch.setattr(LinearMeasurement, "_read_output", lambda self: begun.append(self.report.request))
+    monkeypatch.setattr(LinearMeasurement, "_answer", lambda self: begun.append(self.report.request) or "")
     at = settled(at.number_input[0].set_value(7).run())
     assert begun == []
     at = press(at)
     wait_for(lambda: begun, "the measurement")
     assert begun == [LinearRequest(n_features=7)]
     assert "d = 7" in panel(at)["note"]
-    with Measurement._turn:
-        waiting = [LinearMeasurement(SMALL_LINEAR) for _ in range(LinearMeasurement.max_waiting + 1)]
+    with hold(LINE):
+        waiting = [LinearMeasurement(SMALL_LINEAR) for _ in range(LINE.waiting)]
         at = visit_linear(SMALL_LINEAR.model_copy(update={"seed": 8}))
         assert "8 measurements are waiting already" in at.error[0].value
     wait_for(lambda: not any(m.active for m in waiting), "their turns")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from bandits.diagnostics.background import ReferenceTask
+from bandits.diagnostics.background import LINE
 from bandits.diagnostics.figures import MARKS
 from bandits.experiments import url
 from bandits.runtime.pool import Job, Pool
@@ -16,7 +16,7 @@ from bandits.simulators.datasets import csv_table, uploads
 from bandits_app.arena.diagnostics.verdicts import NOT_INFORMATIVE
 from tests.gate import Gate
 from tests.pages.support import open_page, panels
-from tests.support import experiment, wait_for
+from tests.support import experiment, hold, wait_for
 
 SHOP = "town,age,bought\n" + "".join(
     f"{'Rome' if i % 2 else 'Oslo'},{20 + i},{'yes' if i % 3 else 'no'}\n" for i in range(40)
@@ -91,7 +91,7 @@ def test_a_run_whose_data_are_gone_has_no_reference_values(pool: Pool) -> None:
 def test_the_page_does_not_wait_for_reference_values(pool: Pool) -> None:
     job = pool.submit(experiment("linucb", "random", seed=973, steps=600))
     wait_for(lambda: job.status == "finished", "the run")
-    with ReferenceTask._turn:
+    with hold(LINE):
         at = page(job)
         assert "being computed" in status_line(at)
         before = titles(at.toggle(key="health-folded").set_value(True).run())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 
 from bandits import UserError
 from bandits.results.figures.board import figure
-from bandits.width_cost.background import Measurement
+from bandits.width_cost.background import LINE
 from bandits.width_cost.linear import (
     LINEAR_METHODS,
     Condition,
@@ -29,9 +28,8 @@ from bandits.width_cost.linear.background import LinearMeasurement
 from bandits.width_cost.linear.figures import linear_colour, linear_figures
 from bandits.width_cost.linear.measure import condition_grid, features, follow
 from bandits.width_cost.linear.methods import LINEAR_REGISTRY, LinearMethod
-from bandits.width_cost.linear.results import from_json, to_json
 from bandits.width_cost.results import Timing
-from tests.support import wait_for
+from tests.support import hold, wait_for
 
 ROOT = Path(__file__).parents[2]
 TIMING = sys.modules["bandits.width_cost.linear.measure"]
@@ -154,7 +152,6 @@ def test_every_method_is_timed_at_the_requested_sizes(measured: list[LinearProgr
     fractions = [step.fraction for step in measured]
     assert fractions == sorted(fractions)
     assert fractions[-1] == pytest.approx(1)
-    assert [from_json(json.loads(json.dumps(to_json(step)))) for step in measured] == measured
 
 
 LAW = {"inverse": 4e-10, "rank_one": 2e-10, "compiled": 1e-10}
@@ -247,7 +244,7 @@ def test_six_plots(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_a_measurement_in_a_subprocess_waits_for_its_turn() -> None:
-    with Measurement._turn:  # shared, because two at once would slow each other down
+    with hold(LINE):  # shared, because two at once would slow each other down
         measurement = LinearMeasurement(SMALL)
         assert measurement.status == "waiting"
     wait_for(lambda: not measurement.active, "the measurement")
@@ -259,7 +256,7 @@ def test_a_measurement_in_a_subprocess_waits_for_its_turn() -> None:
 
 @pytest.mark.slow
 def test_the_command_line_refuses() -> None:
-    command = [sys.executable, "-m", "bandits.width_cost.linear", '{"past": 1}']
+    command = [sys.executable, "-m", "bandits", "cost", "--linucb", '{"past": 1}']
     refused = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr == "error: past is 1; it must be a whole number from 10 to 100,000\n"

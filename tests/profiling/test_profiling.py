@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -32,7 +31,7 @@ from bandits.width_cost import (
     text,
 )
 from bandits.width_cost.agreement import CASES, compare_methods, spearman
-from bandits.width_cost.background import Measurement, from_json, machine_memory, to_json
+from bandits.width_cost.background import LINE, Measurement, machine_memory
 from bandits.width_cost.figures import cost_figures, method_colour
 from bandits.width_cost.methods import KEEP, REGISTRY, RIDGE, DropoutWidths, EnsembleWidths, WidthMethod
 from tests.support import wait_for
@@ -234,20 +233,6 @@ def test_progress_grows_from_step_to_step(measured: list[Progress]) -> None:
     assert fractions[-1] == pytest.approx(1)
     assert [step.timed for step in measured] == sorted(step.timed for step in measured)
     assert all(isinstance(step.result, Agreement) for step in measured if step.timed and step.result)
-
-
-@pytest.mark.slow
-def test_steps_survive_the_conversion_to_json(measured: list[Progress]) -> None:
-    assert [from_json(json.loads(json.dumps(to_json(step)))) for step in measured] == measured
-    sizes = Sizes(2, 10, (3, 1), 4, 6)
-    step = Progress(0.5, "", Timing("dual", sizes, 0.1, 0.2, 8))
-    plain = json.loads(json.dumps(to_json(step)))
-    assert plain["point"]["sizes"] == [2, 10, [3, 1]]  # as earlier versions print it
-    assert from_json(json.loads(json.dumps(plain))) == step
-    del plain["point"]["members"], plain["point"]["passes"]
-    earlier = from_json(plain).result
-    assert isinstance(earlier, Timing)
-    assert earlier.sizes == Sizes(2, 10, (3, 1))
 
 
 def test_the_number_of_torch_threads_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -510,27 +495,8 @@ def test_a_measurement_in_a_subprocess_gives_the_same_result(measured: list[Prog
     ]
 
 
-def test_a_process_that_dies_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "executable", "/bin/false")
-    measurement = Measurement(SMALL)
-    wait_for(lambda: not measurement.active, "its end")
-    assert measurement.status == "failed"
-    assert measurement.error == "the measuring process ended with status 1; the server's log has the reason"
-    monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    measurement = Measurement(SMALL)
-    wait_for(lambda: not measurement.active, "its end")
-    assert measurement.error == "the measuring process could not be started (No such file or directory)"
-
-
-def test_measurements_run_one_at_a_time_in_a_limited_queue(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Measurement, "_read_output", lambda self: None)
-    with Measurement._turn:
-        started = [Measurement(SMALL) for _ in range(Measurement.max_waiting + 1)]
-        assert {m.status for m in started} == {"waiting"}
-        with pytest.raises(UserError, match=r"^8 measurements are waiting already; try again in a minute$"):
-            Measurement(SMALL)
-    wait_for(lambda: not any(m.active for m in started), "their turns")
-    wait_for(lambda: not Measurement(SMALL).active, "one more")
+def test_measurements_run_one_at_a_time() -> None:
+    assert (LINE.at_once, LINE.waiting) == (1, 8)
 
 
 @pytest.mark.slow

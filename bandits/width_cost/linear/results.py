@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 from bandits.width_cost.request import CostAxis
 from bandits.width_cost.results import ScalingReport, Timing
 
 from .complexity import LINEAR_METHODS
-from .request import LinearRequest, LinearSizes
+from .request import LinearRequest
 
 
 class Condition(NamedTuple):
@@ -76,23 +76,3 @@ class LinearReport(ScalingReport[LinearRequest]):
         elif progress.result is not None:
             conditions = (*conditions, progress.result)
         return replace(self, timings=timings, conditions=conditions, timed=self.timed or progress.timed)
-
-
-def to_json(progress: LinearProgress) -> dict[str, Any]:
-    """Convert a step to plain data."""
-    data: dict[str, Any] = {"fraction": progress.fraction, "activity": progress.activity, "timed": progress.timed}
-    result = progress.result
-    if isinstance(result, Timing):
-        sizes = {"K": result.sizes.K, "t": result.sizes.t, "d": result.sizes.widths[0]}
-        return data | {"timing": {**result._asdict(), "sizes": sizes}}
-    return data | ({"condition": result._asdict()} if result else {})
-
-
-def from_json(data: dict[str, Any]) -> LinearProgress:
-    """Convert plain data back to a step."""
-    result: Timing | Condition | None = None
-    if timing := data.get("timing"):
-        result = Timing(**{**timing, "sizes": LinearSizes.of(**timing["sizes"])})
-    elif condition := data.get("condition"):
-        result = Condition(**condition)
-    return LinearProgress(data["fraction"], data["activity"], result, data["timed"])

@@ -205,7 +205,7 @@ too little to far too much exploration.
 
 - **Cases**: {cases}, in {simulators} settings of simulator and length: LinUCB, LinTS and ε-greedy with five or six
   values each. Every case is run {runs} times, with {replications} replications each time; the table names
-  equal verdicts once.
+  equal verdicts once, and that beside the family where it differs.
 - **Steps**: {lengths}.
 - **Truth**: the best setting of a family (an agent in a simulator) has the smallest mean regret. A setting is sick if
   it loses more than {loss} of the best setting's gain over random choice (lower end of the paired 95 % interval). Below
@@ -245,15 +245,16 @@ def document(table: list[Row]) -> str:
     text += f"| beside the family: best settings with an alarm of any diagnostic | {together.best} | {false_alarms} |\n"
     in_between = percent(r.between_alarms / max(r.between, 1), 1)
     text += f"| settings in between with an alarm on exploration | {r.between} | {in_between} |\n\n"
-    text += "| simulator | agent | value | gain lost against the best (95 % CI) | truth | alone | beside the family |\n"
-    text += "|---|---|---|---|---|---|---|\n"
+    text += "| simulator | agent | value | gain lost against the best (95 % CI) | truth | verdict |\n"
+    text += "|---|---|---|---|---|---|\n"
     for row in table:
         loss = f"{percent(row.loss.mean)} ({percent(row.loss.low)} to {percent(row.loss.high)})"
         loss = "–" if row.truth == "best" else loss
         verdicts = _once(o.direction for o in row.outcomes)
         beside = _once(o.beside.direction for o in row.outcomes)
-        text += f"| {row.setup} | {SYMBOLS[row.kind]} | {row.value:g} | {loss} | {row.truth or '–'} | {verdicts} "
-        text += f"| {beside} |\n"
+        if beside != verdicts:
+            verdicts += f"; beside the family: {beside}"
+        text += f"| {row.setup} | {SYMBOLS[row.kind]} | {row.value:g} | {loss} | {row.truth or '–'} | {verdicts} |\n"
     return text
 
 

@@ -261,12 +261,12 @@ def synthetic(steps: int = 10_000, replications: int = 8) -> str:
 
 
 def machines(made: Iterable[str]) -> str:
-    """Join descriptions of machines: each is named once, with the times of its runs and the load at their start."""
-    times: dict[str, list[str]] = {}
+    """Join descriptions of machines: each is named once, with the days of its runs."""
+    days: dict[str, set[str]] = {}
     for each in sorted(made):
-        what, when, load = each.rsplit("; ", 2)
-        times.setdefault(what, []).append(f"{when} ({load.removesuffix(' at the start')})")
-    return "; ".join(f"{what}, begun {', '.join(when)}" for what, when in times.items())
+        what, when, _ = each.rsplit("; ", 2)
+        days.setdefault(what.split(";")[0], set()).add(when.split()[0])
+    return "; ".join(f"{what}, {', '.join(sorted(dates))}" for what, dates in days.items())
 
 
 def magic_run(job: tuple[str, int], steps: int) -> tuple[float, float, str]:

@@ -115,11 +115,6 @@ def remarks(rows: list[tuple[str, ...]], experiment: Experiment) -> str:
             f"shock, against {max(before.values()):.3f} of the best agent. Additive features cannot represent which "
             "segment prefers which category."
         )
-    if back.issuperset(PER_ARM):
-        sentences.append(
-            "Why the models per arm recover was not tested. A probable reason: the 50 products include ten of each "
-            "category, most of them hardly shown before the shock, so their models still have wide intervals."
-        )
     networks = [(n, a) for n, a in zip(experiment.labels, experiment.agents, strict=True) if hasattr(a, "training")]
     newest = [label for label, agent in networks if agent.training == "newest"]
     whole = [label for label, a in networks if a.training != "newest" and a.buffer >= experiment.steps]

@@ -30,9 +30,7 @@ def test_earlier_replications_of_which_mean_and_deviation_were_kept_are_pooled()
     assert found == pytest.approx((values.mean(), values.std(ddof=1)))
 
 
-def test_a_machine_is_named_once_with_the_times_of_its_runs() -> None:
-    where, start = "A, 2 cores; numpy", "at the start"
+def test_a_machine_is_named_once_with_the_days_of_its_runs() -> None:
+    where, start = "A, 2 cores; Python, numpy", "at the start"
     made = [f"{where}; 2026-01-02 10:00 UTC; load 1.0 {start}", f"{where}; 2026-01-01 09:00 UTC; load 2.5 {start}"]
-    assert published.machines(made) == (
-        f"{where}, begun 2026-01-01 09:00 UTC (load 2.5), 2026-01-02 10:00 UTC (load 1.0)"
-    )
+    assert published.machines(made) == "A, 2 cores, 2026-01-01, 2026-01-02"

@@ -1,51 +1,24 @@
-"""Base class of agents with ridge models: parameters, models, state and memory."""
+"""Base class of agents with ridge models: state, facts about their parameters, and memory."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, get_args
 
-from bandits.agents.base import Agent, LearnerParams, Representation
-from bandits.base.params import param
+from bandits.agents.base import Agent, Representation
+from bandits.agents.priors import ESTIMATED
 from bandits.base.randomness import Streams
 from bandits.base.types import Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec
-from bandits.models.linear.nonstationary import DiscountedRidge
 from bandits.models.linear.random_features import RandomFourierFeatures
-from bandits.models.linear.ridge import Ridge, Sharing, n_models
+from bandits.models.linear.ridge import Ridge, Sharing
 from bandits.models.position_bias import weighted
 
-
-class LinearParams(LearnerParams):
-    """Parameters of a ridge model."""
-
-    ridge: float = param(
-        1.0, title="Ridge", symbol=r"\lambda", ge=1e-6, le=1e4, typical=(0.01, 100), basic=True, log=True,
-        usual=(0.1, 1),
-        help="Prior precision of the weights (ridge penalty). Larger values shrink the weights more strongly and "
-        "narrow the confidence width; usually 0.1 to 1.",
-    )  # fmt: skip
-    sharing: Sharing = param(
-        "per_arm", title="Sharing", structural=True, sweep=("per_arm", "shared", "hybrid"),
-        help="Which arms share weights. per_arm: one model per arm. shared: one model for all arms. hybrid: the sum "
-        "of both. per_category: one model for all arms of a category (in Artwork: the pictures of a title).",
-    )  # fmt: skip
-    fourier: int = param(
-        0, title="Fourier features", symbol="m", ge=0, le=2000, structural=True, later=True,
-        help="Number of random Fourier features cos(w·x/ℓ + b) that replace the features; 0 keeps the features. "
-        "Larger values fit nonlinear rewards better and cost more; usually 50 to 500.",
-        sweep=(16, 1024),
-    )  # fmt: skip
-    bandwidth: float = param(
-        1.0, title="Length scale", symbol=r"\ell", ge=0.01, le=100, typical=(0.1, 10), log=True, structural=True,
-        usual=(0.3, 3),
-        later=True,
-        help="Length scale of the Fourier features: distance between feature vectors over which rewards are similar. "
-        "Larger values fit smoother functions; usually 0.3 to 3.",
-    )  # fmt: skip
+from .models import make_model, model_memory
+from .params import PrivateLinearParams
 
 
 class LinearAgent(Agent):
-    """Keeps `Ridge` models and updates them after every observation.
+    """Keeps the models that its parameters choose (`make_model`), and updates them after every observation.
 
     With Fourier features, ``spec`` has the dimension of the transformed features.
     """
@@ -58,14 +31,16 @@ class LinearAgent(Agent):
         self.fourier = RandomFourierFeatures(spec, streams, p.fourier, p.bandwidth) if p.fourier else None
         spec = RandomFourierFeatures.transformed_spec(spec, p.fourier)
         super().__init__(params, spec, streams, access)
-        self.model = self.make_model()
+        self.model = make_model(
+            self.params, spec, streams, access, lambda step: self.transformed(access.round_at(step)), joint=self.joint
+        )
         self.state = tuple(f"model.{name}" for name in self.model.state)
 
-    def make_model(self) -> Ridge | DiscountedRidge:
-        """Create the models."""
-        n_features, n_items, sharing = self.spec.n_features, self.spec.n_items, self.params[0].sharing
-        groups = self.access.categories() if sharing == "per_category" else None
-        return Ridge(self.column("ridge"), n_features, n_items, sharing, joint=self.joint, groups=groups)
+    @property
+    def compiled_model(self) -> Ridge | None:
+        """The models, if they have compiled steps (`Ridge.play`) and read the features themselves."""
+        model = self.model
+        return model if self.fourier is None and isinstance(model, Ridge) and model.compiled else None
 
     def transformed(self, round: Round) -> Round:
         """Return the round with the features that the models read, Fourier features if there are any."""
@@ -97,33 +72,40 @@ class LinearAgent(Agent):
 
     @classmethod
     def generalises(cls, params: Any) -> bool:
-        return bool(params.sharing != "per_arm")
+        return bool(params.sharing != "per_arm" or params.prior in ESTIMATED)
+
+    @classmethod
+    def starts_with_data(cls, params: Any) -> bool:
+        return bool(params.prior == "given")
+
+    @classmethod
+    def forgets(cls, params: Any) -> bool:
+        return bool(params.gamma < 1 or params.window is not None)
 
     @classmethod
     def test_params(cls) -> list[dict[str, Any]]:
         sharings: list[dict[str, Any]] = [{"sharing": s} for s in get_args(Sharing)]
-        return [*sharings, *({"fourier": 6, **sharing} for sharing in sharings[:2])]
+        fourier = [{"fourier": 6, **sharing} for sharing in sharings[:2]]
+        forgetting = [{**way, **sharing} for way in ({"gamma": 0.98}, {"window": 20}) for sharing in sharings[:2]]
+        priors: list[dict[str, Any]] = [{"prior": prior, "prior_every": 7} for prior in ESTIMATED]
+        given = {"prior": "given", "prior_clicks": 2.0, "prior_misses": 5.0}
+        private = [{"private": 1.0, **s} for s in sharings[:2]] if issubclass(cls.Params, PrivateLinearParams) else []
+        return [*sharings, *fourier, *forgetting, *priors, given, *private]
 
     @classmethod
     def requires(cls, params: Any) -> frozenset[str]:
-        return super().requires(params) | ({"categories"} if params.sharing == "per_category" else set())
+        categories = params.sharing == "per_category" or params.prior == "category"
+        return super().requires(params) | ({"categories"} if categories else set())
 
     @classmethod
     def alternatives(cls, spec: SimulatorSpec) -> list[dict[str, Any]]:
-        without = [] if "categories" in spec.capabilities else [{"sharing": "per_arm"}]
+        without = [] if "categories" in spec.capabilities else [{"prior": "zero"}, {"sharing": "per_arm"}]
         return [*without, *([{"sharing": "shared"}] if "arm_features" in spec.capabilities else [])]
 
     @classmethod
     def memory(cls, params: Any, spec: SimulatorSpec) -> int:
-        n = params.fourier
-        own = cls.model_memory(params, RandomFourierFeatures.transformed_spec(spec, n))
-        return own + RandomFourierFeatures.memory(spec, n)
-
-    @classmethod
-    def model_memory(cls, params: Any, spec: SimulatorSpec) -> int:
-        """Compute the bytes per row of the models and of their (at most 41) spectra."""
-        models = n_models(spec, params.sharing)
-        return Ridge.memory(spec, params.sharing) + 8 * 41 * models * spec.n_features
+        own = model_memory(params, RandomFourierFeatures.transformed_spec(spec, params.fourier))
+        return own + RandomFourierFeatures.memory(spec, params.fourier)
 
     @classmethod
     def shared_memory(cls, params: Any, spec: SimulatorSpec, layouts: int) -> int:

@@ -14,10 +14,11 @@ from bandits.base.randomness import Streams
 from bandits.base.selection import epsilon_slate, epsilon_slots, indicator_of_largest, mixed_with_uniform
 from bandits.base.types import BoolArray, FloatArray, IntArray, PredrawnSteps, Round, SimulatorAccess, SimulatorSpec
 
-from .forgetting import ForgettingLinearAgent, ForgettingLinearParams
+from .base import LinearAgent
+from .params import LinearParams
 
 
-class EpsilonGreedy(ForgettingLinearAgent):
+class EpsilonGreedy(LinearAgent):
     """Epsilon-greedy [1]_: shows a random candidate with probability epsilon, otherwise the one with the best estimate.
 
     epsilon_t = epsilon / (1 + decay t)
@@ -27,7 +28,7 @@ class EpsilonGreedy(ForgettingLinearAgent):
     .. [1] Sutton, Barto (2018), Reinforcement learning: an introduction, section 2.4.
     """
 
-    class Params(ForgettingLinearParams):
+    class Params(LinearParams):
         kind: Literal["epsilon_greedy"] = "epsilon_greedy"
         epsilon: float = param(
             0.05, title="Exploration rate", symbol=r"\varepsilon", ge=0, le=1, basic=True, usual=(0.01, 0.2),
@@ -63,7 +64,7 @@ class EpsilonGreedy(ForgettingLinearAgent):
         return Explanation("greedy", self.scores(round), mean, randomised=np.asarray(randomised))
 
     def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray | None:
-        if (model := self.plain_model()) is None:
+        if (model := self.compiled_model) is None:
             return None
         n = len(steps.context)
         rates = self.rate(np.arange(steps.start, steps.start + n)[:, None])

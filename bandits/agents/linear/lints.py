@@ -23,14 +23,15 @@ from bandits.base.types import (
     SimulatorSpec,
 )
 from bandits.models.largest import normal_largest
+from bandits.models.linear.random_features import RandomFourierFeatures
 from bandits.models.linear.ridge import Ridge
 from bandits.models.position_bias import targets
 
-from .forgetting import JOINED
-from .private import PrivateLinearAgent, PrivateLinearParams
+from .base import LinearAgent
+from .params import JOINED, PrivateLinearParams
 
 
-class LinTS(PrivateLinearAgent):
+class LinTS(LinearAgent):
     """Linear Thompson sampling [1]_: shows the best arm under one draw from the posterior.
 
     score_a = theta~ . x_a with ONE draw theta~ ~ N(theta, sigma^2 A^-1) per model and step
@@ -162,18 +163,18 @@ class LinTS(PrivateLinearAgent):
             yield self.sampled_scores(round, self.noise_deviation(round, uniforms), generator.standard_normal(shape))
 
     def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray | None:
-        model = self.plain_model()
+        model = self.compiled_model
         if self.estimated or model is None or model.sharing in JOINED:
             return None
         noise = self.normals.slice(steps.start, len(steps.context))
         return model.play(steps, alive, scale=self.sigma, noise=noise)
 
     @classmethod
-    def model_memory(cls, params: Any, spec: SimulatorSpec) -> int:
-        width = Ridge.noise_width(spec, params.sharing)
+    def memory(cls, params: Any, spec: SimulatorSpec) -> int:
+        width = Ridge.noise_width(RandomFourierFeatures.transformed_spec(spec, params.fourier), params.sharing)
         models = 1 if params.sharing == "shared" else spec.n_items
         estimated = 8 * models * (1 + block_length(models)) if params.noise == "inverse_gamma" else 0
-        return super().model_memory(params, spec) + 8 * block_length(width) * width + estimated
+        return super().memory(params, spec) + 8 * block_length(width) * width + estimated
 
     @classmethod
     def test_params(cls) -> list[dict[str, Any]]:

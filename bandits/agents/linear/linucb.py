@@ -13,10 +13,11 @@ from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.types import BoolArray, FloatArray, IntArray, PredrawnSteps, Round, SimulatorAccess, SimulatorSpec
 
-from .private import PrivateLinearAgent, PrivateLinearParams
+from .base import LinearAgent
+from .params import PrivateLinearParams
 
 
-class LinUCB(PrivateLinearAgent):
+class LinUCB(LinearAgent):
     """Linear upper confidence bound [1]_: optimism in the face of uncertainty.
 
     score_a = theta_a . x_a + alpha sqrt(x_a' A_a^-1 x_a)
@@ -61,5 +62,5 @@ class LinUCB(PrivateLinearAgent):
         return Explanation("bonus", self.scores(round), mean, np.sqrt(variance), self.alpha[:, None], "alpha")
 
     def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray | None:
-        model = self.plain_model()
+        model = self.compiled_model
         return None if model is None else model.play(steps, alive, scale=self.alpha)

@@ -20,6 +20,7 @@ class SlidingWindowRidge(Ridge):
     Cheung, Simchi-Levi, Zhu (2019), Learning to optimize under non-stationarity: SW-UCB.
     """
 
+    compiled = False
     RING = ("ring_values", "ring_columns", "ring_model", "ring_reward", "ring_seen")
 
     def __init__(self, ridge: FloatArray, spec: SimulatorSpec, sharing: Sharing, window: int) -> None:

@@ -80,6 +80,7 @@ class PrivateRidge(Ridge):
         Steps observed, the same in all rows.
     """
 
+    compiled = False
     STATE: ClassVar[tuple[str, ...]] = (*Ridge.STATE, "gram", "moment", "seen")
 
     def __init__(

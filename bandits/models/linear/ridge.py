@@ -49,6 +49,8 @@ class Ridge:
 
     STATE: ClassVar[tuple[str, ...]] = ("A", "inverse", "b", "theta", "count", "factor")
     HYBRID: ClassVar[tuple[str, ...]] = ("A0", "shared", "b0", "beta")
+    compiled: ClassVar[bool] = True
+    """Whether `play` learns as `update` does."""
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ from bandits.base.types import SimulatorSpec
 from bandits.simulators import Simulator, SimulatorParams
 from bandits.simulators.petshop import PetShop
 
-from .earlier_defaults import fill
+from .defaults import fill
 from .history import History
 from .labels import unique_labels
 from .validation import MAX_TEXT as MAX_TEXT
@@ -213,7 +213,7 @@ def read(source: str | bytes | dict[str, Any]) -> Experiment:
     ----------
     source : str, bytes or dict
         JSON text, as in a file, a link or an upload, or the parsed data. With ``"defaults": 1`` omitted fields have
-        the defaults of version 0.3 (see `earlier_defaults`).
+        the defaults of version 1.0 (see `defaults`).
 
     Raises
     ------

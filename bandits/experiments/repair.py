@@ -11,7 +11,7 @@ from bandits.agents.context_free.random import Random
 from bandits.base.errors import UserError
 from bandits.simulators import REGISTRY as SIMULATORS
 
-from .earlier_defaults import fill
+from .defaults import fill
 from .experiment import MEMORY_LIMIT, Experiment, read
 from .fit import (
     Adaptation,

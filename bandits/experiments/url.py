@@ -2,7 +2,7 @@
 
 The names are those of the JSON file and of ``--set``: ``simulator=petshop&simulator.shock_step=10000&
 agents.0=linucb&agents.0.alpha=1.5&steps=20000&replications=16&seed=42&check=1a2b3c4d5e6f``. Omitted fields
-have the values of `earlier_defaults.LINKS`, which are the defaults of version 0.3 and never change; ``check``, the
+have the values of `defaults.LINKS`, those of version 1.0, which never change; ``check``, the
 beginning of the experiment's hash, shows whether the link was edited.
 """
 
@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 from bandits import agents, simulators
 from bandits.base.params import Params, schemas
 
-from .earlier_defaults import LINKS, link_default
+from .defaults import LINKS, link_default
 from .experiment import MAX_TEXT, Experiment, UserError, read
 from .labels import name_agent
 

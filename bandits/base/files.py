@@ -75,18 +75,10 @@ def seal(owner: str, data: bytes) -> bytes:
     return hashlib.sha256(owner.encode() + b"\0" + data).digest() + data
 
 
-def unseal(owner: str, sealed: bytes, *, ownerless: bool = False) -> bytes | None:
-    """Return the bytes that were given to `seal`; None if they are damaged or another owner's.
-
-    Parameters
-    ----------
-    ownerless : bool
-        Accept a checksum of the bytes alone, as earlier versions wrote it.
-    """
+def unseal(owner: str, sealed: bytes) -> bytes | None:
+    """Return the bytes that were given to `seal`; None if they are damaged or another owner's."""
     digest, data = sealed[:32], sealed[32:]
-    if hashlib.sha256(owner.encode() + b"\0" + data).digest() == digest:
-        return data
-    return data if ownerless and hashlib.sha256(data).digest() == digest else None
+    return data if hashlib.sha256(owner.encode() + b"\0" + data).digest() == digest else None
 
 
 def numbered_json(package: str) -> dict[str, Any]:
@@ -129,16 +121,10 @@ def damaged_caches(folder: str) -> list[Path]:
 
 
 def _cached(path: Path) -> Arrays | None:
-    """Return the arrays of a cache file, or None if it is damaged or has another file's name.
-
-    Earlier versions wrote no checksum: such a file is intact if its arrays are packed to the same bytes.
-    """
-    data = path.read_bytes()
+    """Return the arrays of a cache file, or None if it is damaged or has another file's name."""
+    data = unseal(path.stem, path.read_bytes())
     with suppress(ValueError):
-        if (sealed := unseal(path.stem, data)) is not None:
-            return unpack(sealed, compressed=False)
-        arrays = unpack(data, compressed=False)
-        return arrays if pack(arrays, compressed=False) == data else None
+        return None if data is None else unpack(data, compressed=False)
     return None
 
 

@@ -15,10 +15,6 @@ NO_DESIGN_MATRIX = "This agent has no design matrix."
 NO_UNCERTAINTY = "This agent reports no uncertainty."
 NOTHING_TO_GAIN = "Nothing can be gained over random choice here, or the run is too short."
 NOT_COUNTED = "No selections have been counted yet."
-OLD_FORMAT = (
-    "This run was stored by an older version without the data that this diagnostic requires: delete it on the page "
-    "Runs and run it again."
-)
 PENDING = "The reference values are being computed."
 STOPPED = "All replications stopped early."
 TOO_EARLY = "Too early: at least 100 steps and a tenth of the run are required."

@@ -9,11 +9,10 @@ from collections.abc import Collection
 
 from bandits.agents import agent_class
 from bandits.experiments.experiment import require_truth
-from bandits.experiments.history import FORMAT
 from bandits.results.result import Result
 
 from .conclusion import by_severity
-from .finding import OLD_FORMAT, PENDING, STOPPED, TOO_EARLY, Finding
+from .finding import PENDING, STOPPED, TOO_EARLY, Finding
 from .plateau import Plateau, plateau
 from .references import MIN_STEPS, LinearityCheck, OracleReference, PositionBias, has_slates
 from .rules import design_matrix, exploration, model, selection, uncertainty
@@ -30,7 +29,6 @@ CAUSES = (  # of lost reward: no defects where little is lost
 UNCERTAINTY = ("calibration", "pit_histogram")
 NO_DEFECT = "not informative, because the agent loses little reward"
 NO_ALARM = "no alarm, because the agent is not known to lose reward by how it explores"
-FROM_BELIEF_CHECKS = ("exploration_bonus", "pit_histogram", "predictive_r2")
 
 
 def findings(
@@ -87,8 +85,6 @@ def findings(
         found["segment_entropy"] = selection.segment_entropy(history, segments, oracle, learns=learns)
     if position_bias is not None or ("position_bias" in pending and has_slates(result.experiment)):
         found["position_bias"] = model.position_bias(params, position_bias)
-    if history.format < FORMAT and not any(h.belief_checks for h in result.histories.values()):
-        found |= {name: found[name].without_verdict(OLD_FORMAT) for name in FROM_BELIEF_CHECKS}
     waiting = [name for name, reference in REFERENCE_OF.items() if reference in pending and name in found]
     found |= {name: found[name].without_verdict(PENDING) for name in waiting}
     too_early = history.step < max(MIN_STEPS, history.steps / 10)

@@ -10,7 +10,6 @@ from bandits.base.types import FloatArray
 from bandits.experiments.history import History
 
 MIN_CHECKS = 4  # snapshots that a split of the regret requires
-MIN_COVERED = 0.75  # checks in the first third, relative to the last
 DIFFERENT = 0.25  # of the traffic, by which replications differ, on average over pairs
 MIN_SHOWN = 10  # impressions per item over the last third
 RARE, MANY = 0.1, 0.3  # an item is rarely shown below a tenth of an even share; many: this share of the items
@@ -76,10 +75,8 @@ def regret_sources(history: History) -> RegretSources | None:
     estimated from the checks, and the other is the rest of the regret.
     """
     checks, alive, shares = history.exploration_checks, history.alive, regret_shares(history)
-    first, *thirds = [[c for c in checks if low < 3 * c.step / history.step <= low + 1] for low in (0, 1, 2)]
+    thirds = [[c for c in checks if low < 3 * c.step / history.step <= low + 1] for low in (1, 2)]
     if shares is None or len(checks) < MIN_CHECKS or not all(thirds):
-        return None
-    if len(first) < MIN_COVERED * len(thirds[1]):  # an older version, without checks, computed the beginning
         return None
     values = np.stack([check.values[alive] for check in checks])
     gain = float((values[:, :, 3] - values[:, :, 4]).mean())

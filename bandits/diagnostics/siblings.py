@@ -38,10 +38,7 @@ class Sibling(NamedTuple):
 
 
 def better_sibling(result: Result, label: str) -> Sibling | None:
-    """Find the sibling that earns most more than the agent; None if none earns clearly more.
-
-    Without the agent's exploration rate, in runs stored by older versions, there is none.
-    """
+    """Find the sibling that earns most more than the agent; None if none earns clearly more."""
     own, found = result.histories[label], list[Sibling]()
     siblings = _siblings(result, label)
     running = {name: history for name, history in result.histories.items() if history.step and history.alive.any()}

@@ -29,7 +29,7 @@ from .trace import Trace
 MAX_POINTS = 2000  # of a stored curve
 MAX_COUNTS = 200  # of stored counts per arm
 CELLS_AT_ONCE = 2**20  # counts per arm, of some points of their grid, that are added in one pass
-FORMAT = 2  # of the contents of a history; 1: no number, no counts per segment, in the oldest no belief checks
+FORMAT = 2  # of the arrays of a history, that of version 1.0
 
 
 def count_spacing(steps: int, n_counted: int) -> int:
@@ -68,25 +68,24 @@ class History:
     calibrations : list of Calibration
     belief_checks : list of BeliefCheck
     exploration_checks : list of ExplorationCheck
-        Empty in runs stored by versions without them.
     segment_checks : list of SegmentCheck
-        Empty without user segments, and in runs stored by versions without them.
+        Empty without user segments.
     segments : SegmentCounts, optional
-        None without user segments, with too many cells, or in runs stored by versions without them.
+        None without user segments, or with too many cells.
     segment_sums : SegmentSums, optional
-        None without user segments, or in runs stored by versions without them.
+        None without user segments.
     launch_sums : SegmentSums, optional
         The same sums of the decisions that showed items of each launch; group 0 are all other decisions. None without
-        launches, for slates, or in runs stored by versions without them.
+        launches, and for slates.
     format : int
         Version of the stored format: see `FORMAT`.
     seconds, processor_seconds : float
         Wall time of simulator, agent and recording; processor time of all threads, with snapshots. Both without
-        training before the run and compilation. Processor time is 0 in sweeps and in runs of versions without it.
+        training before the run and compilation. Processor time is 0 in sweeps.
     note : str
         Method that the agent chose, where it has several implementations.
     training : OfflineTraining, optional
-        Training on a log before the first step; None without one, and in runs stored by versions without it.
+        Training on a log before the first step; None without one.
     """
 
     SUMS = ("clicks", "best_clicks", "value", "best_value", "random_value")
@@ -288,14 +287,10 @@ class History:
         self.processor_seconds = float(added.get("processor_seconds", 0.0))
         self.note = str(added.get("note", ""))
         self.training = read_training(added)
-        self.format = int(added.get("format", 1))
-        if "segments.counts" not in added:
-            self.segments = None
+        self.format = int(added["format"])
         if self.segments is not None:
             first, new = int(added["segments.from"]), added["segments.counts"]
             self.segments.counts[first : first + len(new)] = new
-        if "segment_sums.sums" not in added:
-            self.segment_sums = None
         if self.segment_sums is not None:
             self.segment_sums.merge(added)
         if "launch_sums.sums" not in added:

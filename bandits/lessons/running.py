@@ -49,8 +49,7 @@ def idle_seconds(result: Result) -> float:
     """Compute the time of a run on two idle processors, whatever else ran when it was computed.
 
     It is the processor time of its agents, which are spread over both; an agent is never split. Training before the
-    run and compilation happen once and are not counted. Runs stored by versions that kept wall times only are
-    measured by these.
+    run and compilation happen once and are not counted.
     """
     agents = [_processor_time(history) for history in result.histories.values()]
     return max(*agents, sum(agents) / PROCESSORS)

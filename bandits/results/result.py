@@ -150,8 +150,7 @@ class Result:
     def to_frame(self) -> pd.DataFrame:
         """Return all curves in long form: columns agent, metric, step, mid, low, high.
 
-        The spectrum is left out, because it is by rank and not by step, and so is a metric that an agent does not have
-        (the exploration rate of a run of an older version).
+        The spectrum is left out, because it is by rank and not by step, and so is a metric that an agent does not have.
 
         Examples
         --------

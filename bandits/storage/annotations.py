@@ -1,7 +1,7 @@
 """What users write beside stored runs and sweeps: title, tags, star and notes, one small JSON file for each.
 
 The indexes hold copies for fast listing. An index that is rebuilt reads these files again, so nothing written is lost.
-A file carries a checksum of the run or sweep and the texts; files of earlier versions have none.
+A file carries a checksum of the run or sweep and the texts.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Annotations:
         """Return what is written about a run or sweep; values of an unreadable file or of another type are left out."""
         with suppress(OSError, ValueError):
             data = json.loads(self._path(item).read_text(encoding="utf-8"))
-            if isinstance(data, dict) and data.get("checksum") in (None, _checksum(item, data)):
+            if isinstance(data, dict) and data.get("checksum") == _checksum(item, data):
                 return {name: data[name] for name, kind in _TYPES.items() if isinstance(data.get(name), kind)}
         return {}
 

@@ -7,9 +7,8 @@ from collections.abc import Callable, Container
 from contextlib import suppress
 from pathlib import Path
 
-from bandits.base.errors import UserError
 from bandits.base.files import Arrays, atomic_write, seal, unpack, unseal
-from bandits.experiments.experiment import Experiment, read
+from bandits.experiments.experiment import Experiment
 
 RUN_ID = re.compile("[0-9a-f]{64}")  # an experiment's hash; any other text must not become a file name
 
@@ -19,7 +18,7 @@ class Checkpoints:
 
     A file holds the SHA-256 of the run and the rest (32 bytes, `bandits.base.files.seal`), the length of the
     experiment's JSON (4 bytes, little endian), that JSON, and the packed state. Under another run's name its checksum
-    is wrong. In files of earlier versions it covers the rest alone; there the experiment's hash must be the name.
+    is wrong.
 
     Parameters
     ----------
@@ -120,13 +119,6 @@ class Checkpoints:
         with suppress(ValueError):  # forged: the experiment is no text
             if (body := unseal(path.name, data)) is not None:
                 return _split(body)
-            if (body := unseal(path.name, data, ownerless=True)) is not None:
-                content = _split(body)
-                try:
-                    if read(content[0]).hash == path.name:
-                        return content
-                except UserError:  # this version cannot read it, or its data set is missing
-                    return None
         self._quarantine(path)
         return None
 

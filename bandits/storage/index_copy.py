@@ -18,7 +18,7 @@ from .object_files import ObjectFiles
 from .sqlite_index import COLUMNS, SCHEMA, TABLE, damage, prepare, schema_number
 
 T = TypeVar("T")
-DEFAULTS = {"evicted": 0, "starred": 0, "notes": "", "headline": None}  # of columns that an older file lacks
+DEFAULTS = {"starred": 0, "notes": ""}  # of columns that the file of a run does not carry
 INSERT = (
     f"INSERT INTO runs ({', '.join(COLUMNS)}) VALUES ({', '.join(f':{name}' for name in COLUMNS)}) "  # noqa: S608 - constant names
     "ON CONFLICT (id) DO NOTHING"
@@ -60,13 +60,13 @@ class IndexCopy:
             if schema_number(connection) == SCHEMA and damage(connection):
                 raise sqlite3.DatabaseError
             connection.execute(f"SELECT {', '.join(COLUMNS)} FROM runs LIMIT 1")  # noqa: S608 - constant names
-        except (OSError, IndexError, sqlite3.Error):  # absent, damaged, or of the first versions
+        except (OSError, IndexError, sqlite3.Error):  # absent or damaged
             connection.close()
             connection = _connect()
             connection.execute(TABLE)
         listed = {str(row[0]) for row in connection.execute("SELECT content FROM runs")}
         for path in self._objects.paths():
-            if path.name not in listed and (found := self._objects.read_intact(path)) is not None and found.metadata:
+            if path.name not in listed and (found := self._objects.read_intact(path)) is not None:
                 row = {**DEFAULTS, **found.metadata, **self._annotations.read(found.metadata["id"])}
                 connection.execute(INSERT, {**row, "content": path.name, "bytes": found.bytes})
         return connection

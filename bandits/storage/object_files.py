@@ -26,14 +26,14 @@ class StoredObject(NamedTuple):
     Attributes
     ----------
     arrays : dict of arrays
-    metadata : dict or None
-        The row of the index that the file carries; None for files of the first versions, which have none.
+    metadata : dict
+        The row of the index that the file carries.
     bytes : int
         Size of the file.
     """
 
     arrays: Arrays
-    metadata: dict[str, Any] | None
+    metadata: dict[str, Any]
     bytes: int
 
 
@@ -124,7 +124,7 @@ def pack_run(metadata: dict[str, Any], arrays: dict[str, Any]) -> bytes:
     return pack({"about": np.frombuffer(json.dumps(metadata).encode(), np.uint8), **arrays})
 
 
-def _metadata(arrays: Arrays) -> dict[str, Any] | None:
+def _metadata(arrays: Arrays) -> dict[str, Any]:
     """Return the row of the index that a file carries.
 
     Raises
@@ -133,9 +133,9 @@ def _metadata(arrays: Arrays) -> dict[str, Any] | None:
         It is no such row.
     """
     if "about" not in arrays:
-        return None
+        raise ValueError("it carries no row of the index")
     metadata = json.loads(arrays["about"].tobytes())
-    texts, numbers = ("id", "experiment", "title", "tags"), ("created", "seconds")
+    texts, numbers = ("id", "experiment", "title", "tags", "headline"), ("created", "seconds", "evicted")
     if (
         not isinstance(metadata, dict) or any(not isinstance(metadata.get(name), str) for name in texts)
         or any(not isinstance(metadata.get(name), (int, float)) for name in numbers)

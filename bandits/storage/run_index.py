@@ -126,7 +126,7 @@ class RunIndex:
             except CorruptFileError as error:
                 messages.append(str(error))
             else:
-                if found is not None and found.metadata and not self.obstacle:
+                if found is not None and not self.obstacle:
                     messages += self.use(partial(_correct_row, row, found.metadata), write=True)
         return messages
 
@@ -142,7 +142,7 @@ class RunIndex:
         found = self._objects.read_intact(path)
         if found is None:
             self._drop(run, content)
-        elif found.metadata is not None and found.metadata["id"] != run:  # the row names the file of another run
+        elif found.metadata["id"] != run:  # the row names the file of another run
             self._rebuild_index()
             return None
         return found
@@ -188,14 +188,14 @@ class RunIndex:
         if self._objects.read(path) is None:  # another process has deleted it meanwhile
             return []
         found = self._objects.read_intact(path)
-        if found is None or found.metadata is None:
+        if found is None:
             self._objects.quarantine(path)
             return [f"{path.name[:12]} belongs to no run and was set aside"]
         metadata = found.metadata
         run = metadata["id"]
         columns = "title, tags, starred, notes, evicted, content"
         row = index.execute(f"SELECT {columns} FROM runs WHERE id = ?", (run,)).fetchone()  # noqa: S608 - constant
-        if row and self._objects.path(row[-1]).exists() and metadata.get("evicted", 0) >= row[-2]:
+        if row and self._objects.path(row[-1]).exists() and metadata["evicted"] >= row[-2]:
             path.unlink(missing_ok=True)
             return [f"{path.name[:12]} was a second file of run {run[:12]} and was removed"]
         if row:  # its file is missing, or has no curves any more

@@ -194,22 +194,22 @@ class Store:
         EvictedError
             The curves were deleted to save space; the run is still listed and can be run again.
         """
-        sql = "SELECT experiment, content FROM runs WHERE id = ?"
+        sql = "SELECT content FROM runs WHERE id = ?"
         rows = self._query(sql, run)
-        if rows and not self._object(rows[0][1]).exists():  # perhaps only the index is wrong
+        if rows and not self._object(rows[0][0]).exists():  # perhaps only the index is wrong
             self._index.reindex_all()
             rows = self._query(sql, run)
-        found = self._index.read_object(run, rows[0][1]) if rows else None
+        found = self._index.read_object(run, rows[0][0]) if rows else None
         if found is None:
             return None
-        if found.metadata and found.metadata.get("evicted"):
+        if found.metadata["evicted"]:
             raise EvictedError(f"the curves of run {run[:12]} were deleted to save space; run it again to restore them")
         try:
-            return result_of(read(found.metadata["experiment"] if found.metadata else rows[0][0]), found.arrays)
+            return result_of(read(found.metadata["experiment"]), found.arrays)
         except (KeyError, IndexError, TypeError, ValueError, MemoryError) as error:
             if isinstance(error, UserError):  # a plug-in or a data set is missing
                 raise
-            self._index.set_aside(run, rows[0][1])
+            self._index.set_aside(run, rows[0][0])
             return None
 
     def runs(self) -> list[StoredRun]:
@@ -261,21 +261,6 @@ class Store:
 
         self._index.use(change, write=True)
 
-    def complete_headlines(self, limit: int = 50) -> int:
-        """Compute the best agents of at most ``limit`` runs of earlier versions; return how many runs remain."""
-        rows = self._query("SELECT id FROM runs WHERE headline IS NULL ORDER BY created DESC")
-        if self.notice:
-            return len(rows)
-        for (run,) in rows[:limit]:
-            self._query("UPDATE runs SET headline = ? WHERE id = ?", self._headline(run), run, write=True)
-        return max(len(rows) - limit, 0)
-
-    def _headline(self, run: str) -> str:
-        with suppress(CorruptFileError, UserError):  # reported where the run is opened
-            if (result := self.get(run)) is not None:
-                return to_json(headline(result.experiment, result.histories))
-        return ""
-
     def delete(self, run: str) -> None:
         """Delete a run and its checkpoint, and its file unless another run has the same content."""
         self.drop_checkpoint(run)  # first: a checkpoint without its run would be listed as unfinished
@@ -300,7 +285,6 @@ class Store:
         experiment, title, tags, created, seconds, content, size, best = rows[0]
         size += self.checkpoint_files.sizes().get(run, 0)
         self.drop_checkpoint(run)  # this frees space and needs none
-        best = self._headline(run) if best is None else best
         metadata = {"id": run, "experiment": experiment, "title": title, "tags": tags, "created": created,
                     "seconds": seconds, "evicted": 1, "headline": best}  # fmt: skip
         data = pack_run(metadata, {})
@@ -310,8 +294,8 @@ class Store:
         def swap(index: sqlite3.Connection) -> None:
             self._objects.commit(staged, name)
             index.execute(
-                "UPDATE runs SET content = ?, bytes = ?, evicted = 1, headline = ? WHERE id = ?",
-                (name, len(data), best, run),
+                "UPDATE runs SET content = ?, bytes = ?, evicted = 1 WHERE id = ?",
+                (name, len(data), run),
             )
 
         try:
@@ -339,10 +323,6 @@ class Store:
     def keep_checkpoint(self, run: str, experiment: Experiment, state: bytes) -> None:
         """Replace the checkpoint of a run; see `Checkpoints.write`."""
         self.checkpoint_files.write(run, experiment, state)
-
-    def checkpoint(self, run: str) -> bytes | None:
-        """Return the state in a run's checkpoint, or None if there is no intact one."""
-        return self.checkpoint_files.state(run)
 
     def checkpoint_arrays(self, run: str) -> Arrays:
         """Return the state in a run's checkpoint as arrays, empty if there is no intact one."""

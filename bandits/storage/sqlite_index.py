@@ -14,19 +14,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-SCHEMA = 7  # the next number, 8, differs in four bits: one flipped bit is not taken for a newer version
-_LATER = {  # columns that older schemas lack
-    "evicted": "INTEGER NOT NULL DEFAULT 0",
-    "starred": "INTEGER NOT NULL DEFAULT 0",
-    "notes": "TEXT NOT NULL DEFAULT ''",
-    "headline": "TEXT",  # JSON; NULL: not computed yet
-    "checksum": "TEXT",  # of the other columns
-}
-TABLE = f"""
+# The number of the schema. The next one must differ from it in two bits: a flipped bit is no newer version.
+SCHEMA = 1
+TABLE = """
 CREATE TABLE IF NOT EXISTS runs (
     id TEXT PRIMARY KEY, experiment TEXT NOT NULL, title TEXT NOT NULL, tags TEXT NOT NULL DEFAULT '',
     created REAL NOT NULL, seconds REAL NOT NULL, content TEXT NOT NULL, bytes INTEGER NOT NULL,
-    {", ".join(f"{name} {declaration}" for name, declaration in _LATER.items())}
+    evicted INTEGER NOT NULL DEFAULT 0, starred INTEGER NOT NULL DEFAULT 0, notes TEXT NOT NULL DEFAULT '',
+    headline TEXT NOT NULL DEFAULT '', checksum TEXT
 )
 """
 COLUMNS = (
@@ -46,7 +41,7 @@ def checksum_of(columns: tuple[str, ...], row: str = "") -> str:
 
 
 # Every change of a row renews its checksum, and a damaged row is not changed. The triggers are of the connection, not
-# of the file, which other tools and older versions can write as before; a row that they change counts as damaged.
+# of the file: a row that another tool changes counts as damaged.
 _TRIGGERS = f"""
 PRAGMA temp_store=MEMORY;
 CREATE TEMP TRIGGER inserted AFTER INSERT ON main.runs BEGIN
@@ -130,11 +125,10 @@ class Index(Database):
         super().__init__(path, "the index of stored runs")
 
     def _before_write(self, connection: sqlite3.Connection) -> None:
-        if not _missing_columns(connection):  # not while an older table is migrated
-            connection.executescript(_TRIGGERS)
+        connection.executescript(_TRIGGERS)
 
     def create(self) -> None:
-        """Create the table if it does not exist, migrate an older one, and verify the file.
+        """Create the table if it does not exist, and verify the file.
 
         Raises
         ------
@@ -150,43 +144,12 @@ class Index(Database):
 
         def make(index: sqlite3.Connection) -> None:
             index.execute("PRAGMA journal_mode=WAL")
-            if not _present_columns(index):
-                index.execute(f"PRAGMA user_version={SCHEMA}")
             index.execute(TABLE)
+            if number != SCHEMA:
+                index.execute(f"PRAGMA user_version={SCHEMA}")
 
         self.use(make)
-        if missing := self.use(_missing_columns):
-            if number == SCHEMA:
-                raise DatabaseCorruptError(f"its table has no column {missing[0]}")
-            self._migrate()
-        elif number < SCHEMA:
-            self.use(lambda index: index.execute(f"PRAGMA user_version={SCHEMA}"), write=True)
         self.verify()
-
-    def _migrate(self) -> None:
-        """Migrate an older table to the current schema; a copy of the old file is kept."""
-        missing = self.use(_missing_columns)
-        older = 1 if "evicted" in missing else 2 if "notes" in missing else 3
-        backup = self.path.with_name(f"index-schema-{older}.sqlite")
-        staged = self.path.with_name(f".{time.time_ns()}.sqlite")
-
-        def copy(index: sqlite3.Connection) -> None:
-            with closing(sqlite3.connect(staged)) as target:
-                index.backup(target)
-
-        def widen(index: sqlite3.Connection) -> None:
-            for name in _missing_columns(index):  # another process may have been first
-                index.execute(f"ALTER TABLE runs ADD COLUMN {name} {_LATER[name]}")
-            index.execute(f"UPDATE runs SET checksum = {checksum_of(COLUMNS)}")  # noqa: S608 - constant names
-            index.execute(f"PRAGMA user_version={SCHEMA}")
-
-        try:
-            self.use(copy)
-            if not backup.exists():
-                os.replace(staged, backup)
-        finally:
-            staged.unlink(missing_ok=True)
-        self.use(widen, write=True)
 
     def verify(self) -> None:
         """Read every row, compare its checksum, and run SQLite's integrity check.
@@ -223,12 +186,12 @@ class Index(Database):
             return True
 
     def _readable_names(self) -> dict[str, tuple[str, str]]:
-        """Return titles and tags of the rows that are intact, or have no checksum."""
+        """Return titles and tags of the rows that are intact."""
         names: dict[str, tuple[str, str]] = {}
 
         def read(index: sqlite3.Connection) -> None:
-            intact = f"WHERE checksum IS {checksum_of(COLUMNS)}" if not _missing_columns(index) else ""
-            for run, title, tags in index.execute(f"SELECT id, title, tags FROM runs NOT INDEXED {intact}"):  # noqa: S608 - constant names
+            sql = f"SELECT id, title, tags FROM runs NOT INDEXED WHERE checksum IS {checksum_of(COLUMNS)}"  # noqa: S608 - constant names
+            for run, title, tags in index.execute(sql):
                 names[str(run)] = (str(title), str(tags))
 
         with suppress(DatabaseCorruptError, OSError):
@@ -254,7 +217,7 @@ def prepare(connection: sqlite3.Connection) -> None:
 
 
 def schema_number(index: sqlite3.Connection) -> int:
-    """Return the number of the schema with which a file was written; 0 for the first versions."""
+    """Return the number of the schema with which a file was written; 0 for an empty one."""
     return int(index.execute("PRAGMA user_version").fetchone()[0])
 
 
@@ -269,13 +232,3 @@ def damage(index: sqlite3.Connection) -> str:
 
 def _checksum(*values: Any) -> str:
     return hashlib.sha256(json.dumps(values).encode()).hexdigest()
-
-
-def _present_columns(index: sqlite3.Connection) -> list[str]:
-    return [row[1] for row in index.execute("PRAGMA table_info(runs)")]
-
-
-def _missing_columns(index: sqlite3.Connection) -> list[str]:
-    """List the columns of the current schema that the table lacks."""
-    present = _present_columns(index)
-    return [name for name in _LATER if name not in present]

@@ -1,4 +1,4 @@
-"""Judge the arrays of a block that another process or an earlier version computed, before they are used."""
+"""Judge the arrays of a block that another process computed, before they are used."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from .blocks import CURVE_POINTS, Block
 from .sweep import Sweep
 
 _SUMS = tuple(f"sum.{name}" for name in History.SUMS)
-_NEEDED = {"rows", "from", "counts", "alive", "step", "seconds", *_SUMS}
-_OPTIONAL = {"format"}  # earlier versions did not write it
+_NEEDED = {"rows", "from", "counts", "alive", "step", "seconds", "format", *_SUMS}
 _STORED = {"thin"}  # written where curves were deleted
 _ROUNDING = 1e-6  # relative, of sums of expected rewards
 
@@ -36,7 +35,7 @@ def block_problem(sweep: Sweep, block: Block, arrays: Arrays, *, stored: bool = 
     names = set(arrays)
     if missing := sorted(_NEEDED - names):
         return f"has no {missing[0]}"
-    if unknown := sorted(names - _NEEDED - _OPTIONAL - (_STORED if stored else set())):
+    if unknown := sorted(names - _NEEDED - (_STORED if stored else set())):
         return f"has an unknown array {unknown[0][:40]!r}"
     if any(not isinstance(array, np.ndarray) for array in arrays.values()):
         return "has a value that is no array"

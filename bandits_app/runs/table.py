@@ -45,7 +45,6 @@ def finished_runs() -> list[StoredRun]:
     try:
         if store is None:
             return []
-        store.complete_headlines()
         return store.runs()
     except OSError as error:
         refuse(f"the stored runs cannot be read: {error.strerror or error}")

@@ -60,7 +60,7 @@ def interrupted_at(app: App, name: str) -> None:
     def finished() -> str:
         return "the run has finished" if name in {kept.id for kept in store.runs()} else ""
 
-    wait_for(lambda: store.checkpoint(name), "a checkpoint on disk", finished)
+    wait_for(lambda: store.checkpoint_files.state(name), "a checkpoint on disk", finished)
     assert not finished()
 
 

@@ -197,7 +197,7 @@ def test_a_run_stored_without_checks_is_judged_by_regret_and_entropy(
     history = made(value=value, greedy=value, rate=0.0, checks=False)
     finding, _ = diagnose(history, oracle=OracleReference(entropy, 0.0))
     assert (finding.verdict, finding.direction) == (verdict, direction)
-    assert ("run it again" in finding.text) == (verdict == "none")
+    assert ("too few snapshots" in finding.text) == (verdict == "none")
     narrow = made(value=value, greedy=value, rate=0.0, checks=False, locked=True)
     expected = "too little" if value < 0.9 else "about right"
     assert diagnose(narrow, oracle=OracleReference(0.9, 0.0))[0].direction == expected

@@ -330,26 +330,6 @@ def test_a_simulator_without_segments_has_no_segment_diagnostics() -> None:
     assert not {"segment_coverage", "segment_entropy"} & set(figures.panels(result, "LinUCB", actual))
 
 
-def test_a_run_stored_by_an_older_version_gives_the_reason() -> None:
-    e = experiment("linucb", "lints", steps=400, replications=4)
-    result = run(e)
-    state = result.histories["LinUCB"].since(0)
-    left_out = ("segments.", "checkup.", "format")
-    old = e.empty_history()
-    old.merge({name: value for name, value in state.items() if not name.startswith(left_out)})
-    assert (old.segments, old.belief_checks, old.format) == (None, [], 1)
-    actual = diagnostics.findings(Result(e, {"LinUCB": old}), "LinUCB")
-    for name in ("exploration_bonus", "pit_histogram", "predictive_r2", "segment_coverage", "segment_entropy"):
-        assert actual[name].verdict == "none"
-        assert actual[name].text.startswith("This run was stored by an older version")
-    assert actual["calibration"].verdict != "none"
-    again = e.empty_history()
-    again.load_state_dict({**result.histories["LinUCB"].state_dict(), "steps": np.array(400)})
-    assert again.segments is not None
-    new = diagnostics.findings(Result(e, {"LinUCB": again}), "LinUCB")
-    assert not any("older version" in f.text for f in new.values())
-
-
 @pytest.mark.parametrize(
     ("gain", "p", "params", "verdict", "message"),
     [

@@ -24,9 +24,7 @@ from bandits.simulators import REGISTRY as SIMULATORS
 from bandits.sweeps import read as read_sweep
 from bandits.sweeps import url as sweep_url
 
-RECORD: dict[str, dict[str, Any]] = json.loads(
-    Path(__file__).with_name("defaults_1.json").read_text(encoding="utf-8")
-)
+RECORD: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("defaults_1.json").read_text(encoding="utf-8"))
 KINDS: dict[str, type[Params]] = {kind: cls.Params for kind, cls in [*AGENTS.items(), *SIMULATORS.items()]}
 
 

@@ -61,7 +61,7 @@ def test_parquet_preserves_types(result: Result) -> None:
 
 
 def test_the_exploration_rate_is_exported_where_the_run_holds_it() -> None:
-    """A run of an older version has no checks: its tables lack the metric and keep all others."""
+    """Without checks tables lack the metric and keep all others."""
     new = run(experiment("linucb", {"kind": "epsilon_greedy", "epsilon": 1.0}, "random", steps=400))
     histories = {}
     for label, history in new.histories.items():

@@ -314,12 +314,6 @@ def test_the_fourth_plot_can_be_the_exploration_rate() -> None:
     assert all(0 <= y.min() <= y.max() <= 1 for y in outlines)
     earned = board(result, fourth="exploration", x="earned")[3]
     assert earned["layout"]["xaxis"]["title"]["text"] == "clicks earned"
-    histories = {label: h.state_dict() for label, h in result.histories.items()}
-    for label, state in histories.items():
-        histories[label] = result.experiment.empty_history()
-        histories[label].load_state_dict({k: v for k, v in state.items() if not k.startswith("exploration.")})
-    (reason,) = board(Result(result.experiment, histories), fourth="exploration")[3]["layout"]["annotations"]
-    assert "stored by an older version" in reason["text"]
 
 
 def test_stopped_replications_are_marked_on_the_curve() -> None:

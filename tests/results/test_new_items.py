@@ -141,36 +141,6 @@ def test_one_replication_has_no_median_and_one_item_is_singular() -> None:
     assert sentence.endswith("shown too little.")
 
 
-@pytest.mark.parametrize("pictures", [False, True])
-def test_a_run_of_an_earlier_version_states_what_it_did_not_store(pictures: bool) -> None:
-    e = experiment()
-    if pictures:
-        data = {"simulator": PICTURES, "agents": [{"kind": "default"}, {"kind": "random"}], "steps": 2000}
-        e = read({**data, "replications": 2})
-    now = run(e, workers=0, progress=False)
-    assert new_items.has_sums(now)
-    assert "An earlier version" not in new_items.about(now)
-    earlier = {}
-    for label, history in now.histories.items():
-        state = history.state_dict()
-        earlier[label] = e.empty_history()
-        earlier[label].load_state_dict({name: value for name, value in state.items() if "launch_" not in name})
-    then = Result(e, earlier)
-    before, after = new_items.launch_table(then), new_items.launch_table(now)
-    assert before is not None
-    assert after is not None
-    lost = ["Share of regret", *(["Take fraction", "Optimal"] if pictures else [])]
-    assert set(after) - set(before) == set(lost)
-    assert before.equals(after[list(before)])
-    text = "An earlier version kept this run without the share of regret"
-    assert f"{text}{' and take fraction' if pictures else ''} of the new items; to compute what is missing, delete" in (
-        new_items.about(then)
-    )
-    (figure, *_) = new_items.cohort_figures(then)
-    if pictures:
-        assert "Not stored by the earlier version" in str(figure)
-
-
 def test_curves_are_shares_of_the_last_thousand_decisions(result: Result) -> None:
     wanted = demand(result.experiment)
     assert wanted is not None

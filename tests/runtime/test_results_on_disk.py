@@ -154,9 +154,9 @@ def test_a_finished_run_keeps_a_small_checkpoint_only(size: int, kept: bool, tmp
     store, job = Store(tmp_path), finished_job(size)
     job.saved["0.x"] = np.random.default_rng(0).random(size)
     save(store, job)
-    assert store.checkpoint(job.id) is not None
+    assert store.checkpoint_files.state(job.id) is not None
     save(store, job, finished=True)
-    assert (store.checkpoint(job.id) is not None) == kept
+    assert (store.checkpoint_files.state(job.id) is not None) == kept
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def interrupt(gate: Gate, folder: Path, e: Experiment) -> None:
     gate.hold(e.seed, e.steps // 3)
     with closing(Pool(store=Store(folder))) as pool:
         job = pool.submit(e, "another visitor")
-        wait_for(lambda: Store(folder).checkpoint(job.id), "a checkpoint on disk", over(job))
+        wait_for(lambda: Store(folder).checkpoint_files.state(job.id), "a checkpoint on disk", over(job))
         pool._supervisor.closed = True
         pool.processes[job].kill()
         wait_for(lambda: not job.active, "the end of the run")
@@ -516,7 +516,7 @@ def test_invalid_ids_name_no_file(tmp_path: Path, name: str) -> None:
     before = sorted(tmp_path.rglob("*"))
     with closing(Pool(store=store)) as pool:
         assert pool.get(name) is None
-    assert store.checkpoint(name) is None
+    assert store.checkpoint_files.state(name) is None
     store.drop_checkpoint(name)
     assert [p for p in before if not p.exists() and p.suffix not in (".sqlite-wal", ".sqlite-shm")] == []
 

@@ -75,7 +75,7 @@ def view(home: Path) -> View:
         assert (curves is None) == run.evicted
         found[run.id] = (run.title, run.tags, run.headline, run.experiment.hash, curves)
     for run_id, _ in store.checkpoints():
-        found["checkpoint " + run_id] = store.checkpoint(run_id)
+        found["checkpoint " + run_id] = store.checkpoint_files.state(run_id)
     for data in uploads.listing():
         found[data.id] = uploads.load(data.id).to_csv()
     return found

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -52,7 +50,7 @@ def test_the_oldest_runs_are_evicted_first_and_stay_listed(tmp_path: Path) -> No
     assert [listed[e.hash].evicted for e in (first, second, third)] == [True, False, False]
     assert listed[first.hash].experiment == first
     assert message[0].startswith(f"run {first.hash[:12]}")
-    assert store.checkpoint(first.hash) is None
+    assert store.checkpoint_files.state(first.hash) is None
     assert store.get(second.hash) is not None
     with pytest.raises(EvictedError, match="run it again to restore them"):
         store.get(first.hash)
@@ -91,22 +89,6 @@ def test_a_rebuilt_index_lists_evicted_runs(tmp_path: Path) -> None:
     store.evict(experiment(seed=1).hash)
     (tmp_path / "index.sqlite").write_bytes(b"not an index")
     assert sorted(one.evicted for one in Store(tmp_path).runs()) == [False, True]
-
-
-def test_an_older_index_is_migrated_and_kept(tmp_path: Path) -> None:
-    filled(tmp_path, 1)
-    with closing(sqlite3.connect(tmp_path / "index.sqlite")) as index:
-        index.execute("ALTER TABLE runs DROP COLUMN evicted")
-        index.execute("PRAGMA user_version=1")
-        index.commit()
-    store = Store(tmp_path)
-    assert [one.evicted for one in store.runs()] == [False]
-    assert store.get(experiment(seed=1).hash) is not None
-    with closing(sqlite3.connect(tmp_path / "index-schema-1.sqlite")) as before:
-        assert "evicted" not in {row[1] for row in before.execute("PRAGMA table_info(runs)")}
-        assert before.execute("SELECT count(*) FROM runs").fetchone() == (1,)
-    assert Store(tmp_path).repairs == []
-    assert list(tmp_path.glob(".*.sqlite")) == []
 
 
 def test_a_sweep_keeps_its_numbers_without_its_curves(tmp_path: Path) -> None:

@@ -29,11 +29,8 @@ def test_sealed_bytes_belong_to_their_owner() -> None:
     sealed = seal("a" * 64, b"numbers")
     assert unseal("a" * 64, sealed) == b"numbers"
     assert unseal("b" * 64, sealed) is None
-    assert unseal("b" * 64, sealed, ownerless=True) is None
     assert unseal("a" * 64, sealed[:-1]) is None
-    ownerless = hashlib.sha256(b"numbers").digest() + b"numbers"
-    assert unseal("a" * 64, ownerless) is None
-    assert unseal("a" * 64, ownerless, ownerless=True) == b"numbers"
+    assert unseal("a" * 64, hashlib.sha256(b"numbers").digest() + b"numbers") is None
 
 
 def test_a_checkpoint_under_another_name_is_set_aside(tmp_path: Path) -> None:
@@ -41,33 +38,17 @@ def test_a_checkpoint_under_another_name_is_set_aside(tmp_path: Path) -> None:
     for e in (a, b):
         store.keep_checkpoint(e.hash, e, f"state of {e.seed}".encode())
     exchange(tmp_path / "checkpoints" / a.hash, tmp_path / "checkpoints" / b.hash)
-    assert store.checkpoint(a.hash) is None
+    assert store.checkpoint_files.state(a.hash) is None
     assert store.check() == [f"the checkpoint of run {b.hash[:12]} was damaged or of another run; it was set aside"]
     assert store.checkpoints() == []
     assert len(list((tmp_path / "quarantine").iterdir())) == 2
-
-
-def ownerless_checkpoint(folder: Path, name: str, seed: int) -> None:
-    """Write a checkpoint as version 0.2.0 did."""
-    text = experiment(seed=seed).model_dump_json().encode()
-    body = len(text).to_bytes(4, "little") + text + b"state"
-    (folder / "checkpoints" / name).write_bytes(hashlib.sha256(body).digest() + body)
-
-
-def test_a_checkpoint_of_an_earlier_version_is_read_under_its_own_name_only(tmp_path: Path) -> None:
-    store, a, b = Store(tmp_path), experiment(seed=1), experiment(seed=2)
-    ownerless_checkpoint(tmp_path, a.hash, 1)
-    assert store.checkpoint(a.hash) == b"state"
-    ownerless_checkpoint(tmp_path, b.hash, 1)
-    assert store.checkpoint(b.hash) is None
-    assert store.checkpoint(a.hash) == b"state"
 
 
 @pytest.mark.parametrize("body", [b"", b"\xff\xff\xff\xff", b"\x02\0\0\0\xff\xff", b"\x02\0\0\0{}state"])
 def test_a_forged_checkpoint_is_not_used(tmp_path: Path, body: bytes) -> None:
     store, e = Store(tmp_path), experiment()
     (tmp_path / "checkpoints" / e.hash).write_bytes(hashlib.sha256(body).digest() + body)
-    assert store.checkpoint(e.hash) is None
+    assert store.checkpoint_files.state(e.hash) is None
     assert store.checkpoint_experiment(e.hash) is None
     assert store.checkpoints() == []
 
@@ -88,21 +69,6 @@ def test_exchanged_blocks_are_computed_again(tmp_path: Path) -> None:
     assert remove_damaged(tmp_path) == []
 
 
-def test_blocks_of_earlier_versions_are_read_if_their_rows_are_right(tmp_path: Path) -> None:
-    sweep = small()
-    files = BlockFiles(sweep, tmp_path)
-    whole = sweeps.run(sweep, files=files)
-    blocks = sorted(files.folder.glob("*.block"))
-    for path in blocks:
-        data = path.read_bytes()[32:]
-        path.write_bytes(hashlib.sha256(data).digest() + data)
-    exchange(blocks[0], blocks[1])
-    changed = {path: path.stat().st_mtime_ns for path in blocks}
-    again = sweeps.run(sweep, files=files)
-    np.testing.assert_array_equal(again.numbers("click_rate"), whole.numbers("click_rate"))
-    assert {path for path in blocks if path.stat().st_mtime_ns != changed[path]} == set(blocks[:2])
-
-
 def test_cached_arrays_of_other_content_are_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BANDITS_HOME", str(tmp_path))
     for n in (1, 2):
@@ -118,14 +84,10 @@ def test_cached_arrays_of_other_content_are_computed_again(tmp_path: Path, monke
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sealed", [True, False])
-def test_every_flipped_bit_of_a_cache_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sealed: bool) -> None:
-    """Also in a file of an earlier version, which has no checksum of its own."""
+def test_every_flipped_bit_of_a_cache_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BANDITS_HOME", str(tmp_path))
     cached_arrays("weights", "network", lambda: {"w": np.arange(5.0)})
     (path,) = (tmp_path / "weights").iterdir()
-    if not sealed:
-        path.write_bytes(path.read_bytes()[32:])
     whole = path.read_bytes()
     assert damaged_caches("weights") == []
     for at, bit in itertools.product(range(len(whole)), range(8)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import signal
@@ -56,7 +55,7 @@ def test_runs_are_listed_renamed_tagged_and_deleted(tmp_path: Path) -> None:
     store.delete(first)
     assert [r.id for r in store.runs()] == [second]
     assert store.get(first) is None
-    assert store.checkpoint(first) is None
+    assert store.checkpoint_files.state(first) is None
     assert store.check() == []
     assert len(list((tmp_path / "objects").glob("*/*"))) == 1
 
@@ -92,7 +91,7 @@ def test_flipped_bits_in_checkpoints_are_detected(tmp_path: Path) -> None:
             ]
         else:
             assert store.checkpoints() == []
-        assert store.checkpoint(e.hash) is None
+        assert store.checkpoint_files.state(e.hash) is None
     assert store.check() == []
     assert len(list((tmp_path / "quarantine").iterdir())) == times
 
@@ -173,26 +172,6 @@ def test_a_file_not_yet_indexed_by_a_killed_process_is_listed(tmp_path: Path) ->
     assert store.check() == []
 
 
-def test_files_of_the_first_version_are_read(tmp_path: Path) -> None:
-    """These files do not contain the id of their run."""
-    store, result = Store(tmp_path), finished(1)
-    name = put(store, result)
-    (path,) = (tmp_path / "objects").glob("*/*")
-    arrays = unpack(path.read_bytes())
-    del arrays["about"]
-    data = pack(arrays)
-    old = hashlib.sha256(data).hexdigest()
-    target = tmp_path / "objects" / old[:2] / old
-    target.parent.mkdir(exist_ok=True)
-    target.write_bytes(data)
-    path.unlink()
-    store._query("UPDATE runs SET content = ?", old, write=True)
-    actual = Store(tmp_path).get(name)
-    assert actual is not None
-    assert actual.summary() == result.summary()
-    assert store.check() == []
-
-
 def test_check_reads_all_files_and_removes_orphans(tmp_path: Path) -> None:
     store = Store(tmp_path)
     good, bad = put(store, finished(1)), put(store, finished(2))
@@ -228,13 +207,13 @@ def test_checkpoints_are_replaced_verified_and_listed_until_finished(tmp_path: P
     name = result.experiment.hash
     store.keep_checkpoint(name, result.experiment, b"one")
     store.keep_checkpoint(name, result.experiment, b"two")
-    assert store.checkpoint(name) == b"two"
+    assert store.checkpoint_files.state(name) == b"two"
     assert store.checkpoints() == [(name, result.experiment.model_dump_json())]
     put(store, result)
     assert store.checkpoints() == []
     path = tmp_path / "checkpoints" / name
     path.write_bytes(path.read_bytes()[:-1] + b"?")
-    assert store.checkpoint(name) is None
+    assert store.checkpoint_files.state(name) is None
     assert not path.exists()
 
 
@@ -323,7 +302,7 @@ attempt(store.keep_checkpoint, name, result.experiment, big.encode())
 attempt(store.rename, name, big)  # the file of the annotation cannot be written
 for _ in range(3):  # the index cannot grow
     attempt(lambda: store._query("UPDATE runs SET title = ? WHERE id = ?", big, name, write=True))
-print(len(store.runs()), store.get(name) is not None, store.checkpoint(name) == b"before", flush=True)
+print(len(store.runs()), store.get(name) is not None, store.checkpoint_files.state(name) == b"before", flush=True)
 """
 )
 
@@ -471,25 +450,3 @@ def test_a_run_is_listed_with_its_best_agent(tmp_path: Path) -> None:
     assert best is not None
     assert best.label == "Oracle"
     assert np.isnan([best.ctr.low, best.ctr.high]).all()
-
-
-def test_an_index_of_an_earlier_version_gets_the_new_columns(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    names = [put(store, finished(seed)) for seed in (1, 2, 3)]
-    before = {line.id: line for line in store.runs()}
-    store.tag(names[0], "lesson 3")
-    shutil.rmtree(tmp_path / "annotations")  # as earlier versions left a home: titles and tags in the index only
-    with closing(sqlite3.connect(tmp_path / "index.sqlite", isolation_level=None)) as index:
-        for column in ("starred", "notes", "headline"):
-            index.execute(f"ALTER TABLE runs DROP COLUMN {column}")
-        index.execute("PRAGMA user_version=2")
-    store = Store(tmp_path)
-    assert (tmp_path / "index-schema-2.sqlite").is_file()
-    assert {line.id: line.tags for line in store.runs()} == {names[0]: "lesson 3", names[1]: "", names[2]: ""}
-    assert [line.headline for line in store.runs()] == [None] * 3
-    assert store.complete_headlines(limit=2) == 1
-    assert store.complete_headlines(limit=2) == 0
-    assert {line.id: line.headline for line in store.runs()} == {n: before[n].headline for n in names}
-    store.star(names[0], True)
-    assert [(line.starred, line.tags) for line in Store(tmp_path).runs() if line.id == names[0]] == [(True, "lesson 3")]
-    assert store.check() == []

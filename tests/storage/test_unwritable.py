@@ -159,7 +159,7 @@ def test_a_home_that_was_emptied_is_used_again(home: Path) -> None:
     assert store.claim()
     assert (home / "server.lock").exists()
     store.keep_checkpoint(e.hash, e, b"state")
-    assert store.checkpoint(e.hash) == b"state"
+    assert store.checkpoint_files.state(e.hash) == b"state"
     run = put(store, finished(1))
     store.rename(run, "again")
     store.evict(run)

@@ -60,7 +60,7 @@ def look(home: Path) -> tuple[View, list[str]]:
             stated.append(str(error))
     stated += store.check()
     for run_id, _ in store.checkpoints():
-        found["checkpoint " + run_id] = store.checkpoint(run_id)
+        found["checkpoint " + run_id] = store.checkpoint_files.state(run_id)
     for data in ("crash-" + path.stem.rpartition("-")[2] for path in (home / "data").glob("*.parquet")):
         try:
             found[data] = uploads.load(data).to_csv()

@@ -127,7 +127,6 @@ def test_a_stored_block_without_curves_is_possible(honest: tuple[Sweep, Block, A
 
 @pytest.mark.parametrize("lie", thinned([(lie,) for lie in LIES], lambda _: False, lambda number: number % 3 == 0))
 def test_a_stored_lie_does_not_stop_later_runs(lie: str, honest: tuple[Sweep, Block, Arrays], tmp_path: Path) -> None:
-    """An earlier version stored what the workers of a cluster returned."""
     sweep, block, arrays = honest[0], honest[1], dict(honest[2])
     LIES[lie](arrays)
     files = BlockFiles(sweep, tmp_path)

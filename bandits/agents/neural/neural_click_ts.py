@@ -308,11 +308,6 @@ class NeuralClickTS(VectorAgent):
         changes = self.tables.changes if self.tables else ()
         return super().weights() | {f"moved{i}": change.copy() for i, change in enumerate(changes)}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        if self.tables:  # earlier versions stored the features, the user and the item
-            state = {**state, "replay.x": state["replay.x"][..., -2:][..., :1]}
-        super().load_state_dict(state)
-
     def load_weights(self, state: dict[str, Any]) -> None:
         super().load_weights(state)
         self._root_inverse = None

@@ -174,7 +174,7 @@ class StaticMLP(Agent):
             }  # fmt: skip
             return {**fitted.weights, "validation_loss": np.array(fitted.validation_loss)}, record
 
-        recipe = self._recipe(layout)  # earlier versions cached the weights alone
+        recipe = self._recipe(layout)
         weights = cached_arrays("weights", recipe, lambda: fit()[0])
         return weights, cached_arrays("training", recipe, lambda: fit()[1])
 

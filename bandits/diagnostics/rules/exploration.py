@@ -32,7 +32,7 @@ MIN_ROWS = 2  # replications: one has no interval
 
 ONE_REPLICATION = "A single replication has no interval: at least 2 are required."
 IGNORES_CONTEXT = "it ignores the context, which may be the cause."
-NO_CHECKS = "this run was stored by an older version without the exploration rate: run it again."
+NO_CHECKS = "too few snapshots of the exploration rate so far."
 
 
 def regret(history: History, *, learns: bool = True) -> Finding:
@@ -134,7 +134,7 @@ def _from_sources(
 def _from_regret(
     history: History, shares: RegretShares, oracle: OracleReference | None
 ) -> tuple[Verdict, Direction, str]:
-    """Grade a run without exploration checks by its regret and its selection entropy; no alarm from these alone."""
+    """Grade a run without enough checks by its regret and its selection entropy; no alarm from these alone."""
     total = metrics.estimate(shares.total)
     lost = f"The agent loses {percent(total.mean)} of the gain{_interval(total)}"
     if total.low <= MAX_COST:

@@ -9,13 +9,14 @@ import numpy as np
 from bandits.agents import AgentParams, agent_class
 from bandits.base.formatting import percent
 from bandits.diagnostics import curves
-from bandits.diagnostics.finding import NOT_COUNTED, OLD_FORMAT, STOPPED, Finding, Verdict, at_least, requires_steps
+from bandits.diagnostics.finding import NOT_COUNTED, STOPPED, Finding, Verdict, at_least, requires_steps
 from bandits.diagnostics.references import OracleReference
-from bandits.experiments.history import FORMAT, History
+from bandits.experiments.history import History
 from bandits.results.metrics import WINDOW
 
 TOLERANCE = 0.1  # of selection entropy below the oracle's
 LOW_ENTROPY = 0.5
+TOO_MANY_ITEMS = "There are too many items to count them by segment."
 CANNOT_CONVERGE = "The agent does not learn during the run, so it cannot converge."
 NO_ORACLE = "no oracle is available for comparison"
 
@@ -62,7 +63,7 @@ def segment_coverage(history: History, params: AgentParams, segments: list[str],
     bands, random = curves.segment_coverage(history), curves.random_coverage(history)
     bands_ten_times = curves.segment_coverage(history, 10)
     if bands is None or bands_ten_times is None or random is None:
-        return Finding(title, healthy, "none", _not_counted_by_segment(history))
+        return Finding(title, healthy, "none", TOO_MANY_ITEMS)
     shown, ten_times = (np.array([band.mid[-1] for band in each]) for each in (bands, bands_ten_times))
     share = shown / random
     if np.isnan(share).all():
@@ -90,7 +91,7 @@ def segment_entropy(
     steps = WINDOW if oracle is None else oracle.steps
     entropies = curves.recent_segment_entropy(history, steps)
     if entropies is None:
-        return Finding(title, healthy, "none", _not_counted_by_segment(history))
+        return Finding(title, healthy, "none", TOO_MANY_ITEMS)
     if history.step < min(steps, history.steps):
         return Finding(title, healthy, "none", requires_steps(steps))
     if np.isnan(entropies).all():
@@ -110,7 +111,3 @@ def segment_entropy(
     else:
         verdict = "watch" if entropies[least] >= LOW_ENTROPY else "alarm"
     return Finding(title, healthy, verdict, f"{text} (oracle: {targets[least]:.2f}).")
-
-
-def _not_counted_by_segment(history: History) -> str:
-    return OLD_FORMAT if history.format < FORMAT else "There are too many items to count them by segment."

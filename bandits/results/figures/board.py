@@ -152,7 +152,7 @@ def board(
     if fourth == "spectrum":
         return [*plots, _spectrum(found["spectrum"], looks, ghosts.get("spectrum"), changes, taken, arm, over)]
     if fourth == "exploration":
-        drawn = _exploration(found["exploration"], ghosts.get("exploration"), over=over, **common)
+        drawn = _exploration(found["exploration"], ghosts.get("exploration"), **common)
         return [*plots, drawn if x == "earned" else mark(drawn, result.experiment)]
     flat = {"x": np.array([0.0, result.experiment.steps]), "mid": np.full(2, level)}
     goal = Band(**flat, low=flat["mid"], high=flat["mid"], rows=0)
@@ -213,15 +213,14 @@ def _spectrum(
     return plot
 
 
-def _exploration(found: dict[str, Band], before: dict[str, Band] | None, *, over: bool, **common: Any) -> Spec:
+def _exploration(found: dict[str, Band], before: dict[str, Band] | None, **common: Any) -> Spec:
     return curves(
         {label: clip_band(band, 0.0, 1.0) for label, band in found.items()},
         title="Exploration rate", y_title="exploration rate", y_range=(-0.02, 1.04), y_format=RATE, before=before,
         caption="Share of decisions that are not greedy", **common,
         note="Share of the decisions that are not the agent's own choice with the highest estimated mean (of a slate: "
         "share of its items), estimated at every snapshot on the next rounds. 0: greedy; 1: never the best estimate.",
-        empty="This run was stored by an older version without the exploration rate: run it again." if over
-        else "The first points appear after 5 % of the run.",
+        empty="The first points appear after 5 % of the run.",
     )  # fmt: skip
 
 

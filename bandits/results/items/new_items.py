@@ -130,8 +130,6 @@ def cohort_figures(result: Result) -> list[Spec]:
     wanted, looks = demand(e), styles(e)
     whole, drawn = bool(e.simulator_class().launch_noun), []
     empty = "The run has not reached the launch yet."
-    if whole and not has_sums(result):
-        empty = "Not stored by the earlier version that kept this run."
     for i, cohort in enumerate(wanted.cohorts[:MOST] if wanted is not None else ()):
         passed = {label: h for label, h in result.histories.items() if h.step > cohort.step and h.alive.any()}
         longest = max(passed.values(), key=lambda h: h.step, default=None)
@@ -169,23 +167,10 @@ def cohort_figures(result: Result) -> list[Spec]:
     return drawn
 
 
-def has_sums(result: Result) -> bool:
-    """Return whether a run stored what was lost and earned by showing the items of launches: earlier versions did not.
-
-    True for slates, of which no version does.
-    """
-    e = result.experiment
-    one = e.simulator_class().slate_size(e.simulator) == 1
-    return not (one and any(h.launch_sums is None and h.step for h in result.histories.values()))
-
-
 def launch_table(result: Result) -> pd.DataFrame | None:
-    """Return one row per agent and launch that it has passed; None where the items of launches are not counted.
-
-    Without the columns of which a run of an earlier version stored nothing.
-    """
+    """Return one row per agent and launch that it has passed; None where the items of launches are not counted."""
     e, rows = result.experiment, []
-    wanted, cls, known = demand(e), e.simulator_class(), has_sums(result)
+    wanted, cls = demand(e), e.simulator_class()
     for label in e.labels:
         history = result.histories.get(label)
         if wanted is None or history is None:
@@ -195,14 +180,13 @@ def launch_table(result: Result) -> pd.DataFrame | None:
             number = _new(e, i) if cls.launch_noun else count(one.items)
             row = {"Agent": label, "Launch": f"{number} at step {count(one.step)}"}
             row["Share of traffic"] = rate(_share(one.share))
-            if cls.launch_noun and known:
+            if cls.launch_noun:
                 row[cls.rate_title] = "–" if earned is None else rate(earned[0])
                 row["Optimal"] = "–" if earned is None else rate(earned[1])
-            elif not cls.launch_noun:
+            else:
                 row["Fair share"] = f"{one.fair_share:.3f}"
-            if known:
-                unknown = lost is None or math.isnan(lost.share.mean)
-                row["Share of regret"] = "–" if lost is None or unknown else rate(_share(lost.share))
+            unknown = lost is None or math.isnan(lost.share.mean)
+            row["Share of regret"] = "–" if lost is None or unknown else rate(_share(lost.share))
             if not cls.launch_noun:
                 row["Fair share reached"] = reached(one)
             rows.append(row)
@@ -276,12 +260,6 @@ def about(result: Result) -> str:
     )
     if slate(result.experiment.simulator) > 1:
         regret = "Shares are those of slots; the share of regret is not known for slates."
-    elif not has_sums(result):
-        what = f"share of regret and {cls.rate_title.lower()}" if cls.launch_noun else "share of regret"
-        regret = (
-            f"An earlier version kept this run without the {what} of the new items; to compute what is missing, delete "
-            "the run on the page Runs and run it again."
-        )
     if noun := cls.launch_noun:
         rates = (
             f" {cls.rate_title}: expected clicks per decision that showed one of the new {noun}s, since the launch. "
@@ -289,7 +267,7 @@ def about(result: Result) -> str:
         )
         return (
             f"The retrieval decides how often a new {noun} is shown, so the share of traffic is the same for all "
-            f"agents.{rates if has_sums(result) else ''} {regret}"
+            f"agents.{rates} {regret}"
         )
     return (
         f"Fair share: that of an optimal choice. Reached: from then on, the share in every {WINDOW:,} steps differs "

@@ -198,11 +198,8 @@ def is_intact(path: Path) -> bool:
 
 
 def _read(path: Path) -> Arrays | None:
-    """Return the arrays of a block file; None if it is damaged or has the name of another sweep or block.
-
-    The checksum of files of earlier versions covers the arrays alone.
-    """
-    data = unseal(_owner(path), path.read_bytes(), ownerless=True)
+    """Return the arrays of a block file; None if it is damaged or has the name of another sweep or block."""
+    data = unseal(_owner(path), path.read_bytes())
     with suppress(ValueError):
         return None if data is None else unpack(data)
     return None

@@ -358,7 +358,7 @@ def _answer(function: Callable[..., Any], arguments: tuple[Any, ...], send: Call
 
 
 def _receive_requests(requests: queue.SimpleQueue[bytes]) -> None:
-    """Read requests ahead, and end this process when there can be no more: nobody reads its answers."""
+    """Read requests ahead, and end this process when there can be no more: no process reads its answers."""
     # a stream of its own: at its end the interpreter needs the lock of sys.stdin, which this thread would hold
     stream = os.fdopen(os.dup(0), "rb")
     try:

@@ -8,7 +8,7 @@ A default may change when a better value is known. What was written before must 
 - A file that is written by hand is read with today's defaults, those of the documentation, unless it names a set:
   ``{"defaults": 1, "agents": [{"kind": "lints"}]}``; on the command line ``--set defaults=1``.
 
-Whoever changes a default raises `CURRENT` and states the former value for every earlier set in `FORMER`.
+To change a default, raise `CURRENT` and state the former value for every earlier set in `FORMER`.
 """
 
 from __future__ import annotations

@@ -59,7 +59,8 @@ DOCUMENTS = (
     "CONTRIBUTING.md",
     "tests/README.md",
     *(f"bandits/lessons/{p.name}" for p in (ROOT / "bandits" / "lessons").glob("*.md")),
-    *(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md")),
+    "CHANGELOG.md",
+    *(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md")),
     *(f"benchmarks/{p.name}" for p in (ROOT / "benchmarks").glob("*.md")),
 )
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bandits.base.params import registry
 
-from .base import Agent, AgentParams
+from .base import Agent
+from .params import AgentParams
 
 REGISTRY: dict[str, type[Agent]] = registry(
     __name__,

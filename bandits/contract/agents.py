@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bandits.agents import REGISTRY
-from bandits.agents.base import row_axis
 from bandits.agents.guards.base import unguarded
 from bandits.agents.propensity import choice_counts
+from bandits.agents.rows import row_axis
 from bandits.base.selection import top_k
 from bandits.experiments.lane import Lane, build_lane
 from bandits.experiments.trace import COLUMNS, Trace

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from bandits.agents.base import Agent, AgentParams
+from bandits.agents.base import Agent
 from bandits.agents.guards.stack import build
+from bandits.agents.params import AgentParams
 from bandits.base.selection import top_k
 from bandits.base.types import Feedback, FloatArray, Round
 from bandits.simulators.base import Simulator

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from bandits import UserError, read, run
 from bandits.agents import REGISTRY
-from bandits.agents.base import row_axis
 from bandits.agents.guards.base import unguarded
 from bandits.agents.guards.cap import allowed
 from bandits.agents.guards.floor import count_shows, mixed, random_slots
 from bandits.agents.linear.linucb import LinUCB
+from bandits.agents.rows import row_axis
 from bandits.base.types import Feedback, FloatArray, IntArray, Round
 from bandits.contract import agents as contract
 from bandits.experiments.history import History

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import chisquare
 
 from bandits.agents import REGISTRY
-from bandits.agents.base import AgentParams, LearnerParams
+from bandits.agents.params import AgentParams, LearnerParams
 from bandits.agents.stochastic import StochasticAgent
 from bandits.base.params import param
 from bandits.base.randomness import Streams

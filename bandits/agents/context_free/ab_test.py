@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bandits.agents.base import LearnerParams
+from bandits.agents.params import LearnerParams
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams

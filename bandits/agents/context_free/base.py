@@ -8,8 +8,9 @@ from typing import Any, Self
 import numpy as np
 from pydantic import model_validator
 
-from bandits.agents.base import Agent, LearnerParams
+from bandits.agents.base import Agent
 from bandits.agents.forgetting import check_one_way, closest_way, gamma_param, window_param
+from bandits.agents.params import LearnerParams
 from bandits.base.randomness import Streams
 from bandits.base.types import Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec
 

@@ -6,7 +6,8 @@ from typing import Literal
 
 import numpy as np
 
-from bandits.agents.base import Agent, AgentParams
+from bandits.agents.base import Agent
+from bandits.agents.params import AgentParams
 from bandits.base.types import FloatArray, Round
 
 

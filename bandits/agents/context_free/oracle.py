@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from bandits.agents.base import Agent, AgentParams
+from bandits.agents.base import Agent
+from bandits.agents.params import AgentParams
 from bandits.base.types import BoolArray, FloatArray, IntArray, PredrawnSteps, Round
 
 

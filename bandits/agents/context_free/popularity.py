@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from bandits.agents.base import LearnerParams
+from bandits.agents.params import LearnerParams
 from bandits.base.explanation import Explanation
 from bandits.base.types import FloatArray, Round
 

@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bandits.agents.base import Agent, AgentParams, Propensity
+from bandits.agents.base import Agent, Propensity
+from bandits.agents.params import AgentParams
 from bandits.base.explanation import Explanation
 from bandits.base.randomness import Streams
 from bandits.base.types import BoolArray, FloatArray, IntArray, PredrawnSteps, Round, SimulatorAccess, SimulatorSpec

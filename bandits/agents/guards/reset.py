@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bandits.agents.base import Agent, row_axis
+from bandits.agents.base import Agent
+from bandits.agents.rows import row_axis
 from bandits.base.randomness import Streams
 from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, Round, SimulatorSpec
 from bandits.models.detectors import Adwin, PageHinkley

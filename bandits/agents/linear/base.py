@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, get_args
 
-from bandits.agents.base import Agent, Representation
+from bandits.agents.base import Agent
+from bandits.agents.facts import Representation
 from bandits.agents.priors import ESTIMATED
 from bandits.base.randomness import Streams
 from bandits.base.types import Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec

@@ -7,8 +7,8 @@ from typing import Any, Self
 
 from pydantic import model_validator
 
-from bandits.agents.base import LearnerParams
 from bandits.agents.forgetting import check_one_way, closest_way, gamma_param, window_param
+from bandits.agents.params import LearnerParams
 from bandits.agents.priors import (
     check_prior,
     clicks_param,

@@ -7,8 +7,10 @@ from typing import Any, Self, get_args
 
 from pydantic import model_validator
 
-from bandits.agents.base import Agent, LearnerParams, Representation
+from bandits.agents.base import Agent
+from bandits.agents.facts import Representation
 from bandits.agents.forgetting import check_one_way, closest_way, gamma_param, window_param
+from bandits.agents.params import LearnerParams
 from bandits.agents.priors import (
     ESTIMATED,
     check_prior,

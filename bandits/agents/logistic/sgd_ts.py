@@ -7,7 +7,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from bandits.agents.base import Agent, LearnerParams, Representation
+from bandits.agents.base import Agent
+from bandits.agents.facts import Representation
+from bandits.agents.params import LearnerParams
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams, block_length

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bandits.agents.base import Representation
+from bandits.agents.facts import Representation
 from bandits.base.randomness import Streams
 from bandits.base.types import (
     Feedback,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from bandits.agents.base import LearnerParams
 from bandits.agents.forgetting import gamma_param
+from bandits.agents.params import LearnerParams
 from bandits.base.explanation import Explanation
 from bandits.base.params import override_default, param
 from bandits.base.randomness import Streams, block_length

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from bandits.agents.base import LearnerParams
+from bandits.agents.params import LearnerParams
 from bandits.base.params import param
 
 from .warm_start import pretrain_param

@@ -10,7 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bandits.agents.base import Agent, AgentParams, Representation
+from bandits.agents.base import Agent
+from bandits.agents.facts import Representation
+from bandits.agents.params import AgentParams
 from bandits.base.explanation import Explanation
 from bandits.base.files import cached_arrays, is_cached
 from bandits.base.params import param

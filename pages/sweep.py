@@ -3,8 +3,8 @@
 import streamlit as st
 
 from bandits import UserError
+from bandits.results.registry import OBJECTIVES
 from bandits.sweeps import read
-from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits_app.arena.controls import controls
 from bandits_app.session import draft
 from bandits_app.sweep import agent, axes, conclusions, export, preset_box, selection, view
@@ -42,7 +42,7 @@ run_pressed = row.button(
 )  # fmt: skip
 stop_pressed = row.button("Stop", icon=":material/stop:", disabled=job is None or not job.active)
 metric = row.selectbox(
-    "Metric", list(METRICS), format_func=lambda name: METRICS[name].title, key="sweep-metric", width=220,
+    "Metric", list(OBJECTIVES), format_func=lambda name: OBJECTIVES[name].of().title, key="sweep-metric", width=220,
     label_visibility="collapsed",
 )  # fmt: skip
 slot = row.container(width="stretch").empty()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import re
 import sys
 from collections.abc import Callable
@@ -13,11 +14,12 @@ from typing import Any
 from bandits.base.errors import UserError
 from bandits.base.files import home
 from bandits.base.formatting import escaped
-from bandits.results import text
+from bandits.results import text, words
 from bandits.results.change import conclusion as change_conclusion
 from bandits.results.change import lost_clicks, recovery
 from bandits.results.change.marks import variation_budget
 from bandits.results.guards import fallbacks
+from bandits.results.registry import METRICS, first_three
 from bandits.results.result import Result
 from bandits.storage import eviction, reserve
 from bandits.storage.caches import remove_damaged_caches
@@ -49,18 +51,15 @@ def add_commands(commands: Any) -> None:
 def leaderboard(result: Result) -> str:
     """Format a result as one line per agent, in the experiment's order."""
     lines = []
-    for label, estimates in result.summary()["agents"].items():
-        ctr, clicks, regret = estimates["ctr"], estimates["clicks"], estimates["pseudo_regret"]
-        if ctr["mean"] is None:
-            why = "no counted events" if estimates["rows"] else "stopped in every replication"
+    names = ["ctr", "clicks", first_three(result.experiment)[1]]
+    for label, history in result.histories.items():
+        found = {name: METRICS[name].estimate(history) for name in names}
+        if not math.isfinite(found["ctr"].mean):
+            why = "no counted events" if history.alive.any() else "stopped in every replication"
             lines.append(f"{label:<24} {why}")
             continue
-        interval = "" if ctr["low"] is None else f" ({ctr['low']:.4f} to {ctr['high']:.4f})"
-        earned = f"{label:<24} ctr {ctr['mean']:.4f}{interval}  clicks {clicks['mean']:,.0f}  "
-        if counted := estimates.get("counted"):
-            lines.append(f"{earned}counted events {counted['mean']:,.0f}")
-        else:
-            lines.append(f"{earned}pseudo-regret {regret['mean']:,.0f}")
+        numbers = [f"{name} {words.cell(each, METRICS[name].form)}" for name, each in found.items()]
+        lines.append(f"{label:<24} {'  '.join(numbers)}")
     changed = [*change_conclusion.sentences(result), *recovery.sentences(result)]
     more = [*changed, *lost_clicks.sentences(result), *fallbacks.sentences(result)]
     return "\n".join([*lines, *text.replay_notes(result), *more, *variation_budget(result.experiment)])

@@ -12,10 +12,10 @@ from pathlib import Path
 from bandits.base.errors import UserError
 from bandits.base.files import home
 from bandits.base.formatting import number, percent, short
+from bandits.results.registry import OBJECTIVES
 from bandits.runtime.cores import read_workers
 from bandits.runtime.pool import Pool
 from bandits.sweeps.analysis.landscape import Landscape
-from bandits.sweeps.analysis.run_metrics import metric_of
 from bandits.sweeps.execution.audit import Audit
 from bandits.sweeps.execution.executors import Executor, FailoverExecutor, InProcessExecutor, PoolExecutor
 from bandits.sweeps.optuna_search import import_optuna
@@ -103,7 +103,7 @@ def save(landscape: Landscape, folder: str | Path) -> None:
 def summary_text(landscape: Landscape) -> str:
     """Describe the best point, the points tied with it, and the importance of each parameter, one line each."""
     sweep = landscape.sweep
-    metric, best = metric_of(sweep.experiment, sweep.metric), landscape.best(sweep.metric)
+    metric, best = OBJECTIVES[sweep.metric].of(sweep.experiment), landscape.best(sweep.metric)
     noun = sweep.experiment.simulator_class().reward_noun
     if not landscape.completed.any():
         return "every proposed point is invalid: there is no best point"

@@ -11,7 +11,8 @@ from bandits.base.types import FloatArray
 from bandits.experiments.history import History
 from bandits.experiments.snapshots import BINS, LEVELS
 from bandits.results import metrics
-from bandits.results.figures.board import Bands, clip_band, curves, empty_figure
+from bandits.results.figures.board import Bands
+from bandits.results.figures.curves import clip_band, curves, empty_figure
 from bandits.results.figures.style import RATE, REFERENCE, Spec, Style, distinct_styles, styles
 from bandits.results.metrics import Band
 from bandits.results.result import Result

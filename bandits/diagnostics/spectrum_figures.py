@@ -6,7 +6,7 @@ import numpy as np
 
 from bandits.experiments.history import History
 from bandits.results import metrics
-from bandits.results.figures.board import curves, empty_figure
+from bandits.results.figures.curves import curves, empty_figure
 from bandits.results.figures.style import REFERENCE, Spec, Style, log_ticks
 from bandits.results.metrics import Band
 

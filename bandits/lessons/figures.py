@@ -8,7 +8,8 @@ import numpy as np
 
 from bandits.base.formatting import number
 from bandits.results import metrics
-from bandits.results.figures.board import board
+from bandits.results.figures.board import Options
+from bandits.results.figures.board import plot as draw
 from bandits.results.figures.curves import curves, cut
 from bandits.results.figures.style import COUNT, Spec, styles
 from bandits.results.result import Result
@@ -16,7 +17,6 @@ from bandits.results.result import Result
 from .answers import Prediction
 from .lesson import Lesson, NumberAnswer, Plot, SeeStep
 
-_BOARD: tuple[Plot, ...] = ("ctr", "regret", "entropy", "spectrum")
 COLOUR = "#D55E00"  # of a prediction
 
 
@@ -58,10 +58,12 @@ def _plots(step: SeeStep, result: Result) -> dict[Plot, Spec]:
     labels = step.agents or result.experiment.labels
     chosen = {label: h for label, h in result.histories.items() if label in labels}
     shown = Result(result.experiment, chosen)
-    by_name: dict[Plot, Spec] = dict(zip(_BOARD, board(shown, step.window), strict=True))
-    if "lead" in step.plots:
-        by_name["lead"] = lead(result, *step.agents, until=step.until)
-    return {name: by_name[name] for name in step.plots}
+    return {
+        name: lead(result, *step.agents, until=step.until)
+        if name == "lead"
+        else draw(shown, name, Options(step.window))
+        for name in step.plots
+    }
 
 
 def lead(result: Result, a: str, b: str, *, until: int | None = None) -> Spec:

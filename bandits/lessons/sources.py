@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from bandits.results import metrics
 from bandits.results.change.recovery import before_change, change_span, recovery
 from bandits.results.comparison import paired_tests, unpaired
 from bandits.results.metrics import Estimate
+from bandits.results.registry import METRICS
 from bandits.results.result import Result
 
 from .worked import Values, WorkedExample
@@ -73,11 +74,6 @@ class RunSource:
         """Return a number of the run."""
         return QUANTITIES[name].compute(self, *arguments)
 
-    @cached_property
-    def summary(self) -> Mapping[str, Any]:
-        """Totals of the agents."""
-        return self.known.summary()["agents"] if self.result else {}
-
     @property
     def known(self) -> Result:
         """The result, which the caller has computed."""
@@ -86,11 +82,13 @@ class RunSource:
         return self.result
 
 
-def _total(name: str) -> Callable[[RunSource, str], Found]:
-    def compute(source: RunSource, label: str) -> Found:
-        return Estimate(**{end: NONE if v is None else v for end, v in source.summary[label][name].items()})
+def _metric(name: str) -> Callable[[RunSource, str], Found]:
+    """Return the value of a metric of an agent; of one that is a curve alone, its end."""
+    return partial(_value, name=name) if METRICS[name].value is not None else _end_of(name)
 
-    return compute
+
+def _value(source: RunSource, label: str, *, name: str) -> Found:
+    return METRICS[name].estimate(source.known.histories[label])
 
 
 def _mean_of(name: str) -> Callable[[RunSource], Found]:
@@ -154,11 +152,6 @@ def _least_and_most(source: RunSource, a: str, b: str, *, most: bool) -> Found:
     return float(gap.max() if most else gap.min())
 
 
-def _exploration_share(source: RunSource, label: str) -> Found:
-    found = source.summary[label].get("exploration_rate")
-    return NONE if found is None else Estimate(**found)
-
-
 def _recovery(source: RunSource, label: str) -> Found:
     found = recovery(source.known, label)
     if found is None or found.step is None:
@@ -182,12 +175,6 @@ def _log_loss(source: RunSource, label: str) -> Found:
     return agent.validation_loss
 
 
-def _coverage(source: RunSource, label: str) -> Found:
-    """Share of the true rewards within the agent's own 95 % intervals, at the last snapshot."""
-    found = metrics.calibration(source.known.histories[label])
-    return NONE if found is None else Estimate(float(found.mid[-1]), float(found.low[-1]), float(found.high[-1]))
-
-
 def _change_step(source: RunSource) -> Found:
     span = change_span(source.experiment.simulator)
     return NONE if span is None else float(span[0])
@@ -205,16 +192,9 @@ QUANTITIES: dict[str, _Kind] = {
     "parameter": _Kind(1, _parameter, parameter=True, given=True),
     "oracle": _Kind(0, _mean_of("best_value")),
     "random": _Kind(0, _mean_of("random_value")),
-    "ctr": _Kind(1, _total("ctr")),
-    "clicks": _Kind(1, _total("clicks")),
-    "regret": _Kind(1, _total("pseudo_regret")),
-    "realised_regret": _Kind(1, _total("realised_regret")),
-    "share": _Kind(1, _total("learned")),
-    "final_entropy": _Kind(1, _total("entropy")),
+    **{name: _Kind(1, _metric(name)) for name in METRICS if name != "spectrum"},
     "early_ctr": _Kind(1, _early_ctr),
     "final_ctr": _Kind(1, _end_of("ctr")),
-    "smallest_eigenvalue": _Kind(1, _end_of("smallest_eigenvalue")),
-    "exploration": _Kind(1, _exploration_share),
     "difference": _Kind(2, _of_pair("difference")),
     "break_even": _Kind(2, _of_pair("break_even_step")),
     "exploration_cost": _Kind(2, _of_pair("exploration_cost")),
@@ -227,7 +207,6 @@ QUANTITIES: dict[str, _Kind] = {
     "recovery": _Kind(1, _recovery),
     "share_before": _Kind(1, _share_before),
     "log_loss": _Kind(1, _log_loss),
-    "coverage": _Kind(1, _coverage),
 }
 
 

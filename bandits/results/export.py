@@ -12,16 +12,17 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from bandits import __version__
-from bandits.base.formatting import count, percent
 from bandits.experiments.experiment import Experiment
 
-from . import metrics, text
+from . import metrics, text, words
 from .change import conclusion as change_conclusion
 from .change import lost_clicks, recovery
 from .change.marks import variation_budget
 from .figures.board import board
-from .figures.style import AXIS, rate_unit, styles
+from .figures.style import AXIS, styles
 from .guards import fallbacks
+from .metrics import Estimate
+from .registry import LEADERBOARD, METRICS, leaderboard
 from .result import Result
 
 if TYPE_CHECKING:
@@ -139,8 +140,7 @@ def report(result: Result, *, window: int = metrics.WINDOW, date: datetime | Non
         sentences="".join(f"<li>{html.escape(s)}</li>" for s in sentences),
         json=html.escape(experiment.model_dump_json(indent=2)),
         script=html.escape(script(experiment)),
-        noun=html.escape(experiment.simulator_class().reward_noun),
-        rate=html.escape(rate_unit(experiment)),
+        head="".join(f"<th>{html.escape(METRICS[name].of(experiment).heading)}</th>" for name in LEADERBOARD),
         hash=experiment.hash,
         axis=json.dumps(AXIS),
         bundle=bundle.replace("</script", "<\\/script"),
@@ -158,29 +158,29 @@ def _subtitle(result: Result) -> str:
 
 def _rows(result: Result) -> list[str]:
     """Make the rows of the leaderboard, best first, agents without steps last."""
-    looks, summary, order = styles(result.experiment), result.summary()["agents"], text.ranking(result)
+    e = result.experiment
+    looks, order = styles(e), text.ranking(result)
     rows = []
-    for label in [*order, *(one for one in result.experiment.labels if one not in order)]:
-        found = summary.get(label)
-        if found is None or found["ctr"]["mean"] is None:
-            status = "not started" if found is None else "all replications diverged"
-            if found is not None and found["rows"]:
-                status = "no counted events"
-            cells = f"<td colspan=4>{status}</td>"
+    for label in [*order, *(one for one in e.labels if one not in order)]:
+        history = result.histories.get(label)
+        found = {} if history is None else leaderboard(history)
+        alive = 0 if history is None else int(history.alive.sum())
+        if not found or not math.isfinite(found["ctr"].mean):
+            status = "not started" if not found else "no counted events" if alive else "all replications diverged"
+            cells = f"<td colspan={len(LEADERBOARD)}>{status}</td>"
         else:
-            learned = found["learned"]["mean"]
-            numbers = [
-                _rate(found["ctr"]),
-                count(found["clicks"]["mean"]),
-                "–" if found["pseudo_regret"]["mean"] is None else count(found["pseudo_regret"]["mean"]),
-                "–" if learned is None else percent(learned),
-            ]
-            if found["rows"] < result.experiment.replications:
-                numbers[0] += f"<br><small>{found['rows']} of {result.experiment.replications} replications</small>"
+            numbers = [_cell(found[name], METRICS[name].form) for name in LEADERBOARD]
+            if alive < e.replications:
+                numbers[0] += f"<br><small>{alive} of {e.replications} replications</small>"
             cells = "".join(f"<td>{n}</td>" for n in numbers)
         dot = f'<span style="color:{looks[label].color}" aria-hidden="true">●</span>'
         rows.append(f"<tr><th scope=row>{dot} {html.escape(label)}</th>{cells}</tr>")
     return rows
+
+
+def _cell(estimate: Estimate, form: words.Form) -> str:
+    interval = f" <small>({words.ends(estimate, form)})</small>" if words.has_interval(estimate) else ""
+    return words.mean(estimate, form) + interval
 
 
 def _numbers(array: Any) -> Any:
@@ -188,13 +188,6 @@ def _numbers(array: Any) -> Any:
     if array.dtype.kind != "f":
         return array.tolist()
     return [value if math.isfinite(value) else None for value in array.tolist()]
-
-
-def _rate(found: dict[str, Any]) -> str:
-    if found["mean"] is None:
-        return "–"
-    spread = "" if found["low"] is None else f" <small>({found['low']:.4f} to {found['high']:.4f})</small>"
-    return f"{found['mean']:.4f}{spread}"
 
 
 _PAGE = """<!doctype html>
@@ -221,8 +214,8 @@ figcaption b{{display:block}}figcaption{{font-size:.85rem;flex:1}}
 pre{{overflow:auto;border:1px solid var(--line);border-radius:.6rem;padding:.8rem;font-size:.8rem}}
 </style></head><body>
 <h1>{title}</h1><p>{subtitle}<br><small>{origin}</small></p>
-<div class="scroll"><table><thead><tr><th>agent</th><th>{rate} (95&nbsp;% CI)</th><th>{noun}</th>
-<th>regret</th><th>share of the oracle’s gain over random</th></tr></thead><tbody>{rows}</tbody></table></div>
+<div class="scroll"><table><caption>Means over replications with 95&nbsp;% confidence intervals</caption>
+<thead><tr><th>Agent</th>{head}</tr></thead><tbody>{rows}</tbody></table></div>
 <div class="plots" id="plots"></div>
 <ul>{sentences}</ul>
 <h2>What these numbers mean</h2><ul>{caveats}</ul>

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +12,10 @@ from bandits.base.types import FloatArray, IntArray
 from bandits.experiments.history import History
 from bandits.experiments.snapshots import LEVELS, Spectrum
 
-WINDOW = 1000  # default number of steps of a moving average
+# Default number of steps of a moving average
+WINDOW = 1000
+# Part of the steps over which the final click-through rate is measured
+LATE = 0.2
 
 
 class Band(NamedTuple):
@@ -38,6 +41,9 @@ class Estimate(NamedTuple):
     mean: float
     low: float
     high: float
+
+    def __neg__(self) -> Estimate:
+        return Estimate(-self.mean, -self.high, -self.low)
 
 
 @lru_cache(maxsize=4096)
@@ -142,6 +148,11 @@ def counted_decisions(history: History) -> Band:
     return band(history.grid[: history.size], n, history.alive)
 
 
+def counted(history: History) -> FloatArray | None:
+    """Return how many decisions of a replayed log count, float64 (R,); None where no log was replayed."""
+    return decisions(history)[-1] if replayed(history) else None
+
+
 def reference(history: History, name: str, window: int = WINDOW) -> Band:
     """Compute the moving average of ``best_value`` (oracle) or ``random_value`` (random choice)."""
     grid, sums = history.grid[: history.size], _reached(history, name)
@@ -151,7 +162,12 @@ def reference(history: History, name: str, window: int = WINDOW) -> Band:
 
 def cumulative_clicks(history: History) -> Band:
     """Compute the cumulative clicks C(t), the sum of rewards up to t."""
-    return band(history.grid[: history.size], _reached(history, "clicks"), history.alive)
+    return cumulative(history, "clicks")
+
+
+def cumulative(history: History, name: str) -> Band:
+    """Return one of the sums of a history: clicks, or ``best_value`` (oracle) or ``random_value``."""
+    return band(history.grid[: history.size], _reached(history, name), history.alive)
 
 
 def pseudo_regret(history: History, *, average: bool = False) -> Band:
@@ -204,7 +220,14 @@ def normalised_entropy(shown: IntArray) -> FloatArray:
     return np.asarray(nats / np.log(np.maximum(np.minimum(shown.shape[-1], total), 2)))
 
 
-def coverage(history: History, window: int = WINDOW) -> Band:
+def final_entropy(history: History) -> FloatArray:
+    """Compute the selection entropy of the last window, float64 (R,); NaN in diverged rows and before any count."""
+    _, shown = _window_counts(history, WINDOW)
+    last = normalised_entropy(shown[-1]) if len(shown) else np.nan
+    return np.where(history.alive, last, np.nan)
+
+
+def catalogue_coverage(history: History, window: int = WINDOW) -> Band:
     """Compute the share of items (buckets in a large catalogue) shown at least once in the window."""
     x, shown = _window_counts(history, window)
     return band(x, (shown > 0).mean(axis=2), history.alive)
@@ -313,6 +336,19 @@ def click_rate(history: History, step: int | None = None) -> FloatArray:
         return np.asarray(history.sums["clicks"][at] / history.sums["counted"][at])
 
 
+def late_start(grid: IntArray) -> int:
+    """Return the index of the grid point at which the last fifth of a run begins."""
+    return max(min(int(np.searchsorted(grid, grid[-1] * (1 - LATE))), len(grid) - 2), 0)
+
+
+def late_click_rate(history: History) -> FloatArray:
+    """Compute clicks per step (or per event that counts) over the last fifth of the steps reached, float64 (R,)."""
+    clicks, n = _reached(history, "clicks"), decisions(history)
+    at = late_start(history.grid[: history.size])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray((clicks[-1] - clicks[at]) / (n[-1] - n[at]))
+
+
 def oracle_share(history: History) -> FloatArray:
     """Compute the share of the oracle's gain over random choice: (value - random) / (oracle - random), float64 (R,).
 
@@ -322,19 +358,3 @@ def oracle_share(history: History) -> FloatArray:
     random = total(history, "random_value")
     room = total(history, "best_value") - random
     return np.asarray((total(history, "value") - random) / np.where(room > 0, room, np.nan))
-
-
-CURVES: dict[str, Callable[[History], Band | None]] = {
-    "ctr": ctr,
-    "clicks": cumulative_clicks,
-    "pseudo_regret": pseudo_regret,
-    "average_regret": partial(pseudo_regret, average=True),
-    "realised_regret": realised_regret,
-    "entropy": entropy,
-    "coverage": coverage,
-    "smallest_eigenvalue": smallest_eigenvalue,
-    "condition_number": condition_number,
-    **{f"calibration_{100 * level:.0f}": partial(calibration, level=level) for level in LEVELS},
-    "exploration_rate": exploration_rate,
-    "spectrum": spectrum,
-}

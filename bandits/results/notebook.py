@@ -7,31 +7,21 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from bandits.base.errors import UserError
-from bandits.base.formatting import count, percent, short
+from bandits.base.formatting import short
 from bandits.base.params import Params, metadata, schemas
-from bandits.experiments.snapshots import LEVELS
 
-from . import text
-from .figures.board import board, curves, figure
-from .figures.style import Spec, rate_unit, styles
-from .metrics import CURVES
+from . import text, words
+from .figures.board import board
+from .figures.board import plot as draw
+from .figures.curves import figure
+from .figures.style import styles
+from .registry import CURVES, LEADERBOARD, METRICS, leaderboard
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from .live.preview import Preview
     from .result import Result
-
-_ON_BOARD = {"ctr": 0, "pseudo_regret": 1, "entropy": 2, "spectrum": 3}  # position of a curve among the board's plots
-_TITLES = {
-    "clicks": ("Cumulative {noun}", "{noun}"),
-    "average_regret": ("Average regret", "{noun} lost per step"),
-    "realised_regret": ("Realised regret", "{noun} lost"),
-    "coverage": ("Coverage", "share of items shown"),
-    "smallest_eigenvalue": ("Smallest eigenvalue", "eigenvalue of A"),
-    "condition_number": ("Condition number", "largest / smallest eigenvalue"),
-}
-_LOGARITHMIC = ("smallest_eigenvalue", "condition_number")
 
 
 def plot(result: Result, name: str, *, dark: bool = False) -> go.Figure:
@@ -40,25 +30,7 @@ def plot(result: Result, name: str, *, dark: bool = False) -> go.Figure:
         return _board(result, dark=dark)
     if name not in CURVES:
         raise UserError(f"plot is '{short(name)}'; it must be one of board, {', '.join(CURVES)}")
-    return _with_legend(figure(_spec(result, name), dark=dark))
-
-
-def _spec(result: Result, name: str) -> Spec:
-    if name in _ON_BOARD:
-        return board(result)[_ON_BOARD[name]]
-    for level in LEVELS:
-        if name == f"calibration_{100 * level:.0f}":
-            return board(result, fourth="calibration", level=level)[3]
-    if name == "exploration_rate":
-        return board(result, fourth="exploration")[3]
-    noun = result.experiment.simulator_class().reward_noun
-    title, y_title = (part.format(noun=noun) for part in _TITLES[name])
-    found = {label: band for label, band in result.curve(name).items() if len(band.x)}
-    empty = "None of these agents has this curve."
-    return curves(
-        found, styles(result.experiment), title=title, y_title=y_title, log_y=name in _LOGARITHMIC,
-        note="", empty=empty,
-    )  # fmt: skip
+    return _with_legend(figure(draw(result, name), dark=dark))
 
 
 def _board(result: Result, *, dark: bool) -> go.Figure:
@@ -91,39 +63,20 @@ def _with_legend(made: go.Figure) -> go.Figure:
 def leaderboard_html(result: Result) -> str:
     """Make the leaderboard as an HTML table, with 95 % confidence intervals; labels are escaped."""
     experiment = result.experiment
-    noun = html.escape(experiment.simulator_class().reward_noun)
-    looks, summary = styles(experiment), result.summary()["agents"]
-    head = (
-        "agent",
-        f"{html.escape(rate_unit(experiment))} (95 % CI)",
-        f"{noun}",
-        "regret (95 % CI)",
-        "share of the oracle’s gain",
-    )
+    looks = styles(experiment)
+    shown = [METRICS[name].of(experiment) for name in LEADERBOARD]
+    head = ("agent", *(html.escape(f"{metric.heading} (95 % CI)") for metric in shown))
     rows = []
     for label in text.ranking(result):
-        found = summary[label]
-        share = found["learned"]["mean"]
+        found = leaderboard(result.histories[label])
         cells = [
             f'<span style="color:{looks[label].color}">●</span> {html.escape(label)}',
-            _interval(found["ctr"], ".4f"),
-            "–" if found["clicks"]["mean"] is None else count(found["clicks"]["mean"]),
-            _interval(found["pseudo_regret"], ",.0f"),
-            "–" if share is None else percent(share),
+            *(words.cell(found[metric.name], metric.form) for metric in shown),
         ]
         rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
     heads = "".join(f"<th>{name}</th>" for name in head)
     caption = html.escape(text.describe_experiment(experiment))
     return f"<table><caption>{caption}</caption><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-
-
-def _interval(estimate: dict[str, Any], spec: str) -> str:
-    if estimate["mean"] is None:
-        return "–"
-    mean = format(estimate["mean"], spec)
-    if estimate["low"] is None:
-        return mean
-    return f"{mean} ({estimate['low']:{spec}} to {estimate['high']:{spec}})"
 
 
 def interact(preview: Preview, label: str, name: str) -> Any:

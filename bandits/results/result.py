@@ -21,13 +21,12 @@ from .guards.fallbacks import fallbacks
 from .items import fairness
 from .items.demand import demand
 from .items.launches import launches
-from .metrics import CURVES, Band
+from .metrics import Band
+from .registry import CURVES, METRICS
 
 if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
-
-_ENDS = ("mean", "low", "high")
 
 
 class Result:
@@ -57,7 +56,8 @@ class Result:
 
     def curve(self, name: str) -> dict[str, Band]:
         """Return the curves of one metric by label, without agents that have none."""
-        found = {label: CURVES[name](history) for label, history in self.histories.items()}
+        curve = CURVES[name].curve
+        found = {label: curve and curve(history, metrics.WINDOW) for label, history in self.histories.items()}
         return {label: band for label, band in found.items() if band is not None}
 
     def __getattr__(self, name: str) -> dict[str, Band]:
@@ -82,22 +82,11 @@ class Result:
         agents: dict[str, dict[str, Any]] = {}
         segment_names, wanted = self.experiment.simulator_class().segment_names(), demand(self.experiment)
         for label, h in self.histories.items():
-            clicks = metrics.total(h, "clicks")
-            entropy = metrics.entropy(h)
+            values = {name: metric.value(h) for name, metric in METRICS.items() if metric.value is not None}
             agents[label] = {
-                "ctr": metrics.estimate(metrics.click_rate(h))._asdict(),
-                "clicks": metrics.estimate(clicks)._asdict(),
-                "pseudo_regret": metrics.estimate(metrics.total(h, "best_value") - metrics.total(h, "value"))._asdict(),
-                "realised_regret": metrics.estimate(metrics.total(h, "best_clicks") - clicks)._asdict(),
-                # a running experiment may not have reached its first counts
-                "entropy": {k: v[-1] if len(v) else None for k, v in zip(_ENDS, entropy[1:4], strict=True)},
-                "learned": metrics.estimate(metrics.oracle_share(h))._asdict(),
+                **{name: metrics.estimate(v)._asdict() for name, v in values.items() if v is not None},
                 "rows": int(h.alive.sum()),
             }
-            if metrics.replayed(h):
-                agents[label]["counted"] = metrics.estimate(metrics.decisions(h)[-1])._asdict()
-            if (rates := metrics.mean_exploration_rate(h)) is not None:
-                agents[label]["exploration_rate"] = metrics.estimate(rates)._asdict()
             if (trained := log_training.summary(h, log_training.steps_before_changes(self.experiment))) is not None:
                 agents[label]["training"] = trained
             if (found_recovery := recovery(self, label)) is not None:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from bandits.results.comparison import paired_tests
+from bandits.results.registry import OBJECTIVES
 from bandits.sweeps.analysis.landscape import Landscape, level_of_look
-from bandits.sweeps.analysis.run_metrics import METRICS
 
 from .blocks import Row, coarse_to_fine
 from .sweep import Sweep
@@ -59,7 +59,7 @@ def eliminate(sweep: Sweep, landscape: Landscape, replications: int) -> None:
     ``sweep`` may be a stage of the landscape's sweep; later points are ignored then.
     """
     points = landscape.sweep.points_of(sweep)
-    numbers = METRICS[sweep.metric].sign * landscape.numbers(sweep.metric)[points, :replications]
+    numbers = OBJECTIVES[sweep.metric].better * landscape.numbers(sweep.metric)[points, :replications]
     dropped = landscape.dropped[points]
     known = np.isfinite(numbers).sum(axis=1)
     if not known.any():

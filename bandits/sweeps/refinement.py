@@ -93,7 +93,7 @@ def unresolved(landscape: Landscape, metric: str) -> list[Unresolved]:
     return [one for one in found if one is not None]
 
 
-def refine(landscape: Landscape, metric: str = "click_rate") -> Sweep | None:
+def refine(landscape: Landscape, metric: str = "ctr") -> Sweep | None:
     """Return the sweep with values added around the best point; None if every parameter is resolved.
 
     Raises

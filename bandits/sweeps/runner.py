@@ -14,8 +14,8 @@ import numpy as np
 from bandits.base.errors import UserError
 from bandits.base.files import Arrays
 from bandits.base.types import FloatArray, IntArray
+from bandits.results.registry import OBJECTIVES
 from bandits.sweeps.analysis.landscape import Landscape
-from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits.sweeps.execution.executors import Executor, InProcessExecutor
 from bandits.sweeps.storage.block_files import BlockFiles
 
@@ -141,13 +141,13 @@ class Runner:
                         eliminate(stage, self.landscape, rung.stop)
 
     def _proposed_rounds(self, propose: bool) -> Generator[Round]:
-        metric, replications = METRICS[self.sweep.metric], range(self.sweep.experiment.replications)
+        metric, replications = OBJECTIVES[self.sweep.metric], range(self.sweep.experiment.replications)
         path = None
         if self._files is not None:
             path = self._files.study
             with suppress(OSError):  # reported when the first block is stored
                 self._files.save_sweep()
-        with closing(OptunaSearch(self.sweep, path, sign=metric.sign, stop=self._stop)) as search:
+        with closing(OptunaSearch(self.sweep, path, sign=metric.better, stop=self._stop)) as search:
             with self._lock:
                 self.landscape = Landscape(self.sweep)
             while batch := search.ask(propose=propose):

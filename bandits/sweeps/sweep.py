@@ -20,6 +20,7 @@ from bandits.base.types import IntArray
 from bandits.experiments.experiment import Experiment, require_truth
 from bandits.experiments.experiment import read as read_experiment
 from bandits.experiments.validation import describe_range, parse, refusal
+from bandits.results.registry import Objective
 
 from .axis import Axis, Value, rounded
 from .parameters import is_integer, is_numeric, sweepable
@@ -60,9 +61,7 @@ class Sweep(Params):
         help="grid: all replications of all points. halving: a quarter of the replications first, then only points "
         "that are not significantly worse than the best. optuna: points proposed by Optuna, for many axes.",
     )  # fmt: skip
-    metric: Literal["click_rate", "late_click_rate", "pseudo_regret", "learned"] = param(
-        "click_rate", title="Metric", help="The metric by which halving and Optuna rank points."
-    )
+    metric: Objective = param("ctr", title="Metric", help="The metric by which halving and Optuna rank points.")
     number: int = param(
         64,
         title="Points",

@@ -3,7 +3,7 @@
 ``simulator=petshop&agents.0=linucb&steps=20000&replications=16&seed=42&axes.0=agents.0.alpha,0.1,10,9,log&
 axes.1=agents.0.sharing:per_arm,shared``; additional values of a range follow its scale; refinements are
 ``refinements.0=agents.0.alpha:0.05,0.07``; for a search by Optuna also
-``search=optuna&metric=click_rate&sampler=tpe&number=64&batch=8``.
+``search=optuna&metric=ctr&sampler=tpe&number=64&batch=8``.
 """
 
 from __future__ import annotations

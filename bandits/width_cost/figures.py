@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bandits.base.formatting import duration, rounded, size
-from bandits.results.figures.board import empty_figure
+from bandits.results.figures.curves import empty_figure
 from bandits.results.figures.style import NUMBER, REFERENCE, Spec, tick_text
 
 from .complexity import METHODS

@@ -10,8 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from bandits.base.formatting import count, count_of
-from bandits.results import metrics
-from bandits.results import text as words
+from bandits.results import metrics, text, words
 from bandits.results.change import recovery
 from bandits.results.change.marks import variation_budget
 from bandits.results.comparison import paired_tests
@@ -21,6 +20,7 @@ from bandits.results.figures.previous_run import ParameterChange, parameter_chan
 from bandits.results.figures.style import styles
 from bandits.results.figures.zoom import zoom
 from bandits.results.guards import fallbacks
+from bandits.results.registry import first_three
 from bandits.results.result import Result
 from bandits.runtime.pool import Job
 from bandits_app.glossary.terms import link
@@ -119,7 +119,7 @@ def _choose_reference(job: Job) -> None:
     """Draw the choice of the agent that the conclusions compare with, and the correction that applies."""
     result = job.result
     labels = [label for label, history in result.histories.items() if history.alive.any()]
-    leader = f"the leader ({words.ranking(result)[0]})"  # no agent's name has parentheses
+    leader = f"the leader ({text.ranking(result)[0]})"  # no agent's name has parentheses
     with st.container(key="reference", horizontal=True, vertical_alignment="bottom", gap="small"):
         key = _reference_key(job)
         st.selectbox("Compared with", ["", *labels], format_func=lambda label: label or leader, key=key, width=260)
@@ -149,7 +149,7 @@ def _content(job: Job, view: View, previous: Job | None, *, fill: bool) -> Board
     if previous is not None:
         changes = parameter_changes(previous.experiment, job.experiment)
         curves = relabelled(_previous_curves(previous, view, (previous.id, version(previous))), changes)
-    text, progress = status(job), None if job.status == "finished" else min(job.progress, 1.0)
+    shown, progress = status(job), None if job.status == "finished" else min(job.progress, 1.0)
     with job.lock:
         result = job.result
         specs = plots(result, **view.figure_options(), before=curves, changes=changes)
@@ -163,7 +163,7 @@ def _content(job: Job, view: View, previous: Job | None, *, fill: bool) -> Board
         spec["layout"]["uirevision"] = f"{job.id}{view.x}{view.log_regret}{view.fourth}"
     alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs]
     packed = panel.pack(specs, alt, 300, tiles, note, caption=caption, fill=fill, final=not job.active)
-    return BoardContent(text, progress, packed)
+    return BoardContent(shown, progress, packed)
 
 
 def _explanation(
@@ -210,15 +210,15 @@ def _previous_curves(
     moment: object,  # noqa: ARG001 - a part of the key
 ) -> Bands:
     """Compute the curves of the previous run."""
-    options = {name: v for name, v in view.figure_options().items() if name not in ("log_regret", "fourth")}
     with _previous.lock:
-        return bands(_previous.result, **options)
+        result = _previous.result
+        return bands(result, [*first_three(result.experiment), view.fourth], view.options)
 
 
 def _tiles(job: Job, result: Result) -> list[dict[str, str]]:
     """Make the leaderboard, one tile per agent, best first; it is also the plots' legend."""
     tile_styles = styles(job.experiment)
-    order = words.ranking(result)
+    order = text.ranking(result)
     waiting = [label for label in job.experiment.labels if label not in order]
     leader = result.histories[order[0]] if order else None
     tiles, noun = [], job.experiment.simulator_class().reward_noun
@@ -232,7 +232,7 @@ def _tiles(job: Job, result: Result) -> list[dict[str, str]]:
             alive = int(history.alive.sum())
             if alive:
                 rate = _rate(estimate.mean)
-                spread = words.half_width(estimate)
+                spread = words.spread(estimate)
             if metrics.replayed(history):
                 detail = f"{count(float(metrics.decisions(history)[-1][history.alive].sum()))} events count"
             else:
@@ -262,7 +262,7 @@ def _difference(difference: float, noun: str) -> str:
 def _notes(job: Job) -> list[str]:
     """State what is known of a run before it ends."""
     with job.lock:
-        return words.agent_notes(job.result)
+        return text.agent_notes(job.result)
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
@@ -273,13 +273,13 @@ def _conclusions(_job: Job, reference: str, moment: object) -> list[str]:  # noq
     """
     result = _job.result
     if not result.histories:
-        return words.agent_notes(result)
-    compared, shock = words.reference_comparisons(result, reference), words.shock_summary(result)
-    conclusions = [*words.divergence_notes(result), *words.rare_reward_notes(result), *compared, *shock]
+        return text.agent_notes(result)
+    compared, shock = text.reference_comparisons(result, reference), text.shock_summary(result)
+    conclusions = [*text.divergence_notes(result), *text.rare_reward_notes(result), *compared, *shock]
     conclusions += [*recovery.sentences(result), *fallbacks.sentences(result), *variation_budget(_job.experiment)]
-    conclusions += [*words.agent_notes(result), words.learning_summary(result)]
+    conclusions += [*text.agent_notes(result), text.learning_summary(result)]
     if _job.experiment.offers("replay"):
-        return [*words.replay_notes(result), *conclusions]
+        return [*text.replay_notes(result), *conclusions]
     shared = not _job.experiment.simulator_class().layout_per_row(_job.experiment.simulator)
     if shared and _job.experiment.replications > 1:
         many = " The comparisons over the whole run hold together after correction for multiple comparisons"

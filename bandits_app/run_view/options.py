@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import streamlit as st
 
 from bandits import Experiment
 from bandits.experiments.snapshots import LEVELS, snapshot_steps
-from bandits.results.figures.board import Fourth, XAxis
+from bandits.results.figures.board import SPECTRUM, Options, XAxis, fourth_plots
+from bandits.results.registry import METRICS
 
 WINDOWS = [100, 200, 500, 1000, 2000, 5000]
 AXES: dict[XAxis, str] = {"step": "steps", "log step": "steps, log", "earned": "clicks"}
@@ -20,12 +21,17 @@ class View(NamedTuple):
     window: int = 1000
     x: XAxis = "step"
     log_regret: bool = False
-    fourth: Fourth = "spectrum"
-    level: float = 0.95
+    fourth: str = SPECTRUM
     at: int | None = None
     arm: int | None = None
     previous: bool = True
-    zoom: bool = False  # on the leading agents
+    # On the leading agents
+    zoom: bool = False
+
+    @property
+    def options(self) -> Options:
+        """What the curves depend on."""
+        return Options(self.window, self.x, self.log_regret, self.at, self.arm)
 
     def figure_options(self) -> dict[str, Any]:
         """Return the keyword arguments of the figures."""
@@ -60,21 +66,28 @@ def choose(experiment: Experiment, arms: int, reached: int | None = None) -> Vie
         "Compare with previous run", True, key="view-previous", **keep,
         help="Draws the run that you viewed before this one as dotted curves.",
     )  # fmt: skip
-    fourth = st.segmented_control(
-        "Fourth plot", get_args(Fourth), default="spectrum", required=True, key="view-fourth", **keep,
-        help="Eigenvalue spectrum: information collected in each direction of feature space. Calibration: how often "
-        "the true expected reward lies in the agent's own interval. Exploration: how often the agent does not choose "
-        "the highest of its own estimated means.",
-    )  # fmt: skip
-    if fourth == "calibration":
+    # The calibration is one choice, whatever its level
+    titles = {METRICS[name].of(experiment).title: name for name in reversed(fourth_plots(experiment))}
+    title = st.selectbox(
+        "Fourth plot",
+        list(reversed(titles)),
+        list(reversed(titles)).index(METRICS[SPECTRUM].title),
+        key="view-fourth",
+        help="A curve of all agents over the steps. Eigenvalue spectrum: information collected in each direction of "
+        "feature space. Calibration: how often the true expected reward lies in the agent's own interval. Exploration "
+        "rate: how often the agent does not choose the highest of its own estimated means.",
+        **keep,
+    )
+    fourth = titles[title]
+    if METRICS[fourth].level is not None:
         level = st.segmented_control(
             "Nominal level", LEVELS, default=LEVELS[-1], required=True, key="view-level", **keep,
             format_func=lambda level: f"{100 * level:.0f} %",
             help="Level of the intervals. A calibrated 80 % interval contains the true value in 80 % of the cases.",
         )  # fmt: skip
-        return View(window, x or "step", log_regret, "calibration", level or LEVELS[-1], previous=previous)
-    if fourth == "exploration":
-        return View(window, x or "step", log_regret, "exploration", previous=previous)
+        fourth = f"calibration_{100 * (level or LEVELS[-1]):.0f}"
+    if fourth != SPECTRUM:
+        return View(window, x or "step", log_regret, fourth, previous=previous)
     snapshots = snapshot_steps(experiment.steps)
     steps = [s for s in snapshots if reached is None or s <= reached] or snapshots[:1]
     key = f"view-at-{experiment.hash[:12]}-{len(steps)}"  # other steps, another slider

@@ -10,13 +10,13 @@ import pandas as pd
 import streamlit as st
 
 from bandits import Estimate, Result
-from bandits.base.formatting import count, percent
-from bandits.results import metrics, text
+from bandits.base.formatting import count
+from bandits.results import text, words
 from bandits.results.comparison.overlay import overlay, scales, styles_of_runs
 from bandits.results.comparison.run_comparison import (
     PairedDifference,
     describe_difference,
-    metric_names,
+    metric_titles,
     outcomes,
     paired,
     reasons,
@@ -24,6 +24,7 @@ from bandits.results.comparison.run_comparison import (
 )
 from bandits.results.comparison.run_conclusion import conclusions
 from bandits.results.figures.style import Style
+from bandits.results.registry import METRICS
 from bandits.storage.run_store import StoredRun
 from bandits_app.session import session
 from bandits_app.widgets.live_panel.panel import live_panel
@@ -71,11 +72,11 @@ def show(found: Sequence[StoredRun]) -> None:
     _figures(results)
 
     st.subheader("Results", anchor=False)
-    names = metric_names(list(experiments.values()))
+    titles = metric_titles(list(experiments.values()))
     rows = [
         {
             "Agent": o.label,
-            "Metric": names.get(o.metric, o.metric),
+            "Metric": titles[o.metric],
             **dict(zip(results, (_format(o.metric, v) for v in o.values), strict=True)),
         }
         for o in outcomes(list(results.values()))
@@ -88,8 +89,8 @@ def show(found: Sequence[StoredRun]) -> None:
     differing = [
         {
             "Agent": _matched(p), "Runs": f"{p.b} − {p.a}", "Up to step": count(p.step),
-            f"Difference in {noun}": _signed(-p.difference.mean),
-            "95 % CI": f"{_signed(-p.difference.high)} to {_signed(-p.difference.low)}", "Replications": p.rows,
+            f"Difference in {noun}": words.mean(-p.difference, "signed"),
+            "95 % CI": words.ends(-p.difference, "signed"), "Replications": p.rows,
             "Significant": "yes" if p.p_value < 0.05 else "no",
         }
         for p in pairs if p.difference.mean != 0 or p.difference.low < p.difference.high
@@ -134,14 +135,14 @@ def _tiles(results: Mapping[str, Result], looks: Mapping[str, Mapping[str, Style
     for name, result in results.items():
         group = groups.index(result.experiment.simulator_class())
         for label, history in result.histories.items():
-            estimate = metrics.estimate(metrics.click_rate(history))
+            estimate = METRICS["ctr"].estimate(history)
             rate = estimate.mean
-            lost = metrics.estimate(metrics.total(history, "best_value") - metrics.total(history, "value")).mean
+            lost = METRICS["pseudo_regret"].estimate(history).mean
             look = looks[name][label]
             order = -rate if math.isfinite(rate) else math.inf
             tiles.append((group, order, {
                 "label": f"{name} · {label}", "color": look.color, "dash": look.dash,
-                "rate": f"{rate:.3f}" if math.isfinite(rate) else "–", "spread": text.half_width(estimate),
+                "rate": f"{rate:.3f}" if math.isfinite(rate) else "–", "spread": words.spread(estimate),
                 "detail": (f"regret {count(lost)}" if math.isfinite(lost) else "regret not known")
                 + ("" if alike else f", {count(result.experiment.steps)} steps"),
             }))  # fmt: skip
@@ -159,19 +160,7 @@ def _table(rows: Sequence[Mapping[str, object]]) -> None:
 
 
 def _format(metric: str, value: Estimate | None) -> str:
-    if value is None:
-        return "–"
-    if metric == "click-through rate":
-        mean, low, high = (f"{v:.3f}" if math.isfinite(v) else "–" for v in value)
-    elif metric == "share of the oracle's gain":
-        mean, low, high = (percent(v) for v in value)
-    else:
-        mean, low, high = (count(v) for v in value)
-    return f"{mean} ({low} to {high})" if value.low == value.low else mean
-
-
-def _signed(value: float) -> str:
-    return f"{'+' if value > 0 else '−' if value < 0 else ''}{count(abs(value))}"
+    return "–" if value is None else words.cell(value, METRICS[metric].form)
 
 
 def _legend(named: Sequence[tuple[str, str, str]]) -> str:

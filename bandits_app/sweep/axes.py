@@ -12,9 +12,9 @@ from bandits.agents.guards.params import GuardParams
 from bandits.base.formatting import count_of
 from bandits.base.params import Params
 from bandits.experiments.guarding import guard_kinds
+from bandits.results.registry import OBJECTIVES
 from bandits.simulators import REGISTRY as SIMULATORS
 from bandits.sweeps import Axis, Sweep
-from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits.sweeps.axis import JOINT
 from bandits.sweeps.figures import grid
 from bandits.sweeps.parameters import sweepable
@@ -88,7 +88,7 @@ def choose(errors: list[str]) -> SweepData | None:
         owners |= {f"agents.0.guards.{i}.{n}": guard for n in _sweepable(type(guard))}
     owners |= {f"simulator.{n}": simulator for n in _sweepable(type(simulator))}
     owners |= _joint(owners, filled)
-    data: SweepData = {"search": search, "metric": filled["metric"] if filled else "click_rate"}
+    data: SweepData = {"search": search, "metric": filled["metric"] if filled else "ctr"}
     if search == "optuna":
         data |= {"axes": _ranges(owners, swept.kind), **_proposals()}
     else:
@@ -158,7 +158,7 @@ def _ranges(owners: Owners, kind: str) -> list[SweepData]:
 def _proposals() -> SweepData:
     """Draw the controls of a search by Optuna."""
     version, filled = _filled()
-    usual: SweepData = filled if filled else {"number": 64, "batch": 8, "sampler": "tpe", "metric": "click_rate"}
+    usual: SweepData = filled if filled else {"number": 64, "batch": 8, "sampler": "tpe", "metric": "ctr"}
     columns, key = st.columns(4), f"sweep-{version}"
     return {
         "number": columns[0].number_input(
@@ -178,8 +178,8 @@ def _proposals() -> SweepData:
             f"most {MAX_GAUSSIAN}.",
         ),
         "metric": columns[3].selectbox(
-            "Objective", list(METRICS), list(METRICS).index(usual["metric"]), key=f"{key}-metric",
-            format_func=lambda name: METRICS[name].title, help="The metric that Optuna optimises.",
+            "Objective", list(OBJECTIVES), list(OBJECTIVES).index(usual["metric"]), key=f"{key}-metric",
+            format_func=lambda name: OBJECTIVES[name].of().title, help="The metric that Optuna optimises.",
         ),
     }  # fmt: skip
 

@@ -9,10 +9,10 @@ from bandits import UserError, read
 from bandits.base.formatting import count_of, duration, number, time_left
 from bandits.results.figures.style import Spec
 from bandits.results.metrics import Estimate
+from bandits.results.registry import OBJECTIVES, Metric
 from bandits.sweeps import Sweep
 from bandits.sweeps.analysis.nearest import NearestPoint, nearest_points, nearest_proposed
 from bandits.sweeps.analysis.records import PointResult
-from bandits.sweeps.analysis.run_metrics import RunMetric, metric_of
 from bandits.sweeps.figures import grid, lines, scatter
 from bandits.sweeps.manager import SweepJob
 from bandits_app.session import draft as drafts
@@ -135,10 +135,10 @@ def _point(job: SweepJob, metric: str, result: PointResult, leader: int, candida
     rows = count_of(result.runs, "replications")
     among = "" if candidates is None else f" so far, of {count_of(candidates, 'points')} with {rows}"
     best = f"**Best{among}:** " if first else ""
-    shown = metric_of(job.sweep.experiment, metric)
+    shown = OBJECTIVES[metric].of(job.sweep.experiment)
     verdict = "" if first or candidates is not None else f", {_verdict(result, shown)}"
     values = describe_values(job.sweep, result.values, bold=True)
-    mean = f"{number(result.estimate.mean)} {shown.short_unit}"
+    mean = f"{number(result.estimate.mean)} {shown.unit}"
     row.markdown(f"{best}{values}: {shown.title.lower()} {mean} ({interval(result.estimate)}){verdict}.")
     if row.button("Open in the Arena", icon=":material/monitoring:", key="sweep-open"):
         try:
@@ -151,13 +151,13 @@ def _point(job: SweepJob, metric: str, result: PointResult, leader: int, candida
         st.switch_page("arena.py")
 
 
-def _verdict(result: PointResult, metric: RunMetric) -> str:
+def _verdict(result: PointResult, metric: Metric) -> str:
     if result.best:
         return "not significantly worse than the best"
     return f"worse than the best by {_loss(result, metric)}"
 
 
-def _loss(result: PointResult, metric: RunMetric) -> str:
+def _loss(result: PointResult, metric: Metric) -> str:
     """Format what a point loses against the best: 0.03 clicks per step (95 % CI 0.02 to 0.04)."""
     deficit = Estimate(-result.gap.mean, -result.gap.high, -result.gap.low)
     return f"{number(deficit.mean)} {metric.gap_unit} ({interval(deficit)})"
@@ -166,7 +166,7 @@ def _loss(result: PointResult, metric: RunMetric) -> str:
 def _setting(job: SweepJob, metric: str, result: PointResult, leader: int, *, exact: bool, active: bool) -> None:
     """State what the setting in the sidebar loses against the best point."""
     values = describe_values(job.sweep, result.values, bold=True)
-    shown = metric_of(job.sweep.experiment, metric)
+    shown = OBJECTIVES[metric].of(job.sweep.experiment)
     name = f"Your setting ({values})" if exact else f"The computed point nearest to your setting ({values})"
     if result.point == leader:
         verdict = "is the best point so far" if active else "is the best point"

@@ -188,7 +188,7 @@ def trade_offs(
 def mc_dropout() -> str:
     """Measure what the dropout rate and the number of samples of MC dropout cost."""
     sweep = sweep_presets()["mc-dropout"].sweep
-    clicks = run_sweep(sweep).numbers("click_rate")
+    clicks = run_sweep(sweep).numbers("ctr")
     rates = {sweep.values_at(point): clicks[point] for point in range(sweep.size)}
     points = {sweep.values_at(point): sweep.point(point) for point in range(sweep.size)}
     measured = {p: uncertainty(experiment) for (p, t), experiment in points.items() if t == MEASURED}

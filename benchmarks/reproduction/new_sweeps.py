@@ -57,7 +57,7 @@ def sharing_rates(variety: float) -> Rates:
     found: dict[tuple[int, str], FloatArray] = {}
     for chosen, with_ways in parts:
         sweep = narrowed(preset, chosen, with_ways)  # type: ignore[arg-type]
-        rates = run(sweep).numbers("click_rate")
+        rates = run(sweep).numbers("ctr")
         found |= {sweep.values_at(point): rates[point] for point in range(sweep.size)}  # type: ignore[misc]
     return found
 
@@ -123,7 +123,7 @@ def sharing(found: Mapping[float, Rates]) -> str:
 def private_rates(kind: str) -> dict[float | None, FloatArray]:
     """Run the sweep over the privacy budget of LinUCB or LinTS; returns clicks per step (R,) by budget."""
     sweep = presets()[PRIVATE[kind]].sweep
-    rates = run(sweep).numbers("click_rate")
+    rates = run(sweep).numbers("ctr")
     return {sweep.values_at(point)[0]: rates[point] for point in range(sweep.size)}  # type: ignore[misc]
 
 

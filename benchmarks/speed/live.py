@@ -83,7 +83,9 @@ def tick(times: int, behind: bool) -> tuple[float, float, float]:
     from bandits_app.widgets.live_panel import panel
 
     result = _half_done(42)
-    before = figures.bands(_half_done(43), until=20_000) if behind else None
+    before = (
+        figures.bands(_half_done(43), ["ctr", "pseudo_regret", "entropy", "spectrum"], until=20_000) if behind else None
+    )
     specs = figures.board(result, before=before)
     making = [stopwatch(lambda: figures.board(result, before=before)) for _ in range(times)]
     alt = [""] * len(specs)

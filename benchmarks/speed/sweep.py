@@ -21,9 +21,9 @@ import numpy as np
 
 from bandits import run, sweeps
 from bandits.base.files import Arrays
+from bandits.results.registry import OBJECTIVES
 from bandits.runtime.pool import Pool
 from bandits.sweeps import Landscape, Sweep
-from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits.sweeps.blocks import Block, compute
 from bandits.sweeps.execution.dask_client import DaskExecutor
 from bandits.sweeps.execution.executors import Executor, PoolExecutor
@@ -53,7 +53,7 @@ def the_sweep(steps: int) -> Sweep:
 
 def equal(a: Landscape, b: Landscape) -> bool:
     """Whether all metrics are equal to the bit."""
-    return all(np.array_equal(a.numbers(m), b.numbers(m), equal_nan=True) for m in METRICS)
+    return all(np.array_equal(a.numbers(m), b.numbers(m), equal_nan=True) for m in OBJECTIVES)
 
 
 def loop(sweep: Sweep) -> tuple[Section, Landscape]:

@@ -844,10 +844,10 @@ def test_axes_spectrum_and_window_are_chosen_for_all_plots(pool: Pool) -> None:
     (line,) = [t for t in drawn["data"] if t["name"] == "LinUCB" and "fill" not in t]
     assert line["y"].tolist() == pytest.approx(wanted.mid.tolist(), rel=1e-6)
     assert f"at step {snapshot_steps(2000)[3]:,}" in drawn["layout"]["meta"]["note"]
-    drawn = plots(settled(at.segmented_control(key="view-fourth").set_value("exploration").run()))[3]
+    drawn = plots(settled(at.selectbox(key="view-fourth").set_value("Exploration rate").run()))[3]
     (line,) = [t for t in drawn["data"] if t["name"] == "LinUCB" and "fill" not in t]
     assert line["y"].tolist() == pytest.approx([c.explored.mean() for c in h.exploration_checks], rel=1e-6)
-    at = settled(at.segmented_control(key="view-fourth").set_value("calibration").run())
+    at = settled(at.selectbox(key="view-fourth").set_value("Calibration").run())
     at = settled(at.segmented_control(key="view-level").set_value(0.8).run())
     drawn = plots(at)[3]
     assert drawn["layout"]["title"]["text"] == "Calibration"

@@ -16,11 +16,11 @@ from bandits import sweeps
 from bandits.base.errors import UserError
 from bandits.experiments import url as experiment_link
 from bandits.experiments.experiment import Experiment
+from bandits.results.registry import OBJECTIVES
 from bandits.runtime.pool import Pool
 from bandits.runtime.task_queue import Task
 from bandits.sweeps import Landscape, Sweep, url
 from bandits.sweeps.analysis.nearest import nearest_points
-from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits.sweeps.figures import grid, lines
 from bandits.sweeps.manager import SweepManager
 from bandits.sweeps.presets import presets
@@ -105,19 +105,19 @@ def test_a_link_is_judged_like_an_upload(changes: dict[str, str], said: str) -> 
 
 
 def test_the_map_shows_every_mean_and_outlines_the_region(two: Landscape) -> None:
-    spec = grid.landscape_figure(two, "click_rate", selected=0)
+    spec = grid.landscape_figure(two, "ctr", selected=0)
     heat, outline, star, ring = spec["data"]
-    means = two.numbers("click_rate").mean(axis=1).reshape(3, 2).T
+    means = two.numbers("ctr").mean(axis=1).reshape(3, 2).T
     np.testing.assert_allclose(heat["z"], means)
-    leader = two.leader("click_rate")
+    leader = two.leader("ctr")
     assert leader is not None
     assert (star["x"][0], star["y"][0]) == divmod(leader, 2)
     assert (ring["x"][0], ring["y"][0]) == (0, 0)
-    assert all(grid.point_at(two, "click_rate", *divmod(p, 2)) == p for p in range(6))
-    assert grid.point_at(two, "click_rate", 9, 9) is None
+    assert all(grid.point_at(two, "ctr", *divmod(p, 2)) == p for p in range(6))
+    assert grid.point_at(two, "ctr", 9, 9) is None
     assert spec["layout"]["xaxis"]["ticktext"] == ["0.1", "1", "10"]
     edges = np.stack([outline["x"], outline["y"]]).T.reshape(-1, 3, 2)
-    region = two.best_region("click_rate").reshape(3, 2).T
+    region = two.best_region("ctr").reshape(3, 2).T
     inside = np.pad(region, 1)
     borders = sum((inside != np.roll(inside, 1, axis)).sum() for axis in (0, 1))
     assert len(edges) == borders
@@ -127,7 +127,7 @@ def test_the_map_shows_every_mean_and_outlines_the_region(two: Landscape) -> Non
 
 def test_the_own_setting_is_marked(two: Landscape, one: Landscape) -> None:
     for landscape, place in ((two, (1, 0)), (one, (2, None))):
-        spec = grid.landscape_figure(landscape, "click_rate", setting=2)
+        spec = grid.landscape_figure(landscape, "ctr", setting=2)
         (mark,) = (trace for trace in spec["data"] if trace.get("name") == "x")
         assert mark["x"][0] == place[0]
         assert place[1] is None or mark["y"][0] == place[1]
@@ -139,36 +139,36 @@ def test_a_curve_over_one_parameter(one: Landscape) -> None:
     points = next(trace for trace in spec["data"] if trace["name"] == "points")
     np.testing.assert_allclose(points["y"], one.numbers("pseudo_regret").mean(axis=1))
     assert "4 replications" in points["text"][0]
-    assert grid.point_at(one, "click_rate", 1.2, 0.5) == 1
+    assert grid.point_at(one, "ctr", 1.2, 0.5) == 1
 
 
 def test_further_axes_stand_at_the_best_values() -> None:
     sweep = small([ALPHA, RIDGE, {"path": "agents.0.sharing", "values": ["per_arm", "shared"]}], steps=60)
     landscape = sweeps.run(sweep)
-    spec = grid.landscape_figure(landscape, "click_rate")
-    leader = landscape.leader("click_rate")
+    spec = grid.landscape_figure(landscape, "ctr")
+    leader = landscape.leader("ctr")
     assert leader is not None
     best = sweep.values_at(leader)
     assert spec["layout"]["title"]["text"] == f"Click-through rate at Sharing {grid.format_value(best[2])}"
     shown = [p for p in range(sweep.size) if sweep.values_at(p)[2] == best[2]]
-    means = landscape.numbers("click_rate").mean(axis=1)[shown].reshape(3, 2).T
+    means = landscape.numbers("ctr").mean(axis=1)[shown].reshape(3, 2).T
     np.testing.assert_allclose(spec["data"][0]["z"], means)
 
 
 def test_a_landscape_of_nothing_waits() -> None:
     nothing = Landscape(small())
-    for spec in (grid.landscape_figure(nothing, "click_rate"), *grid.point_curves(nothing, None, "click_rate")):
+    for spec in (grid.landscape_figure(nothing, "ctr"), *grid.point_curves(nothing, None, "ctr")):
         assert spec["data"] == []
         assert "Waiting for the first results" in spec["layout"]["annotations"][0]["text"]
 
 
 def test_the_curves_of_a_cell_stand_beside_the_best(two: Landscape) -> None:
-    leader = two.leader("click_rate")
+    leader = two.leader("ctr")
     assert leader is not None
     other = (leader + 1) % 6
-    names = [{trace["name"] for trace in spec["data"]} for spec in grid.point_curves(two, other, "click_rate")]
+    names = [{trace["name"] for trace in spec["data"]} for spec in grid.point_curves(two, other, "ctr")]
     assert names == [{"chosen", "best"}] * 2
-    assert {trace["name"] for trace in grid.point_curves(two, leader, "click_rate")[0]["data"]} == {"chosen"}
+    assert {trace["name"] for trace in grid.point_curves(two, leader, "ctr")[0]["data"]} == {"chosen"}
 
 
 # -- what if ------------------------------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ def test_the_nearest_swept_point_answers(two: Landscape, changes: dict[str, Any]
     (answer,) = found
     assert two.sweep.values_at(answer.point) == values
     assert answer.exact == (values == (changes["alpha"], changes["ridge"]))
-    assert answer.estimate.mean == two.numbers("click_rate")[answer.point].mean()
+    assert answer.estimate.mean == two.numbers("ctr")[answer.point].mean()
     assert nearest_points([(two.sweep, two.estimate_at)], small(seed=1).experiment) == []
     assert nearest_points([(two.sweep, two.estimate_at)], small(steps=200).experiment) == []
 
@@ -209,7 +209,7 @@ def test_the_nearest_swept_point_answers(two: Landscape, changes: dict[str, Any]
 def test_processes_come_to_the_same_bits(pool: Pool, two: Landscape, tmp_path: Path) -> None:
     found = finished(SweepManager(pool, tmp_path), two.sweep)
     assert (found.status, found.error, found.progress) == ("finished", "", 1.0)
-    for metric in METRICS:
+    for metric in OBJECTIVES:
         assert np.array_equal(found.landscape.numbers(metric), two.numbers(metric))
 
 
@@ -221,7 +221,7 @@ def test_equal_sweeps_are_one_and_are_found_again(pool: Pool, one: Landscape, tm
     again = later.get(one.sweep.hash)
     assert again is not None
     assert again.status == "finished"
-    assert np.array_equal(again.landscape.numbers("click_rate"), one.numbers("click_rate"))
+    assert np.array_equal(again.landscape.numbers("ctr"), one.numbers("ctr"))
     assert [line.sweep for line in later.stored_sweeps()] == [one.sweep]
     later.delete(again.id)
     assert later.get(one.sweep.hash) is None
@@ -253,7 +253,7 @@ def test_who_stops_it_and_how_it_goes_on(pool: Pool, gate: Gate, tmp_path: Path)
     assert found.landscape.completed.all()
     assert known < found.landscape.completed.size
     whole = sweeps.run(sweep)
-    assert np.array_equal(found.landscape.numbers("click_rate"), whole.numbers("click_rate"))
+    assert np.array_equal(found.landscape.numbers("ctr"), whole.numbers("ctr"))
 
 
 def test_one_owner_cannot_take_all_workers(pool: Pool, gate: Gate, tmp_path: Path) -> None:
@@ -289,14 +289,14 @@ def test_a_server_remembers_the_last_sweeps_and_finds_the_others_again(
     assert again is not None
     assert again is not begun[0]
     assert again.status == "finished"
-    assert np.array_equal(again.landscape.numbers("click_rate"), begun[0].landscape.numbers("click_rate"))
+    assert np.array_equal(again.landscape.numbers("ctr"), begun[0].landscape.numbers("ctr"))
 
 
 def test_a_cluster_that_cannot_be_used_costs_a_sentence(pool: Pool, one: Landscape, tmp_path: Path) -> None:
     found = finished(SweepManager(pool, tmp_path, "tcp://192.0.2.1:8786"), one.sweep)
     assert found.status == "finished"
     assert "continuing on this machine" in found.error
-    assert np.array_equal(found.landscape.numbers("click_rate"), one.numbers("click_rate"))
+    assert np.array_equal(found.landscape.numbers("ctr"), one.numbers("ctr"))
 
 
 def test_a_server_does_not_take_what_would_take_days(pool: Pool, tmp_path: Path) -> None:
@@ -678,7 +678,7 @@ def test_the_conclusion_on_choices_stands_above_the_figures(app_pool: Pool) -> N
     at = ended(visit(**url.to_query(sweep)))
     job = selection.manager().get(sweep.hash)
     assert job is not None
-    sentence = lines.comparison(job.landscape, "click_rate")
+    sentence = lines.comparison(job.landscape, "ctr")
     assert sentence.startswith("Even at exploration bonus = 10, it is not certain")
     places = [i for i, each in enumerate(at.main) if sentence in str(getattr(each, "value", ""))]
     components = [(i, getattr(e.proto, "bidi_component", e.proto)) for i, e in enumerate(at.main) if "bidi" in e.type]

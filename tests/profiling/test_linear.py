@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bandits import UserError
-from bandits.results.figures.board import figure
+from bandits.results.figures.curves import figure
 from bandits.width_cost.background import LINE
 from bandits.width_cost.linear import (
     LINEAR_METHODS,

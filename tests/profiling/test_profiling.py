@@ -17,7 +17,7 @@ from bandits.base.formatting import duration, rounded, size
 from bandits.base.randomness import Streams
 from bandits.models.neural.initialisation import initial_weights
 from bandits.models.neural.mlp import BatchedMLP
-from bandits.results.figures.board import figure
+from bandits.results.figures.curves import figure
 from bandits.width_cost import (
     METHODS,
     Agreement,

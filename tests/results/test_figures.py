@@ -12,13 +12,15 @@ from bandits import Experiment, History, run
 from bandits.agents import REGISTRY
 from bandits.experiments.snapshots import LEVELS
 from bandits.results import metrics
-from bandits.results.figures.board import MAX_POINTS, bands, board, curves, figure, thin
+from bandits.results.figures.board import bands, board
+from bandits.results.figures.curves import MAX_POINTS, curves, figure, thin
 from bandits.results.figures.previous_run import ParameterChange
 from bandits.results.figures.style import COUNT, NUMBER, RATE, REFERENCE, STEP, Spec, palette, styles, tick_text
 from bandits.results.metrics import Band
 from bandits.results.result import Result
 from tests.support import experiment, history
 
+BOARD = ("ctr", "pseudo_regret", "entropy", "spectrum")
 TITLES = ["Click-through rate", "Cumulative regret", "Selection entropy", "Eigenvalue spectrum"]
 
 
@@ -121,7 +123,7 @@ def test_the_spectrum_of_one_arm_at_one_step() -> None:
 
 def test_the_previous_run_is_drawn_dotted_thin_and_behind_and_names_the_change() -> None:
     result = small_run()
-    before = bands(run(experiment("linucb", "ucb1", steps=4000)))
+    before = bands(run(experiment("linucb", "ucb1", steps=4000)), BOARD)
     changes = {"LinUCB": ParameterChange("alpha 0", "alpha 0 to 0.5", "LinUCB")}
     for spec in board(result, before=before, changes=changes)[:3]:
         ghosts = [t for t in spec["data"] if t.get("meta") == "before"]
@@ -131,7 +133,7 @@ def test_the_previous_run_is_drawn_dotted_thin_and_behind_and_names_the_change()
         assert {t["line"]["dash"] for t in ghosts} == {"dot"}
         assert [t["line"]["color"] for t in ghosts] == [styles(result.experiment)["LinUCB"].color]
         assert max(len(t["x"]) for t in ghosts) <= MAX_POINTS // 2 + 1
-    far = bands(run(experiment("linucb", "ucb1", steps=4000)), until=1000)
+    far = bands(run(experiment("linucb", "ucb1", steps=4000)), BOARD, until=1000)
     longer = board(run(experiment("linucb", steps=1000)), before=far)
     assert max(t["x"].max() for s in longer[:3] for t in s["data"]) == 1000  # only steps that both runs have
     note = board(result, before=before, changes=changes)[0]["layout"]["meta"]["note"]
@@ -140,7 +142,7 @@ def test_the_previous_run_is_drawn_dotted_thin_and_behind_and_names_the_change()
 
 
 def test_hiding_an_agent_hides_all_its_traces() -> None:
-    for spec in board(small_run(), before=bands(small_run())):
+    for spec in board(small_run(), before=bands(small_run(), BOARD)):
         assert all(
             t["legendgroup"] in small_run().experiment.labels for t in spec["data"] if t.get("meta") != "reference"
         )
@@ -216,7 +218,7 @@ def test_numbers_are_written_by_one_rule_in_all_figures() -> None:
         RATE, COUNT, RATE, NUMBER,
     ]  # fmt: skip
     assert board(small_run(), x="earned")[0]["layout"]["xaxis"]["hoverformat"] == COUNT
-    assert board(small_run(), fourth="calibration")[3]["layout"]["yaxis"]["hoverformat"] == RATE
+    assert board(small_run(), fourth="calibration_95")[3]["layout"]["yaxis"]["hoverformat"] == RATE
     drawn = figure(regret)
     for axis in (drawn.layout.xaxis, drawn.layout.yaxis):
         assert (axis.exponentformat, axis.separatethousands) == ("none", True)  # 5,000 and never 5k
@@ -286,7 +288,7 @@ def test_a_spec_converts_to_a_plotly_figure(dark: bool) -> None:
 def test_the_fourth_plot_can_be_the_calibration() -> None:
     result = small_run()
     for level in LEVELS:
-        drawn = board(result, fourth="calibration", level=level)[3]
+        drawn = board(result, fourth=f"calibration_{100 * level:.0f}")[3]
         assert drawn["layout"]["title"]["text"] == "Calibration"
         assert f"{100 * level:.0f} %" in drawn["layout"]["meta"]["note"]
         assert list(lines(drawn)) == ["LinUCB", "LinTS", "LinUCB 2"]
@@ -296,14 +298,14 @@ def test_the_fourth_plot_can_be_the_calibration() -> None:
             curve = metrics.calibration(result.histories[label], level)
             assert curve is not None
             np.testing.assert_array_equal(line["y"], curve.mid)
-    against = board(result, fourth="calibration", x="earned")[3]
+    against = board(result, fourth="calibration_95", x="earned")[3]
     (goal,) = [t for t in against["data"] if t.get("meta") == "reference"]
     assert goal["x"][1] == max(line["x"][-1] for line in lines(against).values())
 
 
 def test_the_fourth_plot_can_be_the_exploration_rate() -> None:
     result = small_run()
-    drawn = board(result, fourth="exploration")[3]
+    drawn = board(result, fourth="exploration_rate")[3]
     assert drawn["layout"]["title"]["text"] == "Exploration rate"
     assert list(lines(drawn)) == list(result.histories)
     for label, line in lines(drawn).items():
@@ -312,7 +314,7 @@ def test_the_fourth_plot_can_be_the_exploration_rate() -> None:
         np.testing.assert_array_equal(line["y"], curve.mid)
     outlines = [t["y"] for t in drawn["data"] if t.get("fill") == "toself"]
     assert all(0 <= y.min() <= y.max() <= 1 for y in outlines)
-    earned = board(result, fourth="exploration", x="earned")[3]
+    earned = board(result, fourth="exploration_rate", x="earned")[3]
     assert earned["layout"]["xaxis"]["title"]["text"] == "clicks earned"
 
 

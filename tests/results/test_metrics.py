@@ -17,7 +17,7 @@ from bandits.experiments.snapshots import snapshot_steps
 from bandits.experiments.trace import COLUMNS
 from bandits.results import metrics
 from bandits.results.comparison import paired_tests
-from bandits.results.metrics import CURVES
+from bandits.results.registry import CURVES
 from bandits.results.result import Result
 from tests.support import experiment, history, traces
 
@@ -119,7 +119,7 @@ def test_entropy_and_coverage_of_what_was_shown(pair: tuple[History, Trace], win
         bits.append([stats.entropy(n) / np.log(min(10, t - s)) for n in shown])
         covered.append([(n > 0).mean() for n in shown])
     close(metrics.entropy(h, window), h.count_grid[1:], bits)
-    close(metrics.coverage(h, window), h.count_grid[1:], covered)
+    close(metrics.catalogue_coverage(h, window), h.count_grid[1:], covered)
 
 
 def test_entropy_of_a_window_shorter_than_the_catalogue() -> None:
@@ -138,7 +138,7 @@ def test_entropy_of_optimal_play_on_the_published_pet_shop() -> None:
     h = run(e).histories["Oracle"]
     even = stats.entropy([1, 2, 1]) / np.log(50)  # if the four personas were equally frequent: .266
     assert metrics.entropy(h, 4000).mid[-1] == pytest.approx(even, abs=0.02)
-    assert metrics.coverage(h, 4000).mid[-1] == pytest.approx(3 / 50)
+    assert metrics.catalogue_coverage(h, 4000).mid[-1] == pytest.approx(3 / 50)
 
 
 def test_the_spectrum_is_that_of_the_design_matrix_on_the_span_of_the_features() -> None:
@@ -277,7 +277,13 @@ def test_stopped_rows_are_excluded_from_metrics() -> None:
         history(stopped_clicks, items, alive=[True, True, False, True]),
         history(clicks[:, [0, 1, 3]], items[:, [0, 1, 3]]),
     )
-    for metric in (metrics.ctr, metrics.cumulative_clicks, metrics.entropy, metrics.coverage, metrics.pseudo_regret):
+    for metric in (
+        metrics.ctr,
+        metrics.cumulative_clicks,
+        metrics.entropy,
+        metrics.catalogue_coverage,
+        metrics.pseudo_regret,
+    ):
         a, b = metric(stopped), metric(remaining)
         assert a.rows == b.rows == 3
         for own, other in zip(a[1:4], b[1:4], strict=True):

@@ -17,7 +17,7 @@ from bandits import Experiment, Result, UserError, agents, run, simulators
 from bandits.experiments import experiment as experiments
 from bandits.results import result as results
 from bandits.results.figures.style import styles
-from bandits.results.metrics import CURVES
+from bandits.results.registry import CURVES
 from tests.support import experiment
 
 
@@ -46,7 +46,7 @@ def test_an_unknown_curve_is_refused() -> None:
 def test_a_result_displays_as_its_escaped_leaderboard(monkeypatch: pytest.MonkeyPatch) -> None:
     page = finished()._repr_html_()
     ctr = finished().summary()["agents"]["LinUCB"]["ctr"]
-    assert f"{ctr['mean']:.4f} ({ctr['low']:.4f} to {ctr['high']:.4f})" in page
+    assert f"{ctr['mean']:.3f} ({ctr['low']:.3f} to {ctr['high']:.3f})" in page
     assert page.index("LinUCB") < page.index("Random")
     assert "95 % CI" in page
     odd = Result(experiment("random", steps=10, replications=1), {"Random": experiment("random").empty_history()})

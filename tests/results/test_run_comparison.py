@@ -20,7 +20,7 @@ from bandits.results.comparison.run_comparison import (
     PairedDifference,
     describe_difference,
     matches,
-    metric_names,
+    metric_titles,
     outcomes,
     paired,
     pairing_obstacle,
@@ -149,9 +149,9 @@ def test_simulators_of_different_kinds_and_tables_list_their_values() -> None:
 
 def test_metrics_are_named_in_the_words_of_the_simulators() -> None:
     shop, wheel = experiment("random"), experiment("random", simulator={"kind": "wheel"})
-    assert metric_names([shop, shop]) == {"click-through rate": "click-through rate", "clicks": "clicks"}
-    assert metric_names([wheel]) == {"click-through rate": "reward per step", "clicks": "points"}
-    assert metric_names([shop, wheel]) == {"click-through rate": "reward per step", "clicks": "reward"}
+    assert list(metric_titles([shop, shop]).values())[:2] == ["Click-through rate", "Cumulative clicks"]
+    assert list(metric_titles([wheel]).values())[:2] == ["Reward per step", "Cumulative points"]
+    assert list(metric_titles([shop, wheel]).values())[:2] == ["Reward per step", "Cumulative reward"]
 
 
 def test_outcomes_equal_the_numbers_of_each_run() -> None:
@@ -161,16 +161,14 @@ def test_outcomes_equal_the_numbers_of_each_run() -> None:
     assert [(o.label, o.metric) for o in actual] == [
         (label, metric)
         for label in ("LinUCB", "Random")
-        for metric in ("click-through rate", "clicks", "regret", "share of the oracle's gain")
+        for metric in ("ctr", "clicks", "pseudo_regret", "oracle_share")
     ]
     rate, total = actual[0].values[0], actual[1].values[0]
     assert rate == metrics.estimate(np.array([1.0, 0.5, 0.5]))
     assert total == metrics.estimate(np.array([4.0, 2.0, 2.0]))
-    assert actual[4] == Outcome(
-        "Random", "click-through rate", (None, metrics.estimate(metrics.click_rate(b.histories["Random"])))
-    )
+    assert actual[4] == Outcome("Random", "ctr", (None, metrics.estimate(metrics.click_rate(b.histories["Random"]))))
     summary = b.summary()["agents"]["LinUCB"]
-    for outcome, name in zip(actual[:4], ("ctr", "clicks", "pseudo_regret", "learned"), strict=True):
+    for outcome, name in zip(actual[:4], ("ctr", "clicks", "pseudo_regret", "oracle_share"), strict=True):
         assert outcome.values[1] is not None
         assert outcome.values[1]._asdict() == summary[name]
 
@@ -311,7 +309,7 @@ def test_runs_of_different_simulators_never_share_an_axis() -> None:
     names = [{t["name"] for t in f["data"]} for f in figures]
     assert names == [{"A · Random", "C · LinUCB"}] * 2 + [{"B · Random"}] * 2
     assert [f["layout"]["yaxis"]["title"]["text"] for f in figures] == [
-        "clicks per step", "clicks lost", "points per step", "points lost",
+        "clicks per step", "expected clicks lost", "points per step", "expected points lost",
     ]  # fmt: skip
 
 

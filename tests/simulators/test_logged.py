@@ -24,7 +24,7 @@ from bandits.results.comparison import run_comparison, unpaired
 from bandits.results.comparison.overlay import overlay
 from bandits.results.decision.why import why
 from bandits.results.export import report
-from bandits.results.figures.board import board, rate
+from bandits.results.figures.board import board, drawn_rate
 from bandits.results.live import instant
 from bandits.simulators.datasets import kept_logs, logs
 from bandits.simulators.logged import Logged
@@ -138,12 +138,12 @@ def counting(counted: list[float], clicks: list[float]) -> History:
 
 def test_a_replication_that_counts_nothing_in_a_window_deletes_no_point() -> None:
     h = counting([0, 30, 50, 20], [0, 3, 6, 1])
-    curve = rate(replay(), h, 200)
+    curve = drawn_rate(replay(), h, 200)
     assert curve.x[-1] == 200
     assert curve.mid[-1] == pytest.approx(0.1)
-    assert len(rate(replay(), counting([0] * 4, [0] * 4), 200).x) == 0
+    assert len(drawn_rate(replay(), counting([0] * 4, [0] * 4), 200).x) == 0
     h.alive[:] = False
-    assert len(rate(replay(), h, 200).x) == 0
+    assert len(drawn_rate(replay(), h, 200).x) == 0
 
 
 def test_before_the_first_event_counts_there_is_no_rate_and_nobody_has_stopped() -> None:
@@ -162,7 +162,7 @@ def test_rates_name_their_unit(result: Result) -> None:
     assert one["layout"]["yaxis"]["title"]["text"] == "clicks per counted event"
     assert one["layout"]["meta"]["caption"] == "Average of the last 600 logged events"
     page = report(result)
-    assert "<th>clicks per counted event (95" in page
+    assert "<th>Clicks per counted event</th>" in page
     assert "clicks per step" not in page
 
 
@@ -267,7 +267,7 @@ def test_nothing_is_claimed_that_a_log_does_not_show(result: Result) -> None:
     assert summary["agents"]["LinUCB"]["pseudo_regret"]["mean"] is None
     assert run_comparison.pairing_obstacle(e, e)
     assert not run_comparison.paired({"A": result, "B": result})
-    assert {o.metric for o in run_comparison.outcomes([result])} == {"click-through rate", "clicks"}
+    assert {o.metric for o in run_comparison.outcomes([result])} == {"ctr", "clicks"}
     words = [*text.leader_comparisons(result), *text.replay_notes(result), *text.caveats(result)]
     words.append(text.learning_summary(result))
     assert not any("paired replications" in each or "common random numbers" in each for each in words)

@@ -200,7 +200,7 @@ def test_the_sample_data_set_runs() -> None:
     assert table.classes(table.suggested_target()) == {"setosa": 50, "versicolor": 50, "virginica": 50}
     assert table.suggested_omissions("species") == []
     result = run(presets.on_data(uploads.save_dataset(table, target="species", title="iris")))
-    learned = result.summary()["agents"]["LinUCB"]["learned"]
+    learned = result.summary()["agents"]["LinUCB"]["oracle_share"]
     assert learned["low"] > 0  # better than chance, with 95 % confidence
 
 

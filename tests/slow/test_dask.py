@@ -23,9 +23,9 @@ from bandits import sweeps
 from bandits.base.errors import UserError
 from bandits.base.processes import worker_environment
 from bandits.cli import main as cli
+from bandits.results.registry import OBJECTIVES
 from bandits.runtime.pool import Pool
 from bandits.sweeps import Landscape, Sweep
-from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits.sweeps.blocks import Block
 from bandits.sweeps.execution import audit, dask_client
 from bandits.sweeps.execution.dask_client import DaskExecutor
@@ -86,7 +86,7 @@ def held(gate: Gate) -> tuple[Sweep, Block]:
 
 def same(a: Landscape, b: Landscape) -> None:
     """Assert that numbers and curves are bit-identical."""
-    for metric in METRICS:
+    for metric in OBJECTIVES:
         np.testing.assert_array_equal(a.numbers(metric), b.numbers(metric))
     for point in range(a.sweep.size):
         for name, sums in a.curves(point).sums.items():
@@ -184,7 +184,7 @@ def test_optuna_sweeps_on_a_cluster_are_identical(cluster: Dask) -> None:
     finally:
         away.close()
     assert actual.sweep.proposed == here.sweep.proposed
-    for metric in METRICS:
+    for metric in OBJECTIVES:
         np.testing.assert_array_equal(actual.numbers(metric), here.numbers(metric))
 
 

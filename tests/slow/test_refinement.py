@@ -59,9 +59,9 @@ def _refined_landscapes(generator: np.random.Generator) -> list[Landscape]:
         landscape.completed[...] = landscape.alive[...] = True
         for point, value in enumerate(landscape.sweep.values[0]):
             rows.setdefault(value, common + generator.normal(0, 0.1, 8))
-            landscape.numbers("click_rate")[point] = rows[value]
+            landscape.numbers("ctr")[point] = rows[value]
         looks.append(landscape)
-        found = unresolved(landscape, "click_rate")
+        found = unresolved(landscape, "ctr")
         if not found or len(looks) == 5:
             return looks
         refinements.append(found[0].added)
@@ -79,8 +79,8 @@ def test_refinement_keeps_the_error_rate_of_equal_points() -> None:
         landscapes = _refined_landscapes(generator)
         looks += len(landscapes)
         value = landscapes[0].sweep.values[0][2]
-        given += not all(one.best_region("click_rate")[one.sweep.values[0].index(value)] for one in landscapes)
-        any_point += not all(one.best_region("click_rate").all() for one in landscapes)
+        given += not all(one.best_region("ctr")[one.sweep.values[0].index(value)] for one in landscapes)
+        any_point += not all(one.best_region("ctr").all() for one in landscapes)
         without_spending += any(not _region_at(one, 0.05).all() for one in landscapes)
     assert looks > 1.5 * n  # they are refined indeed
     assert given <= 0.05 * n + 3 * math.sqrt(n * 0.05 * 0.95)
@@ -98,7 +98,7 @@ def _region_at(landscape: Landscape, level: float) -> np.ndarray:
 
     other = AtLevel(landscape.sweep)
     other.__dict__.update(landscape.__dict__)
-    return other.best_region("click_rate")
+    return other.best_region("ctr")
 
 
 def test_a_refinement_that_is_too_large_is_refused() -> None:
@@ -106,7 +106,7 @@ def test_a_refinement_that_is_too_large_is_refused() -> None:
     ridge = {"path": "agents.0.ridge", "low": 0.01, "high": 100, "number": 16, "scale": "log"}
     landscape = Landscape(small([axis, ridge]))
     landscape.completed[...] = landscape.alive[...] = True
-    landscape.numbers("click_rate")[...] = np.arange(landscape.sweep.size)[:, None] / 1e4
-    landscape.numbers("click_rate")[...] += np.arange(4) / 1e6
+    landscape.numbers("ctr")[...] = np.arange(landscape.sweep.size)[:, None] / 1e4
+    landscape.numbers("ctr")[...] += np.arange(4) / 1e6
     with pytest.raises(UserError, match="at most 1,024 are allowed"):
         refine(landscape)

@@ -28,7 +28,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def numbers() -> dict[str, np.ndarray]:
-    return {sweep.hash: sweeps.run(sweep).numbers("click_rate") for sweep in (small(), small(seed=4), searched())}
+    return {sweep.hash: sweeps.run(sweep).numbers("ctr") for sweep in (small(), small(seed=4), searched())}
 
 
 @pytest.mark.slow
@@ -52,7 +52,7 @@ def test_a_kill_at_any_writing_call_leaves_all_or_nothing(
         assert store.check() == []
         for sweep in changed_sweeps(work):
             again = sweeps.run(sweep, files=BlockFiles(sweep, state / "sweeps"))
-            np.testing.assert_array_equal(again.numbers("click_rate"), numbers[sweep.hash])
+            np.testing.assert_array_equal(again.numbers("ctr"), numbers[sweep.hash])
         if work == "cache":
             cached = cached_arrays("weights", "network", lambda: {"w": np.arange(5.0)})
             np.testing.assert_array_equal(cached["w"], np.arange(5.0))

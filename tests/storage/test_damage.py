@@ -197,7 +197,7 @@ def test_flipped_bits_in_a_study_change_no_proposal(tmp_path: Path) -> None:
         flip(files.study, rng)
         again = sweeps.run(sweep, files=files)
         assert again.sweep.proposed == whole.sweep.proposed
-        np.testing.assert_array_equal(again.numbers("click_rate"), whole.numbers("click_rate"))
+        np.testing.assert_array_equal(again.numbers("ctr"), whole.numbers("ctr"))
         replaced += files.study.read_bytes() != study
         files.study.write_bytes(study)
 

@@ -9,10 +9,10 @@ import pytest
 
 from bandits import UserError, run, sweeps
 from bandits.cli.main import main
+from bandits.results.registry import OBJECTIVES
 from bandits.runtime.pool import Pool
 from bandits.storage.eviction import budget, evict, evictable_runs
 from bandits.storage.run_store import EvictedError, Store
-from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits.sweeps.figures import grid
 from bandits.sweeps.storage.block_files import BlockFiles, evictable_sweeps, remove_damaged
 from tests.support import experiment, same, wait_for
@@ -100,9 +100,9 @@ def test_a_sweep_keeps_its_numbers_without_its_curves(tmp_path: Path) -> None:
     assert message[0].startswith(f"sweep {sweep.hash[:12]}")
     assert files.bytes < heavy
     thin = sweeps.run(sweep, files=files)
-    for metric in METRICS:
+    for metric in OBJECTIVES:
         assert np.array_equal(thin.numbers(metric), whole.numbers(metric))
-    record, _ = grid.point_curves(thin, 0, "click_rate")
+    record, _ = grid.point_curves(thin, 0, "ctr")
     assert "deleted to save space" in record["layout"]["annotations"][0]["text"]
     assert evict(evictable_sweeps(tmp_path), 0)[:-1] == []
 

@@ -65,7 +65,7 @@ def test_exchanged_blocks_are_computed_again(tmp_path: Path) -> None:
     assert message == f"sweep {sweep.hash[:12]}: 3 damaged or unfinished blocks were removed; run it again"
     shutil.copy(others.folder / blocks[2].name, blocks[2])
     again = sweeps.run(sweep, files=files)
-    np.testing.assert_array_equal(again.numbers("click_rate"), whole.numbers("click_rate"))
+    np.testing.assert_array_equal(again.numbers("ctr"), whole.numbers("ctr"))
     assert remove_damaged(tmp_path) == []
 
 

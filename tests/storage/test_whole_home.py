@@ -71,7 +71,7 @@ def look(home: Path) -> tuple[View, list[str]]:
         found["entry " + entry.sweep.hash] = entry.progress, entry.best, entry.notes
     for sweep in SWEEPS:
         again = sweeps.run(sweep, files=BlockFiles(sweep, home / "sweeps"))
-        found["sweep " + sweep.hash] = again.numbers("click_rate").tolist(), again.sweep.proposed
+        found["sweep " + sweep.hash] = again.numbers("ctr").tolist(), again.sweep.proposed
     for n in (1, 2):
         arrays = cached_arrays("weights", f"network {n}", lambda n=n: {"w": np.full(50, n)})
         found[f"network {n}"] = arrays["w"].tolist()

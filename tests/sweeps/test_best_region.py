@@ -119,7 +119,7 @@ def test_error_rate_and_power_on_rewards_of_agents() -> None:
     point's mean removed, all points are equal, and at most 5 % of the sweeps exclude one.
     """
     axis = {**ALPHA, "low": 0.05, "high": 5, "number": 25}
-    numbers = sweeps.run(small([axis], replications=128, steps=1000)).numbers("click_rate")
+    numbers = sweeps.run(small([axis], replications=128, steps=1000)).numbers("ctr")
     equal, generator = numbers - numbers.mean(axis=1, keepdims=True), np.random.default_rng(4)
     for replications in REPLICATIONS:
         rows = [generator.choice(128, replications, replace=False) for _ in range(500)]

@@ -134,7 +134,7 @@ def test_a_stored_lie_does_not_stop_later_runs(lie: str, honest: tuple[Sweep, Bl
     path = files._path(block)
     path.write_bytes(seal(f"{sweep.hash}/{path.stem}", pack(arrays)))
     again = sweeps.run(sweep, files=files)
-    np.testing.assert_array_equal(again.numbers("click_rate"), sweeps.run(sweep).numbers("click_rate"))
+    np.testing.assert_array_equal(again.numbers("ctr"), sweeps.run(sweep).numbers("ctr"))
 
 
 class Worker(InProcessExecutor):

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from bandits import UserError, sweeps
+from bandits.results.registry import OBJECTIVES
 from bandits.results.text import plain_value
 from bandits.runtime.pool import Pool
 from bandits.storage.annotations import Annotations
@@ -22,7 +23,6 @@ from bandits.storage.budget import VARIABLE, usage
 from bandits.storage.run_store import Store
 from bandits.sweeps import Landscape
 from bandits.sweeps.analysis.nearest import nearest_points
-from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits.sweeps.manager import SweepJob, SweepManager
 from bandits.sweeps.storage.block_files import BlockFiles
 from bandits.sweeps.storage.catalogue import Catalogue
@@ -52,7 +52,7 @@ def test_every_point_has_a_row(kept: Landscape, tmp_path: Path) -> None:
     for row in rows:
         assert tuple(json.loads(row["parameters"]).values()) == kept.sweep.values_at(row["point"])
         assert (row["runs"], row["diverged"]) == (kept.sweep.experiment.replications, 0)
-        for name in METRICS:
+        for name in OBJECTIVES:
             assert row[name] == kept.numbers(name)[row["point"]].mean()
             assert row[f"{name}_low"] < row[name] < row[f"{name}_high"]
 
@@ -125,7 +125,7 @@ def test_points_proposed_by_optuna_are_listed(tmp_path: Path) -> None:
     (line,) = catalogue.entries()
     assert (line.sweep, line.progress) == (sweep, 1.0)
     rows = points(tmp_path)
-    assert [row["click_rate"] for row in rows] == landscape.numbers("click_rate").mean(axis=1).tolist()
+    assert [row["ctr"] for row in rows] == landscape.numbers("ctr").mean(axis=1).tolist()
     values = [tuple(json.loads(row["parameters"]).values()) for row in rows]
     assert values == [landscape.sweep.values_at(point) for point in range(3)]
     before = os.stat(tmp_path / "index.sqlite").st_mtime_ns
@@ -157,7 +157,7 @@ def test_an_entry_names_the_best_point(kept: Landscape, tmp_path: Path) -> None:
     assert leader is not None
     assert line.best is not None
     assert again.best == line.best
-    rate, regret = kept.estimate_at(leader, "click_rate"), kept.estimate_at(leader, "pseudo_regret")
+    rate, regret = kept.estimate_at(leader, "ctr"), kept.estimate_at(leader, "pseudo_regret")
     assert rate is not None
     assert regret is not None
     assert (line.best.ctr, line.best.regret) == (rate[0], regret[0])

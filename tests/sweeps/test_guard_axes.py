@@ -34,7 +34,7 @@ def test_each_point_is_the_run_with_its_guards() -> None:
         assert [guard.model_dump()["kind"] for guard in e.agents[0].guards] == ["floor", "delay"]
         assert (e.agents[0].guards[0].epsilon, e.agents[0].guards[1].steps) == (epsilon, steps)
         rewards = make_lane(e, 0).advance(200).rewards.mean(axis=0)
-        assert np.allclose(landscape.numbers("click_rate")[point], rewards, rtol=0, atol=1e-12)
+        assert np.allclose(landscape.numbers("ctr")[point], rewards, rtol=0, atol=1e-12)
     assert len({s.point(point).hash for point in range(4)}) == 4
 
 

@@ -45,7 +45,7 @@ def test_each_point_is_the_run_with_all_its_values(landscape: Landscape) -> None
         e = s.point(point)
         assert (e.simulator.n_products, f"{e.agents[0].sharing}+{e.agents[0].prior}") == (products, way)
         rewards = make_lane(e, 0).advance(200).rewards.mean(axis=0)
-        assert np.allclose(landscape.numbers("click_rate")[point], rewards, rtol=0, atol=1e-12)
+        assert np.allclose(landscape.numbers("ctr")[point], rewards, rtol=0, atol=1e-12)
 
 
 def test_links_keep_them_and_runs_find_their_point(landscape: Landscape) -> None:
@@ -56,21 +56,21 @@ def test_links_keep_them_and_runs_find_their_point(landscape: Landscape) -> None
     pooled = sweep(prior="pooled").experiment
     assert not covers(s, pooled, 0)  # per_arm+pooled is no value of the axis
     assert grid.parameter_label(s, 1) == "Sharing and prior"
-    assert grid.hover_text(landscape, "click_rate", 0, np.full(3, 0.5)).startswith(
+    assert grid.hover_text(landscape, "ctr", 0, np.full(3, 0.5)).startswith(
         "Products 10<br>Sharing and prior per arm + category"
     )
 
 
 def test_curves_compare_the_choices_along_the_number(landscape: Landscape) -> None:
-    (spec,) = lines.curves_by_choice(landscape, "click_rate")
+    (spec,) = lines.curves_by_choice(landscape, "ctr")
     drawn = {t["name"]: t["y"] for t in spec["data"] if t.get("mode") == "lines" and t["name"] in grid_names()}
-    means = landscape.numbers("click_rate").mean(axis=1).reshape(3, 2)
+    means = landscape.numbers("ctr").mean(axis=1).reshape(3, 2)
     assert list(drawn) == grid_names()
     for i, name in enumerate(grid_names()):
         assert np.allclose(drawn[name], means[:, i])
     assert spec["layout"]["xaxis"]["ticktext"] == ["10", "15", "20"]
     numbers = sweep({"path": "agents.0.alpha", "values": [0.1, 1.0]}, {"path": "agents.0.ridge", "values": [0.1, 1.0]})
-    assert lines.curves_by_choice(with_means(numbers, [1, 2, 3, 4]), "click_rate") == []
+    assert lines.curves_by_choice(with_means(numbers, [1, 2, 3, 4]), "ctr") == []
 
 
 def grid_names() -> list[str]:

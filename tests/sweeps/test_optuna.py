@@ -82,7 +82,7 @@ def whole(home: Path) -> Landscape:
 
 def same(actual: Landscape, other: Landscape) -> None:
     assert actual.sweep.proposed == other.sweep.proposed
-    for metric in ("click_rate", "pseudo_regret"):
+    for metric in ("ctr", "pseudo_regret"):
         assert np.array_equal(actual.numbers(metric), other.numbers(metric), equal_nan=True)
     assert actual.summary() == other.summary()
 
@@ -103,7 +103,7 @@ def test_optuna_finds_better_points_than_random_search(whole: Landscape) -> None
 def test_the_study_is_a_native_optuna_study_with_all_results(whole: Landscape, home: Path) -> None:
     trials = kept(home, whole.sweep)
     assert [t.number for t in trials] == list(range(24))
-    means = np.nanmean(whole.numbers("click_rate"), axis=1)
+    means = np.nanmean(whole.numbers("ctr"), axis=1)
     assert len(whole.sweep.proposed) == 24  # none was proposed twice
     for trial, (alpha, ridge, sharing) in zip(trials, whole.sweep.proposed, strict=True):
         assert [trial.params[axis.path] for axis in whole.sweep.axes] == [
@@ -270,10 +270,10 @@ def test_a_full_disk_is_reported_in_one_sentence(whole: Landscape, tmp_path: Pat
 
 
 def test_link_json_and_hash() -> None:
-    sweep = scattered(sampler="random", metric="learned")
+    sweep = scattered(sampler="random", metric="oracle_share")
     assert link.parse_query(link.to_query(sweep)) == sweep == sweeps.read(sweep.model_dump_json())
     assert scattered().hash == scattered([{**ALPHA, "number": 5}, RIDGE, SHARING]).hash  # of no grid
-    others = [scattered(number=25), scattered(batch=5), scattered(sampler="random"), scattered(metric="learned"),
+    others = [scattered(number=25), scattered(batch=5), scattered(sampler="random"), scattered(metric="oracle_share"),
               scattered([{**ALPHA, "scale": "linear"}, RIDGE, SHARING])]  # fmt: skip
     assert len({s.hash for s in [*others, scattered()]}) == 6
     third = scattered([{**ALPHA, "low": 1 / 3}, RIDGE])
@@ -322,25 +322,25 @@ def test_without_optuna_it_is_refused_in_one_sentence(tmp_path: Path) -> None:
 
 
 def test_figures_show_the_best_value_so_far_and_every_parameter(whole: Landscape) -> None:
-    best_path = scattered_figures.progress(whole, "click_rate")
+    best_path = scattered_figures.progress(whole, "ctr")
     means = np.array([cell.estimate.mean for cell in whole.results()])
     assert np.array_equal(best_path.means, means)
     assert np.array_equal(best_path.means[best_path.best], np.maximum.accumulate(means))
-    assert best_path.best[-1] == whole.leader("click_rate")
+    assert best_path.best[-1] == whole.leader("ctr")
     regret = scattered_figures.progress(whole, "pseudo_regret")
     assert np.array_equal(regret.means[regret.best], np.minimum.accumulate(regret.means))
-    specs = scattered_figures.figures(whole, "click_rate", 3)
+    specs = scattered_figures.figures(whole, "ctr", 3)
     titles = [spec["layout"]["title"]["text"] for spec in specs]
     assert titles == ["Click-through rate: best so far", *(f"Click-through rate against {n}" for n in NAMES)]
     for spec in specs:  # every point can be selected in every figure
         dots = [trace for trace in spec["data"] if trace.get("name") == "points"]
         places = [(x, y) for trace in dots for x, y in zip(trace["x"], trace["y"], strict=True)]
-        picked = {scattered_figures.point_at(whole, "click_rate", float(np.float32(x)), float(np.float32(y)))
+        picked = {scattered_figures.point_at(whole, "ctr", float(np.float32(x)), float(np.float32(y)))
                  for x, y in places}  # fmt: skip
         assert len(places) == 24
         assert {means[p] for p in picked if p is not None} == set(means)  # points may hide one another
-    assert scattered_figures.point_at(whole, "click_rate", 1.0, 2.0) is None
-    (empty,) = scattered_figures.figures(Landscape(scattered()), "click_rate")
+    assert scattered_figures.point_at(whole, "ctr", 1.0, 2.0) is None
+    (empty,) = scattered_figures.figures(Landscape(scattered()), "ctr")
     assert empty["data"] == []
 
 
@@ -364,7 +364,7 @@ def test_the_computed_point_near_a_setting_stands_for_it(whole: Landscape) -> No
         {**sweep.point(at).model_dump(mode="json"), "steps": sweep.experiment.steps + 1}
     )
     assert nearest_proposed(sweep, whole.estimate_at, changed) is None
-    marked = scattered_figures.figures(whole, "click_rate", setting=at)[1:]
+    marked = scattered_figures.figures(whole, "ctr", setting=at)[1:]
     for i, spec in enumerate(marked[:2]):
         (cross,) = [trace for trace in spec["data"] if trace["name"] == "x"]
         assert cross["x"].tolist() == [sweep.values_at(at)[i]]

@@ -12,8 +12,8 @@ from bandits import sweeps
 from bandits.agents import REGISTRY as AGENTS
 from bandits.base.errors import UserError
 from bandits.cli import main as cli
+from bandits.results.registry import OBJECTIVES
 from bandits.sweeps import Landscape, Sweep, url
-from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits.sweeps.blocks import Block
 from bandits.sweeps.execution.executors import InProcessExecutor
 from bandits.sweeps.parameters import log_axis, suggest_axis
@@ -30,7 +30,7 @@ def with_means(sweep: Sweep, means: Any) -> Landscape:
     landscape = Landscape(sweep)
     landscape.completed[...] = landscape.alive[...] = True
     noise = np.random.default_rng(1).normal(0, 1e-6, (sweep.size, sweep.experiment.replications))
-    landscape.numbers("click_rate")[...] = np.asarray(means, float)[:, None] + noise
+    landscape.numbers("ctr")[...] = np.asarray(means, float)[:, None] + noise
     return landscape
 
 
@@ -65,7 +65,7 @@ def test_a_range_from_any_number_can_be_put_on_a_log_scale(low: float) -> None:
 
 def test_a_wide_gap_is_divided_and_a_narrow_one_is_not() -> None:
     sweep = small([{"path": "agents.0.alpha", "values": [0.1, 0.2, 1.0, 1.9]}])
-    (found,) = unresolved(with_means(sweep, [1, 2, 3, 2]), "click_rate")
+    (found,) = unresolved(with_means(sweep, [1, 2, 3, 2]), "ctr")
     assert (found.best, found.edge, found.neighbours) == (1.0, "", (0.2,))
     assert found.added == pytest.approx((0.2 * 5 ** (1 / 3), 0.2 * 5 ** (2 / 3)), rel=1e-5)
     refined = refine(with_means(sweep, [1, 2, 3, 2]))
@@ -81,23 +81,23 @@ def test_a_wide_gap_is_divided_and_a_narrow_one_is_not() -> None:
 )
 def test_values_are_added_beyond_an_edge_up_to_the_limit(means: list[float], edge: str, added: Any) -> None:
     sweep = small([{"path": "agents.0.alpha", "low": 2, "high": 8, "number": 3, "scale": "log"}])
-    (found,) = unresolved(with_means(sweep, means), "click_rate")
+    (found,) = unresolved(with_means(sweep, means), "ctr")
     assert (found.edge, found.added) == (edge, added)
     assert f"is the {edge} of the grid" in found.sentence()
 
 
 def test_the_limit_of_a_parameter_is_no_edge() -> None:
     sweep = small([{"path": "agents.0.gamma", "values": [0.8, 0.9, 1.0]}])
-    assert unresolved(with_means(sweep, [1, 2, 3]), "click_rate") == []
+    assert unresolved(with_means(sweep, [1, 2, 3]), "ctr") == []
 
 
 def test_a_gap_to_zero_is_left_if_the_two_are_tied() -> None:
     sweep = small([{"path": "agents.0.alpha", "values": [0.0, 0.1, 0.2]}])
-    (found,) = unresolved(with_means(sweep, [1, 3, 2]), "click_rate")
+    (found,) = unresolved(with_means(sweep, [1, 3, 2]), "ctr")
     assert found.added == (0.025, 0.05)
     tied = with_means(sweep, [1, 1, 0])
-    tied.numbers("click_rate")[0] = tied.numbers("click_rate")[1]
-    assert unresolved(tied, "click_rate") == []
+    tied.numbers("ctr")[0] = tied.numbers("ctr")[1]
+    assert unresolved(tied, "ctr") == []
 
 
 def test_simulators_choices_and_lists_with_none_are_not_refined() -> None:
@@ -106,7 +106,7 @@ def test_simulators_choices_and_lists_with_none_are_not_refined() -> None:
         {"path": "agents.0.sharing", "values": ["per_arm", "shared"]},
         {"path": "agents.0.window", "values": [None, 100]},
     ):
-        assert unresolved(with_means(small([axis]), [1, 2]), "click_rate") == []
+        assert unresolved(with_means(small([axis]), [1, 2]), "ctr") == []
 
 
 def test_integers_stay_integers() -> None:
@@ -174,7 +174,7 @@ def test_only_new_points_are_computed_and_the_numbers_are_those_of_one_run(searc
     landscape = sweeps.run(sweep, recorder, BlockFiles(sweep, tmp_path))
     assert recorder.computed == {(0.3, 0.1), (0.3, 1.0), (3.0, 0.1), (3.0, 1.0)}
     old = sweep.points_of(first)
-    for metric in METRICS:
+    for metric in OBJECTIVES:
         assert np.array_equal(landscape.numbers(metric), alone.numbers(metric), equal_nan=True)
         assert np.array_equal(landscape.numbers(metric)[old], before.numbers(metric), equal_nan=True)
     assert np.array_equal(landscape.dropped, alone.dropped)

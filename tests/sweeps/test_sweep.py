@@ -24,9 +24,9 @@ from bandits.cli import sweep as command
 from bandits.experiments.presets import presets
 from bandits.experiments.validation import describe_range
 from bandits.results.comparison import paired_tests
+from bandits.results.registry import OBJECTIVES
 from bandits.simulators import REGISTRY as SIMULATORS
 from bandits.sweeps import Landscape, Sweep
-from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits.sweeps.blocks import Block, StoppedError, coarse_to_fine, compute, pack
 from bandits.sweeps.execution.executors import InProcessExecutor
 from bandits.sweeps.figures import grid as figures
@@ -65,7 +65,7 @@ def filled(numbers: np.ndarray) -> Landscape:
     landscape = Landscape(points(*numbers.shape))
     landscape.completed[...] = True
     landscape.alive[...] = np.isfinite(numbers)
-    landscape.numbers("click_rate")[...] = numbers
+    landscape.numbers("ctr")[...] = numbers
     return landscape
 
 
@@ -252,7 +252,7 @@ def test_a_point_equals_its_experiment_run_alone(agent: dict[str, Any]) -> None:
     landscape = sweeps.run(sweep)
     for p, point in enumerate(sweep.points):
         (alone,) = bandits.run(point).histories.values()
-        for metric, actual in METRICS.items():
+        for metric, actual in OBJECTIVES.items():
             assert np.array_equal(landscape.numbers(metric)[p], actual.of(alone)), metric
         grid = landscape.curves(p).grid
         at = np.searchsorted(alone.grid, grid)
@@ -272,7 +272,7 @@ def test_networks_depend_on_other_rows_by_rounding_only() -> None:
 
 def test_a_point_with_a_diverged_replication_is_not_the_best() -> None:
     landscape = filled(np.array([[0.5, 0.6, 0.7], [np.nan, 0.9, 0.9], [0.4, 0.5, 0.6]]))
-    assert landscape.leader("click_rate") == 0  # not the point that is better in its other replications
+    assert landscape.leader("ctr") == 0  # not the point that is better in its other replications
     cell = landscape.results()[1]
     assert (cell.runs, cell.diverged, cell.best) == (2, 1, False)
 
@@ -295,7 +295,7 @@ def test_stored_blocks_are_not_recomputed(tmp_path: Path) -> None:
 
     again = sweeps.run(sweep, Watched(), files)
     assert asked == blocks[len(blocks) // 2 :]
-    for metric in METRICS:
+    for metric in OBJECTIVES:
         assert np.array_equal(again.numbers(metric), whole.numbers(metric))
 
 
@@ -308,7 +308,7 @@ def test_a_damaged_block_is_recomputed(tmp_path: Path) -> None:
         data[len(data) // 2] ^= 1
         path.write_bytes(data)
     again = sweeps.run(sweep, files=files)
-    assert np.array_equal(again.numbers("click_rate"), whole.numbers("click_rate"))
+    assert np.array_equal(again.numbers("ctr"), whole.numbers("ctr"))
     assert all(files.get(block) is not None for block in pack(sweep, rows_of(sweep)))
 
 
@@ -338,7 +338,7 @@ def test_estimates_gaps_and_region_equal_those_of_scipy() -> None:
     common = generator.normal(0, 1, 12)
     numbers = 5 + common + generator.normal(0, 0.2, (6, 12)) + np.array([0, -0.02, -0.1, -0.5, -1, -3])[:, None]
     landscape = filled(numbers)
-    leader = landscape.leader("click_rate")
+    leader = landscape.leader("ctr")
     assert leader == np.argmax(numbers.mean(axis=1))
     cells = landscape.results()
     others = np.delete(np.arange(6), leader)
@@ -360,7 +360,7 @@ def test_the_best_region_has_nominal_coverage() -> None:
     """Point 2 is best by .001; the 95 % region of 300 landscapes: at least 285 - 3 sqrt(300 x .95 x .05) = 273."""
     generator = np.random.default_rng(4)
     truth = np.array([0.0, 0.0, 0.001, -0.3, -1.0])[:, None]
-    held = sum(bool(filled(truth + generator.normal(0, 0.5, (5, 8))).best_region("click_rate")[2]) for _ in range(300))
+    held = sum(bool(filled(truth + generator.normal(0, 0.5, (5, 8))).best_region("ctr")[2]) for _ in range(300))
     assert held >= 273
 
 
@@ -372,7 +372,7 @@ def test_equal_points_with_few_clicks_stay_in_the_best_region(runs: int) -> None
     """
     generator = np.random.default_rng(runs)
     left_out = sum(
-        not filled(generator.poisson(3.0, (9, runs)).astype(float)).best_region("click_rate").all() for _ in range(400)
+        not filled(generator.poisson(3.0, (9, runs)).astype(float)).best_region("ctr").all() for _ in range(400)
     )
     assert left_out <= 10 + 3 * math.sqrt(10)
 
@@ -394,7 +394,7 @@ def test_importance_is_corrected_for_noise() -> None:
     for _ in range(60):
         landscape = Landscape(sweep)
         landscape.completed[...] = landscape.alive[...] = True
-        landscape.numbers("click_rate")[...] = generator.normal(0.5, 0.1, (20, 8)) + generator.normal(0, 0.3, 8)
+        landscape.numbers("ctr")[...] = generator.normal(0.5, 0.1, (20, 8)) + generator.normal(0, 0.3, 8)
         shares += [each.share for each in landscape.importance()]
     assert np.median(shares) < 0.25
 
@@ -407,9 +407,9 @@ def test_points_with_fewer_replications_are_adjusted_for_common_random_numbers()
     landscape = filled(numbers)
     landscape.completed[1:, 4:] = False
     landscape.dropped[1:] = True
-    assert landscape.leader("click_rate") == 0
+    assert landscape.leader("ctr") == 0
     assert [cell.estimate.mean for cell in landscape.results()] == pytest.approx([0.5, 0.49, 0.47])
-    z = figures.landscape_figure(landscape, "click_rate")["data"]
+    z = figures.landscape_figure(landscape, "ctr")["data"]
     points = next(trace for trace in z if trace["name"] == "points")
     assert points["y"] == pytest.approx([0.5, 0.49, 0.47])
 
@@ -418,9 +418,9 @@ def test_the_leader_is_not_eliminated_and_has_the_most_replications() -> None:
     numbers = np.array([[0.5, 0.6, 0.7], [0.9, 0.9, 0.9], [0.8, 0.8, np.nan], [0.4, 0.5, 0.7]])
     landscape = filled(numbers)
     landscape.dropped[1], landscape.completed[2, 2] = True, False
-    assert landscape.leader("click_rate") == 0
-    assert landscape.eligible("click_rate").tolist() == [True, False, True, True]
-    assert landscape.candidates("click_rate").tolist() == [True, False, False, True]
+    assert landscape.leader("ctr") == 0
+    assert landscape.eligible("ctr").tolist() == [True, False, True, True]
+    assert landscape.candidates("ctr").tolist() == [True, False, False, True]
 
 
 def test_the_worst_value_of_an_axis_is_that_whose_best_point_is_worst() -> None:
@@ -428,7 +428,7 @@ def test_the_worst_value_of_an_axis_is_that_whose_best_point_is_worst() -> None:
     landscape = Landscape(small([ALPHA, ridge], replications=5))
     landscape.completed[...] = landscape.alive[...] = True
     grid = np.array([[0.5, 0.5, 0.5, 0.5], [0.9, 0.0, 0.1, 0.1], [0.6, 0.4, 0.4, 0.3]])
-    landscape.numbers("click_rate")[...] = grid.ravel()[:, None] + np.linspace(0, 0.1, 5)
+    landscape.numbers("ctr")[...] = grid.ravel()[:, None] + np.linspace(0, 0.1, 5)
     alpha = next(each for each in landscape.importance() if each.path == "agents.0.alpha")
     assert alpha.worst == landscape.sweep.values[0][0]  # not the value with the worst point
     assert alpha.cost.mean == pytest.approx(400)
@@ -456,7 +456,7 @@ def test_importance_of_an_additive_landscape() -> None:
     landscape.completed[...] = landscape.alive[...] = True
     a, r = np.array([0.0, 0.1, 0.3]), np.array([0.0, 0.02, 0.01, 0.03])
     grid = 0.1 + a[:, None] + r[None, :]
-    landscape.numbers("click_rate")[...] = grid.ravel()[:, None] + np.linspace(0, 0.1, 5)
+    landscape.numbers("ctr")[...] = grid.ravel()[:, None] + np.linspace(0, 0.1, 5)
     first, second = landscape.importance()
     assert (first.path, first.best, first.worst) == ("agents.0.alpha", 10.0, 0.1)
     assert first.cost.mean == pytest.approx(300)
@@ -488,12 +488,12 @@ def test_halving_saves_replications_and_keeps_the_best_point() -> None:
     assert whole.results()[winner.point].best
     assert best.estimate.low <= winner.estimate.mean <= best.estimate.high
     others = [p for p in range(whole.sweep.size) if p != best.point]
-    tested = [paired_tests.paired_test(whole.gaps("click_rate")[p]) for p in others]
+    tested = [paired_tests.paired_test(whole.gaps("ctr")[p]) for p in others]
     corrected = dict(zip(others, paired_tests.holm([p_value for _, p_value in tested]), strict=True))
     for p in np.flatnonzero(thin.dropped):
         assert corrected[p] < thin.level
         assert whole.results()[p].gap.mean < 0
-    assert np.array_equal(thin.numbers("click_rate")[~thin.dropped], whole.numbers("click_rate")[~thin.dropped])
+    assert np.array_equal(thin.numbers("ctr")[~thin.dropped], whole.numbers("ctr")[~thin.dropped])
 
 
 def test_halving_drops_the_best_point_at_most_at_its_level() -> None:
@@ -530,7 +530,7 @@ def test_repeating_a_halving_round_gives_the_same_decision() -> None:
     for _ in range(20):
         numbers = generator.normal(0, 1, (12, 16)) - np.linspace(0, 2, 12)[:, None]
         early, late = filled(numbers.copy()), filled(numbers)
-        early.numbers("click_rate")[:, 8:] = np.nan
+        early.numbers("ctr")[:, 8:] = np.nan
         for landscape in (early, late, late):
             for rung in rungs(halving)[:2]:
                 eliminate(halving, landscape, rung.stop)
@@ -549,7 +549,7 @@ def test_a_stopped_halving_resumes_to_the_same_result(tmp_path: Path) -> None:
     again = sweeps.run(sweep, files=files)
     assert np.array_equal(again.dropped, whole.dropped)
     assert np.array_equal(again.completed, whole.completed)
-    for metric in METRICS:
+    for metric in OBJECTIVES:
         assert np.array_equal(again.numbers(metric), whole.numbers(metric), equal_nan=True)
 
 

@@ -53,19 +53,19 @@ def test_the_page_states_it_for_a_number_and_a_choice() -> None:
         {"path": "agents.0.sharing", "values": ["per_arm", "shared"]},
     ]
     landscape = with_means(read({"experiment": e, "axes": axes}), [1, 1, 1, 3, 1, 3])
-    sentence = lines.comparison(landscape, "click_rate")
+    sentence = lines.comparison(landscape, "ctr")
     assert sentence.startswith("From products = 15 on, shared has a better click-through rate than per arm (paired")
     assert lines.comparison(landscape, "pseudo_regret") == ""  # not measured
     axes[1]["values"] = ["per_arm", "shared", "hybrid"]
     three = read({"experiment": e, "axes": axes})
     for last, words in ((1, "; from products = 20 on, also than hybrid ("),
                         (3, "; even at products = 20, its lead over hybrid is not certain (")):  # fmt: skip
-        sentence = lines.comparison(with_means(three, [1, 1, 1, 1, 3, 3, 1, 3, last]), "click_rate")
+        sentence = lines.comparison(with_means(three, [1, 1, 1, 1, 3, 3, 1, 3, last]), "ctr")
         assert sentence.startswith(f"From products = 15 on, shared has a better click-through rate than per arm{words}")
-    sentence = lines.comparison(with_means(three, [1] * 9), "click_rate")
+    sentence = lines.comparison(with_means(three, [1] * 9), "ctr")
     assert sentence.startswith("Even at products = 20, it is not certain that ")
     landscape.completed[0, 0] = False
-    assert lines.comparison(landscape, "click_rate") == ""
+    assert lines.comparison(landscape, "ctr") == ""
 
 
 @pytest.mark.slow

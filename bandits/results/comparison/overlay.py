@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from bandits.experiments.experiment import Experiment
 from bandits.results import metrics
-from bandits.results.figures.board import curves, rate
-from bandits.results.figures.style import COUNT, RATE, Spec, Style, palette, rate_unit
+from bandits.results.figures.board import drawn_band
+from bandits.results.figures.curves import curves
+from bandits.results.figures.style import FORMATS, Spec, Style, palette
+from bandits.results.registry import METRICS, first_three
 from bandits.simulators.base import Simulator
 
 if TYPE_CHECKING:
@@ -64,31 +66,26 @@ def overlay(results: Mapping[str, Result], window: int = metrics.WINDOW, *, dark
     """
     experiments = {name: r.experiment for name, r in results.items()}
     looks, groups, figures = styles_of_runs(experiments, dark=dark), scales(experiments), list[Spec]()
-    for simulator, names in groups.items():
-        title, noun = simulator.rate_title, simulator.reward_noun
+    for names in groups.values():
         agents = [(n, label, h) for n in names for label, h in results[n].histories.items()]
         shown = {f"{n} · {label}": looks[n][label] for n, label, _ in agents}
         which = f", {'runs' if len(names) > 1 else 'run'} {', '.join(names)}" if len(groups) > 1 else ""
         drawn = sorted({metrics.effective_window(h, window) for _, _, h in agents} or {window})
-        steps = " to ".join(f"{n:,}" for n in drawn[:: max(len(drawn) - 1, 1)])  # long runs have coarser grids
-        rates = {f"{n} · {label}": rate(experiments[n], h, window) for n, label, h in agents}
-        banded = "Bands: 95 % confidence interval of the mean over the replications."
-        figures += [
-            curves(
-                rates, shown, title=f"{title}{which}", y_title=rate_unit(experiments[names[0]]), y_format=RATE,
-                end_labels=True, note=f"Moving average over {steps} steps. {banded}",
-            ),
-        ]  # fmt: skip
-        if experiments[names[0]].offers("replay"):
-            counted = {f"{n} · {label}": metrics.counted_decisions(h) for n, label, h in agents}
-            figures.append(curves(
-                counted, shown, title=f"Counted events{which}", y_title="events", y_format=COUNT, end_labels=True,
-                note=f"Events in which the agent chose what the log shows. {banded}",
-            ))  # fmt: skip
-            continue
-        regrets = {f"{n} · {label}": metrics.pseudo_regret(h) for n, label, h in agents}
-        figures.append(curves(
-            regrets, shown, title=f"Cumulative regret{which}", y_title=f"{noun} lost", y_format=COUNT, end_labels=True,
-            note=f"Expected {noun} lost relative to always choosing the best. {banded}",
-        ))  # fmt: skip
+        # Long runs have coarser grids
+        steps = " to ".join(f"{n:,}" for n in drawn[:: max(len(drawn) - 1, 1)])
+        first, second, _ = first_three(experiments[names[0]])
+        for name in (first, second):
+            metric = METRICS[name].of(experiments[names[0]], window=steps)
+            bands = {f"{n} · {label}": drawn_band(experiments[n], h, name, window) for n, label, h in agents}
+            figures.append(
+                curves(
+                    {line: band for line, band in bands.items() if band is not None},
+                    shown,
+                    title=f"{metric.title}{which}",
+                    y_title=metric.unit,
+                    y_format=FORMATS[metric.form],
+                    end_labels=True,
+                    note=f"{metric.note} Bands: 95 % confidence interval of the mean over the replications.",
+                )
+            )
     return figures

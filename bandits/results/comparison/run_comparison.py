@@ -17,6 +17,7 @@ from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
 from bandits.results import metrics
 from bandits.results.metrics import Estimate
+from bandits.results.registry import LEADERBOARD, METRICS, leaderboard
 from bandits.results.result import Result
 from bandits.results.text import describe_guard
 
@@ -176,31 +177,21 @@ def _text(value: Any) -> str:
 
 def outcomes(results: Sequence[Result]) -> list[Outcome]:
     """Estimate click-through rate, clicks, regret and share of the oracle's gain, with 95 % intervals, by agent."""
-    measured = [{label: _measure(h) for label, h in r.histories.items()} for r in results]
+    measured = [{label: leaderboard(h) for label, h in r.histories.items()} for r in results]
     return [
         Outcome(label, metric, tuple(m[label][metric] if label in m else None for m in measured))
         for label in dict.fromkeys(itertools.chain(*measured))
-        for metric in next(m[label] for m in measured if label in m)
-        if any(math.isfinite(m[label][metric].mean) for m in measured if label in m)  # known in one of the runs
-        or metric == "click-through rate"
+        for metric in LEADERBOARD
+        # Known in one of the runs
+        if metric == "ctr" or any(math.isfinite(m[label][metric].mean) for m in measured if label in m)
     ]
 
 
-def metric_names(experiments: Sequence[Experiment]) -> dict[str, str]:
+def metric_titles(experiments: Sequence[Experiment]) -> dict[str, str]:
     """Name the metrics of `outcomes` in the words of the runs' simulators; in general ones where these differ."""
-    words = {(cls.rate_title.lower(), cls.reward_noun) for cls in (e.simulator_class() for e in experiments)}
-    rate, noun = words.pop() if len(words) == 1 else ("reward per step", "reward")
-    return {"click-through rate": rate, "clicks": noun}
-
-
-def _measure(history: History) -> dict[str, Estimate]:
-    regret = metrics.total(history, "best_value") - metrics.total(history, "value")
-    return {
-        "click-through rate": metrics.estimate(metrics.click_rate(history)),
-        "clicks": metrics.estimate(metrics.total(history, "clicks")),
-        "regret": metrics.estimate(regret),
-        "share of the oracle's gain": metrics.estimate(metrics.oracle_share(history)),
-    }
+    alike = len({(cls.rate_title, cls.reward_noun) for cls in (e.simulator_class() for e in experiments)}) == 1
+    general = {} if alike else {"rate": "reward per step", "noun": "reward"}
+    return {name: METRICS[name].of(experiments[0], **general).title for name in LEADERBOARD}
 
 
 def pairing_obstacle(a: Experiment, b: Experiment) -> str:

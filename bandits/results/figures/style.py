@@ -24,6 +24,7 @@ STEP = ",.9~r"  # steps and other whole numbers: 12,000
 COUNT = ",.1f"  # clicks, regret: 1,234.5
 RATE = ".3f"  # rates, shares, entropies, coverage: 0.413
 NUMBER = ",.3~r"  # everything else, with three significant digits
+FORMATS = {"rate": RATE, "share": RATE, "count": COUNT, "number": NUMBER}  # by `Metric.form`
 AXIS: Spec = {"exponentformat": "none", "separatethousands": True, "hoverformat": NUMBER}  # what every axis starts from
 
 

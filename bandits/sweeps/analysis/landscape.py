@@ -13,6 +13,7 @@ from bandits.base.types import BoolArray, FloatArray
 from bandits.experiments.history import History
 from bandits.results import metrics
 from bandits.results.metrics import Estimate
+from bandits.results.registry import OBJECTIVES
 from bandits.results.result import plain
 from bandits.results.text import FEW_REWARDS
 from bandits.sweeps.axis import Axis, Value
@@ -22,7 +23,6 @@ from bandits.sweeps.sweep import Sweep
 from . import importance
 from .best_region import Compared, compare_with_leader
 from .records import Explained, Importance, PointResult
-from .run_metrics import METRICS
 from .statistics import noise_variance, row_mean, row_variance, sobol_index
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Landscape:
         self.dropped = np.zeros(sweep.size, np.bool_)
         self.seconds = 0.0
         self._row_seconds = np.full(shape, np.nan)
-        self._values = {name: np.full(shape, np.nan) for name in METRICS}
+        self._values = {name: np.full(shape, np.nan) for name in OBJECTIVES}
         self._blocks: list[tuple[set[int], Callable[[], Arrays | None]]] = []
         self._explained: dict[str, list[Explained]] = {}
 
@@ -87,8 +87,8 @@ class Landscape:
         history = block_history(self.sweep, arrays)
         points, replications = arrays["rows"].T
         self.completed[points, replications], self.alive[points, replications] = True, history.alive
-        for name, metric in METRICS.items():
-            self._values[name][points, replications] = np.where(history.alive, metric.of(history), np.nan)
+        for name, metric in OBJECTIVES.items():
+            self._values[name][points, replications] = np.where(history.alive, metric.rows(history), np.nan)
         self.seconds += history.seconds
         self._row_seconds[points, replications] = history.seconds / len(points)
         self._blocks.append((set(points.tolist()), reload or (lambda: arrays)))
@@ -108,14 +108,14 @@ class Landscape:
         means = self.numbers(metric).mean(axis=1)
         return [float(means[at[values]]) if values in at else float("nan") for values in points]
 
-    def estimate_at(self, point: int, metric: str = "click_rate") -> tuple[Estimate, int] | None:
+    def estimate_at(self, point: int, metric: str = "ctr") -> tuple[Estimate, int] | None:
         """Estimate of a point and its number of replications; None without any."""
         known = self.numbers(metric)[point][self.alive[point]]
         return (metrics.estimate(known), len(known)) if len(known) else None
 
     def points_with_few_clicks(self) -> int:
         """Count the points whose replications earned fewer than `text.FEW_REWARDS` clicks together; 0 if not counts."""
-        clicks = self.numbers("click_rate") * self.sweep.experiment.steps
+        clicks = self.numbers("ctr") * self.sweep.experiment.steps
         counts = np.round(clicks)
         if not np.isclose(clicks, counts, atol=1e-6, equal_nan=True).all() or (counts < 0).any():
             return 0
@@ -190,7 +190,7 @@ class Landscape:
         eligible = self.candidates(metric)
         if not eligible.any():
             return None
-        means = METRICS[metric].sign * row_mean(self.numbers(metric))
+        means = OBJECTIVES[metric].better * row_mean(self.numbers(metric))
         return int(np.argmax(np.where(eligible, means, -np.inf)))
 
     def adjusted(self, metric: str) -> FloatArray:
@@ -210,7 +210,7 @@ class Landscape:
     def gaps(self, metric: str) -> FloatArray:
         """Difference of every row to the same row of the leader, float64 (P, R); negative values are worse."""
         leader = self.leader(metric)
-        numbers = METRICS[metric].sign * self.numbers(metric)
+        numbers = OBJECTIVES[metric].better * self.numbers(metric)
         return numbers - numbers[leader] if leader is not None else np.full_like(numbers, np.nan)
 
     def best_region(self, metric: str) -> BoolArray:
@@ -223,7 +223,7 @@ class Landscape:
             return None
         return compare_with_leader(self.gaps(metric), leader, self.eligible(metric), self.level)
 
-    def results(self, metric: str = "click_rate") -> list[PointResult]:
+    def results(self, metric: str = "ctr") -> list[PointResult]:
         """Results of all points with at least one computed row, in order."""
         numbers, gaps = self.adjusted(metric), row_mean(self.gaps(metric))
         compared = self._compared(metric, self.leader(metric)) or Compared(
@@ -238,12 +238,12 @@ class Landscape:
             for p in np.flatnonzero(self.completed.any(axis=1)).tolist()
         ]  # fmt: skip
 
-    def best(self, metric: str = "click_rate") -> PointResult | None:
+    def best(self, metric: str = "ctr") -> PointResult | None:
         """The leader's result; None before anything is computed, or if every row diverged."""
         leader = self.leader(metric)
         return next((result for result in self.results(metric) if result.point == leader), None)
 
-    def pairing(self, metric: str = "click_rate") -> float:
+    def pairing(self, metric: str = "ctr") -> float:
         """Factor by which common random numbers narrow the interval of a difference to the best; median over points.
 
         sqrt(var(a) + var(b)) / sd(a - b); NaN before two points have two replications.
@@ -260,17 +260,17 @@ class Landscape:
 
     # -- importance of parameters ----------------------------------------------------------------------------------
 
-    def importance(self, metric: str = "click_rate") -> list[Importance]:
+    def importance(self, metric: str = "ctr") -> list[Importance]:
         """Importance of each parameter, the most sensitive first; empty before the whole grid is computed.
 
         For scattered points, see `explained`.
         """
-        numbers = METRICS[metric].sign * self.adjusted(metric)
+        numbers = OBJECTIVES[metric].better * self.adjusted(metric)
         means, leader = row_mean(numbers), self.leader(metric)
         if leader is None or not np.isfinite(means).all() or not self.sweep.is_grid:
             return []
         grid, region = means.reshape(self.sweep.shape), self.best_region(metric).reshape(self.sweep.shape)
-        clicks = self.numbers("click_rate")
+        clicks = self.numbers("ctr")
         losses = 1000 * (clicks[leader] - clicks)
         half = compare_with_leader(-losses, leader, self.eligible(metric), self.level).half
         found = []
@@ -288,7 +288,7 @@ class Landscape:
             found.append(Importance(axis.path, best, good, values[worst], cost, share, len(good) < len(values)))
         return sorted(found, key=lambda each: (not each.matters, -each.cost.mean))
 
-    def explained(self, metric: str = "click_rate") -> list[Explained]:
+    def explained(self, metric: str = "ctr") -> list[Explained]:
         """Importance of each parameter among scattered points, the largest first; empty before the end."""
         leader, sweep = self.leader(metric), self.sweep
         if leader is None or sweep.is_grid or self.progress < 1:
@@ -305,7 +305,7 @@ class Landscape:
 
     # -- export ----------------------------------------------------------------------------------------------------
 
-    def summary(self, metric: str = "click_rate") -> dict[str, Any]:
+    def summary(self, metric: str = "ctr") -> dict[str, Any]:
         """Best point, best region and sensitivity as plain data; equal sweeps give equal bytes."""
         paths = [axis.path for axis in self.sweep.axes]
         best = self.best(metric)
@@ -323,7 +323,7 @@ class Landscape:
         })  # fmt: skip
         return found if self.sweep.looks == 1 else {**found, "looks": self.sweep.looks, "level": self.level}
 
-    def table(self, metric: str = "click_rate") -> pd.DataFrame:
+    def table(self, metric: str = "ctr") -> pd.DataFrame:
         """One line per point: parameters, mean, interval, replications, difference to the best, best region."""
         import pandas as pd
 

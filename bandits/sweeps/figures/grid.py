@@ -12,11 +12,12 @@ from bandits.base.formatting import number, short
 from bandits.base.params import metadata
 from bandits.base.types import BoolArray, FloatArray
 from bandits.results import metrics
-from bandits.results.figures.board import curves, empty_figure, rate
+from bandits.results.figures.board import drawn_rate
+from bandits.results.figures.curves import curves, empty_figure
 from bandits.results.figures.style import COUNT, RATE, Spec, Style, styles
 from bandits.results.metrics import Band
+from bandits.results.registry import OBJECTIVES
 from bandits.sweeps.analysis.landscape import Landscape
-from bandits.sweeps.analysis.run_metrics import metric_of
 from bandits.sweeps.axis import JOINT, Value
 from bandits.sweeps.sweep import Sweep, owner_of
 
@@ -48,7 +49,7 @@ def landscape_figure(
     """
     sweep = landscape.sweep
     if not landscape.completed.any():
-        layout = {"title": {"text": metric_of(sweep.experiment, metric).title}, "meta": {"note": ""}}
+        layout = {"title": {"text": OBJECTIVES[metric].of(sweep.experiment).title}, "meta": {"note": ""}}
         return empty_figure(layout, "Waiting for the first results.")
     marks = {"star": landscape.leader(metric), "x": setting}
     if len(sweep.axes) == 1:
@@ -65,7 +66,7 @@ def _shown(sweep: Sweep, leader: int) -> np.ndarray:
 
 def _map(landscape: Landscape, metric: str, marks: dict[str, int | None], finished: bool) -> Spec:
     sweep = landscape.sweep
-    shown = metric_of(sweep.experiment, metric)
+    shown = OBJECTIVES[metric].of(sweep.experiment)
     leader = marks["star"]
     points = _shown(sweep, leader or 0)
     results = {result.point: result for result in landscape.results(metric)}
@@ -76,8 +77,8 @@ def _map(landscape: Landscape, metric: str, marks: dict[str, int | None], finish
     trace: Spec = {
         "type": "heatmap", "x": np.arange(z.shape[1], dtype=float), "y": np.arange(z.shape[0], dtype=float), "z": z,
         "text": hover, "hovertemplate": "%{text}<extra></extra>", "colorscale": "Cividis",
-        "reversescale": shown.sign < 0, "xgap": 1, "ygap": 1,
-        "colorbar": {"title": {"text": shown.short_unit, "side": "right"}, "thickness": 12, "outlinewidth": 0},
+        "reversescale": shown.better < 0, "xgap": 1, "ygap": 1,
+        "colorbar": {"title": {"text": shown.unit, "side": "right"}, "thickness": 12, "outlinewidth": 0},
     }  # fmt: skip
     x, y = _outline(region)
     data: list[Spec] = [
@@ -89,7 +90,7 @@ def _map(landscape: Landscape, metric: str, marks: dict[str, int | None], finish
     at = sweep.values_at(leader or 0)
     others = range(2, len(sweep.axes))
     fixed = ", ".join(f"{parameter_title(sweep, i)} {format_value(at[i])}" for i in others)
-    note = f"{shown.unit}, mean over replications. {_legend(marks, 'outlined', finished)}"
+    note = f"{shown.full_unit}, mean over replications. {_legend(marks, 'outlined', finished)}"
     layout: Spec = {
         "title": {"text": f"{shown.title}" + (f" at {fixed}" if fixed else "")},
         "meta": {"note": note[0].upper() + note[1:], "pick": True},
@@ -202,14 +203,14 @@ def hover_text(landscape: Landscape, metric: str, point: int, numbers: FloatArra
     interval = f"<br>95 % CI {number(low)} to {number(high)}" if n > 1 else ""  # longer lines are cut at the edge
     dropped = "<br>eliminated early" if landscape.dropped[point] else ""
     replications = f"{n} replication{'s' if n > 1 else ''}"
-    shown = metric_of(sweep.experiment, metric)
-    value = f"{shown.title} <b>{number(mean)}</b> {shown.short_unit}"
+    shown = OBJECTIVES[metric].of(sweep.experiment)
+    value = f"{shown.title} <b>{number(mean)}</b> {shown.unit}"
     return f"{at}<br>{value}{interval}<br>{replications}{dropped}"
 
 
 def _curve(landscape: Landscape, metric: str, marks: dict[str, int | None], finished: bool) -> Spec:
     sweep = landscape.sweep
-    shown = metric_of(sweep.experiment, metric)
+    shown = OBJECTIVES[metric].of(sweep.experiment)
     style = next(iter(styles(sweep.experiment).values()))
     results, region, numbers = (
         landscape.results(metric),
@@ -222,7 +223,7 @@ def _curve(landscape: Landscape, metric: str, marks: dict[str, int | None], fini
     )
     band = Band(x, mid, np.where(np.isfinite(low), low, mid), np.where(np.isfinite(high), high, mid),
                 sweep.experiment.replications)  # fmt: skip
-    spec = curves({"mean": band}, {"mean": style}, title=shown.title, note="", y_title=shown.short_unit)
+    spec = curves({"mean": band}, {"mean": style}, title=shown.title, note="", y_title=shown.unit)
     good = np.array([result.estimate.mean if region[result.point] else np.nan for result in results])
     spec["data"] += [
         {"type": "scatter", "mode": "markers", "x": x, "y": mid,
@@ -239,7 +240,7 @@ def _curve(landscape: Landscape, metric: str, marks: dict[str, int | None], fini
             spec["data"].append({"type": "scatter", "mode": "markers", "x": x[at], "y": mid[at], "marker": marker,
                                  "hoverinfo": "skip", "name": symbol})  # fmt: skip
     spec["layout"] |= {"xaxis": axis_ticks(sweep, 0), "hovermode": "closest"}
-    note = f"{shown.unit}, mean over replications with 95 % interval. {_legend(marks, 'circled', finished)}"
+    note = f"{shown.full_unit}, mean over replications with 95 % interval. {_legend(marks, 'circled', finished)}"
     spec["layout"]["meta"] = {"note": note[0].upper() + note[1:], "pick": True}
     return spec
 
@@ -268,7 +269,7 @@ def point_curves(landscape: Landscape, point: int | None, metric: str) -> list[S
     legend = "Solid: selected point. Dashed: best point. " if "best" in shown else "The selected point is the best. "
     window = metrics.effective_window(histories["chosen"], metrics.WINDOW)
     return [
-        curves({n: rate(e, h, metrics.WINDOW) for n, h in histories.items()}, looks, title=titles[0],
+        curves({n: drawn_rate(e, h, metrics.WINDOW) for n, h in histories.items()}, looks, title=titles[0],
                note=f"{legend}Moving average over {window:,} steps.",
                y_title=f"{noun} per step", y_format=RATE),
         curves({n: metrics.pseudo_regret(h) for n, h in histories.items()}, looks, title=titles[1],

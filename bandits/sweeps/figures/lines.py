@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from bandits.base.formatting import listed
-from bandits.results.figures.board import curves
+from bandits.results.figures.curves import curves
 from bandits.results.figures.style import Spec, distinct_styles
 from bandits.results.metrics import Band
+from bandits.results.registry import OBJECTIVES
 from bandits.sweeps.analysis.landscape import Landscape
-from bandits.sweeps.analysis.run_metrics import METRICS, metric_of
 from bandits.sweeps.analysis.wins_from import leads
 from bandits.sweeps.axis import Value
 from bandits.sweeps.sweep import Sweep
@@ -31,7 +31,7 @@ def curves_by_choice(landscape: Landscape, metric: str) -> list[Spec]:
     if axes is None or not landscape.completed.any():
         return []
     number, choice = axes
-    shown = metric_of(sweep.experiment, metric)
+    shown = OBJECTIVES[metric].of(sweep.experiment)
     results = {result.point: result.estimate for result in landscape.results(metric) if not result.dropped}
     bands: dict[str, Band] = {}
     for value, points in zip(sweep.values[choice], _points(landscape, metric, number, choice), strict=True):
@@ -40,10 +40,12 @@ def curves_by_choice(landscape: Landscape, metric: str) -> list[Spec]:
         low, high = (np.where(np.isfinite(ends), ends, mid) for ends in (low, high))
         bands[format_value(value)] = Band(np.array(known, float), mid, low, high, sweep.experiment.replications)
     by = parameter_title(sweep, choice).lower()
-    note = f"{shown.unit}, mean over replications; one curve for each value of {by}. The 95 % intervals are those of "
+    note = (
+        f"{shown.full_unit}, mean over replications; one curve for each value of {by}. The 95 % intervals are those of "
+    )
     note += f"single points, not corrected for their number.{_OTHERS * (len(sweep.axes) > 2)}"
     note, looks, title = note[0].upper() + note[1:], distinct_styles(list(bands)), f"{shown.title} by {by}"
-    spec = curves(bands, looks, title=title, note=note, y_title=shown.short_unit, end_labels=True)
+    spec = curves(bands, looks, title=title, note=note, y_title=shown.unit, end_labels=True)
     spec["layout"] |= {"xaxis": axis_ticks(sweep, number)}
     return [spec]
 
@@ -60,7 +62,7 @@ def comparison(landscape: Landscape, metric: str) -> str:
     number, choice = axes
     values = [float(value) for value in sweep.values[number] if _is_number(value)]  # type: ignore[arg-type]
     points = np.array(_points(landscape, metric, number, choice))
-    numbers = METRICS[metric].sign * landscape.numbers(metric)[points]
+    numbers = OBJECTIVES[metric].better * landscape.numbers(metric)[points]
     if not np.isfinite(numbers).all():  # a diverged replication is no draw
         return ""
     found = leads(numbers, landscape.level)
@@ -68,7 +70,7 @@ def comparison(landscape: Landscape, metric: str) -> str:
         return ""
     names = [format_value(value) for value in sweep.values[choice]]
     title, best = parameter_title(sweep, number).lower(), f"{names[found[0].choice]} has"
-    better = f"a better {metric_of(sweep.experiment, metric).title.lower()}"
+    better = f"a better {OBJECTIVES[metric].of(sweep.experiment).title.lower()}"
     parts: list[str] = []
     for first in sorted({lead.first for lead in found if lead.first is not None}):
         begin = f"from {title} = {format_value(sweep.values[number][first])} on"

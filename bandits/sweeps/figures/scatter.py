@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from bandits.base.types import BoolArray, FloatArray, IntArray
-from bandits.results.figures.board import curves, empty_figure
+from bandits.results.figures.curves import curves, empty_figure
 from bandits.results.figures.style import REFERENCE, Spec, styles
 from bandits.results.metrics import Band
+from bandits.results.registry import OBJECTIVES
 from bandits.sweeps.analysis.importance import position
 from bandits.sweeps.analysis.landscape import Landscape
-from bandits.sweeps.analysis.run_metrics import METRICS, metric_of
 
 from .grid import OUTLINE, format_value, hover_text, parameter_label, parameter_title
 
@@ -52,7 +52,7 @@ def progress(landscape: Landscape, metric: str) -> Progress:
     means, low, high = (
         np.array([getattr(r.estimate, name) for r in results], float) for name in ("mean", "low", "high")
     )
-    signed = METRICS[metric].sign * means
+    signed = OBJECTIVES[metric].better * means
     leads = signed > np.maximum.accumulate(np.concatenate([[-np.inf], signed]))[:-1]
     best = np.maximum.accumulate(np.where(leads, np.arange(len(results)), 0))
     return Progress(np.array([r.point for r in results], int), means, best, low, high)
@@ -73,7 +73,7 @@ def figures(
     """
     trajectory = progress(landscape, metric)
     if not len(trajectory.points):
-        layout = {"title": {"text": metric_of(landscape.sweep.experiment, metric).title}, "meta": {"note": ""}}
+        layout = {"title": {"text": OBJECTIVES[metric].of(landscape.sweep.experiment).title}, "meta": {"note": ""}}
         return [empty_figure(layout, "Waiting for the first results.")]
     numbers, good = landscape.adjusted(metric), landscape.best_region(metric)[trajectory.points] & finished
     hover = np.array([hover_text(landscape, metric, p, numbers[p]) for p in trajectory.points.tolist()], object)
@@ -97,16 +97,16 @@ def point_at(landscape: Landscape, metric: str, x: float, y: float) -> int | Non
 
 def _best_so_far(landscape: Landscape, metric: str, trajectory: Progress, hover: ObjectArray) -> Spec:
     e = landscape.sweep.experiment
-    shown_metric, style = metric_of(e, metric), next(iter(styles(e).values()))
+    shown_metric, style = OBJECTIVES[metric].of(e), next(iter(styles(e).values()))
     at, best = (trajectory.points + 1).astype(float), trajectory.best
     x = np.repeat(at, 2)[1:]  # a step function: the best stays until a better one is found
     mid, low, high = (np.repeat(v[best], 2)[:-1] for v in (trajectory.means, trajectory.low, trajectory.high))
     band = Band(x, mid, np.where(np.isfinite(low), low, mid), np.where(np.isfinite(high), high, mid),
                 landscape.sweep.experiment.replications)  # fmt: skip
-    note = f"{shown_metric.unit}. Line: best point so far with 95 % interval. Dots: all points."
+    note = f"{shown_metric.full_unit}. Line: best point so far with 95 % interval. Dots: all points."
     spec = curves(
         {"best": band}, {"best": style}, title=f"{shown_metric.title}: best so far", note=note[0].upper() + note[1:],
-        x_title="number of points", y_title=shown_metric.short_unit,
+        x_title="number of points", y_title=shown_metric.unit,
     )  # fmt: skip
     spec["data"].insert(0, _dots(trajectory, at, hover, np.full(len(at), True), REFERENCE))
     spec["layout"] |= {"hovermode": "closest"}
@@ -119,7 +119,7 @@ def _slice(
     marks: list[tuple[int | None, str]], finished: bool,
 ) -> Spec:  # fmt: skip
     sweep = landscape.sweep
-    shown_metric = metric_of(sweep.experiment, metric)
+    shown_metric = OBJECTIVES[metric].of(sweep.experiment)
     style = next(iter(styles(sweep.experiment).values()))
     x = np.array([_at(landscape, axis, p) for p in trajectory.points.tolist()])
     data = [
@@ -138,7 +138,7 @@ def _slice(
         "showlegend": False,
         "hovermode": "closest",
         "xaxis": _scale(landscape, axis),
-        "yaxis": {"title": {"text": shown_metric.short_unit}},
+        "yaxis": {"title": {"text": shown_metric.unit}},
     }
     return {"data": data, "layout": layout}
 

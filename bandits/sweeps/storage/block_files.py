@@ -14,10 +14,10 @@ import numpy as np
 from bandits.base.errors import UserError
 from bandits.base.files import Arrays, atomic_write, pack, seal, unpack, unseal
 from bandits.experiments.history import History
+from bandits.results.metrics import late_start
 from bandits.storage.annotations import Annotations
 from bandits.storage.eviction import Evictable
 from bandits.storage.run_store import RUN_ID
-from bandits.sweeps.analysis.run_metrics import final_start
 from bandits.sweeps.block_check import block_problem
 from bandits.sweeps.blocks import CURVE_POINTS, Block
 from bandits.sweeps.sweep import Sweep, read
@@ -130,7 +130,7 @@ class BlockFiles:
                 continue
             for name in History.SUMS:
                 dropped = np.ones(len(grid), np.bool_)
-                dropped[[0, final_start(grid), -1]] = False
+                dropped[[0, late_start(grid), -1]] = False
                 arrays[f"sum.{name}"][dropped] = np.nan
             _write(path, {**arrays, "thin": np.array(True)})
         return before - self.bytes

@@ -22,11 +22,11 @@ import numpy as np
 from bandits.base.errors import UserError
 from bandits.results.headline import Headline, from_json, to_json
 from bandits.results.metrics import Estimate
+from bandits.results.registry import OBJECTIVES
 from bandits.results.text import plain_value
 from bandits.storage.annotations import Annotations
 from bandits.storage.sqlite_index import Database, DatabaseCorruptError
 from bandits.sweeps.analysis.landscape import Landscape
-from bandits.sweeps.analysis.run_metrics import METRICS
 from bandits.sweeps.execution.executors import InProcessExecutor
 from bandits.sweeps.runner import Runner
 from bandits.sweeps.sweep import Sweep, read
@@ -41,7 +41,7 @@ _TABLES = {
     "best TEXT NOT NULL, checksum TEXT NOT NULL",
     "points": "sweep TEXT NOT NULL, point INTEGER NOT NULL, parameters TEXT NOT NULL, runs INTEGER NOT NULL, "
     "diverged INTEGER NOT NULL, "
-    + "".join(f"{name} REAL, {name}_low REAL, {name}_high REAL, " for name in METRICS)
+    + "".join(f"{name} REAL, {name}_low REAL, {name}_high REAL, " for name in OBJECTIVES)
     + "checksum TEXT NOT NULL, PRIMARY KEY (sweep, point)",
 }
 _INTACT = {  # SQL that is true for a line whose checksum is right
@@ -153,7 +153,7 @@ class Catalogue:
 
     def estimate_at(self, sweep: str, point: int) -> tuple[Estimate, int] | None:
         """Click-through rate of a stored point and its number of replications; None if it is not known."""
-        columns = "click_rate, click_rate_low, click_rate_high, runs"
+        columns = "ctr, ctr_low, ctr_high, runs"
         query = f"SELECT {columns} FROM points NOT INDEXED WHERE sweep = ? AND point = ?"  # noqa: S608 - constant names
         empty = list[Any]()
         lines = self._use(partial(_intact_lines, "points", query, (sweep, point)), empty, write=False)
@@ -248,7 +248,7 @@ def best_point(landscape: Landscape) -> Headline | None:
     sweep, point = landscape.sweep, landscape.leader(landscape.sweep.metric)
     if point is None:
         return None
-    found = [landscape.estimate_at(point, name) for name in ("click_rate", "pseudo_regret")]
+    found = [landscape.estimate_at(point, name) for name in ("ctr", "pseudo_regret")]
     ctr, regret = (Estimate(np.nan, np.nan, np.nan) if each is None else each[0] for each in found)
     values = zip(sweep.axes, sweep.values_at(point), strict=True)
     setting = ", ".join(f"{axis.spoken.replace('_', ' ')} {plain_value(value)}" for axis, value in values)
@@ -293,7 +293,7 @@ def _points(landscape: Landscape) -> list[tuple[Any, ...]]:
     for point in np.flatnonzero(landscape.completed.any(axis=1)).tolist():
         values = dict(zip((axis.path for axis in sweep.axes), sweep.values_at(point), strict=True))
         completed, alive = int(landscape.completed[point].sum()), int(landscape.alive[point].sum())
-        estimates = [landscape.estimate_at(point, name) for name in METRICS]
+        estimates = [landscape.estimate_at(point, name) for name in OBJECTIVES]
         numbers = [n for each in estimates for n in (each[0] if each is not None else (None, None, None))]
         lines.append((sweep.hash, point, json.dumps(values), alive, completed - alive, *numbers))
     return lines

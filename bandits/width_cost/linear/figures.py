@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from bandits.base.formatting import count, duration, rounded, size
-from bandits.results.figures.board import empty_figure
+from bandits.results.figures.curves import empty_figure
 from bandits.results.figures.style import NUMBER, Spec
 from bandits.width_cost.figures import MethodStyle, decades, scaling_figure
 from bandits.width_cost.request import CostAxis

@@ -11,6 +11,7 @@ import streamlit as st
 
 from bandits.agents import REGISTRY as AGENTS
 from bandits.experiments.experiment import Experiment
+from bandits.results.figures.board import SPECTRUM
 from bandits.results.live.instant import can_follow, too_slow
 from bandits.runtime.job import Job
 from bandits_app.run_view.options import View
@@ -49,7 +50,7 @@ def follow(job: Job, view: View, *, refused: bool = False) -> None:
         "sliders": found, "moved": moved, "refused": refused,
         "view": {
             "window": view.window, "x": view.x, "log_regret": view.log_regret,
-            "spectrum": view.fourth == "spectrum" and view.at is None and view.arm is None,
+            "spectrum": view.fourth == SPECTRUM and view.at is None and view.arm is None,
         }},
         on_released_change=release, on_chosen_change=choose, on_taken_back_change=take_back,
     )  # fmt: skip

@@ -14,12 +14,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from bandits.base.errors import UserError
 from bandits.base.formatting import count_of, short
 from bandits.experiments.experiment import Experiment, read
-from bandits.results import metrics
+from bandits.results import metrics, words
 from bandits.results.figures.board import XAxis, agent_traces
 from bandits.results.live.instant import Answer, Instant, NotQuickError, can_follow
 from bandits.results.metrics import Estimate
 from bandits.results.result import Result
-from bandits.results.text import half_width, plain_value
+from bandits.results.text import plain_value
 from bandits_app.session import session
 from bandits_app.widgets.live_panel.panel import pack
 
@@ -134,10 +134,10 @@ def _kept(experiment: Experiment, question: Question) -> _Kept:
     if history is None:
         raise UserError("this run is no longer stored")
     result = Result(experiment, {question.label: history})
-    words = f"stored run: {name.replace('_', ' ')} = {plain_value(value)}"
+    shown = f"stored run: {name.replace('_', ' ')} = {plain_value(value)}"
     rate, spread = _tile(result, question.label)
     evidence = f"{'95 % CI, ' if spread else ''}{count_of(experiment.replications, 'replications')}"
-    return _Kept(result, f"S{words[1:]}, CTR {rate}{spread} ({evidence})", words)
+    return _Kept(result, f"S{shown[1:]}, CTR {rate}{spread} ({evidence})", shown)
 
 
 def _rate(result: Result, label: str) -> Estimate:
@@ -147,7 +147,7 @@ def _rate(result: Result, label: str) -> Estimate:
 def _tile(result: Result, label: str) -> tuple[str, str]:
     """Write the rate of an agent, and half its interval: 0.467, ± 0.004."""
     rate = _rate(result, label)
-    return f"{rate.mean:.3f}" if math.isfinite(rate.mean) else "–", half_width(rate)
+    return f"{rate.mean:.3f}" if math.isfinite(rate.mean) else "–", words.spread(rate)
 
 
 @lru_cache(maxsize=32)

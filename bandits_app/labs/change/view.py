@@ -73,7 +73,9 @@ def _show(job: Job, twin: Job | None, was_active: bool) -> None:
     if previous is not None:
         changes = parameter_changes(previous.experiment, job.experiment)
         with previous.lock:
-            before = relabelled(figures.bands(previous.result, recovery.WINDOW), changes)
+            before = relabelled(
+                figures.bands(previous.result, ["ctr", "pseudo_regret"], figures.Options(recovery.WINDOW)), changes
+            )
     with job.lock:
         result = job.result
         done = twin is not None and twin.status == "finished" and not job.active

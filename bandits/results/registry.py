@@ -1,0 +1,363 @@
+"""Declare every metric once: its words, its axis, its curve over time and its value per replication.
+
+The board of the Arena, notebooks, sweeps, lessons, summaries and reports read them from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from bandits.base.types import FloatArray
+from bandits.experiments.experiment import Experiment
+from bandits.experiments.history import History
+from bandits.experiments.snapshots import LEVELS
+from bandits.simulators.base import Simulator
+
+from . import metrics
+from .metrics import Band, Estimate
+from .words import Form
+
+
+class Metric(NamedTuple):
+    """A quantity of one agent's run.
+
+    Texts may name the words of the experiment (`words`): ``{rate}``, ``{noun}``, ``{round}``, ...
+
+    Attributes
+    ----------
+    name : str
+        Key in summaries, exports, links and lessons.
+    title, unit : str
+        Of a plot, and of its vertical axis.
+    form : {"rate", "share", "count", "number"}
+        How its numbers are written.
+    curve : callable, optional
+        Compute the curve of a history with a window; None where the agent has none.
+    value : callable, optional
+        Compute the value of the whole run, float64 (R,), NaN in diverged rows; None where it is unknown.
+    better : {1, -1, 0}
+        1 if larger values are better, -1 if smaller ones are.
+    note, caption : str
+        Explanation of the plot, and the same in a few words.
+    absent : str
+        Why no agent has a curve. Such curves are measured at snapshots.
+    scope : str
+        What the value covers, where that is not the whole run.
+    gap_unit : str
+        Unit of a difference between two values; the unit by default.
+    range : tuple of float, optional
+        Of the vertical axis.
+    log : bool
+        The vertical axis is logarithmic.
+    within : tuple of float, optional
+        Bounds of the quantity, to which a drawn band is clipped.
+    average : bool
+        The curve is a mean reward (or loss) per step: its first points vary too much to be drawn.
+    counts : bool
+        The curve has the coarser grid on which the items shown are counted.
+    references : bool
+        The oracle and random choice have such a curve too.
+    level : float, optional
+        Level that a calibrated agent reaches.
+    needs : str
+        Capability of the simulator without which the metric is unknown.
+    """
+
+    name: str
+    title: str
+    unit: str
+    form: Form
+    curve: Callable[[History, int], Band | None] | None = None
+    value: Callable[[History], FloatArray | None] | None = None
+    better: int = 0
+    note: str = ""
+    caption: str = ""
+    absent: str = ""
+    scope: str = ""
+    gap_unit: str = ""
+    range: tuple[float, float] | None = None
+    log: bool = False
+    within: tuple[float, float] | None = None
+    average: bool = False
+    counts: bool = False
+    references: bool = False
+    level: float | None = None
+    needs: str = ""
+
+    def rows(self, history: History) -> FloatArray:
+        """Return the value of every replication, float64 (R,); NaN where it is unknown."""
+        found = self.value(history) if self.value is not None else None
+        return np.full(history.rows, np.nan) if found is None else found
+
+    def estimate(self, history: History) -> Estimate:
+        """Estimate the mean over replications, with its interval."""
+        return metrics.estimate(self.rows(history))
+
+    def known(self, experiment: Experiment) -> bool:
+        """Return whether runs of this experiment have the metric."""
+        return not self.needs or experiment.offers(self.needs)
+
+    def of(self, experiment: Experiment | None = None, **more: Any) -> Metric:
+        """Return the metric in the words of an experiment (by default those of most), and with ``more`` words."""
+        said = {**words(experiment), **more}
+        return self._replace(
+            title=_capital(self.title.format(**said)),
+            caption=_capital(self.caption.format(**said)),
+            note=_capital(self.note.format(**said)),
+            unit=self.unit.format(**said),
+            gap_unit=(self.gap_unit or self.unit).format(**said),
+        )
+
+    @property
+    def heading(self) -> str:
+        """The title above a column of a table; of a rate its unit, which says what it is divided by."""
+        return _capital(self.unit) if self.average else self.title
+
+    @property
+    def full_unit(self) -> str:
+        """The unit, and what the value covers."""
+        return f"{self.unit}, {self.scope}" if self.scope else self.unit
+
+
+def words(experiment: Experiment | None) -> dict[str, Any]:
+    """Return the words of an experiment that texts of metrics name; a plot replaces the windows by its own."""
+    simulator = Simulator if experiment is None else experiment.simulator_class()
+    replay = experiment is not None and experiment.offers("replay")
+    slate = experiment is not None and simulator.slate_size(experiment.simulator) > 1
+    return {
+        "rate": simulator.rate_title[0].lower() + simulator.rate_title[1:],
+        "noun": simulator.reward_noun,
+        "best": "slate" if slate else simulator.item_noun,
+        "round": "counted event" if replay else "step",
+        "events": "logged events" if replay else "steps",
+        "counted": "arms",
+        "window": f"{metrics.WINDOW:,}",
+        "count_window": f"{metrics.WINDOW:,}",
+        "spread": "replications and arms",
+        "moment": "",
+    }
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _lost(best: str, own: str) -> Callable[[History], FloatArray]:
+    return lambda history: metrics.total(history, best) - metrics.total(history, own)
+
+
+def _level(level: float) -> Metric:
+    share = f"{100 * level:.0f} %"
+    return Metric(
+        f"calibration_{100 * level:.0f}",
+        "Calibration",
+        "interval coverage",
+        "rate",
+        curve=lambda history, _: metrics.calibration(history, level),
+        note=f"Share of candidates whose true expected reward lies in the agent's own {share} "
+        "interval. Dashed: nominal level (calibrated). Below: overconfident. Above: "
+        "underconfident. Agents that do not estimate their uncertainty have no curve.",
+        caption=f"Share of true values in the {share} interval",
+        absent="None of these agents estimates its uncertainty.",
+        range=(0, 1.04),
+        level=level,
+    )
+
+
+_MATRIX = "None of these agents has a design matrix (ridge model)."
+_METRICS = (
+    Metric(
+        "ctr",
+        "{rate}",
+        "{noun} per {round}",
+        "rate",
+        curve=metrics.ctr,
+        value=metrics.click_rate,
+        better=1,
+        note="Moving average over {window} steps.",
+        caption="Average of the last {window} {events}",
+        average=True,
+        references=True,
+    ),
+    Metric(
+        "late_ctr",
+        "Final {rate}",
+        "{noun} per {round}",
+        "rate",
+        value=metrics.late_click_rate,
+        better=1,
+        scope="last fifth of the run",
+    ),
+    Metric(
+        "clicks",
+        "Cumulative {noun}",
+        "{noun}",
+        "count",
+        curve=lambda history, _: metrics.cumulative_clicks(history),
+        value=lambda history: metrics.total(history, "clicks"),
+        better=1,
+        note="{noun} earned so far.",
+        caption="{noun} earned so far",
+        references=True,
+    ),
+    Metric(
+        "counted",
+        "Counted events",
+        "events",
+        "count",
+        curve=lambda history, _: metrics.counted_decisions(history),
+        value=metrics.counted,
+        note="Events so far in which the agent chose what the log shows: only these are known and "
+        "learned from. About one in K of a random log with K items.",
+        caption="Choices that equal the logged ones",
+        needs="replay",
+    ),
+    Metric(
+        "pseudo_regret",
+        "Cumulative regret",
+        "expected {noun} lost",
+        "count",
+        curve=lambda history, _: metrics.pseudo_regret(history),
+        value=_lost("best_value", "value"),
+        better=-1,
+        note="Expected {noun} lost relative to always choosing the best {best}. A flat curve means "
+        "that nothing is lost any more.",
+        caption="Expected {noun} lost so far",
+        gap_unit="expected {noun}",
+        needs="truth",
+    ),
+    Metric(
+        "average_regret",
+        "Average regret",
+        "expected {noun} lost per step",
+        "rate",
+        curve=lambda history, _: metrics.pseudo_regret(history, average=True),
+        better=-1,
+        note="Expected {noun} lost per step so far: the cumulative regret divided by the number of "
+        "steps. It falls towards 0 if the agent learns to choose the best {best}.",
+        caption="Cumulative regret divided by the steps",
+        average=True,
+        needs="truth",
+    ),
+    Metric(
+        "realised_regret",
+        "Realised regret",
+        "{noun} lost",
+        "count",
+        curve=lambda history, _: metrics.realised_regret(history),
+        value=_lost("best_clicks", "clicks"),
+        better=-1,
+        note="{noun} lost relative to always choosing the best {best}, under the same random numbers.",
+        caption="{noun} lost so far, with their noise",
+        needs="truth",
+    ),
+    Metric(
+        "oracle_share",
+        "Share of the oracle's gain",
+        "share",
+        "share",
+        value=metrics.oracle_share,
+        better=1,
+        scope="0: random, 1: oracle",
+        gap_unit="of the gain",
+        needs="truth",
+    ),
+    Metric(
+        "entropy",
+        "Selection entropy",
+        "normalised entropy",
+        "rate",
+        curve=metrics.entropy,
+        value=metrics.final_entropy,
+        note="Normalised entropy of the {counted} shown in the last {count_window} steps. "
+        "1: uniform; 0: always the same.",
+        caption="1: uniform; 0: always the same",
+        range=(0, 1.04),
+        counts=True,
+    ),
+    Metric(
+        "catalogue_coverage",
+        "Catalogue coverage",
+        "share of items shown",
+        "rate",
+        curve=metrics.catalogue_coverage,
+        note="Share of the {counted} shown at least once in the last {count_window} steps.",
+        caption="Shown in the last {count_window} steps",
+        range=(0, 1.04),
+        counts=True,
+    ),
+    Metric(
+        "smallest_eigenvalue",
+        "Smallest eigenvalue",
+        "eigenvalue of A",
+        "number",
+        curve=lambda history, _: metrics.smallest_eigenvalue(history),
+        note="Smallest eigenvalue of the design matrix (median over arms): information collected in "
+        "the direction that is explored least.",
+        caption="Information in the least explored direction",
+        absent=_MATRIX,
+        log=True,
+    ),
+    Metric(
+        "condition_number",
+        "Condition number",
+        "largest / smallest eigenvalue",
+        "number",
+        curve=lambda history, _: metrics.condition_number(history),
+        note="Largest eigenvalue of the design matrix divided by the smallest (median over arms).",
+        caption="Large: some directions are hardly explored",
+        absent=_MATRIX,
+        log=True,
+    ),
+    *(_level(level) for level in LEVELS),
+    Metric(
+        "exploration_rate",
+        "Exploration rate",
+        "exploration rate",
+        "rate",
+        curve=lambda history, _: metrics.exploration_rate(history),
+        value=metrics.mean_exploration_rate,
+        note="Share of the decisions that are not the agent's own choice with the highest estimated "
+        "mean (of a slate: share of its items), estimated at every snapshot on the next rounds. "
+        "0: greedy; 1: never the best estimate.",
+        caption="Share of decisions that are not greedy",
+        absent="None of these agents has an exploration rate.",
+        range=(-0.02, 1.04),
+        within=(0, 1),
+    ),
+    Metric(
+        "spectrum",
+        "Eigenvalue spectrum",
+        "eigenvalue of A",
+        "number",
+        curve=lambda history, _: metrics.spectrum(history),
+        note="Eigenvalues of the design matrix A = λI + Σxx′: information collected in each "
+        "direction of feature space. A low tail: directions that are hardly explored. Line: median; "
+        "band: middle 80 % over {spread}{moment}.",
+        caption="Low tail: unexplored",
+        absent=_MATRIX,
+        log=True,
+    ),
+)
+METRICS: dict[str, Metric] = {metric.name: metric for metric in _METRICS}
+CURVES: dict[str, Metric] = {name: metric for name, metric in METRICS.items() if metric.curve}
+LEADERBOARD = ("ctr", "clicks", "pseudo_regret", "oracle_share")
+"""The metrics of tables of agents, in their order."""
+
+
+def first_three(experiment: Experiment) -> tuple[str, str, str]:
+    """Name the metrics of the first three plots: a log has counted events instead of the regret, which is unknown."""
+    return "ctr", "counted" if experiment.offers("replay") else "pseudo_regret", "entropy"
+
+
+def leaderboard(history: History) -> dict[str, Estimate]:
+    """Estimate the metrics of tables of agents, by name."""
+    return {name: METRICS[name].estimate(history) for name in LEADERBOARD}
+
+
+Objective = Literal["ctr", "late_ctr", "pseudo_regret", "oracle_share"]
+OBJECTIVES: dict[str, Metric] = {name: METRICS[name] for name in get_args(Objective)}
+"""The metrics by which sweeps rank their points."""

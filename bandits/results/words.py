@@ -1,0 +1,100 @@
+"""Write estimates and their intervals in words: the same estimate has the same digits on all pages."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Literal
+
+from bandits.base.formatting import count, number, percent
+
+from .metrics import Estimate
+
+Form = Literal["rate", "share", "count", "signed", "number"]
+NO_INTERVAL = "one replication"
+
+
+def _decimals(value: float, digits: int) -> str:
+    return f"{value + 0.0:.{digits}f}".replace("-", "−") if math.isfinite(value) else "–"
+
+
+def _count_end(value: float) -> str:
+    """Format as a whole number, or with one digit where that would be 0: 380, −0.3."""
+    return number(float(f"{value:.1g}")) if 1e-3 < abs(value) <= 0.5 else count(value)
+
+
+def _signed(value: float) -> str:
+    """Format a whole number with its sign: +3, −3, 0."""
+    return f"{'+' if round(value) > 0 else ''}{count(value)}" if math.isfinite(value) else "–"
+
+
+# The ways to write a number, from few digits to many
+_WRITERS: dict[Form, Sequence[Callable[[float], str]]] = {
+    "rate": [partial(_decimals, digits=digits) for digits in (3, 4, 5)],
+    "share": [partial(percent, digits=digits) for digits in (0, 1, 2)],
+    "count": [count],
+    "signed": [_signed],
+    "number": [number],
+}
+
+
+def _writer(estimate: Estimate, form: Form) -> Callable[[float], str]:
+    """Choose the fewest digits with which the ends of an interval differ."""
+    writers, (_, low, high) = _WRITERS[form], estimate
+    if not low < high:
+        return writers[0]
+    return next((write for write in writers if write(low) != write(high)), writers[-1])
+
+
+def has_interval(estimate: Estimate) -> bool:
+    """Return whether an estimate has an interval: a single replication has none."""
+    return math.isfinite(estimate.low) and math.isfinite(estimate.high)
+
+
+def mean(estimate: Estimate, form: Form = "number") -> str:
+    """Format a mean with the digits of its interval: 0.413; a dash where it is unknown."""
+    return _writer(estimate, form)(estimate.mean)
+
+
+def ends(estimate: Estimate, form: Form = "number") -> str:
+    """Format the ends of an interval: 0.406 to 0.420."""
+    if not has_interval(estimate):
+        return NO_INTERVAL
+    write = _count_end if form == "count" else _writer(estimate, form)
+    return f"{write(estimate.low)} to {write(estimate.high)}"
+
+
+def interval(estimate: Estimate, form: Form = "number") -> str:
+    """Format an interval: 95 % CI 0.406 to 0.420."""
+    return f"95 % CI {ends(estimate, form)}" if has_interval(estimate) else NO_INTERVAL
+
+
+def stated(estimate: Estimate, form: Form = "number", *, unit: str = "") -> str:
+    """Format a mean and its interval for a sentence: 0.413 (95 % CI 0.406 to 0.420)."""
+    text = mean(estimate, form) + unit
+    return f"{text} ({interval(estimate, form)})" if has_interval(estimate) else text
+
+
+def cell(estimate: Estimate, form: Form = "number") -> str:
+    """Format a mean and its interval for a table whose heading names the level: 0.413 (0.406 to 0.420)."""
+    text = mean(estimate, form)
+    return f"{text} ({ends(estimate, form)})" if has_interval(estimate) else text
+
+
+def spread(estimate: Estimate, form: Form = "rate") -> str:
+    """Format half the width of an interval, to follow a mean: " ± 0.002"; empty without one."""
+    half = (estimate.high - estimate.low) / 2
+    if not half > 0:
+        return ""
+    text = _WRITERS[form][0](half)
+    least = _WRITERS[form][0](0.0)
+    return f" ± <{_LEAST[form]}" if text == least else f" ± {text}"
+
+
+def plus_minus(estimate: Estimate, form: Form = "rate") -> str:
+    """Format a mean and half the width of its interval: 0.413 ± 0.007."""
+    return _WRITERS[form][0](estimate.mean) + spread(estimate, form)
+
+
+_LEAST: dict[Form, str] = {"rate": "0.001", "share": "1 %", "count": "1", "signed": "1", "number": "0.001"}

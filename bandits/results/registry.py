@@ -208,7 +208,7 @@ _METRICS = (
         "Counted events",
         "events",
         "count",
-        curve=lambda history, _: metrics.counted_decisions(history),
+        curve=lambda history, _: metrics.counted_decisions(history) if metrics.replayed(history) else None,
         value=metrics.counted,
         note="Events so far in which the agent chose what the log shows: only these are known and "
         "learned from. About one in K of a random log with K items.",

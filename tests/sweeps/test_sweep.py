@@ -253,7 +253,7 @@ def test_a_point_equals_its_experiment_run_alone(agent: dict[str, Any]) -> None:
     for p, point in enumerate(sweep.points):
         (alone,) = bandits.run(point).histories.values()
         for metric, actual in OBJECTIVES.items():
-            assert np.array_equal(landscape.numbers(metric)[p], actual.of(alone)), metric
+            assert np.array_equal(landscape.numbers(metric)[p], actual.rows(alone)), metric
         grid = landscape.curves(p).grid
         at = np.searchsorted(alone.grid, grid)
         for column, sums in landscape.curves(p).sums.items():

@@ -13,7 +13,7 @@ import pytest
 
 from bandits import Experiment, History, Trace, simulate
 from bandits.base.processes import Line
-from bandits.base.types import FloatArray
+from bandits.base.types import Contexts, FloatArray
 from bandits.experiments.lane import join
 from bandits.runtime.job import Job
 
@@ -161,3 +161,12 @@ def same(a: History, b: History) -> None:
     for check, same_check in zip(a.exploration_checks, b.exploration_checks, strict=True):
         np.testing.assert_array_equal(check.values, same_check.values)
     assert a.note == b.note
+
+
+def sparse_contexts(features: FloatArray) -> Contexts:
+    """Store as many entries as the densest vector of ``features (C, K, D)`` has non-zeros."""
+    width = max(1, int((features != 0).sum(axis=-1).max()))
+    order = np.argsort(features == 0, axis=-1, kind="stable")[..., :width]
+    columns = np.ascontiguousarray(np.sort(order, axis=-1).astype(np.int64))
+    values = np.ascontiguousarray(np.take_along_axis(features, columns, axis=-1))
+    return Contexts(values, columns, features.shape[-1])

@@ -168,13 +168,6 @@ def gumbel_scores(probabilities: FloatArray, uniforms: FloatArray) -> FloatArray
     return np.where(probabilities == 0, -np.inf, scores)
 
 
-def softmax(values: FloatArray, available: BoolArray) -> FloatArray:
-    """Turn values (R, K) into probabilities over the available candidates, in proportion to exp(value)."""
-    offered = np.where(available, values, -np.inf)
-    weights = np.exp(offered - offered.max(axis=1, keepdims=True))
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
-
-
 def indicator_of_largest(values: FloatArray) -> FloatArray:
     """Return 1 at the largest of the last axis (ties to the lowest index) and 0 elsewhere, float64 like ``values``."""
     return np.asarray(_indicator(values.reshape(-1, values.shape[-1])).reshape(values.shape))

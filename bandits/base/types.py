@@ -62,15 +62,6 @@ class Contexts:
         """Unpack as ``values, columns, n_features = contexts``."""
         return iter((self.values, self.columns, self.n_features))
 
-    @classmethod
-    def from_dense(cls, features: FloatArray) -> Contexts:
-        """Store as many entries as the densest vector of ``features (C, K, D)`` has non-zeros."""
-        width = max(1, int((features != 0).sum(axis=-1).max()))
-        order = np.argsort(features == 0, axis=-1, kind="stable")[..., :width]
-        columns = np.ascontiguousarray(np.sort(order, axis=-1).astype(np.int64))
-        values = np.ascontiguousarray(np.take_along_axis(features, columns, axis=-1))
-        return cls(values, columns, features.shape[-1])
-
     def dense(self, context: IntArray | None = None) -> FloatArray:
         """Return features with their zeros, float64 (C, K, D), or (R, K, D) for the contexts (R,) given."""
         values = self.values if context is None else self.values[context]

@@ -59,11 +59,6 @@ def probe_rounds(lane: Lane) -> list[ProbedRound]:
     return [ProbedRound(round, lane.agent.explain(round), probabilities(round)) for round in rounds]
 
 
-def probe(lane: Lane) -> Probe:
-    """Compare the current estimates of an agent with the truth over the next rounds; see `compare`."""
-    return compare(probe_rounds(lane))
-
-
 def compare(rounds: list[ProbedRound]) -> Probe:
     """Compare the estimates of an agent with the truth, over all candidates of some rounds.
 

@@ -12,19 +12,16 @@ from .calibration import ProbedRound
 from .lane import Lane
 
 
-def measure(lane: Lane, rounds: list[ProbedRound]) -> FloatArray:
+def checks(lane: Lane, rounds: list[ProbedRound], n_segments: int) -> tuple[FloatArray, FloatArray]:
     """Compare an agent's choices with its greedy choices, the optimum and random choice.
 
     Returns
     -------
     float64 (R, 5)
         The columns of `snapshots.ExplorationCheck`, means over the rounds; NaN in rows that have stopped.
+    float64 (R, G, 2)
+        The sums by user segment (`snapshots.SegmentCheck`).
     """
-    return _mean(each_round(lane, rounds), lane)
-
-
-def checks(lane: Lane, rounds: list[ProbedRound], n_segments: int) -> tuple[FloatArray, FloatArray]:
-    """Return what `measure` does, and the sums by user segment (`snapshots.SegmentCheck`), (R, 5) and (R, G, 2)."""
     values = each_round(lane, rounds)
     by_segment = np.zeros((values.shape[1], n_segments, 2))
     if n_segments > 1:

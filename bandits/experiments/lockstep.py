@@ -52,24 +52,16 @@ def make_lane(
     Raises
     ------
     ValueError
-        The rows have different structural parameters; see `blocks`.
+        The rows have different structural parameters.
     """
     rows = tuple(range(experiment.replications) if rows is None else rows)
     if params is None:
         params = [experiment.agents[agent]] * len(rows)
     elif len({structural_key(p) for p in params}) > 1:
-        raise ValueError("rows of one lane must agree in their structural parameters: group them with blocks()")
+        raise ValueError("rows of one lane must agree in their structural parameters")
     if simulator is None:
         simulator = experiment.simulator_class()(experiment.simulator, Streams(experiment.seed, rows))
     return build_lane(experiment.agent_class(agent), params, simulator)
-
-
-def blocks(params: Sequence[AgentParams]) -> list[list[int]]:
-    """Group the positions of rows that can share a lane: equal kind and structural parameters."""
-    groups: dict[str, list[int]] = {}
-    for i, p in enumerate(params):
-        groups.setdefault(structural_key(p), []).append(i)
-    return list(groups.values())
 
 
 @dataclass

@@ -114,11 +114,11 @@ def trials(streams: int = STREAMS) -> list[Trial]:
     found = []
     kinds: dict[str, type[Detector]] = {"ADWIN, δ = .002": Adwin, "Page-Hinkley, δ = .005, λ = 50": PageHinkley}
     for title, detector in kinds.items():
-        quiet = detector(streams).update_many((uniforms < BEFORE).astype(np.float64))
+        quiet = detector(streams).detect((uniforms < BEFORE).astype(np.float64)).there
         delays = {}
         for level in AFTER:
             clicks = uniforms < np.where(np.arange(LENGTH)[:, None] < middle, BEFORE, level)
-            after = detector(streams).update_many(clicks.astype(np.float64))[middle:]
+            after = detector(streams).detect(clicks.astype(np.float64)).there[middle:]
             delays[level] = float(np.median(np.where(after.any(axis=0), after.argmax(axis=0) + 1.0, np.inf)))
         found.append(Trial(title, float(quiet.sum() / streams * 1e4 / LENGTH), delays))
     return found

@@ -20,7 +20,7 @@ from scipy.special import softmax as normalised
 from scipy.stats import t as student
 
 from bandits import Experiment
-from bandits.agents.propensity import first_choices, inverse_propensity
+from bandits.agents.propensity import first_choices
 from bandits.base.types import FloatArray, IntArray
 from bandits.experiments.lockstep import make_lane
 from bandits.offpolicy import REGISTRY, DecisionLog, Interval, Matrix, ReplayedAgent, evaluate, record, replay_learner
@@ -231,7 +231,7 @@ class Redraws(NamedTuple):
 
 
 def redraws(counts: tuple[int, ...] = REDRAWS, R: int = 200, before: int = 50, steps: int = 10) -> dict[str, Redraws]:
-    """Estimate the value of uniform choice from R logs, by numbers of redraws and by geometric redraws.
+    """Estimate the value of uniform choice from R logs, by numbers of redraws.
 
     The shop has five products, of different categories: products of the same category have equal scores, of which only
     the first is shown.
@@ -240,7 +240,7 @@ def redraws(counts: tuple[int, ...] = REDRAWS, R: int = 200, before: int = 50, s
     lane = make_lane(Experiment.model_validate({**data, "steps": before + steps}), 0)
     lane.use_compiled = False
     lane.advance(before)
-    rows, weights = np.arange(R), {str(n): np.empty((steps, R)) for n in counts} | {"geometric": np.empty((steps, R))}
+    rows, weights = np.arange(R), {str(n): np.empty((steps, R)) for n in counts}
     rewards, truth = np.empty((steps, R)), np.empty((steps, R))
     for t in range(steps):
         round = lane.simulator.round_at(lane.step)
@@ -250,7 +250,6 @@ def redraws(counts: tuple[int, ...] = REDRAWS, R: int = 200, before: int = 50, s
             again += drawn == shown
             if n in counts:
                 weights[str(n)][t] = 0.2 * (n + 1) / (again + 1)
-        weights["geometric"][t] = 0.2 * inverse_propensity(lane.agent, round, shown)
         truth[t] = lane.simulator.probabilities(round).mean(axis=1)
         trace = lane.advance(1)
         assert (trace.items[0, :, 0] == round.items[rows, shown]).all()
@@ -333,8 +332,7 @@ def redraws_text() -> str:
         "IPS of uniform choice on 200 logs of LinTS with shared weights (pet shop with 5 products, 10 decisions each "
         "after 50 that are not logged). Its propensities have no formula and are estimated by redrawing the scores. A "
         "log counts the decision itself as one more redraw, (X + 1) / (n + 1), so that the mean inverse propensity is "
-        "1 / p but for (1 - p)^(n + 1). `geometric` counts redraws until the same product is shown again (Neu and "
-        "Bartók 2013; at most 1,000): no bias below the cap, and wide intervals. Width is that of the interval "
+        "1 / p but for (1 - p)^(n + 1). Width is that of the interval "
         f"relative to {max(REDRAWS):,} redraws (95 %, bootstrap over logs): what estimated propensities add to it.\n\n"
         + table(("redraws", "mean error", "in standard errors", "width"), rows)
     )

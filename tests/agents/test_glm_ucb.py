@@ -16,13 +16,14 @@ from scipy.special import expit
 from bandits import Preview, UserError, read, run, sweeps
 from bandits.agents.logistic.logistic_ucb import LogisticUCB
 from bandits.base.params import hash_content
-from bandits.base.types import Contexts, FloatArray, IntArray, Round
+from bandits.base.types import FloatArray, IntArray, Round
 from bandits.models.linear.design import FeatureSpan
 from bandits.models.linear.ridge import Ridge
 from bandits.models.position_bias import Position, exposure
 from bandits.simulators.ranking import Ranking
 from tests.agents.test_forgetting import next_round, played, weights
 from tests.contract import worlds
+from tests.support import sparse_contexts
 
 ROWS, ARMS, D, RIDGE, ALPHA, STEPS = range(3), 5, 4, 0.7, 0.9, 80
 GLM_UCB: dict[str, Any] = {"width": "design", "bonus": "probability", "alpha_schedule": "sqrt_log"}
@@ -139,7 +140,7 @@ def round_of(features: FloatArray, step: int = 0) -> Round:
     K = len(features)
     row = np.zeros(1, np.int64)
     return Round(
-        step, row, np.arange(K)[None], Contexts.from_dense(features[None]), row, np.ones((1, K), np.bool_), row
+        step, row, np.arange(K)[None], sparse_contexts(features[None]), row, np.ones((1, K), np.bool_), row
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from scipy.stats import chi2
 
 from bandits.agents.base import Agent
 from bandits.agents.guards.base import unguarded
-from bandits.agents.propensity import choice_counts, first_choices, inverse_propensity, standard_error
+from bandits.agents.propensity import REDRAWS, choice_counts, first_choices
 from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray, Round
 from bandits.experiments.lane import Lane, build_lane
@@ -42,6 +42,12 @@ ESTIMATED: list[tuple[str, dict[str, Any]]] = [
 FLOOR = {"kind": "floor", "epsilon": 0.3}
 SLOW = {"kind": "fallback", "to": "random", "median_ms": 5, "p99_ms": 60}
 STACKS: list[list[dict[str, Any]]] = [[FLOOR], [SLOW], [SLOW, FLOOR], [{"kind": "cap", "share": 0.4, "window": 10}]]
+
+
+def standard_error(probabilities: FloatArray, n: int = REDRAWS) -> FloatArray:
+    """Compute that of shares of n redraws: the standard deviation of Beta(n p + 1, n (1 - p) + 1), which is above 0."""
+    p = (n * probabilities + 1) / (n + 2)
+    return np.asarray(np.sqrt(p * (1 - p) / (n + 3)))
 
 
 def lane_of(kind: str, steps: int = 40, *, rows: Any = ROWS, guards: Any = (), **params: Any) -> tuple[Lane, Round]:
@@ -135,17 +141,13 @@ def test_questions_change_no_choice_and_rows_do_not_depend_on_each_other(kind: s
     undisturbed, _ = lane_of(kind, **params)
     unguarded(lane.agent).n_redraws = 60
     p = lane.agent.probabilities(round)
-    shown = p.argmax(axis=1)
-    weights = inverse_propensity(lane.agent, round, shown)
     assert np.array_equal(lane.agent.probabilities(round), p)
-    assert np.array_equal(inverse_propensity(lane.agent, round, shown), weights)
     assert worlds.same(lane.advance(50), undisturbed.advance(50))
     for row in ROWS:
         alone, single = lane_of(kind, rows=(row,), **params)
         single = single._replace(available=round.available[[row]])
         alone.agent.n_redraws = 60
         assert np.array_equal(alone.agent.probabilities(single)[0], p[row])
-        assert inverse_propensity(alone.agent, single, shown[[row]])[0] == weights[row]
 
 
 class Coins(Agent):
@@ -170,48 +172,6 @@ class Silent(Coins):
 
     def redraws(self, round: Round, generator: np.random.Generator) -> Any:
         return iter(())
-
-
-@pytest.mark.parametrize(
-    ("p", "cap"),
-    thinned([(0.5, 1000), (0.1, 1000), (0.02, 1000), (0.02, 30), (0.0, 7), (1.0, 9)], lambda number: number != 2),
-)
-def test_redraws_until_it_is_shown_again_are_geometric(p: float, cap: int) -> None:
-    """Mean (1 - (1 - p)^cap) / p, the second moment from its law; 4 standard errors."""
-    n = 1500
-    round: Any = worlds.make("random", rows=range(n)).simulator.round_at(0)
-    both = np.ones((n, 2), np.bool_)
-    agent = Coins(p, n)
-    actual = inverse_propensity(agent, round._replace(available=both), np.zeros(n, np.int64), cap=cap)
-    law = p * (1 - p) ** np.arange(cap)  # of 1, 2, ..., cap
-    law[-1] += 1 - law.sum()
-    values = np.arange(1, cap + 1)
-    mean = float(law @ values)
-    error = np.sqrt(max(float(law @ values**2) - mean**2, 0.0) / n)
-    assert abs(actual.mean() - mean) <= 4 * error + 1e-9
-    if p:
-        assert mean == pytest.approx((1 - (1 - p) ** cap) / p)
-
-
-def test_inverse_propensities_of_known_probabilities_are_their_inverse() -> None:
-    lane, round = lane_of("lints", sigma2=0.1)
-    p = lane.agent.probabilities(round)
-    shown = p.argmax(axis=1)
-    np.testing.assert_array_equal(inverse_propensity(lane.agent, round, shown), 1 / p[np.arange(3), shown])
-    lane, round = lane_of("linucb")
-    best = lane.agent.probabilities(round).argmax(axis=1)
-    assert inverse_propensity(lane.agent, round, best).tolist() == [1.0, 1.0, 1.0]
-    assert np.isinf(inverse_propensity(lane.agent, round, (best + 1) % 5)).all()
-
-
-def test_the_standard_error_of_redraws_is_that_of_a_binomial() -> None:
-    p = np.array([0.0, 0.01, 0.3, 1.0])
-    plain = np.sqrt(p * (1 - p) / 1000)
-    actual = standard_error(p)
-    np.testing.assert_allclose(actual[1:3], plain[1:3], rtol=0.05)
-    np.testing.assert_allclose(actual[[0, 3]], np.sqrt(1001 / 1002**2 / 1003))
-    n, drawn = 200, np.random.default_rng(0).binomial(200, 0.3, 20_000) / 200
-    assert float(standard_error(np.array([0.3]), n)[0]) == pytest.approx(drawn.std(), rel=0.02)
 
 
 def test_an_agent_without_redraws_has_no_estimate() -> None:

@@ -11,7 +11,6 @@ from bandits.base.selection import (
     gumbel_scores,
     indicator_of_largest,
     mixed_with_uniform,
-    softmax,
     top_k,
 )
 from bandits.base.types import BoolArray, FloatArray
@@ -100,12 +99,6 @@ def test_gumbel_scores_are_log_probabilities_plus_noise() -> None:
     np.testing.assert_allclose(actual[[0, 2]], np.log([0.2, 0.8]) + noise[[0, 2]], rtol=1e-12)
     assert actual[1] == -np.inf
     assert np.isnan(actual[3])
-
-
-def test_softmax_is_proportional_to_the_exponential_of_what_is_available() -> None:
-    values = np.array([[0.0, np.log(3.0), 50.0], [800.0, 800.0 + np.log(4.0), -900.0]])
-    actual = softmax(values, np.array([[True, True, False], [True, True, True]]))
-    np.testing.assert_allclose(actual, [[0.25, 0.75, 0.0], [0.2, 0.8, 0.0]], rtol=1e-12)
 
 
 def test_the_indicator_is_one_at_the_first_of_the_largest() -> None:

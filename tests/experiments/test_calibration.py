@@ -8,6 +8,7 @@ from scipy import stats
 
 from bandits.agents import REGISTRY
 from bandits.experiments import calibration, exploration
+from bandits.experiments.lane import Lane
 from bandits.experiments.snapshots import BINS, LEVELS, BeliefCheck
 from bandits.results import metrics
 from bandits.simulators.classification import Classification
@@ -16,6 +17,11 @@ from tests.contract.worlds import Cascade, Linear, join, make, same
 from tests.support import experiment
 
 TINY = {"n_products": 10, "n_users": 40}
+
+
+def probe(lane: Lane) -> calibration.Probe:
+    """Compare the current estimates of an agent with the truth over the next rounds."""
+    return calibration.compare(calibration.probe_rounds(lane))
 
 
 def test_shares_are_counted_as_defined() -> None:
@@ -50,7 +56,7 @@ def test_shares_are_counted_as_defined() -> None:
             uncertainty[r] += bonus[np.argmax(mean + bonus)] / ahead
             means.append(mean)
             truths.append(truth)
-    actual, values = calibration.probe(lane)
+    actual, values = probe(lane)
     assert actual is not None
     assert values is not None
     np.testing.assert_allclose(actual, expected / (10 * ahead), atol=1e-12)
@@ -70,11 +76,11 @@ def test_a_correct_posterior_has_nominal_coverage() -> None:
     lane = make("lints", Linear, rows=range(runs), options=settings, sharing="shared", sigma2=noise**2, ridge=noise**2)
     for _ in range(2):
         lane.advance(60)
-        actual = calibration.probe(lane).inside
+        actual = probe(lane).inside
         assert actual is not None
         error = actual.std(axis=0, ddof=1) / runs**0.5
         assert (np.abs(actual.mean(axis=0) - LEVELS) < 4 * error).all()
-        values = calibration.probe(lane).values
+        values = probe(lane).values
         assert values is not None
         places = BeliefCheck(0, values).pit_histogram  # quantiles of the truth in the posterior are uniform
         assert (np.abs(places.mean(axis=0) - 1 / BINS) < 5 * places.std(axis=0, ddof=1) / runs**0.5).all()
@@ -86,7 +92,7 @@ def test_overconfident_and_underconfident_posteriors_are_distinguished() -> None
     for sigma2 in (0.01, 0.25, 4.0):
         lane = make("lints", Linear, rows=range(50), options=settings, sharing="shared", sigma2=sigma2, ridge=0.25)
         lane.advance(100)
-        actual = calibration.probe(lane).inside
+        actual = probe(lane).inside
         assert actual is not None
         rates[sigma2] = actual.mean(axis=0)
     assert (rates[0.01] < rates[0.25]).all()
@@ -105,7 +111,7 @@ def test_probing_does_not_change_the_run(kind: str) -> None:
         traces.append(probed.advance(n))
         rounds = calibration.probe_rounds(probed)
         actual = calibration.compare(rounds).inside
-        explored = exploration.measure(probed, rounds)
+        explored = exploration.checks(probed, rounds, 1)[0]
         assert np.isfinite(explored).all()
         assert ((explored[:, 0] >= 0) & (explored[:, 0] <= 1)).all()
         assert actual is None or (actual.shape == (3, len(LEVELS)) and (actual >= 0).all() and (actual <= 1).all())
@@ -117,13 +123,13 @@ def test_probing_does_not_change_the_run(kind: str) -> None:
 def test_agents_without_uncertainty_are_left_out(kind: str) -> None:
     lane = make(kind)
     lane.advance(5)
-    assert calibration.probe(lane).inside is None
+    assert probe(lane).inside is None
 
 
 def test_intervals_of_unobserved_arms_contain_the_truth() -> None:
     lane = make("ucb1", Linear, options={"n_arms": 5})
     lane.advance(2)  # three arms have not been shown
-    actual = calibration.probe(lane).inside
+    actual = probe(lane).inside
     assert actual is not None
     assert (actual >= 3 / 5).all()
 
@@ -136,7 +142,7 @@ def test_a_stopped_row_has_no_share() -> None:
     for lane in (reference, diverged):
         lane.advance(1)
     assert diverged.alive.tolist() == [True, False, True]
-    expected, actual = calibration.probe(reference).inside, calibration.probe(diverged).inside
+    expected, actual = probe(reference).inside, probe(diverged).inside
     assert expected is not None
     assert actual is not None
     assert np.isnan(actual[1]).all()
@@ -163,9 +169,9 @@ def test_calibration_on_labelled_data_requires_means_not_log_odds() -> None:
     for kind, probed in (("logistic_ucb", False), ("sgd_ts", False), ("linucb", True)):
         lane = make(kind, Classification, options={"data": "wine"})
         lane.advance(30)
-        assert (calibration.probe(lane).inside is not None) == probed
+        assert (probe(lane).inside is not None) == probed
     lane = make("ucb1", Linear, options={"n_arms": 5}, alpha=0.0)
     lane.advance(2)
-    actual = calibration.probe(lane).inside
+    actual = probe(lane).inside
     assert actual is not None
     assert (actual >= 3 / 5).all()  # with alpha 0, unobserved arms still have infinite intervals

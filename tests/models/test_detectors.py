@@ -52,7 +52,7 @@ def events(detector: object, stream: FloatArray) -> list[int]:
 )
 def test_events_equal_those_of_river(ours: Detector, theirs: object) -> None:
     values = streams()
-    found = ours.update_many(values)
+    found = ours.detect(values).there
     expected = [events(theirs(), values[:, r]) for r in range(20)]  # type: ignore[operator]
     assert [np.flatnonzero(found[:, r]).tolist() for r in range(20)] == expected
     assert sum(map(bool, expected)) >= 8
@@ -98,7 +98,7 @@ def test_chunks_and_rows_change_nothing(detector: type[Detector], cuts: list[int
     for part in range(3):
         joined = np.concatenate([p[part] for p in parts])
         np.testing.assert_array_equal(joined, together[part])
-    np.testing.assert_array_equal(alone.update_many(stream[:, None])[:, 0], together.there[there[:, row], row])
+    np.testing.assert_array_equal(alone.detect(stream[:, None]).there[:, 0], together.there[there[:, row], row])
     assert not together.there[~there].any()
 
 
@@ -106,11 +106,11 @@ def test_chunks_and_rows_change_nothing(detector: type[Detector], cuts: list[int
 def test_state_is_saved_and_reset_by_row(detector: type[Detector]) -> None:
     values = streams()[3000:5000, 5:10]
     whole = detector(5)
-    expected = whole.update_many(values)
+    expected = whole.detect(values).there
     first, second = detector(5), detector(5)
-    first.update_many(values[:900])
+    first.detect(values[:900])
     second.load_state_dict(first.state_dict())
-    np.testing.assert_array_equal(second.update_many(values[900:]), expected[900:])
+    np.testing.assert_array_equal(second.detect(values[900:]).there, expected[900:])
     second.reset(np.array([True, False, True, False, False]))
     fresh = detector(5).state_dict()
     for name, array in second.state_dict().items():
@@ -123,7 +123,7 @@ def test_state_is_saved_and_reset_by_row(detector: type[Detector]) -> None:
 @pytest.mark.parametrize("detector", DETECTORS)
 def test_a_missing_value_is_skipped(detector: type[Detector]) -> None:
     values = streams()[:, 9:10].copy()
-    expected = detector(1).update_many(np.delete(values, range(100, 200), axis=0))
+    expected = detector(1).detect(np.delete(values, range(100, 200), axis=0)).there
     assert expected.any()
     values[100:200] = np.nan
-    np.testing.assert_array_equal(np.delete(detector(1).update_many(values), range(100, 200), axis=0), expected)
+    np.testing.assert_array_equal(np.delete(detector(1).detect(values).there, range(100, 200), axis=0), expected)

@@ -22,6 +22,7 @@ from bandits.models.linear.logistic_kernels import shift
 from bandits.models.linear.ridge import Ridge
 from bandits.simulators.petshop import PetShop
 from tests.contract import worlds
+from tests.support import sparse_contexts
 
 UNLIMITED = 1_000_000  # a history of unlimited size
 
@@ -68,7 +69,7 @@ class Data:
         joint: bool = False,
         sparse: bool = False,
     ) -> Logistic:
-        make = Contexts.from_dense if sparse else dense
+        make = sparse_contexts if sparse else dense
         contexts = [make(x[None]) for x in self.X]
         K, D = self.X.shape[1:]
         spec = SimulatorSpec(n_items=K, n_candidates=K, n_features=D, n_stored=max(c.values.shape[2] for c in contexts))
@@ -231,7 +232,7 @@ def test_sparse_and_dense_features_give_equal_models(sharing: Sharing, covarianc
     assert few.history.values.shape[2] == 3
     for name, a, b in zip(few.posterior._fields, few.posterior, all_.posterior, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12, err_msg=name)
-    sparse, whole = round_of(Contexts.from_dense(data.X[:1])), round_of(dense(data.X[:1]))
+    sparse, whole = round_of(sparse_contexts(data.X[:1])), round_of(dense(data.X[:1]))
     for a, b in zip(few.predict(sparse), all_.predict(whole), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
 

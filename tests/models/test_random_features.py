@@ -9,7 +9,7 @@ import pytest
 
 from bandits.base.params import structural_key
 from bandits.base.randomness import Streams
-from bandits.base.types import Contexts, FloatArray, Round, SimulatorSpec
+from bandits.base.types import FloatArray, Round, SimulatorSpec
 from bandits.experiments.experiment import UserError, read
 from bandits.experiments.lockstep import Lockstep, run_to_end
 from bandits.experiments.trace import COLUMNS
@@ -18,6 +18,7 @@ from bandits.models.linear.random_features import RandomFourierFeatures
 from bandits.simulators.petshop import PetShop
 from bandits.simulators.synthetic import Synthetic
 from tests.contract.worlds import make, same, take
+from tests.support import sparse_contexts
 
 D = 6
 SETTING = SimulatorSpec(n_items=4, n_candidates=4, n_features=D, n_stored=D)
@@ -33,7 +34,7 @@ def vectors(shape: tuple[int, ...] = (3, 4)) -> FloatArray:
 
 
 def lift(features: FloatArray, made: RandomFourierFeatures) -> FloatArray:
-    return made.contexts(Contexts.from_dense(features)).values
+    return made.contexts(sparse_contexts(features)).values
 
 
 def test_features_equal_the_formula_for_dense_and_sparse_input() -> None:
@@ -41,7 +42,7 @@ def test_features_equal_the_formula_for_dense_and_sparse_input() -> None:
     expected = np.sqrt(2 / 50) * np.cos(x @ made.frequencies + made.shifts)
     np.testing.assert_allclose(lift(x, made), expected, rtol=1e-10, atol=1e-12)
     x[..., 1:4] = 0
-    sparse = Contexts.from_dense(x)
+    sparse = sparse_contexts(x)
     assert sparse.values.shape[2] == 3
     expected = np.sqrt(2 / 50) * np.cos(x @ made.frequencies + made.shifts)
     np.testing.assert_allclose(made.contexts(sparse).values, expected, rtol=1e-10, atol=1e-12)

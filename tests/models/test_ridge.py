@@ -18,6 +18,7 @@ from bandits.models.linear import rank_one
 from bandits.models.linear.ridge import Ridge, Sharing
 from bandits.simulators import REGISTRY as WORLDS
 from tests.contract import worlds
+from tests.support import sparse_contexts
 
 SHARINGS: tuple[Sharing, ...] = ("per_arm", "shared", "hybrid")
 
@@ -261,7 +262,7 @@ def test_sparse_and_dense_features_give_equal_models(sharing: Sharing) -> None:
     for _ in range(300):
         x = np.zeros((1, 2, 6))
         x[0, 0, :3] = x[0, 1, 3:] = rng.standard_normal(3)
-        sparse = Contexts.from_dense(x)
+        sparse = sparse_contexts(x)
         assert sparse.values.shape[2] == 3
         assert np.array_equal(sparse.dense(), x)
         arm, seen = rng.integers(0, 2, (1, 1)), Feedback(rng.standard_normal((1, 1)), np.ones((1, 1), np.bool_))

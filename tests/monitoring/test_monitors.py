@@ -128,7 +128,7 @@ def test_tests_on_the_reward_report_step_row_and_direction(kind: str, detector: 
     (params,) = read([kind])
     setting = Setting("LinUCB", (5, 9), K)
     found = REGISTRY[kind](params, setting).feed(make(2000)._replace(rewards=rewards, start=300))
-    places = np.argwhere(detector(2).update_many(rewards))
+    places = np.argwhere(detector(2).detect(rewards).there)
     assert [(a.step, a.row) for a in found] == [(300 + t + 1, (5, 9)[r]) for t, r in places]
     for row, word in ((5, "The mean reward rose"), (9, "The mean reward fell")):
         assert next(a for a in found if a.row == row).sentence.startswith(word)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bandits.agents.propensity import inverse_propensity
 from bandits.experiments.lane import Lane
 from bandits.experiments.lockstep import make_lane
 from bandits.offpolicy import REGISTRY, evaluate, record
@@ -91,17 +90,3 @@ def _stated(lane: Lane) -> np.ndarray:
     p = lane.agent.probabilities(lane.simulator.round_at(lane.step))
     lane.advance(1)
     return np.asarray(p)
-
-
-@pytest.mark.slow
-def test_geometric_redraws_are_unbiased_below_the_cap() -> None:
-    """The mean of 600 estimates of 1/p of each product against the frequency among 30,000 redraws; |z| < 4."""
-    lane = make_lane(experiment(LINTS, simulator=SMALL_SHOP, steps=60, replications=1), 0)
-    lane.advance(40)
-    agent, round = lane.agent, lane.simulator.round_at(40)
-    agent.n_redraws, n = 30_000, 600
-    p = agent.probabilities(round)[0]
-    for k in np.flatnonzero(p > 0.02):
-        found = np.array([inverse_propensity(agent, round, np.array([k]), part=i)[0] for i in range(n)])
-        error = (found.var(ddof=1) / n + (1 - p[k]) / p[k] ** 3 / 30_000) ** 0.5
-        assert abs(found.mean() - 1 / p[k]) < 4 * error

@@ -71,11 +71,6 @@ class Detector(ABC):
         found: BoolArray = self._run(*prepared(values[None], None if there is None else there[None]))[0][0]
         return found
 
-    def update_many(self, values: FloatArray, there: BoolArray | None = None) -> BoolArray:
-        """Process T steps: values (T, R), where ``there (T, R)``. Return where changes are detected, bool (T, R)."""
-        found: BoolArray = self._run(*prepared(values, there))[0]
-        return found
-
     def state_dict(self) -> dict[str, Any]:
         """Copy the state arrays, by name."""
         return {name: attrgetter(name)(self).copy() for name in self.state}

@@ -12,39 +12,42 @@ from hypothesis import settings
 
 from tests.gate import Gate
 
-for name in (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-):  # as in workers, before imports of numpy
+# as in workers, before imports of numpy
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
 FOLDER = Path(__file__).parent
-settings.register_profile("bandits", deadline=None, derandomize=True)  # the same examples on every machine, no deadline
-settings.register_profile("stress", deadline=None, derandomize=True, max_examples=1000)  # make stress
-settings.load_profile("stress" if os.environ.get("BANDITS_STRESS") == "1" else "bandits")
+STRESS = os.environ.get("BANDITS_STRESS") == "1"
+# the same examples on every machine, no deadline
+settings.register_profile("bandits", deadline=None, derandomize=True)
+settings.register_profile("stress", deadline=None, derandomize=True, max_examples=1000)
+settings.load_profile("stress" if STRESS else "bandits")
 
-WAITING = (
-    "browser",
-    "slow/test_kill",
-    "slow/test_pool",
-    "pages",
-)  # they mostly wait
-
-
-SLOW = ("browser", "slow")  # folders whose tests are slow, unless they are marked quick
+# they mostly wait
+WAITING = ("browser", "slow/test_kill", "slow/test_pool", "pages")
+# folders whose tests are slow, unless they are marked quick
+SLOW = ("browser", "slow")
 
 
-@pytest.hookimpl(tryfirst=True)  # before tests are selected by their markers
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark slow tests by their folder and run tests that mostly wait first, beside tests that compute."""
+# before tests are selected by their markers
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave tests to `make stress`, mark slow ones by their folder, and run those that mostly wait first.
+
+    What waits then runs beside what computes.
+    """
+    if not STRESS:
+        left = [item for item in items if item.get_closest_marker("stress")]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if not item.get_closest_marker("stress")]
     for item in items:
         if item.path.relative_to(FOLDER).parts[0] in SLOW and item.get_closest_marker("quick") is None:
             item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: not f"{item.path.relative_to(FOLDER)}".startswith(WAITING))
 
 
-gc.disable()  # imports make objects that stay
+# imports make objects that stay
+gc.disable()
 
 
 def pytest_collection_finish() -> None:

@@ -5,11 +5,11 @@ the simulator declares. A monitor sees clicks, items, features and the agent's o
 
 Example
 -------
->>> from bandits import Experiment, monitor, run
+>>> from bandits import Experiment, alarms, run
 >>> simulator = {"kind": "petshop", "n_products": 10, "changes": [{"kind": "features", "at": 4000, "column": 0}]}
 >>> data = {"simulator": simulator, "agents": [{"kind": "linucb"}], "steps": 5000, "replications": 2}
 >>> result = run(Experiment.model_validate(data))
->>> found = monitor.alarms(result, "LinUCB", ["feature_drift"])
+>>> found = alarms(result, "LinUCB", ["feature_drift"])
 >>> [(alarm.step, alarm.row) for alarm in found]
 [(5000, 0), (5000, 1)]
 """

@@ -203,20 +203,6 @@ def test_tuned_vectors_are_restored_from_saved_state() -> None:
     assert same(join([first, other.advance(55)]), straight)
 
 
-def test_a_state_of_earlier_versions_continues() -> None:
-    """They stored the features, the user and the item of each observation instead of the user alone."""
-    options = {**SETTINGS, "features": "concatenation"}
-    params = {**PUBLISHED, "vectors": "tuned"}
-    lane, other = (make("neural_click_ts", Ranking, options=options, **params) for _ in range(2))
-    lane.advance(45)
-    state = lane.state_dict()
-    users, items = state["agent.replay.x"], state["agent.replay.item"]
-    assert len(users) > 0
-    features = np.zeros((*users.shape[:2], 8), np.float32)
-    other.load_state_dict({**state, "agent.replay.x": np.concatenate([features, users, items[..., None]], axis=2)})
-    assert same(other.advance(55), lane.advance(55))
-
-
 @pytest.mark.parametrize("constant", [False, True])
 @pytest.mark.parametrize("layout", ["shared", "per_row"])
 def test_tables_give_the_outputs_of_the_network_on_whole_inputs(constant: bool, layout: str) -> None:
@@ -261,4 +247,5 @@ def test_compiled_training_equals_training_by_torch(kind: str, monkeypatch: pyte
     by_torch.advance(40)
     agent, other = lane.agent, by_torch.agent
     assert agent.train_steps == other.train_steps > 0  # type: ignore[attr-defined]
-    torch.testing.assert_close(agent.net.flat, other.net.flat, rtol=1e-4, atol=1e-5)  # type: ignore[attr-defined]
+    # Adam divides by the gradient's size: where that is small, rounding moves a weight by a part of a step
+    torch.testing.assert_close(agent.net.flat, other.net.flat, rtol=1e-4, atol=1e-4)  # type: ignore[attr-defined]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bandits import Result, change, run
+from bandits import Result, lost, recovery, run
 from bandits.experiments.presets import presets
 from bandits.results.guards.fallbacks import fallbacks
 from bandits.results.items.demand import demand
@@ -16,13 +16,13 @@ def result(name: str) -> Result:
 
 
 def recovered(found: Result, label: str) -> int:
-    recovery = change.recovery(found, label)
-    assert recovery is not None
-    assert recovery.step is not None
-    return recovery.step
+    measured = recovery(found, label)
+    assert measured is not None
+    assert measured.step is not None
+    return measured.step
 
 
-@pytest.mark.slow
+@pytest.mark.stress
 def test_forgetting_halves_the_time_of_recovery() -> None:
     found = result("forgetting")
     for label in ("LinUCB gamma 0.9995", "LinUCB window 5000"):
@@ -30,26 +30,26 @@ def test_forgetting_halves_the_time_of_recovery() -> None:
         assert found.compare(label, "LinUCB").difference.low > 0
 
 
-@pytest.mark.slow
+@pytest.mark.stress
 def test_the_network_that_was_trained_before_the_run_loses_most_when_puppies_grow_up() -> None:
     found = run(presets()["drift"].experiment, workers=0, twin=True)
     for label in found.experiment.labels[1:]:
         assert found.compare("Static MLP", label).difference.high < 0 or label == "Random"
-        assert change.lost(found, "Static MLP").low > change.lost(found, label).high
-    lost = change.recovery(found, "Static MLP")
-    assert lost is not None
-    assert lost.step is None
+        assert lost(found, "Static MLP").low > lost(found, label).high
+    measured = recovery(found, "Static MLP")
+    assert measured is not None
+    assert measured.step is None
 
 
-@pytest.mark.slow
+@pytest.mark.stress
 def test_a_sliding_window_follows_the_seasons() -> None:
     assert result("season").compare("LinUCB window 2500", "LinUCB").difference.low > 0
 
 
-@pytest.mark.slow
+@pytest.mark.stress
 def test_agents_without_features_do_not_notice_a_broken_pipeline() -> None:
     found = result("pipeline")
-    discounted, plain = (change.recovery(found, label) for label in ("LinUCB gamma 0.9995", "LinUCB"))
+    discounted, plain = (recovery(found, label) for label in ("LinUCB gamma 0.9995", "LinUCB"))
     assert discounted is not None
     assert plain is not None
     assert discounted.high is not None
@@ -58,7 +58,7 @@ def test_agents_without_features_do_not_notice_a_broken_pipeline() -> None:
     assert recovered(found, "Static MLP") == 0
 
 
-@pytest.mark.slow
+@pytest.mark.stress
 def test_popularity_notices_a_launch_that_features_do_not_show() -> None:
     found = result("ranking-launch")
     wanted = demand(found.experiment)
@@ -69,7 +69,7 @@ def test_popularity_notices_a_launch_that_features_do_not_show() -> None:
     assert share["LinUCB with a floor"].high < fair / 2
 
 
-@pytest.mark.slow
+@pytest.mark.stress
 def test_a_floor_saves_the_segment_that_was_rare() -> None:
     found = result("floor")
     greedy, floor = found.histories["Greedy"], found.histories["Greedy with a floor"]
@@ -81,7 +81,7 @@ def test_a_floor_saves_the_segment_that_was_rare() -> None:
     assert ((floor.segments.now > 0).mean(axis=2) > 0.5).all()  # most products for every persona
 
 
-@pytest.mark.slow
+@pytest.mark.stress
 def test_the_cost_of_a_fallback_is_that_of_its_policy() -> None:
     found = result("fallback")
     costs = {}

@@ -7,7 +7,6 @@ import pytest
 
 from bandits import Experiment, UserError, read, run
 from bandits.base.types import Contexts, Feedback, Round, SimulatorSpec
-from bandits.experiments.lockstep import make_lane
 from bandits.models.linear.nonstationary import DiscountedRidge, SlidingWindowRidge
 from tests.support import often
 
@@ -121,19 +120,6 @@ def test_forgetting_agents_recover_from_a_shock() -> None:
     result = run(Experiment(simulator=settings, agents=agents, steps=8000, replications=8))
     for label in ("fading", "window"):
         assert result.compare(label, "all").difference.low > 0
-
-
-@pytest.mark.parametrize("change", [{"gamma": 0.99}, {"window": 40}])
-def test_a_resumed_forgetting_agent_is_bit_identical(change: dict) -> None:
-    agent = {"kind": "linucb", **change}
-    experiment = Experiment(simulator={"kind": "petshop", "n_products": 10}, agents=[agent], steps=200, replications=3)
-    whole, first, second = (make_lane(experiment, 0) for _ in range(3))
-    expected = whole.advance(200)
-    first.advance(77)
-    second.load_state_dict(first.state_dict())
-    np.testing.assert_array_equal(second.advance(123).items, expected.items[77:])
-    one = make_lane(experiment, 0, rows=[2]).advance(200)
-    np.testing.assert_array_equal(one.items[:, 0], expected.items[:, 2])
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bandits import Experiment, monitor, run
+from bandits import Experiment, alarms, run
 from bandits.base.errors import UserError
 from bandits.cli.main import main
 from bandits.cli.monitor import lines
@@ -17,7 +17,7 @@ from bandits.monitoring import REGISTRY, Alarm, Need, Steps, observe, offered, s
 from bandits.monitoring.alarm import join
 from bandits.monitoring.false_alarms import change_steps
 from bandits.monitoring.observation import REDRAWS
-from bandits.monitoring.replay import feed, setting_of
+from bandits.monitoring.replay import feed, setting_of, table
 from bandits.results.result import Result
 from bandits.storage.run_store import Store
 from tests.support import experiment, traces
@@ -135,7 +135,7 @@ def test_decisions_of_a_fallback_are_read() -> None:
 
 
 def test_a_shock_is_detected_in_every_row(result: Result) -> None:
-    found = monitor.alarms(result, "LinUCB", ["page_hinkley", "adwin"])
+    found = alarms(result, "LinUCB", ["page_hinkley", "adwin"])
     for kind in ("page_hinkley", "adwin"):
         scored = score([a for a in found if a.monitor == kind], result.experiment.simulator, rows=3, steps=6000)
         assert scored.detected == 1
@@ -144,11 +144,11 @@ def test_a_shock_is_detected_in_every_row(result: Result) -> None:
 
 
 def test_all_monitors_that_fit_are_applied(result: Result) -> None:
-    everything = monitor.alarms(result, "LinUCB")
-    some = monitor.alarms(result, "LinUCB", ["page_hinkley", "entropy", {"kind": "adwin"}])
+    everything = alarms(result, "LinUCB")
+    some = alarms(result, "LinUCB", ["page_hinkley", "entropy", {"kind": "adwin"}])
     assert [a for a in everything if a.monitor in ("page_hinkley", "entropy", "adwin")] == some
     assert {a.monitor for a in everything} >= {"coverage", "entropy", "page_hinkley", "segment_entropy"}
-    assert monitor.alarms(result, "LinUCB", rows=[2]) == [a for a in everything if a.row == 2]
+    assert alarms(result, "LinUCB", rows=[2]) == [a for a in everything if a.row == 2]
 
 
 def test_chunks_of_the_replay_change_no_alarm(result: Result) -> None:
@@ -160,15 +160,15 @@ def test_chunks_of_the_replay_change_no_alarm(result: Result) -> None:
         monitors = [REGISTRY[kind](REGISTRY[kind].Params(kind=kind), setting) for kind in kinds]
         return feed(lane, monitors, 6000, chunk=chunk)
 
-    assert replayed(500) == replayed(77) == monitor.alarms(result, "ε-greedy", kinds) != []
+    assert replayed(500) == replayed(77) == alarms(result, "ε-greedy", kinds) != []
 
 
 def test_a_table_has_one_row_per_alarm(result: Result) -> None:
-    found = monitor.alarms(result, "LinUCB", ["adwin"])
-    frame = monitor.table(found)
+    found = alarms(result, "LinUCB", ["adwin"])
+    frame = table(found)
     assert list(frame.columns) == ["monitor", "step", "row", "label", "statistic", "threshold", "sentence"]
     assert frame.to_dict("records") == [a._asdict() for a in found]
-    empty = monitor.table([])
+    empty = table([])
     assert list(empty.columns) == list(frame.columns)
     assert len(empty) == 0
 
@@ -185,7 +185,7 @@ def test_what_does_not_fit_is_refused_in_one_sentence(result: Result) -> None:
     ]
     for arguments, sentence in refused:
         with pytest.raises(UserError) as error:
-            monitor.alarms(result, *arguments)  # type: ignore[arg-type]
+            alarms(result, *arguments)  # type: ignore[arg-type]
         assert str(error.value) == sentence
 
 
@@ -225,7 +225,7 @@ def test_the_command_prints_a_table_and_writes_a_file(
     assert "3 of 3" in lines[2]
     assert "The mean reward " in lines[2]
     assert len(lines) == 3
-    expected = monitor.table(monitor.alarms(result, "LinUCB", ["adwin", "feature_drift"]))
+    expected = table(alarms(result, "LinUCB", ["adwin", "feature_drift"]))
     pd.testing.assert_frame_equal(pd.read_parquet(out / "alarms.parquet"), expected)
     assert main(["monitor", e.hash[:12], "--monitor", "feature_drift"]) == 0
     assert capsys.readouterr().out.splitlines() == [f"{n}: no alarm in 6,000 steps" for n in e.labels]
@@ -244,14 +244,14 @@ def test_a_run_with_a_change_prints_its_alarms_and_writes_them(
     command = ["run", str(file), "--workers", "0", "--no-twin", "--out", str(out)]
     assert main(command) == 0
     printed = capsys.readouterr().out.splitlines()
-    own = {label: monitor.alarms(result, label) for label in e.labels}
+    own = {label: alarms(result, label) for label in e.labels}
     expected = [line for label in e.labels for line in lines(result, label, own[label])]
     begin = printed.index("Alarms:")
     assert printed[begin + 1 : -1] == expected
     assert "the change at step 4,000" in printed[-1]
     assert "Adaptive windowing (ADWIN) (" in printed[-1]
     written = pd.read_parquet(out / "alarms.parquet")
-    pd.testing.assert_frame_equal(written, monitor.table([alarm for mine in own.values() for alarm in mine]))
+    pd.testing.assert_frame_equal(written, table([alarm for mine in own.values() for alarm in mine]))
     for quiet in (["--no-alarms"], ["--set", "simulator.changes=[]"]):
         (out / "alarms.parquet").touch()
         assert main([*command, *quiet]) == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bandits import Result, change, read, run
+from bandits import Result, lost, read, run
 from bandits.results.change.lost_clicks import without_changes
 from bandits.results.change.table import change_table
 
@@ -24,8 +24,8 @@ def test_rows_and_columns_do_not_depend_on_what_is_known() -> None:
     assert list(early.iloc[0])[1:] == ["–", "–", "–", "computing"]
     assert list(early.iloc[1])[1:4] == list(late.iloc[1])[1:4]
     assert early["Clicks lost to the change"][1] == "computing"
-    lost = change.lost(result, "LinUCB", twin=unchanged)
-    assert late["Clicks lost to the change"][0] == f"{lost.mean:,.0f} ± {lost.high - lost.mean:,.0f}"
+    clicks = lost(result, "LinUCB", twin=unchanged)
+    assert late["Clicks lost to the change"][0] == f"{clicks.mean:,.0f} ± {clicks.high - clicks.mean:,.0f}"
 
 
 def test_other_rewards_have_their_own_names() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bandits import Result, UserError, change, read, run
+from bandits import Result, UserError, lost, read, run
 from bandits.base.types import FloatArray
 from bandits.cli import main as cli
 from bandits.experiments.history import History
@@ -62,9 +62,9 @@ def test_a_run_loses_what_the_same_run_without_the_change_earned_more() -> None:
         before = a.grid <= 300
         np.testing.assert_array_equal(a.sums["clicks"][before], b.sums["clicks"][before])  # the same random numbers
         expected = (b.sums["clicks"][-1] - a.sums["clicks"][-1]).mean()
-        assert change.lost(changed, label).mean == expected  # it runs the agent alone
-        assert change.lost(changed, label, twin=unchanged) == change.lost(changed, label)
-    assert change.lost(changed, "LinUCB").mean > 0
+        assert lost(changed, label).mean == expected  # it runs the agent alone
+        assert lost(changed, label, twin=unchanged) == lost(changed, label)
+    assert lost(changed, "LinUCB").mean > 0
 
 
 def test_what_the_optimum_lost_is_known_too() -> None:
@@ -86,7 +86,7 @@ def test_what_the_optimum_lost_is_known_too() -> None:
 )
 def test_nothing_is_lost_where_nothing_differs(changes: list[dict[str, Any]]) -> None:
     changed = made(changes, {"kind": "ucb1"})
-    assert change.lost(changed, "UCB1") == (0.0, 0.0, 0.0)
+    assert lost(changed, "UCB1") == (0.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("kind", [kind for kind, s in SIMULATORS.items() if "changes" in s.Params.model_fields])
@@ -102,12 +102,12 @@ def test_every_simulator_has_a_run_without_its_changes(kind: str) -> None:
 def test_impossible_questions_are_refused() -> None:
     still, changed = made([], {"kind": "random"}), made(SHOCK, {"kind": "random"})
     with pytest.raises(UserError, match="nothing changes"):
-        change.lost(still, "Random")
+        lost(still, "Random")
     with pytest.raises(UserError, match="no agent 'LinUCB'"):
-        change.lost(changed, "LinUCB")
+        lost(changed, "LinUCB")
     for other in (made([], {"kind": "random"}, seed=1), made([], {"kind": "ucb1"}), changed):
         with pytest.raises(UserError, match="not the run of Random without changes"):
-            change.lost(changed, "Random", twin=other)
+            lost(changed, "Random", twin=other)
     with pytest.raises(UserError, match="nothing changes"):
         run(still.experiment, twin=True)
 
@@ -117,7 +117,7 @@ def test_files_reports_and_the_command_line_state_the_loss(tmp_path: Path, capsy
     assert "lost_to_change" not in plain.summary()["agents"]["LinUCB"]
     assert lost_clicks.sentences(plain) == []
     result = run(plain.experiment, workers=0, twin=True)
-    expected = {**change.lost(plain, "LinUCB")._asdict()}
+    expected = {**lost(plain, "LinUCB")._asdict()}
     assert result.summary()["agents"]["LinUCB"]["lost_to_change"] == expected
     (sentence,) = lost_clicks.sentences(result)
     assert sentence.startswith("Clicks lost to the changes, against the same run without them (4 paired replications)")

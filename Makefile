@@ -31,12 +31,13 @@ help:
 	@echo "make bench      measure speed as ratios and write benchmarks/RESULTS.md (10 minutes)"
 	@echo "make reproduce  recompute the published figures and write docs/ (hours)"
 	@echo "make stress     repeat kills, bit flips, malformed input and property tests; load tests (85 minutes)"
-	@echo "make mutants    put deliberate faults into the mathematics and count those that tests notice (40 minutes)"
+	@echo "make mutants    put faults into the files that differ from the main branch; print those that no test notices"
 	@echo "make clean      delete .venv and the caches of the tools"
 	@echo
 	@echo "TORCH_INDEX=https://download.pytorch.org/whl/cpu  installs the CPU build of torch (Linux)"
 	@echo "PORT=8600                                         starts the app on another port"
 	@echo 'ARGS="-k linucb"                                  passes options to pytest, or to Streamlit'
+	@echo 'ARGS="linear --sample 100 --seed 1"               names files of make mutants, and draws faults at random'
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

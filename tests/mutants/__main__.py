@@ -1,62 +1,69 @@
-"""Mutation run: apply each deliberate fault of `list.txt` to a copy of the package and run the tests that must notice.
+"""Put one deliberate fault at a time into a copy of the package, and print those that no quick test notices.
 
-``python -m tests.mutants [--survivors] [part of a path ...]`` updates `docs/mutants.md` after every file;
-``--survivors`` tries those again that survived the last run. Exit status 1 if fewer than 95 % of all faults are
-noticed, or if one that is not has no reason in the list.
+``python -m tests.mutants [part of a path ...] [--sample N] [--seed S]`` changes the files of the package that differ
+from the main branch, or those whose path contains one of the words; with ``--sample`` N faults drawn at random from
+them (without words: from all files).
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import itertools
 import multiprocessing
 import os
+import random
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.mutants.faults import ROOT, Fault, read
+from tests.mutants.operators import Mutant, mutants
+from tests.mutants.selection import quick_tests
 
-DOCUMENT = ROOT / "docs" / "mutants.md"
-LEAST = 0.95  # share of the faults that must be noticed
-COPIED = ("bandits", "bandits_app", "tests", "benchmarks", "docs", "pyproject.toml", "README.md")
-
-
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("bandits", "bandits_app")
+COPIED = (*PACKAGES, "pages", "tests", "benchmarks", "docs", "app.py", "pyproject.toml", "README.md")
 LIBRARIES = ("torch", "numba", "pandas", "scipy.stats", "sklearn.linear_model", "pydantic", "hypothesis", "pytest")
-FORK = multiprocessing.get_context("fork")  # libraries are imported once; the package itself in every process
+# libraries are imported once; the package itself in every process
+FORK = multiprocessing.get_context("fork")
+OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "-m", "not slow", "--import-mode=importlib")
 
 
 class Outcome(NamedTuple):
-    """A fault, whether a test noticed it, and the seconds that took."""
+    """A fault in a file, and whether a test noticed it."""
 
-    fault: Fault
-    killed: bool
-    seconds: float
+    path: str
+    fault: Mutant
+    caught: bool
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.fault.line}: {self.fault.change}"
 
 
 class Copy:
-    """A copy of the package in which faults are tried, one at a time."""
+    """A copy of the tree in which faults are tried, one at a time."""
 
-    def __init__(self, folder: Path) -> None:
-        self.root, self.cache, self.own_cache = folder / "copy", folder / "cache", folder / "cache of a fault"
+    def __init__(self, source: Path, folder: Path) -> None:
+        self.source, self.root = source, folder / "copy"
+        self.cache, self._own_cache = folder / "cache", folder / "cache of a fault"
+        self.cache.mkdir()
         for name in COPIED:
-            source, target = ROOT / name, self.root / name
-            if source.is_dir():
-                shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "*.nb[ic]", "*.gif"))
-            else:
-                shutil.copy2(source, target)
-        sources = {path: path.read_text(encoding="utf-8") for path in (self.root / "bandits").rglob("*.py")}
-        self.compiled = {path: text for path, text in sources.items() if re.search(r"^from numba", text, re.MULTILINE)}
+            if (source / name).is_dir():
+                ignored = shutil.ignore_patterns("__pycache__", "*.nb[ic]", "*.gif", "*.png")
+                shutil.copytree(source / name, self.root / name, ignore=ignored)
+            elif (source / name).exists():
+                shutil.copy2(source / name, self.root / name)
+        texts = {path: path.read_text(encoding="utf-8") for path in (self.root / "bandits").rglob("*.py")}
+        self._compiled = {path: text for path, text in texts.items() if re.search(r"^from numba", text, re.MULTILINE)}
 
-    def passes(self, tests: tuple[str, ...], limit: float, cache: Path, *, bytecode: bool) -> bool:
+    def passes(self, tests: list[str], limit: float, cache: Path, *, bytecode: bool) -> bool:
         """Run tests in a process of their own; False if one fails, crashes or takes more than ``limit`` seconds."""
         process = FORK.Process(target=_test, args=(self.root, tests, cache, bytecode))
         process.start()
@@ -66,168 +73,114 @@ class Copy:
             process.join()
         return process.exitcode == 0
 
-    def outcome(self, fault: Fault, limit: float) -> Outcome:
-        """Apply a fault, run its tests and remove it."""
-        path, began = self.root / fault.path, time.monotonic()
-        path.write_text(fault.applied(path.read_text(encoding="utf-8")), encoding="utf-8")
+    def catches(self, path: str, fault: Mutant, tests: list[str], limit: float) -> bool:
+        """Put a fault into a file, run its tests and remove it."""
+        file = self.root / path
+        file.write_text(fault.source, encoding="utf-8")
         try:
-            survived = self.passes(fault.tests, limit, self.cache_for(path), bytecode=False)
+            return not self.passes(tests, limit, self._cache_for(file), bytecode=False)
         finally:
-            shutil.copy2(ROOT / fault.path, path)  # with its time, by which numba and Python know it
-        return Outcome(fault, not survived, time.monotonic() - began)
+            # with its time, by which numba and Python know it
+            shutil.copy2(self.source / path, file)
 
-    def cache_for(self, path: Path) -> Path:
+    def _cache_for(self, file: Path) -> Path:
         """Return a folder of compiled code without that of a file and of those that import it, directly or not.
 
         numba compiles a file again when it changes, but not the functions of other files that call it.
         """
-        if path not in self.compiled:
+        if file not in self._compiled:
             return self.cache
-        stale, size = {path.stem}, 0
+        stale, size = {file.stem}, 0
         while len(stale) > size:
             size = len(stale)
             importing = re.compile(rf"^from .*\b({'|'.join(stale)})\b", re.MULTILINE)
-            stale |= {each.stem for each, text in self.compiled.items() if importing.search(text)}
-        shutil.rmtree(self.own_cache, ignore_errors=True)
-        shutil.copytree(self.cache, self.own_cache, copy_function=os.link)  # numba replaces files, it writes into none
-        for kept in self.own_cache.rglob("*.nb[ic]"):
+            stale |= {each.stem for each, text in self._compiled.items() if importing.search(text)}
+        shutil.rmtree(self._own_cache, ignore_errors=True)
+        # numba replaces files, it writes into none
+        shutil.copytree(self.cache, self._own_cache, copy_function=os.link)
+        for kept in self._own_cache.rglob("*.nb[ic]"):
             if kept.name.split(".")[0] in stale:
                 kept.unlink()
-        return self.own_cache
+        return self._own_cache
 
 
-def _test(root: Path, tests: tuple[str, ...], cache: Path, bytecode: bool) -> None:
+def _test(root: Path, tests: list[str], cache: Path, bytecode: bool) -> None:
     """Run tests of the copy at ``root`` and end this process with pytest's exit status."""
-    import numba
     import pytest
 
-    os.setsid()  # so that what a test starts is killed with it
+    # so that what a test starts is killed with it
+    os.setsid()
     os.chdir(root)
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, 1)
     os.dup2(silence, 2)
     os.environ |= {"PYTHONPATH": str(root), "NUMBA_CACHE_DIR": str(cache)}
-    numba.config.reload_config()
+    if "numba" in sys.modules:
+        sys.modules["numba"].config.reload_config()
     sys.dont_write_bytecode = not bytecode
-    sys.path[:] = [str(root), *(entry for entry in sys.path if entry and Path(entry) != ROOT)]
-    for name in [name for name in sys.modules if name.split(".")[0] in ("tests", "bandits")]:
+    sys.path[:] = [str(root), *(entry for entry in sys.path if entry and Path(entry).resolve() != ROOT)]
+    for name in [name for name in sys.modules if name.split(".")[0] in ("tests", "bandits", "bandits_app")]:
         del sys.modules[name]
-    os._exit(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-m", "not slow", *tests]))
+    os._exit(pytest.main([*OPTIONS, *tests]))
 
 
-def run(faults: list[Fault]) -> Iterator[list[Outcome]]:
-    """Try faults in the order of the list, file by file; RuntimeError if their tests fail without any fault."""
+def run(faults: list[tuple[str, Mutant]], root: Path = ROOT) -> Iterator[Outcome]:
+    """Try faults, file by file; a file whose tests fail without any fault is left out, with a message."""
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Copy(root, Path(folder))
+        for path, of_file in itertools.groupby(faults, key=lambda pair: pair[0]):
+            tests, began = quick_tests(path, root), time.monotonic()
+            if not tests or not tree.passes(tests, 1200, tree.cache, bytecode=True):
+                print(f"{path}: left out, {'its tests fail without a fault' if tests else 'it has no quick test'}")
+                continue
+            seconds = time.monotonic() - began
+            print(f"{path}: {len(tests)} test files pass in {seconds:.1f} s", flush=True)
+            for _, fault in of_file:
+                yield Outcome(path, fault, tree.catches(path, fault, tests, 20 + 4 * seconds))
+
+
+def changed(root: Path = ROOT) -> list[str]:
+    """List the files of the package that differ from the main branch; on that branch, from the last commit but one."""
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=False).stdout.strip()
+
+    main, head = git("rev-parse", "--verify", "-q", "origin/main"), git("rev-parse", "HEAD")
+    base = git("merge-base", main, head) if main and main != head else "HEAD~1"
+    return git("diff", "--name-only", "--diff-filter=d", base, "--", *PACKAGES).splitlines()
+
+
+def main(arguments: list[str]) -> int:
+    """Try the faults that the arguments name; print the survivors and the share that was caught."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument("words", nargs="*", metavar="PATH", help="parts of paths; default: files that have changed")
+    parser.add_argument("--sample", type=int, metavar="N", help="try N faults, drawn at random")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample; default: 0")
+    parsed = parser.parse_args(arguments)
+    if parsed.words or parsed.sample is not None:
+        files = [file for package in PACKAGES for file in sorted((ROOT / package).rglob("*.py"))]
+        named = [file.relative_to(ROOT).as_posix() for file in files]
+        paths = [path for path in named if any(word in path for word in parsed.words or [""])]
+    else:
+        paths = [path for path in changed() if path.endswith(".py")]
+    faults = [(path, fault) for path in paths for fault in mutants((ROOT / path).read_text(encoding="utf-8"))]
+    if parsed.sample is not None and parsed.sample < len(faults):
+        places = random.Random(parsed.seed).sample(range(len(faults)), parsed.sample)
+        faults = [faults[i] for i in sorted(places)]
+    print(f"{len(faults)} faults in {len({path for path, _ in faults})} files", flush=True)
     for name in LIBRARIES:
         importlib.import_module(name)
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Copy(Path(folder))
-        copy.cache.mkdir()
-        for path, of_file in itertools.groupby(faults, key=lambda fault: fault.path):
-            outcomes = []
-            for tests, group in itertools.groupby(of_file, key=lambda fault: fault.tests):
-                began = time.monotonic()
-                if not copy.passes(tests, 600, copy.cache, bytecode=True):
-                    raise RuntimeError(f"{path}: {' '.join(tests)} fails without a fault")
-                limit = 20 + 4 * (time.monotonic() - began)
-                print(f"{path}: tests pass in {time.monotonic() - began:.1f} s", flush=True)
-                for fault in group:
-                    outcomes.append(copy.outcome(fault, limit))
-                    word = "killed" if outcomes[-1].killed else "SURVIVED"
-                    print(f"  {word:8} {outcomes[-1].seconds:5.1f} s  {fault.old} => {fault.new}", flush=True)
-            yield outcomes
-
-
-class Tally(NamedTuple):
-    """What the document states about the faults of one file."""
-
-    faults: int
-    noticed: int
-    date: str
-    survivors: list[str]
-
-
-def tallies(outcomes: list[Outcome], everything: list[Fault], today: str) -> dict[str, Tally]:
-    """Count the faults of each file; those not tried again were noticed in an earlier run."""
-    found = dict[str, Tally]()
-    for path in dict.fromkeys(outcome.fault.path for outcome in outcomes):
-        own = [outcome for outcome in outcomes if outcome.fault.path == path]
-        left = [outcome.fault for outcome in own if not outcome.killed]
-        faults = sum(fault.path == path for fault in everything)
-        found[path] = Tally(faults, faults - len(left), today, [described(fault) for fault in left])
-    return found
-
-
-def described(fault: Fault) -> str:
-    """Describe a survivor in one line of the document."""
-    return f"`{fault.old}` replaced by `{fault.new}`: {fault.reason or 'no reason is stated.'}"
-
-
-def to_try(everything: list[Fault], words: list[str]) -> list[Fault]:
-    """Choose the faults that the words of the command name; ``--survivors``: not those noticed in the last run."""
-    before = written(DOCUMENT.read_text(encoding="utf-8")) if DOCUMENT.exists() and "--survivors" in words else {}
-    counts = Counter(fault.path for fault in everything)
-    known = {path: tally for path, tally in before.items() if tally.faults == counts[path]}  # the list is unchanged
-    parts = [word for word in words if word != "--survivors"] or [""]
-    named = [fault for fault in everything if any(part in fault.path for part in parts)]
-    return [fault for fault in named if fault.path not in known or described(fault) in known[fault.path].survivors]
-
-
-def written(text: str) -> dict[str, Tally]:
-    """Read the tallies of a document."""
-    found = dict[str, Tally]()
-    for path, faults, noticed, date in re.findall(
-        r"^\| `(.+?)` \| (\d+) \| (\d+) \| \d+ \| (\S+) \|$", text, re.MULTILINE
-    ):
-        survivors = re.findall(rf"^- {re.escape(path)}: (.*)$", text, re.MULTILINE)
-        found[path] = Tally(int(faults), int(noticed), date, survivors)
-    return found
-
-
-def document(found: dict[str, Tally]) -> str:
-    """Write the tallies of all files as a document."""
-    faults, noticed = sum(each.faults for each in found.values()), sum(each.noticed for each in found.values())
-    return "\n".join(
-        [
-            "# Mutation run",
-            "",
-            "Written by `make mutants`, which puts one deliberate fault at a time into a copy of the package and runs",
-            "the quick tests that must notice it. `tests/mutants/list.txt` lists faults and tests; `make mutants",
-            "ARGS=neural` runs the files whose path contains a word and updates their rows, `make mutants",
-            "ARGS=--survivors` tries survivors again.",
-            "",
-            f"{noticed} of {faults} faults are noticed, {noticed / max(faults, 1):.1%}; at least {LEAST:.0%} must be. "
-            f"Run in one process on {os.cpu_count()} cores.",
-            "",
-            "| file | faults | noticed | survivors | date |",
-            "|---|---|---|---|---|",
-            *(f"| `{p}` | {t.faults} | {t.noticed} | {t.faults - t.noticed} | {t.date} |" for p, t in found.items()),
-            f"| **sum** | **{faults}** | **{noticed}** | **{faults - noticed}** | |",
-            "",
-            "## Survivors",
-            "",
-            *([f"- {path}: {line}" for path, t in found.items() for line in t.survivors] or ["None."]),
-            "",
-        ]
-    )
-
-
-def main(words: list[str]) -> int:
-    """Run the faults that ``words`` name, see `to_try`, and update the document; returns the exit status."""
-    everything, outcomes, today = read(), list[Outcome](), f"{datetime.now(UTC):%Y-%m-%d}"
-    for of_file in run(to_try(everything, words)):
-        outcomes += of_file
-        before = written(DOCUMENT.read_text(encoding="utf-8")) if DOCUMENT.exists() else {}
-        found = before | tallies(of_file, everything, today)
-        order = [path for path in dict.fromkeys(fault.path for fault in everything) if path in found]
-        DOCUMENT.write_text(document({path: found[path] for path in order}), encoding="utf-8")
-    noticed = sum(outcome.killed for outcome in outcomes)
-    print(f"{noticed} of {len(outcomes)} faults are noticed")
-    unexplained = [o.fault.old for o in outcomes if not o.killed and not o.fault.reason]
-    outdated = [o.fault.old for o in outcomes if o.killed and o.fault.reason]
-    for word, faults in (("survived without a reason", unexplained), ("noticed, but a reason is stated", outdated)):
-        if faults:
-            print(f"{word}: {'; '.join(faults)}")
-    return int(bool(unexplained or outdated) or sum(not o.killed for o in outcomes) > (1 - LEAST) * len(everything))
+    outcomes = list[Outcome]()
+    for outcome in run(faults):
+        outcomes.append(outcome)
+        if not outcome.caught:
+            print(f"  survives: {outcome}", flush=True)
+    survivors = [outcome for outcome in outcomes if not outcome.caught]
+    if outcomes:
+        caught = len(outcomes) - len(survivors)
+        print(f"\n{caught} of {len(outcomes)} faults caught ({caught / len(outcomes):.0%}); survivors:")
+        print("\n".join(map(str, survivors)) or "none")
+    return 0
 
 
 if __name__ == "__main__":

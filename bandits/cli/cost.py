@@ -10,7 +10,6 @@ from bandits.base.errors import UserError
 
 if TYPE_CHECKING:
     from bandits.width_cost import Progress
-    from bandits.width_cost.linear import LinearProgress
 
 
 def add_command(commands: Any) -> None:
@@ -22,19 +21,18 @@ def add_command(commands: Any) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Print one line of JSON per result."""
-    from bandits.width_cost import linear, measure, read
+    from bandits.width_cost import LinearRequest, NeuralRequest, measure, read
 
     try:
         data = json.loads(parsed.request)
     except json.JSONDecodeError as error:
         raise UserError(f"the request is not JSON: {error}") from None
-    steps = linear.measure_linear(linear.read(data)) if parsed.linucb else measure(read(data))
-    for progress in steps:
+    for progress in measure(read(data, LinearRequest if parsed.linucb else NeuralRequest)):
         print(json.dumps(_plain(progress)), flush=True)
     return 0
 
 
-def _plain(progress: Progress | LinearProgress) -> dict[str, Any]:
+def _plain(progress: Progress) -> dict[str, Any]:
     from bandits.width_cost import Timing
 
     data: dict[str, Any] = progress._asdict()

@@ -1,19 +1,36 @@
-"""Measure the cost of the confidence widths of a neural bandit.
+"""Measure the cost of confidence widths on this machine: of neural bandits and of LinUCB.
 
-Seven methods compute the width sqrt(g' A^-1 g), or approximate it, on this machine.
+Seven methods compute the width sqrt(g' A^-1 g) of a network, or approximate it; three implement LinUCB.
 
-`request` states the network and the sizes; `complexity` gives the memory of each method and the growth of its time;
-`methods` implements them; `measure` times them; `agreement` compares their widths at the same decisions; `results` fits
-the complexity to the times; `text` and `figures` present them; `background` runs a measurement in a subprocess.
+`sizes` and `request` state what is measured; `complexity` describes each method, with its memory and the growth of its
+time; `neural_methods` and `linear_methods` implement them; `measure` times them, at the sizes of `neural_grids` or
+`linear_grids` and within the budgets of `timing`; `agreement` compares the widths for networks at the same decisions;
+`results` fits the complexity to the times; `text` and `figures` present them; `background` measures in a child process.
 
->>> from bandits.width_cost import CostReport, ProfileRequest, measure
->>> request = ProfileRequest(hidden=(8,))
+>>> from bandits.width_cost import CostReport, NeuralRequest, measure
+>>> request = NeuralRequest(hidden=(8,))
 >>> report = CostReport.from_progress(request, measure(request))  # doctest: +SKIP
 """
 
-from .complexity import METHODS
+from .complexity import LINEAR_METHODS, NEURAL_METHODS
 from .measure import measure
-from .request import ProfileRequest, Sizes, read
-from .results import Agreement, CostReport, Progress, Timing
+from .request import CostRequest, LinearRequest, NeuralRequest, read
+from .results import Agreement, Condition, CostReport, Progress, Timing
+from .sizes import LinearSizes, Sizes
 
-__all__ = ["METHODS", "Agreement", "CostReport", "ProfileRequest", "Progress", "Sizes", "Timing", "measure", "read"]
+__all__ = [
+    "LINEAR_METHODS",
+    "NEURAL_METHODS",
+    "Agreement",
+    "Condition",
+    "CostReport",
+    "CostRequest",
+    "LinearRequest",
+    "LinearSizes",
+    "NeuralRequest",
+    "Progress",
+    "Sizes",
+    "Timing",
+    "measure",
+    "read",
+]

@@ -14,7 +14,7 @@ from bandits.models.neural.gradient_covariance import ExactCovariance
 from bandits.models.neural.mlp import GradientFactors
 
 from .complexity import FULL_MATRIX
-from .request import ProfileRequest
+from .request import NeuralRequest
 from .results import Agreement
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from bandits.agents.neural.neural_ucb import NeuralUCB
 
-    from .methods import WidthMethod
+    from .neural_methods import WidthMethod
 
 DECISIONS = 200  # that are compared; half as many with a small network
 MAX_PAST, MAX_ARMS, MAX_WEIGHTS = 200, 200, 50_000  # larger requests are reduced to save time
@@ -48,7 +48,7 @@ CASES = (
 )
 
 
-def compare_methods(request: ProfileRequest, case: AgreementCase) -> list[Agreement]:
+def compare_methods(request: NeuralRequest, case: AgreementCase) -> list[Agreement]:
     """Run NeuralUCB with exact widths and compare others at its last decisions.
 
     All methods use the agent's network, which continues to learn, and are updated with the agent's choices. The network
@@ -82,7 +82,7 @@ class WidthRecorder:
     """Exact covariance for an agent that records the widths of other methods too."""
 
     def __init__(self, agent: NeuralUCB, kinds: tuple[str, ...]) -> None:
-        from .methods import REGISTRY
+        from .neural_methods import REGISTRY
 
         assert isinstance(agent.confidence, ExactCovariance)
         self.exact, self.net, self.alpha = agent.confidence, agent.net, float(agent.alpha[0])

@@ -12,7 +12,7 @@ from pathlib import Path
 from bandits.base.processes import Line, Task
 
 from .measure import measure
-from .request import ProfileRequest
+from .request import CostRequest
 from .results import CostReport, Progress
 
 LINE = Line("measurements", waiting=8, seconds=300.0, variables={"BANDITS_DEVICE": "cpu"})
@@ -31,7 +31,7 @@ class Measurement(Task):
         What is measured at present.
     """
 
-    def __init__(self, request: ProfileRequest) -> None:
+    def __init__(self, request: CostRequest) -> None:
         self.report = CostReport(request)
         self.fraction, self.activity = 0.0, ""
         super().__init__(LINE, measured, request)
@@ -41,7 +41,7 @@ class Measurement(Task):
         self.fraction, self.activity = message.fraction, message.activity
 
 
-def measured(request: ProfileRequest, send: Callable[[Progress], None]) -> None:
+def measured(request: CostRequest, send: Callable[[Progress], None]) -> None:
     """Measure and send every step."""
     for progress in measure(request):
         send(progress)

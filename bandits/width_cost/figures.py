@@ -2,47 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 import numpy as np
 
-from bandits.base.formatting import duration, rounded, size
+from bandits.base.formatting import count, duration, rounded, size
 from bandits.results.figures.curves import empty_figure
 from bandits.results.figures.style import NUMBER, REFERENCE, Spec, tick_text
 
-from .complexity import METHODS
-from .request import CostAxis
+from .complexity import LINEAR_METHODS, NEURAL_METHODS, Method
+from .request import LinearRequest
 from .results import CostCurve, CostReport, Quantity
+from .text import error_text
 
-# colour (Okabe and Ito) and marker of each method
-_STYLES = {
-    "passes": ("#D55E00", "circle"), "jacobian": ("#E69F00", "square"), "dual": ("#0072B2", "diamond"),
-    "diagonal": ("#009E73", "triangle-up"), "last": ("#CC79A7", "cross"),
-    "ensemble": ("#56B4E9", "triangle-down"), "dropout": ("#7A5FD0", "star"),
-}  # fmt: skip
-
-
-class MethodStyle(NamedTuple):
-    """Name, colour and marker of a method in all plots."""
-
-    title: str
-    colour: str
-    symbol: str
-
-
-_LABELLED = {kind: MethodStyle(METHODS[kind].title, *style) for kind, style in _STYLES.items()}
 _TICKS = [m * 10.0**e for e in range(-6, 4) for m in (1, 2, 5)]
 _FEW_TICKS = {"type": "log", "tickmode": "array", "tickvals": _TICKS, "ticktext": [tick_text(t) for t in _TICKS]}
-
-
-def method_colour(kind: str) -> str:
-    """Return the colour of a method."""
-    return _STYLES[kind][0]
+_CONDITION = "#CC79A7"
 
 
 def cost_figures(report: CostReport, *, max_seconds: float, max_bytes: float) -> list[Spec]:
-    """Draw time and memory against the sizes, and the agreement of the widths.
+    """Draw time and memory against each size; then agreements, or condition numbers and errors of the inverse.
 
     Parameters
     ----------
@@ -52,32 +32,31 @@ def cost_figures(report: CostReport, *, max_seconds: float, max_bytes: float) ->
     max_bytes : float
         Memory of the machine.
     """
-    base = report.request.sizes
-    values = {"p": f"p = {base.p:,.0f}", "t": f"t = {base.t:,.0f}", "K": f"K = {base.K:,.0f}"}
-    axes: dict[CostAxis, tuple[str, str, float, float]] = {
-        "p": ("network size", "weights p", 60, max(3e6, 30 * base.p)),
-        "t": ("observations", "observations t", 40, 1e5),
-        "K": ("candidates", "candidates K", 4, 3e6),
-    }
-    shown: tuple[tuple[CostAxis, Quantity], ...] = (
-        ("p", "seconds"), ("p", "bytes"), ("t", "seconds"), ("t", "bytes"), ("K", "seconds"), ("K", "bytes"),
-    )  # fmt: skip
-    specs = []
-    for axis, quantity in shown:
-        name, x_title, low, high = axes[axis]
-        fixed = " and ".join(text for other, text in values.items() if other != axis)
-        of_time = quantity == "seconds"
-        limit = max_seconds if of_time else max_bytes
-        curves = {kind: report.curve(kind, axis, quantity, limit, until=high) for kind in METHODS}
-        dotted = f"the limit of {duration(max_seconds)}" if of_time else f"the {size(max_bytes)} of this machine"
-        specs.append(
-            scaling_figure(
-                curves, limit, quantity, styles=_LABELLED, x_title=x_title, x_range=(low, high),
-                title=f"{'Time' if of_time else 'Memory'} vs. {name}",
-                note=f"{'One decision with its update' if of_time else 'Memory without the network'}, at {fixed}. "
-                f"Points: measured. Dashed: extrapolated. Dotted: {dotted}. ×: infeasible from here.",
+    request, specs = report.request, []
+    base = request.sizes
+    limits: dict[Quantity, float] = {"seconds": max_seconds, "bytes": max_bytes}
+    for kind, axis in request.axes.items():
+        high = max(axis.high, 30 * base.along(kind)) if kind == "p" else axis.high
+        others = [f"{other.symbol} = {count(base.along(k))}" for k, other in request.axes.items() if k != kind]
+        for quantity, limit in limits.items():
+            of_time = quantity == "seconds"
+            dotted = f"the limit of {duration(max_seconds)}" if of_time else f"the {size(max_bytes)} of this machine"
+            specs.append(
+                scaling_figure(
+                    {method: report.curve(method, kind, quantity, limit, until=high) for method in report.methods},
+                    limit,
+                    quantity,
+                    methods=report.methods,
+                    x_title=axis.title,
+                    x_range=(axis.low, high),
+                    fastest=request.fastest,
+                    title=f"{'Time' if of_time else 'Memory'} vs. {axis.name}",
+                    note=f"{'One decision with its update' if of_time else request.held}, at {' and '.join(others)}. "
+                    f"Points: measured. Dashed: extrapolated. Dotted: {dotted}. ×: infeasible from here.",
+                )
             )
-        )  # fmt: skip
+    if isinstance(request, LinearRequest):
+        return [*specs, _conditions(report, request), _errors(report)]
     return [*specs, _agreement(report)]
 
 
@@ -86,19 +65,19 @@ def scaling_figure(
     limit: float,
     quantity: Quantity,
     *,
-    styles: Mapping[str, MethodStyle],
+    methods: Mapping[str, Method],
     title: str,
     note: str,
     x_title: str,
     x_range: tuple[float, float],
-    fastest: float = 1e-5,
+    fastest: float,
 ) -> Spec:
     """Draw measured points, dashed extrapolations, the dotted limit, crossings as ×; times from ``fastest`` seconds."""
     seconds = quantity == "seconds"
     format_value, low, high = (duration, fastest, 50 * limit) if seconds else (size, 1e3, max(20 * limit, 1e12))
     data: list[Spec] = []
     for kind, curve in curves.items():
-        label, colour, symbol = styles[kind]
+        label, colour, symbol = methods[kind].title, methods[kind].colour, methods[kind].symbol
         common = {"type": "scatter", "name": label, "legendgroup": label}
         visible = curve.extrapolated_y <= high
         if len(curve.extrapolated_x):
@@ -150,7 +129,8 @@ def _agreement(report: CostReport) -> Spec:
     compared = [a for a in report.agreements if a.simulator.startswith("Pet shop")]
     data: list[Spec] = []
     for a in compared:
-        (colour, symbol), label = _STYLES[a.kind], METHODS[a.kind].title
+        method = NEURAL_METHODS[a.kind]
+        colour, symbol, label = method.colour, method.symbol, method.title
         data.append({
             "type": "scatter", "mode": "markers", "name": label, "legendgroup": label, "x": np.array(a.exact),
             "y": np.array(a.widths), "marker": {"color": colour, "symbol": symbol, "size": 6, "opacity": 0.6},
@@ -163,7 +143,7 @@ def _agreement(report: CostReport) -> Spec:
             "type": "scatter", "mode": "lines", "name": "equal", "x": ends, "y": ends, "line": line,
             "meta": "reference", "hoverinfo": "skip",
         })  # fmt: skip
-    weights = next((f" (p = {a.p:,})" for a in compared if METHODS[a.kind].exact), "")
+    weights = next((f" (p = {a.p:,})" for a in compared if NEURAL_METHODS[a.kind].exact), "")
     layout: Spec = {
         "title": {"text": "Agreement with exact widths"},
         "meta": {"note": "Widths of products in the pet shop at the same decisions. Horizontal: exact width (dual). "
@@ -175,3 +155,68 @@ def _agreement(report: CostReport) -> Spec:
         "showlegend": False,
     }  # fmt: skip
     return {"data": data, "layout": layout} if data else empty_figure(layout, "Agreement is measured last.")
+
+
+def _conditions(report: CostReport, request: LinearRequest) -> Spec:
+    """Draw the condition number of A before inversion against the observations."""
+    t = np.array([c.t for c in report.conditions], dtype=np.float64)
+    lines = (("largest", "solid", "circle"), ("median", "dash", "circle-open"))
+    data: list[Spec] = [
+        {
+            "type": "scatter", "mode": "lines+markers", "name": f"{name} over the arms", "x": t,
+            "y": np.array([getattr(c, name) for c in report.conditions]),
+            "line": {"color": _CONDITION, "width": 2, "dash": dash},
+            "marker": {"color": _CONDITION, "symbol": symbol, "size": 7},
+            "text": [rounded(getattr(c, name)) for c in report.conditions], "hovertemplate": "%{text}",
+        }
+        for name, dash, symbol in lines
+    ]  # fmt: skip
+    note = (
+        f"Ratio of the largest to the smallest eigenvalue, before inversion, with λ = {request.ridge:g} and correlated "
+        f"features (ρ = {request.correlation:g}). Solid: largest of the arms. Dashed: median."
+    )
+    high = max((c.largest for c in report.conditions), default=1.0)
+    return _over_time(data if len(t) else [], "Condition number of A", note, (0.7, max(100.0, 3 * high)), rounded)
+
+
+def _errors(report: CostReport) -> Spec:
+    """Draw the rounding errors of the inverses against the observations."""
+    t = np.array([c.t for c in report.conditions], dtype=np.float64)
+    smallest = float(np.finfo(float).eps)
+    data: list[Spec] = []
+    for kind, method in LINEAR_METHODS.items() if len(t) else ():
+        label, colour, symbol = method.title, method.colour, method.symbol
+        y = np.array([max(c.errors[kind], smallest / 10) for c in report.conditions])
+        data.append({
+            "type": "scatter", "mode": "lines+markers", "name": label, "legendgroup": label, "x": t, "y": y,
+            "line": {"color": colour, "width": 2}, "marker": {"color": colour, "symbol": symbol, "size": 7},
+            "text": [error_text(c.errors[kind]) for c in report.conditions], "hovertemplate": "%{text}",
+        })  # fmt: skip
+    note = (
+        "Largest entry of |A A⁻¹ − I| over the arms, in double precision. Sherman–Morrison updates add up their "
+        "rounding errors; a fresh inverse has those of one inversion."
+    )
+    high = max((e for c in report.conditions for e in c.errors.values()), default=1e-12)
+    return _over_time(data, "Error of the inverse", note, (1e-16, max(1e-12, 10 * high)), error_text, every=2)
+
+
+def _over_time(
+    data: list[Spec],
+    title: str,
+    note: str,
+    y_range: tuple[float, float],
+    format_value: Callable[[float], str],
+    every: int = 1,
+) -> Spec:
+    ends = (5.0, 10.0)
+    if data:
+        ends = float(data[0]["x"][0]) / 1.5, float(data[0]["x"][-1]) * 1.5
+    decades_shown = math.log10(y_range[1] / y_range[0])
+    layout: Spec = {
+        "title": {"text": title},
+        "meta": {"note": note},
+        "xaxis": {"title": {"text": "observations t"}, "hoverformat": NUMBER} | decades(*ends, lambda v: f"{v:,.0f}"),
+        "yaxis": {"title": {"text": ""}, **decades(*y_range, format_value, max(every, math.ceil(decades_shown / 8)))},
+        "showlegend": False,
+    }
+    return {"data": data, "layout": layout} if data else empty_figure(layout, "Condition numbers are computed last.")

@@ -1,59 +1,70 @@
-"""Time three implementations of LinUCB over grids of sizes, then follow A and its inverse over observations."""
+"""The sizes at which the methods for LinUCB are timed, and its condition numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray
-from bandits.width_cost.measure import MEMORY_BUDGET, SETUP_BUDGET, TIME_BUDGET, one_thread, repeat, size_grid
-from bandits.width_cost.request import CostAxis
-from bandits.width_cost.results import Timing
 
 from .complexity import LINEAR_METHODS
-from .methods import LINEAR_REGISTRY, LinearMethod
-from .request import LinearRequest, LinearSizes
-from .results import Condition, LinearProgress
+from .linear_methods import LINEAR_REGISTRY, LinearMethod
+from .request import LinearRequest
+from .results import Condition, Timing
+from .sizes import CostAxis, LinearSizes, Sizes
+from .timing import MEMORY_BUDGET, SHORT_PAST, Grids, GridStep, repeat, size_grid
 
 FEATURES = (5, 10, 20, 50, 100, 200, 500, 1000)
-MAX_ARMS = 2000  # that are measured
-FEW_ARMS = 20  # of the grid of features where more are requested than can be measured
-FOLLOWED_ARMS, FOLLOWED_FEATURES = 20, 100  # of which condition numbers are computed
-SHORT_PAST = 3  # observations before timing, which does not depend on their number
+# arms that are measured at most
+MAX_ARMS = 2000
+# arms of the grid of features where more are requested than can be measured
+FEW_ARMS = 20
+# arms and features of which condition numbers are computed
+FOLLOWED_ARMS, FOLLOWED_FEATURES = 20, 100
 
 
-def measure_linear(request: LinearRequest) -> Iterator[LinearProgress]:
-    """Time every method within the budgets, then compute condition numbers.
+class LinearGrids(Grids):
+    """Growing numbers of features, and of arms."""
 
-    Yields
-    ------
-    LinearProgress
-        After every step: the completed fraction, the current activity, and a result, if there is one.
-    """
-    todo, steps = _plan(request.sizes), len(condition_grid(request.past))
-    total = len(todo) + steps
-    last: dict[tuple[str, CostAxis], Timing] = {}
-    with one_thread():
-        for kind in LINEAR_METHODS:  # compile what is compiled on first use
-            _timed(kind, LinearSizes.of(2, 10, 2), request)
-    done: set[tuple[str, LinearSizes]] = set()
-    for i, (kind, axis, sizes) in enumerate(todo):
-        timing = None
-        if (kind, sizes) not in done and _fits(kind, sizes) and _affordable(kind, axis, sizes, last.get((kind, axis))):
-            with one_thread():
-                timing = last[kind, axis] = _timed(kind, sizes, request)
-            done.add((kind, sizes))
-        name = "d" if axis == "p" else axis
-        yield LinearProgress(
-            (i + 1) / total, f"{LINEAR_METHODS[kind].title} at {name} = {sizes.along(axis):,.0f}", timing
-        )
-    yield LinearProgress(len(todo) / total, "Condition numbers", None, timed=True)
-    for i, condition in enumerate(follow(request)):
-        yield LinearProgress(
-            (len(todo) + i + 1) / total, f"Condition numbers at t = {condition.t:,}", condition, timed=True
-        )
+    request: LinearRequest
+    smallest = LinearSizes.of(2, 10, 2)
+    activity = "Condition numbers"
+
+    @property
+    def weight(self) -> int:
+        return len(condition_grid(self.request.past))
+
+    def plan(self) -> list[tuple[str, CostAxis, Sizes]]:
+        base = self.request.sizes
+        K = base.K if base.K <= MAX_ARMS else FEW_ARMS
+        grid = sorted({*FEATURES, int(base.d)})
+        todo: list[tuple[str, CostAxis, Sizes]] = [
+            (kind, "p", LinearSizes.of(K, base.t, d)) for d in grid for kind in LINEAR_METHODS
+        ]
+        arms = size_grid(2, MAX_ARMS, base.K, (1, 2, 5))
+        return todo + [(kind, "K", LinearSizes.of(n, base.t, base.d)) for n in arms for kind in LINEAR_METHODS]
+
+    def fits(self, kind: str, sizes: Sizes) -> bool:
+        return sizes.K <= MAX_ARMS and LINEAR_METHODS[kind].memory(sizes) <= MEMORY_BUDGET
+
+    def timed(self, kind: str, sizes: Sizes) -> tuple[Timing, GridStep]:
+        K, d, request = int(sizes.K), int(sizes.d), self.request
+        generator = Streams(request.seed, (0,)).generator("world")
+        method: LinearMethod = LINEAR_REGISTRY[kind](K, d, request.ridge)
+        x = features(generator, K, d, request.correlation)
+        for arm in range(min(SHORT_PAST, K)):
+            method.predict(x)
+            method.update(arm, x[arm], 1.0)
+        decide, update = repeat(lambda: method.predict(x), lambda arm: method.update(arm, x[arm], 1.0))
+        # to be set up takes about three decisions with their updates, and the matrices
+        step = GridStep(sizes, decide + update, 4 * (decide + update))
+        return Timing(kind, sizes, decide, update, method.allocated()), step
+
+    def comparisons(self) -> Iterator[tuple[int, str, Sequence[Condition]]]:
+        for i, condition in enumerate(follow(self.request)):
+            yield i + 1, f"{self.activity} at t = {condition.t:,}", [condition]
 
 
 def condition_grid(past: int) -> list[int]:
@@ -94,38 +105,3 @@ def features(generator: np.random.Generator, n: int, d: int, correlation: float)
     """Draw ``n`` vectors (n, d) from N(0, 1) with the same correlation of any two features."""
     own, common = generator.normal(size=(n, d)), generator.normal(size=(n, 1))
     return np.asarray(np.sqrt(1 - correlation) * own + np.sqrt(correlation) * common)
-
-
-def _plan(base: LinearSizes) -> list[tuple[str, CostAxis, LinearSizes]]:
-    K = base.K if base.K <= MAX_ARMS else FEW_ARMS
-    grid = sorted({*FEATURES, int(base.d)})
-    todo: list[tuple[str, CostAxis, LinearSizes]] = [
-        (kind, "p", LinearSizes.of(K, base.t, d)) for d in grid for kind in LINEAR_METHODS
-    ]
-    arms = size_grid(2, MAX_ARMS, base.K, (1, 2, 5))
-    return todo + [(kind, "K", LinearSizes.of(n, base.t, base.d)) for n in arms for kind in LINEAR_METHODS]
-
-
-def _fits(kind: str, sizes: LinearSizes) -> bool:
-    return sizes.K <= MAX_ARMS and LINEAR_METHODS[kind].memory(sizes) <= MEMORY_BUDGET
-
-
-def _affordable(kind: str, axis: CostAxis, sizes: LinearSizes, last: Timing | None) -> bool:
-    """Predict from the steepest growth whether these sizes keep the budget."""
-    if last is None:
-        return True
-    ratio = sizes.along(axis) / last.sizes.along(axis)
-    seconds = last.seconds * ratio ** LINEAR_METHODS[kind].exponents[axis]
-    return seconds <= TIME_BUDGET and 4 * seconds <= SETUP_BUDGET
-
-
-def _timed(kind: str, sizes: LinearSizes, request: LinearRequest) -> Timing:
-    K, d = int(sizes.K), int(sizes.d)
-    generator = Streams(request.seed, (0,)).generator("world")
-    method: LinearMethod = LINEAR_REGISTRY[kind](K, d, request.ridge)
-    x = features(generator, K, d, request.correlation)
-    for arm in range(min(SHORT_PAST, K)):
-        method.predict(x)
-        method.update(arm, x[arm], 1.0)
-    decide, update = repeat(lambda: method.predict(x), lambda arm: method.update(arm, x[arm], 1.0))
-    return Timing(kind, sizes, decide, update, method.allocated())

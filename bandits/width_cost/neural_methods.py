@@ -24,8 +24,8 @@ from bandits.models.neural.incremental_cholesky import IncrementalCholesky
 from bandits.models.neural.initialisation import initial_weights
 from bandits.models.neural.mlp import BatchedMLP, GradientFactors, dropout_masks
 
-from .complexity import METHODS, dual_capacity
-from .request import MEMBERS, PASSES, Sizes
+from .complexity import NEURAL_METHODS, dual_capacity
+from .sizes import MEMBERS, PASSES, Sizes
 
 RIDGE = 1.0
 MAX_BYTES = 2**30  # that one method may allocate
@@ -55,7 +55,7 @@ class WidthMethod(ABC):
     kind: ClassVar[str]
 
     def __init__(self, net: BatchedMLP, *, t: int = 0, members: int = MEMBERS, passes: int = PASSES) -> None:
-        complexity, sizes = METHODS[self.kind], Sizes(1, t, net.widths, members, passes)
+        complexity, sizes = NEURAL_METHODS[self.kind], Sizes(1, t, net.widths, members, passes)
         if (memory := complexity.memory(sizes)) > MAX_BYTES:
             raise UserError(
                 f"{complexity.title} needs {memory / 1e9:,.1f} GB for {int(sizes.p):,} weights and {t:,} observations; "

@@ -1,9 +1,9 @@
-"""Define a request: network, number of candidates, number of observations."""
+"""Define a request: the sizes for which the methods are timed, of networks or of LinUCB."""
 
 from __future__ import annotations
 
-import itertools
-from typing import Any, Literal, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 from pydantic import ValidationError, model_validator
 
@@ -12,70 +12,45 @@ from bandits.base.errors import UserError
 from bandits.base.params import Params, param
 from bandits.experiments.validation import refusal
 
-CostAxis = Literal["p", "t", "K"]
+from .complexity import LINEAR_METHODS, NEURAL_METHODS, Method
+from .sizes import MEMBERS, PASSES, CostAxis, LinearSizes, Sizes
+
 MAX_WEIGHTS = 2_000_000
-MEMBERS, PASSES = 5, 10  # defaults of the agents Ensemble and MC dropout
 
 
-class Sizes(NamedTuple):
-    """Sizes that determine the cost of a decision.
+class PlotAxis(NamedTuple):
+    """Symbol, name and title of an axis, the range that is drawn, and where curves begin (by default there too)."""
+
+    symbol: str
+    name: str
+    title: str
+    low: float
+    high: float
+    begin: float = 0.0
+
+    @property
+    def lowest(self) -> float:
+        """Start of the curves."""
+        return self.begin or self.low
+
+
+class CostRequest(Params):
+    """Parameters that state the sizes to measure, and what is measured at them.
 
     Attributes
     ----------
-    K : float
-        Candidates of a decision.
-    t : float
-        Past observations.
-    widths : tuple of float
-        Features, hidden widths and the single output; not whole numbers where sizes are interpolated.
-    members : int
-        Networks of an ensemble, M.
-    passes : int
-        Forward passes of MC dropout, T.
+    methods : mapping of str to Method
+    axes : mapping of str to PlotAxis
+    held : str
+        What the memory of a method holds.
+    fastest : float
+        Seconds from which times are drawn.
     """
 
-    K: float
-    t: float
-    widths: tuple[float, ...]
-    members: int = MEMBERS
-    passes: int = PASSES
-
-    @property
-    def p(self) -> float:
-        """Weights and biases of the network."""
-        return sum((a + 1) * b for a, b in itertools.pairwise(self.widths))
-
-    @property
-    def f(self) -> float:
-        """Numbers in the factors of one gradient."""
-        return sum(self.widths[:-1]) + sum(self.widths[1:])
-
-    @property
-    def d(self) -> float:
-        """Weights and bias of the last layer."""
-        return self.widths[-2] + 1
-
-    def scaled(self, scale: float) -> Sizes:
-        """Multiply the widths of the hidden layers."""
-        first, *hidden, last = self.widths
-        return self._replace(widths=(first, *(width * scale for width in hidden), last))
-
-    def rounded(self) -> Sizes:
-        """Round the widths to whole numbers."""
-        return self._replace(widths=tuple(max(1, round(width)) for width in self.widths))
-
-    def without(self, axis: CostAxis) -> Sizes:
-        """Clear the size of one axis, to group sizes that differ only along it."""
-        K, t, widths = self[:3]
-        return Sizes(0 if axis == "K" else K, 0 if axis == "t" else t, () if axis == "p" else widths, *self[3:])
-
-    def along(self, axis: CostAxis) -> float:
-        """Return the coordinate on one axis of a plot."""
-        return {"K": self.K, "t": self.t, "p": self.p}[axis]
-
-
-class SizedRequest(Params):
-    """Parameters that state the sizes to measure."""
+    methods: ClassVar[Mapping[str, Method]]
+    axes: ClassVar[Mapping[CostAxis, PlotAxis]]
+    held: ClassVar[str]
+    fastest: ClassVar[float]
 
     @property
     def sizes(self) -> Sizes:
@@ -83,8 +58,20 @@ class SizedRequest(Params):
         raise NotImplementedError
 
 
-class ProfileRequest(SizedRequest):
+RequestT = TypeVar("RequestT", bound=CostRequest)
+
+
+class NeuralRequest(CostRequest):
     """Network, candidates and observations for which the methods are timed."""
+
+    methods: ClassVar[Mapping[str, Method]] = NEURAL_METHODS
+    axes: ClassVar[Mapping[CostAxis, PlotAxis]] = {
+        "p": PlotAxis("p", "network size", "weights p", 60, 3e6),
+        "t": PlotAxis("t", "observations", "observations t", 40, 1e5),
+        "K": PlotAxis("K", "candidates", "candidates K", 4, 3e6),
+    }
+    held: ClassVar[str] = "Memory without the network"
+    fastest: ClassVar[float] = 1e-5
 
     n_features: int = param(
         9, title="Features", symbol="D", ge=1, le=1000, basic=True,
@@ -135,12 +122,57 @@ class ProfileRequest(SizedRequest):
         return self
 
 
+class LinearRequest(CostRequest):
+    """Arms, features and observations for which LinUCB is timed; axis "p" is the number of features."""
+
+    methods: ClassVar[Mapping[str, Method]] = LINEAR_METHODS
+    axes: ClassVar[Mapping[CostAxis, PlotAxis]] = {
+        "p": PlotAxis("d", "features", "features d", 3, 2e5, begin=2),
+        "K": PlotAxis("K", "arms", "arms K", 1.5, 3e6, begin=2),
+    }
+    held: ClassVar[str] = "All matrices and vectors"
+    fastest: ClassVar[float] = 1e-6
+
+    n_features: int = param(
+        50, title="Features", symbol="d", ge=2, le=1000, basic=True,
+        help="Number of features of an arm. Larger values cost more: each arm has a d × d matrix A (usually 5 to 200).",
+    )  # fmt: skip
+    n_arms: int = param(
+        20, title="Arms", symbol="K", ge=2, le=100_000, basic=True,
+        help="Number of arms, each with its own matrix A. More arms cost time and memory in proportion (usually 5 to "
+        "500); above 2,000, times are extrapolated.",
+    )  # fmt: skip
+    past: int = param(
+        5000, title="Observations", symbol="t", ge=10, le=100_000, basic=True,
+        help="Number of observations, spread over the arms, after which the condition number of A is computed. More "
+        "observations do not affect the times (usually 1,000 to 20,000).",
+    )  # fmt: skip
+    ridge: float = param(
+        1.0, title="Regularisation", symbol=r"\lambda", gt=0, le=1e6, basic=True,
+        help="Added to the diagonal of A. Larger values lower the condition number and shrink the estimates more "
+        "(usually 0.01 to 10).",
+    )  # fmt: skip
+    correlation: float = param(
+        0.5, title="Correlation", symbol=r"\rho", ge=0, le=0.999999, typical=(0, 0.99), basic=True,
+        help="Correlation of any two features, which are normally distributed. Larger values raise the condition "
+        "number of A (usually 0 to 0.9).",
+    )  # fmt: skip
+    seed: int = param(
+        42, title="Seed", ge=0, le=2**53 - 1, help="Seed of the features. It does not affect the times.",
+    )  # fmt: skip
+
+    @property
+    def sizes(self) -> LinearSizes:
+        """The requested sizes."""
+        return LinearSizes.of(self.n_arms, self.past, self.n_features)
+
+
 def network_name(sizes: Sizes) -> str:
     """Write a network as its widths: 9-128-64-1."""
     return "-".join(f"{width:.0f}" for width in sizes.widths)
 
 
-def read(data: Any) -> ProfileRequest:
+def read(data: Any, kind: type[RequestT]) -> RequestT:
     """Validate a request given as plain data.
 
     Raises
@@ -151,6 +183,6 @@ def read(data: Any) -> ProfileRequest:
     if not isinstance(data, dict):
         raise UserError("the request must be an object of names and values")
     try:
-        return ProfileRequest.model_validate(data)
+        return kind.model_validate(data)
     except ValidationError as error:
-        raise UserError(refusal(error, ProfileRequest)) from None
+        raise UserError(refusal(error, kind)) from None

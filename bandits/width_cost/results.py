@@ -6,17 +6,17 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
 from bandits.base.types import FloatArray
 
-from .complexity import METHODS, MethodComplexity
-from .request import CostAxis, ProfileRequest, SizedRequest, Sizes
+from .complexity import Method
+from .request import CostRequest
+from .sizes import CostAxis, Sizes
 
 Quantity = Literal["seconds", "bytes"]
-RequestT = TypeVar("RequestT", bound=SizedRequest)
 FITTED = 4  # largest sizes of each grid to which the constants are fitted
 HIGHEST = 1e10  # end of the extrapolation
 STEPS, THIN = 1000, 4  # sizes of an extrapolated curve, of which every fourth is drawn
@@ -70,12 +70,33 @@ class Agreement(NamedTuple):
     widths: tuple[float, ...] = ()
 
 
+class Condition(NamedTuple):
+    """Condition number of A before inversion after t observations, and the errors of A^-1.
+
+    Attributes
+    ----------
+    t, d, arms : int
+        Observations (of all requested arms), features, and arms that were simulated.
+    median, largest : float
+        Over the arms: ratio of the largest to the smallest eigenvalue of A.
+    errors : dict
+        Largest entry of |A A^-1 - I| over the arms, by method.
+    """
+
+    t: int
+    d: int
+    arms: int
+    median: float
+    largest: float
+    errors: dict[str, float]
+
+
 class Progress(NamedTuple):
     """Completed fraction, current activity, new result, and whether timing has ended."""
 
     fraction: float
     activity: str
-    result: Timing | Agreement | None
+    result: Timing | Agreement | Condition | None
     timed: bool = False
 
 
@@ -106,24 +127,48 @@ class CostCurve(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ScalingReport(Generic[RequestT]):
-    """Times of several methods so far, extrapolated by their complexity.
+class CostReport:
+    """Results of a measurement so far; times are extrapolated by the complexity of the methods.
 
     Attributes
     ----------
-    request : SizedRequest
+    request : CostRequest
     timings : tuple of Timing
     timed : bool
         Whether all timings are complete, so that they can be extrapolated.
+    agreements : tuple of Agreement
+        Of networks.
+    conditions : tuple of Condition
+        Of LinUCB, in the order of t.
     """
 
-    methods: ClassVar[Mapping[str, MethodComplexity]]
-    lowest: ClassVar[Mapping[CostAxis, float]]
-    """Start of the curves."""
-
-    request: RequestT
+    request: CostRequest
     timings: tuple[Timing, ...] = ()
     timed: bool = False
+    agreements: tuple[Agreement, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+
+    @classmethod
+    def from_progress(cls, request: CostRequest, steps: Iterable[Progress]) -> Self:
+        """Collect all results of a measurement."""
+        report = cls(request)
+        for progress in steps:
+            report = report.updated(progress)
+        return report
+
+    def updated(self, progress: Progress) -> Self:
+        """Add the result of one more step."""
+        names = {Timing: "timings", Agreement: "agreements", Condition: "conditions"}
+        added: dict[str, Any] = {"timed": self.timed or progress.timed}
+        if (result := progress.result) is not None:
+            name = names[type(result)]
+            added[name] = (*getattr(self, name), result)
+        return replace(self, **added)
+
+    @property
+    def methods(self) -> Mapping[str, Method]:
+        """The methods that are compared."""
+        return self.request.methods
 
     def at_request(self, kind: str) -> Timing | None:
         """Return a method's cost at the request: measured, extrapolated, or None."""
@@ -195,9 +240,9 @@ class ScalingReport(Generic[RequestT]):
         if axis == "p":
             scales = np.geomspace(1e-3, 1e6, STEPS)
             steps = [base.scaled(float(s)) for s in scales]
-            low = self.lowest["p"] if start is None else start
+            low = self.request.axes["p"].lowest if start is None else start
             return [*([_with_weights(base, start)] if start else []), *(s for s in steps if low < s.p <= HIGHEST)]
-        values = np.geomspace(start or self.lowest[axis], HIGHEST, STEPS)
+        values = np.geomspace(start or self.request.axes[axis].lowest, HIGHEST, STEPS)
         return [base._replace(K=float(v)) if axis == "K" else base._replace(t=float(v)) for v in values]
 
     def _predicted(self, kind: str, sizes: Sizes, part: int) -> float:
@@ -220,47 +265,13 @@ class ScalingReport(Generic[RequestT]):
         """Return the timings at the largest sizes of every grid, used for the fit."""
         selected: dict[Sizes, Timing] = {}
         timings = [p for p in self.timings if p.kind == kind]
-        for axis in ("p", "t", "K"):
+        for axis in self.request.axes:
             grids: dict[Sizes, list[Timing]] = {}
             for p in timings:
                 grids.setdefault(p.sizes.without(axis), []).append(p)
             for grid in (found for found in grids.values() if len(found) > 1):
                 selected |= {p.sizes: p for p in sorted(grid, key=lambda p: p.sizes.along(axis))[-FITTED:]}
         return list(selected.values()) or timings
-
-
-@dataclass(frozen=True)
-class CostReport(ScalingReport[ProfileRequest]):
-    """All results of a measurement so far.
-
-    Attributes
-    ----------
-    request, timings, timed
-        See `ScalingReport`.
-    agreements : tuple of Agreement
-    """
-
-    methods = METHODS
-    lowest: ClassVar[Mapping[CostAxis, float]] = {"p": 60, "t": 40, "K": 4}
-
-    agreements: tuple[Agreement, ...] = ()
-
-    @classmethod
-    def from_progress(cls, request: ProfileRequest, steps: Iterable[Progress]) -> Self:
-        """Collect all results of a measurement."""
-        report = cls(request)
-        for progress in steps:
-            report = report.updated(progress)
-        return report
-
-    def updated(self, progress: Progress) -> Self:
-        """Add the result of one more step."""
-        timings, agreements = self.timings, self.agreements
-        if isinstance(progress.result, Timing):
-            timings = (*timings, progress.result)
-        elif progress.result is not None:
-            agreements = (*agreements, progress.result)
-        return replace(self, timings=timings, agreements=agreements, timed=self.timed or progress.timed)
 
 
 def _with_weights(base: Sizes, p: float) -> Sizes:

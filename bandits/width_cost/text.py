@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
-from bandits.base.formatting import count, duration, percent, rounded, size
+import numpy as np
 
-from .complexity import FULL_MATRIX, METHODS
-from .request import CostAxis
-from .results import Agreement, CostReport, Quantity
+from bandits.base.formatting import count, duration, listed, percent, rounded, size
+
+from .complexity import FULL_MATRIX, NEURAL_METHODS
+from .request import LinearRequest
+from .results import Agreement, Condition, CostReport
+from .sizes import CostAxis
+
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def summary(report: CostReport, max_seconds: float, max_bytes: float) -> list[str]:
@@ -25,6 +29,8 @@ def summary(report: CostReport, max_seconds: float, max_bytes: float) -> list[st
     """
     if not report.timed:
         return []
+    if isinstance(report.request, LinearRequest):
+        return _of_linucb(report)
     sentences = [
         _exact(report),
         *_full_matrix(report, max_seconds, max_bytes),
@@ -35,17 +41,19 @@ def summary(report: CostReport, max_seconds: float, max_bytes: float) -> list[st
 
 
 def conclusion(report: CostReport, max_seconds: float, max_bytes: float) -> str:
-    """Name the fastest exact method and the fastest approximation within the limits; empty before all are timed."""
+    """Name the fastest methods within the limits, or of LinUCB with the condition of A; empty before all are timed."""
     if not report.timed:
         return ""
-    timings = {kind: timing for kind in METHODS if (timing := report.at_request(kind))}
+    if isinstance(report.request, LinearRequest):
+        return _conclusion_of_linucb(report)
+    timings = {kind: timing for kind in report.methods if (timing := report.at_request(kind))}
     within = sorted(
         (timing.seconds, kind)
         for kind, timing in timings.items()
-        if timing.seconds <= max_seconds and METHODS[kind].memory(report.request.sizes) <= max_bytes
+        if timing.seconds <= max_seconds and report.methods[kind].memory(report.request.sizes) <= max_bytes
     )
-    exact = next((kind for _, kind in within if METHODS[kind].exact), "")
-    approximate = next((kind for _, kind in within if not METHODS[kind].exact), "")
+    exact = next((kind for _, kind in within if report.methods[kind].exact), "")
+    approximate = next((kind for _, kind in within if not report.methods[kind].exact), "")
     limits = f"{duration(max_seconds)} and {size(max_bytes)}"
     if not exact:
         rest = f"the fastest approximation that does is {_named(report, approximate)}" if approximate else ""
@@ -58,8 +66,8 @@ def conclusion(report: CostReport, max_seconds: float, max_bytes: float) -> str:
 
 
 def _named(report: CostReport, kind: str) -> str:
-    memory = size(METHODS[kind].memory(report.request.sizes))
-    return f"{METHODS[kind].title} ({_time(report, kind)}, {memory})"
+    memory = size(report.methods[kind].memory(report.request.sizes))
+    return f"{report.methods[kind].title} ({_time(report, kind)}, {memory})"
 
 
 def _time(report: CostReport, kind: str) -> str:
@@ -72,10 +80,10 @@ def _time(report: CostReport, kind: str) -> str:
 def _exact(report: CostReport) -> str:
     request = report.request
     return (
-        f"For p = {count(request.sizes.p)} weights, K = {count(request.n_candidates)} candidates and "
-        f"t = {count(request.past)} observations, one decision with exact widths and its update take "
-        f"{_time(report, 'dual')} with the factored dual, which needs {size(METHODS['dual'].memory(request.sizes))} of "
-        "memory."
+        f"For p = {count(request.sizes.p)} weights, K = {count(request.sizes.K)} candidates and "
+        f"t = {count(request.sizes.t)} observations, one decision with exact widths and its update take "
+        f"{_time(report, 'dual')} with the factored dual, which needs "
+        f"{size(report.methods['dual'].memory(request.sizes))} of memory."
     )
 
 
@@ -88,7 +96,7 @@ def _full_matrix(report: CostReport, max_seconds: float, max_bytes: float) -> li
         f"the inverse. Their gradients of all candidates, K × p numbers, need {size(4 * sizes.K * sizes.p)}."
     )
     texts = {kind: _infeasible(report, kind, "p", max_seconds, max_bytes) for kind in FULL_MATRIX}
-    limits = [f"{METHODS[kind].title} at {text}" for kind, text in texts.items() if text]
+    limits = [f"{report.methods[kind].title} at {text}" for kind, text in texts.items() if text]
     return [first, f"Larger networks make these methods infeasible: {'; '.join(limits)}." if limits else ""]
 
 
@@ -114,22 +122,19 @@ def _infeasible(report: CostReport, kind: str, axis: CostAxis, max_seconds: floa
     return f"{where} ({why})"
 
 
-def listed(texts: Sequence[str]) -> str:
-    """Join texts with commas, and the last one with "and"."""
-    return " and ".join(filter(None, (", ".join(texts[:-1]), *texts[-1:])))
-
-
 def _within_sentence(kind: str) -> str:
     """Return the title of a method without its capital, unless it begins with an abbreviation."""
-    title = METHODS[kind].title
+    title = NEURAL_METHODS[kind].title
     return title if title[1].isupper() else title[0].lower() + title[1:]
 
 
 def _approximations(report: CostReport) -> str:
-    times = [f"{_time(report, kind)} ({_within_sentence(kind)})" for kind in METHODS if not METHODS[kind].exact]
+    times = [
+        f"{_time(report, kind)} ({_within_sentence(kind)})" for kind in report.methods if not report.methods[kind].exact
+    ]
     sentence = f"The time of the approximations does not depend on t: {listed(times)}."
     first = report.agreements[0].simulator if report.agreements else ""
-    compared = [a for a in report.agreements if not METHODS[a.kind].exact and a.simulator == first]
+    compared = [a for a in report.agreements if not report.methods[a.kind].exact and a.simulator == first]
     if compared:
         shares = " and ".join(f"{percent(a.same)} ({_within_sentence(a.kind)})" for a in compared)
         sentence += " In the pet shop they lead to the same choice as exact widths in "
@@ -139,7 +144,7 @@ def _approximations(report: CostReport) -> str:
 
 def infeasible_cell(report: CostReport, kind: str, axis: CostAxis, max_seconds: float, max_bytes: float) -> str:
     """Format the size from which a method is infeasible, and why, for a table."""
-    limit: tuple[float, Quantity] | None = report.infeasible_from(kind, axis, max_seconds, max_bytes)
+    limit = report.infeasible_from(kind, axis, max_seconds, max_bytes)
     if limit is None:
         return "never" if report.timed else "–"
     return f"{'everywhere' if limit[0] == 0 else rounded(limit[0])} ({'time' if limit[1] == 'seconds' else 'memory'})"
@@ -149,3 +154,53 @@ def agreement_cells(agreement: Agreement) -> tuple[str, str, str]:
     """Format rank correlation, share of equal choices and width ratio for a table."""
     rank = f"{agreement.rank:.2f}".replace("-", "−") if math.isfinite(agreement.rank) else "–"
     return rank, percent(agreement.same), f"{agreement.scale:.2f} ×"
+
+
+def _conclusion_of_linucb(report: CostReport) -> str:
+    """Compare the fastest method with an inverse at each step, and state the condition of A."""
+    timings = {kind: timing for kind in report.methods if (timing := report.at_request(kind))}
+    if "inverse" not in timings:
+        return ""
+    seconds, kind = min((timing.seconds, kind) for kind, timing in timings.items())
+    about = "" if report.is_measured(kind) else "about "
+    sentence = f"The fastest method at these sizes is {report.methods[kind].title} ({about}{duration(seconds)}"
+    ratio = timings["inverse"].seconds / seconds
+    sentence += f", {rounded(ratio)} times as fast as an inverse at each step)" if ratio >= 1.5 else ")"
+    if not report.conditions:
+        return f"{sentence}."
+    worst = max(report.conditions, key=lambda condition: condition.largest)
+    return (
+        f"{sentence}; the condition number of A before inversion is at most {rounded(worst.largest)} (after "
+        f"t = {count(worst.t)} observations), so that about {correct_digits(worst)} of 16 digits are correct."
+    )
+
+
+def _of_linucb(report: CostReport) -> list[str]:
+    """Describe memory and rounding errors."""
+    sizes = report.request.sizes
+    memory = {kind: size(method.memory(sizes)) for kind, method in report.methods.items()}
+    sentences = [
+        f"K = {count(sizes.K)} matrices of d × d numbers, d = {count(sizes.d)}, need {memory['rank_one']} as inverses "
+        f"alone, and {memory['inverse']} together with A."
+    ]
+    if report.conditions:
+        last = report.conditions[-1]
+        errors = listed([f"{error_text(e)} ({report.methods[kind].title})" for kind, e in last.errors.items()])
+        sentences.append(f"The largest entry of |A A⁻¹ − I| after t = {count(last.t)} observations is {errors}.")
+        if (last.d, last.arms) != (sizes.d, sizes.K):
+            sentences.append(
+                f"Condition numbers and errors are of {last.arms} arms with {last.d} features, with their share of the "
+                "observations."
+            )
+    return sentences
+
+
+def correct_digits(condition: Condition) -> int:
+    """Return the decimal digits of float64 that remain after solving with A: 16 minus log10 of the condition."""
+    return max(0, math.floor(-math.log10(np.finfo(float).eps * condition.largest)))
+
+
+def error_text(value: float) -> str:
+    """Format a rounding error as a power of ten."""
+    exponent = f"{math.log10(value):.0f}" if value > 0 else ""
+    return f"10{exponent.translate(_RAISED)}" if exponent else "0"

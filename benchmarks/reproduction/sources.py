@@ -27,9 +27,9 @@ from bandits.experiments.lockstep import make_lane
 from bandits.experiments.presets import presets
 from bandits.results import metrics
 from bandits.storage.run_store import Store
-from bandits.width_cost.complexity import METHODS
-from bandits.width_cost.linear.methods import LINEAR_REGISTRY
-from bandits.width_cost.request import Sizes
+from bandits.width_cost.complexity import NEURAL_METHODS
+from bandits.width_cost.linear_methods import LINEAR_REGISTRY
+from bandits.width_cost.sizes import Sizes
 from benchmarks.measure import report, table
 
 REPORT = Path(__file__).parents[2] / "docs" / "REPRODUCED.md"
@@ -160,7 +160,7 @@ def vectorised_listing() -> Equality:
 
     from bandits.models.neural.initialisation import initial_weights
     from bandits.models.neural.mlp import BatchedMLP
-    from bandits.width_cost.methods import DualWidths, JacobianWidths
+    from bandits.width_cost.neural_methods import DualWidths, JacobianWidths
 
     widths = (9, 32, 16, 1)
     net = BatchedMLP(initial_weights(Streams(0, (0,)), widths, part=1), widths, double=True)
@@ -179,7 +179,7 @@ def vectorised_listing() -> Equality:
 def gradient_memory() -> Equality:
     """Compute the memory of all gradients at K = 10^6 and p = 10^5."""
     sizes = Sizes(1e6, 0, (9, (1e5 - 1) / 11, 1))
-    found = METHODS["jacobian"].memory(sizes) - METHODS["jacobian"].memory(sizes._replace(K=0))
+    found = NEURAL_METHODS["jacobian"].memory(sizes) - NEURAL_METHODS["jacobian"].memory(sizes._replace(K=0))
     return Equality("memory of the gradients of 10^6 candidates, 10^5 weights", "chapter 3: 400 GB",
                     f"{found / 1e9:.0f} GB", round(found / 1e9) == 400)  # fmt: skip
 

@@ -8,23 +8,20 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from bandits.runtime.pool import Pool
-from bandits.width_cost import METHODS, ProfileRequest
+from bandits.width_cost import LINEAR_METHODS, NEURAL_METHODS, CostRequest, LinearRequest, NeuralRequest, read
 from bandits.width_cost.background import LINE, Measurement
-from bandits.width_cost.linear import LINEAR_METHODS, LinearRequest
-from bandits.width_cost.linear.background import LinearMeasurement
-from bandits_app.labs.cost import linear_view, view
+from bandits_app.labs.cost import view
 from tests.pages import small_measurement
 from tests.pages.support import open_page, panel
 from tests.support import hold, wait_for
 
-SMALL = ProfileRequest(hidden=(6,), n_candidates=5, past=20)
+SMALL = NeuralRequest(hidden=(6,), n_candidates=5, past=20)
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _nothing_measured() -> Iterator[None]:
     yield
-    view._measurement.clear()
-    linear_view._measurement.clear()
+    view.measurement.clear()
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +30,7 @@ def _small_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bandits.width_cost.background.measured", small_measurement.measured)
 
 
-def visit(request: ProfileRequest = SMALL) -> AppTest:
+def visit(request: NeuralRequest = SMALL) -> AppTest:
     """The page in a session that has requested this already: the default request takes longer."""
     return settled(open_page("cost", **{"cost-request": request.model_dump_json()}))
 
@@ -44,11 +41,11 @@ def settled(at: AppTest) -> AppTest:
     return at
 
 
-def known(request: ProfileRequest = SMALL) -> Measurement:
-    return view._measurement(request.model_dump_json())
+def known(request: CostRequest = SMALL) -> Measurement:
+    return view.measurement(type(request), request.model_dump_json())
 
 
-def ended(at: AppTest, request: ProfileRequest = SMALL) -> AppTest:
+def ended(at: AppTest, request: NeuralRequest = SMALL) -> AppTest:
     found = known(request)
     wait_for(lambda: not found.active, "the measurement")
     assert found.status == "finished", found.error
@@ -69,11 +66,11 @@ def texts(at: AppTest) -> str:
 
 
 def test_from_the_first_visit_to_tables_and_summary(pool: Pool) -> None:
-    view._measurement.clear()
+    view.measurement.clear()
     with hold(LINE):  # it waits for its turn until it was looked at
         at = visit()
         assert status(at).startswith("Waiting")
-    assert [tile["label"] for tile in panel(at)["legend"]] == [method.title for method in METHODS.values()]
+    assert [tile["label"] for tile in panel(at)["legend"]] == [method.title for method in NEURAL_METHODS.values()]
     assert {tile["rate"] for tile in panel(at)["legend"]} == {"–"}
     at = ended(at)
     assert status(at) == f"Measured: {len(known().report.timings)} sizes"
@@ -83,11 +80,11 @@ def test_from_the_first_visit_to_tables_and_summary(pool: Pool) -> None:
     for cell in cells:
         assert cell["alt"].startswith(cell["figure"]["layout"]["title"]["text"])
         assert cell["alt"].endswith(cell["figure"]["layout"]["meta"]["note"])
-    for tile, method in zip(panel(at)["legend"], METHODS.values(), strict=True):
+    for tile, method in zip(panel(at)["legend"], NEURAL_METHODS.values(), strict=True):
         assert tile["rate"].split()[1] in ("µs", "ms", "s")
         assert tile["detail"].startswith("exact · " if method.exact else "approximate · ")
     numbers, agreement = (frame.value for frame in at.dataframe)
-    assert list(numbers["Method"]) == [method.title for method in METHODS.values()]
+    assert list(numbers["Method"]) == [method.title for method in NEURAL_METHODS.values()]
     assert list(numbers.columns)[-3:] == ["Infeasible from p", "Infeasible from t", "Infeasible from K"]
     assert len(agreement) == 6
     assert list(agreement["Same choice"][4:]) == ["100 %"] * 2
@@ -115,7 +112,7 @@ def test_a_nudge_of_the_controls_measures_nothing_until_it_is_asked(
     assert "The controls have changed" not in texts(at)
     at = settled(at.number_input[1].set_value(6).run())
     assert "The controls have changed" in texts(at)
-    begun: list[ProfileRequest] = []
+    begun: list[NeuralRequest] = []
     monkeypatch.setattr(Measurement, "_answer", lambda self: begun.append(self.report.request) or "")
     at = press(at)
     wait_for(lambda: begun, "the measurement")
@@ -179,7 +176,7 @@ def test_when_too_many_wait_the_page_says_so(pool: Pool, monkeypatch: pytest.Mon
 
 def test_how_the_methods_work(pool: Pool) -> None:
     at = visit()
-    for method in METHODS.values():
+    for method in NEURAL_METHODS.values():
         assert method.description in texts(at)
         assert method.growth in texts(at)
 
@@ -190,7 +187,7 @@ def test_a_large_catalogue_is_entered_at_a_press(pool: Pool) -> None:
     at = settled(button.click().run())
     assert at.number_input[1].value == 1_000_000
     assert at.text_input[0].value == "300, 320"
-    request = view.read({"hidden": [300, 320], "n_candidates": 1_000_000}).sizes
+    request = read({"hidden": [300, 320], "n_candidates": 1_000_000}, NeuralRequest).sizes
     assert 4 * request.K * request.p == pytest.approx(400e9, rel=0.01)
     assert "The controls have changed" in texts(at)
     assert "p = 67" in panel(at)["note"]  # nothing is measured before Measure is pressed
@@ -204,12 +201,8 @@ def visit_linear(request: LinearRequest = SMALL_LINEAR) -> AppTest:
     return settled(open_page("cost", **{"cost-tab": "LinUCB", "cost-linear-request": request.model_dump_json()}))
 
 
-def known_linear(request: LinearRequest = SMALL_LINEAR) -> LinearMeasurement:
-    return linear_view._measurement(request.model_dump_json())
-
-
 def ended_linear(at: AppTest) -> AppTest:
-    found = known_linear()
+    found = known(SMALL_LINEAR)
     wait_for(lambda: not found.active, "the measurement")
     assert found.status == "finished", found.error
     return settled(at.run())
@@ -217,14 +210,14 @@ def ended_linear(at: AppTest) -> AppTest:
 
 @pytest.mark.slow
 def test_linucb_has_a_tab_with_condition_numbers(pool: Pool) -> None:
-    linear_view._measurement.clear()
+    view.measurement.clear()
     with hold(LINE):  # one measurement of either tab runs at a time
         at = visit_linear()
         assert [tab.label for tab in at.tabs] == ["Neural networks", "LinUCB"]
         assert status(at).startswith("Waiting")
     assert [tile["label"] for tile in panel(at)["legend"]] == [m.title for m in LINEAR_METHODS.values()]
     at = ended_linear(at)
-    assert status(at) == f"Measured: {len(known_linear().report.timings)} sizes"
+    assert status(at) == f"Measured: {len(known(SMALL_LINEAR).report.timings)} sizes"
     cells = panel(at)["cells"]
     assert [cell["figure"]["layout"]["title"]["text"] for cell in cells[4:]] == [
         "Condition number of A", "Error of the inverse",
@@ -245,7 +238,7 @@ def test_linucb_is_measured_when_asked_and_refuses_in_one_sentence(pool: Pool, m
     at = ended_linear(visit_linear())
     assert "The controls have changed" in texts(at)  # they state the default request
     begun: list[LinearRequest] = []
-    monkeypatch.setattr(LinearMeasurement, "_answer", lambda self: begun.append(self.report.request) or "")
+    monkeypatch.setattr(Measurement, "_answer", lambda self: begun.append(self.report.request) or "")
     at = settled(at.number_input[0].set_value(7).run())
     assert begun == []
     at = press(at)
@@ -253,7 +246,7 @@ def test_linucb_is_measured_when_asked_and_refuses_in_one_sentence(pool: Pool, m
     assert begun == [LinearRequest(n_features=7)]
     assert "d = 7" in panel(at)["note"]
     with hold(LINE):
-        waiting = [LinearMeasurement(SMALL_LINEAR) for _ in range(LINE.waiting)]
+        waiting = [Measurement(SMALL_LINEAR) for _ in range(LINE.waiting)]
         at = visit_linear(SMALL_LINEAR.model_copy(update={"seed": 8}))
         assert "8 measurements are waiting already" in at.error[0].value
     wait_for(lambda: not any(m.active for m in waiting), "their turns")

@@ -11,28 +11,28 @@ import numpy as np
 import pytest
 
 from bandits import UserError
+from bandits.base.formatting import rounded
 from bandits.results.figures.curves import figure
-from bandits.width_cost.background import LINE
-from bandits.width_cost.linear import (
+from bandits.width_cost import (
     LINEAR_METHODS,
     Condition,
-    LinearProgress,
-    LinearReport,
+    CostReport,
     LinearRequest,
     LinearSizes,
-    measure_linear,
-    read,
+    Progress,
+    Timing,
+    measure,
     text,
 )
-from bandits.width_cost.linear.background import LinearMeasurement
-from bandits.width_cost.linear.figures import linear_colour, linear_figures
-from bandits.width_cost.linear.measure import condition_grid, features, follow
-from bandits.width_cost.linear.methods import LINEAR_REGISTRY, LinearMethod
-from bandits.width_cost.results import Timing
+from bandits.width_cost import read as read_request
+from bandits.width_cost.background import LINE, Measurement
+from bandits.width_cost.figures import cost_figures
+from bandits.width_cost.linear_grids import LinearGrids, condition_grid, features, follow
+from bandits.width_cost.linear_methods import LINEAR_REGISTRY, LinearMethod
+from bandits.width_cost.timing import GridStep
 from tests.support import hold, wait_for
 
 ROOT = Path(__file__).parents[2]
-TIMING = sys.modules["bandits.width_cost.linear.measure"]
 SMALL = LinearRequest(n_features=4, n_arms=3, past=50)
 
 
@@ -83,7 +83,7 @@ def test_sizes_scale_the_features() -> None:
 )
 def test_an_invalid_request_is_refused_in_one_sentence(data: Any, message: str) -> None:
     with pytest.raises(UserError, match=f"^{message}") as refused:
-        read(data)
+        read_request(data, LinearRequest)
     assert "\n" not in str(refused.value)
 
 
@@ -133,13 +133,13 @@ def test_correct_digits(condition: float, digits: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def measured() -> list[LinearProgress]:
-    return list(measure_linear(SMALL))
+def measured() -> list[Progress]:
+    return list(measure(SMALL))
 
 
 @pytest.mark.slow
-def test_every_method_is_timed_at_the_requested_sizes(measured: list[LinearProgress]) -> None:
-    report = LinearReport.from_progress(SMALL, measured)
+def test_every_method_is_timed_at_the_requested_sizes(measured: list[Progress]) -> None:
+    report = CostReport.from_progress(SMALL, measured)
     for kind, method in LINEAR_METHODS.items():
         timing = report.at_request(kind)
         assert timing is not None
@@ -157,16 +157,20 @@ def test_every_method_is_timed_at_the_requested_sizes(measured: list[LinearProgr
 LAW = {"inverse": 4e-10, "rank_one": 2e-10, "compiled": 1e-10}
 
 
-def theoretical_timing(kind: str, sizes: LinearSizes, request: LinearRequest | None = None) -> Timing:
+def theoretical_timing(kind: str, sizes: LinearSizes) -> Timing:
     """Return timings that equal theory exactly."""
     method = LINEAR_METHODS[kind]
     decide = 1e-6 + LAW[kind] * method.decide(sizes)[-1]
     return Timing(kind, sizes, decide, 1e-6 + LAW[kind] * method.update(sizes)[-1], int(method.memory(sizes)))
 
 
-def extrapolated(request: LinearRequest, monkeypatch: pytest.MonkeyPatch) -> LinearReport:
-    monkeypatch.setattr(TIMING, "_timed", theoretical_timing)
-    return LinearReport.from_progress(request, measure_linear(request))
+def extrapolated(request: LinearRequest, monkeypatch: pytest.MonkeyPatch) -> CostReport:
+    def timed(_: LinearGrids, kind: str, sizes: LinearSizes) -> tuple[Timing, GridStep]:
+        timing = theoretical_timing(kind, sizes)
+        return timing, GridStep(sizes, timing.seconds, 4 * timing.seconds)
+
+    monkeypatch.setattr(LinearGrids, "timed", timed)
+    return CostReport.from_progress(request, measure(request))
 
 
 WIDE = LinearRequest(n_features=1000, n_arms=100_000, past=10)
@@ -188,22 +192,22 @@ def test_extrapolation_recovers_the_theoretical_cost(request_: LinearRequest, mo
 
 def test_the_conclusion_states_speed_condition_and_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     report = extrapolated(LinearRequest(past=1000), monkeypatch)
-    ending = text.conclusion(report).replace("\u00a0", " ")
+    ending = text.conclusion(report, 1.0, 24e9).replace("\u00a0", " ")
     ratio = theoretical_timing("inverse", report.request.sizes).seconds
     ratio /= theoretical_timing("compiled", report.request.sizes).seconds
     assert ending.startswith("The fastest method at these sizes is Compiled (7.2 µs, ")
     assert f"{round(ratio, -1):.0f} times as fast as an inverse at each step)" in ending
     worst = max(report.conditions, key=lambda c: c.largest)
-    condition = text.condition_text(worst.largest)
+    condition = rounded(worst.largest)
     assert f"condition number of A before inversion is at most {condition} (after t = {worst.t:,} observ" in ending
     assert ending.endswith(f"about {text.correct_digits(worst)} of 16 digits are correct.")
-    memory, errors = text.summary(report)
+    memory, errors = text.summary(report, 1.0, 24e9)
     assert "408\u00a0kB as inverses alone, and 808\u00a0kB together with A" in memory
     assert "(Inverse at each step), " in errors
     assert text.error_text(3e-15) == "10⁻¹⁵"
     assert text.error_text(0.0) == "0"
-    assert text.conclusion(LinearReport(SMALL)) == ""
-    assert text.summary(LinearReport(SMALL)) == []
+    assert text.conclusion(CostReport(SMALL), 1.0, 24e9) == ""
+    assert text.summary(CostReport(SMALL), 1.0, 24e9) == []
 
 
 def test_where_an_inverse_at_each_step_becomes_infeasible(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,7 +222,7 @@ def test_where_an_inverse_at_each_step_becomes_infeasible(monkeypatch: pytest.Mo
 
 def test_six_plots(monkeypatch: pytest.MonkeyPatch) -> None:
     report = extrapolated(LinearRequest(past=100), monkeypatch)
-    specs = linear_figures(report, max_seconds=1.0, max_bytes=24e9)
+    specs = cost_figures(report, max_seconds=1.0, max_bytes=24e9)
     assert [s["layout"]["title"]["text"] for s in specs] == [
         "Time vs. features", "Memory vs. features", "Time vs. arms", "Memory vs. arms", "Condition number of A",
         "Error of the inverse",
@@ -233,8 +237,8 @@ def test_six_plots(monkeypatch: pytest.MonkeyPatch) -> None:
             assert len(trace["x"]) == len(trace["y"])
             if spec in specs[4:]:
                 assert 10**low <= min(trace["y"]) <= max(trace["y"]) <= 10**high
-    assert len({linear_colour(kind) for kind in LINEAR_METHODS}) == 3
-    for spec in linear_figures(LinearReport(SMALL), max_seconds=1.0, max_bytes=24e9):
+    assert len({method.colour for method in LINEAR_METHODS.values()}) == 3
+    for spec in cost_figures(CostReport(SMALL), max_seconds=1.0, max_bytes=24e9):
         assert spec["data"] == []
         assert spec["layout"]["annotations"][0]["text"]
 
@@ -245,7 +249,7 @@ def test_six_plots(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 def test_a_measurement_in_a_subprocess_waits_for_its_turn() -> None:
     with hold(LINE):  # shared, because two at once would slow each other down
-        measurement = LinearMeasurement(SMALL)
+        measurement = Measurement(SMALL)
         assert measurement.status == "waiting"
     wait_for(lambda: not measurement.active, "the measurement")
     assert (measurement.status, measurement.error) == ("finished", "")

@@ -19,10 +19,10 @@ from bandits.models.neural.initialisation import initial_weights
 from bandits.models.neural.mlp import BatchedMLP
 from bandits.results.figures.curves import figure
 from bandits.width_cost import (
-    METHODS,
+    NEURAL_METHODS,
     Agreement,
     CostReport,
-    ProfileRequest,
+    NeuralRequest,
     Progress,
     Sizes,
     Timing,
@@ -32,13 +32,14 @@ from bandits.width_cost import (
 )
 from bandits.width_cost.agreement import CASES, compare_methods, spearman
 from bandits.width_cost.background import LINE, Measurement, machine_memory
-from bandits.width_cost.figures import cost_figures, method_colour
-from bandits.width_cost.methods import KEEP, REGISTRY, RIDGE, DropoutWidths, EnsembleWidths, WidthMethod
+from bandits.width_cost.figures import cost_figures
+from bandits.width_cost.neural_grids import NeuralGrids
+from bandits.width_cost.neural_methods import KEEP, REGISTRY, RIDGE, DropoutWidths, EnsembleWidths, WidthMethod
+from bandits.width_cost.timing import GridStep
 from tests.support import wait_for
 
 ROOT = Path(__file__).parents[2]
-TIMING = sys.modules["bandits.width_cost.measure"]
-SMALL = ProfileRequest(hidden=(6,), n_candidates=5, past=20)
+SMALL = NeuralRequest(hidden=(6,), n_candidates=5, past=20)
 
 
 def net(*widths: int, double: bool = True) -> BatchedMLP:
@@ -64,7 +65,7 @@ def gradients(network: BatchedMLP, x: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize("widths", [(3, 1), (5, 6, 1), (4, 7, 5, 1)])
 def test_the_exact_methods_give_equal_widths_while_the_network_learns(widths: tuple[int, ...]) -> None:
     network = net(*widths)
-    methods = [REGISTRY[kind](network) for kind, about in METHODS.items() if about.exact]
+    methods = [REGISTRY[kind](network) for kind, about in NEURAL_METHODS.items() if about.exact]
     A = RIDGE * torch.eye(network.flat.shape[1], dtype=torch.float64)
     for x, arm in decisions(network, 80):
         G = gradients(network, x)
@@ -77,7 +78,7 @@ def test_the_exact_methods_give_equal_widths_while_the_network_learns(widths: tu
 
 def test_the_exact_methods_give_equal_widths_in_float32_too() -> None:
     network = net(9, 16, 8, 1, double=False)
-    methods = [REGISTRY[kind](network) for kind, about in METHODS.items() if about.exact]
+    methods = [REGISTRY[kind](network) for kind, about in NEURAL_METHODS.items() if about.exact]
     for x, arm in decisions(network, 100):
         first, *others = (method.widths(x).double() for method in methods)
         for other in others:
@@ -138,7 +139,7 @@ def test_a_dual_filled_at_once_equals_one_filled_one_by_one() -> None:
         slowly.update(2)
 
 
-@pytest.mark.parametrize("kind", list(METHODS))
+@pytest.mark.parametrize("kind", list(NEURAL_METHODS))
 @pytest.mark.parametrize(
     "sizes", [Sizes(3, 10, (2, 2, 1)), Sizes(5, 64, (9, 16, 8, 1)), Sizes(17, 300, (4, 30, 1), 3, 7)]
 )
@@ -151,15 +152,15 @@ def test_allocated_bytes_equal_the_stated_memory(kind: str, sizes: Sizes) -> Non
     )
     method.replay(past)
     method.widths(x)
-    assert method.allocated() == METHODS[kind].memory(sizes)
+    assert method.allocated() == NEURAL_METHODS[kind].memory(sizes)
 
 
 def test_the_matrix_of_the_default_network_is_368_megabytes() -> None:
-    sizes = ProfileRequest().sizes
+    sizes = NeuralRequest().sizes
     assert sizes.p == 9601
     assert 4 * sizes.p**2 == pytest.approx(368.7e6, rel=1e-4)
-    assert METHODS["jacobian"].memory(sizes) == 4 * 9601**2 + 4 * 50 * 9601
-    assert METHODS["passes"].memory(sizes) == 8 * 9601**2 + 4 * 50 * 9601
+    assert NEURAL_METHODS["jacobian"].memory(sizes) == 4 * 9601**2 + 4 * 50 * 9601
+    assert NEURAL_METHODS["passes"].memory(sizes) == 8 * 9601**2 + 4 * 50 * 9601
 
 
 @pytest.mark.parametrize("kind", ["passes", "jacobian"])
@@ -198,7 +199,7 @@ def test_a_matrix_beyond_a_gigabyte_is_refused_before_it_is_made(kind: str, monk
 )
 def test_an_invalid_request_is_refused_in_one_sentence(data: Any, message: str) -> None:
     with pytest.raises(UserError, match=f"^{message}") as refused:
-        read(data)
+        read(data, NeuralRequest)
     assert "\n" not in str(refused.value)
 
 
@@ -213,7 +214,7 @@ def measured() -> list[Progress]:
 @pytest.mark.slow
 def test_every_method_is_timed_at_the_requested_sizes(measured: list[Progress]) -> None:
     report = CostReport.from_progress(SMALL, measured)
-    for kind, method in METHODS.items():
+    for kind, method in NEURAL_METHODS.items():
         cost = report.at_request(kind)
         assert report.is_measured(kind)
         assert cost is not None
@@ -222,7 +223,7 @@ def test_every_method_is_timed_at_the_requested_sizes(measured: list[Progress]) 
         assert len(report.along(kind, "p")) > 2
         assert len(report.along(kind, "K")) > 2
     assert len(report.along("dual", "t")) > 3
-    assert all(p.held == METHODS[p.kind].memory(p.sizes) for p in report.timings)
+    assert all(p.held == NEURAL_METHODS[p.kind].memory(p.sizes) for p in report.timings)
 
 
 @pytest.mark.slow
@@ -237,13 +238,13 @@ def test_progress_grows_from_step_to_step(measured: list[Progress]) -> None:
 
 def test_the_number_of_torch_threads_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
     before, seen = torch.get_num_threads(), []
-    timed = TIMING._timed
+    timed = NeuralGrids.timed
 
     def spy(*args: Any) -> Any:
         seen.append(torch.get_num_threads())
         return timed(*args)
 
-    monkeypatch.setattr(TIMING, "_timed", spy)
+    monkeypatch.setattr(NeuralGrids, "timed", spy)
     torch.set_num_threads(2)
     try:
         steps = measure(SMALL)
@@ -251,7 +252,7 @@ def test_the_number_of_torch_threads_is_restored(monkeypatch: pytest.MonkeyPatch
             next(steps)
             assert torch.get_num_threads() == 2
         steps.close()
-        monkeypatch.setattr(TIMING, "_timed", lambda *_: 1 / 0)
+        monkeypatch.setattr(NeuralGrids, "timed", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             next(measure(SMALL))
         assert torch.get_num_threads() == 2
@@ -271,46 +272,44 @@ LAW = {
 }
 
 
-def theoretical_timing(kind: str, sizes: Sizes, seed: int = 0) -> tuple[Timing, Any]:
+def theoretical_timing(kind: str, sizes: Sizes) -> tuple[Timing, Any]:
     """Return timings that equal theory exactly: an overhead and the highest-order term."""
-    method = METHODS[kind]
+    method = NEURAL_METHODS[kind]
     decide = 1e-4 * method.decide(sizes)[0] + LAW[kind] * method.decide(sizes)[-1]
     update = 1e-5 + LAW[kind] * method.update(sizes)[-1]
     setup = 1e-10 * sizes.t**3 if kind == "dual" else 0.0
-    return Timing(kind, sizes, decide, update, int(method.memory(sizes))), TIMING.GridStep(
-        sizes, decide + update, setup
-    )
+    return Timing(kind, sizes, decide, update, int(method.memory(sizes))), GridStep(sizes, decide + update, setup)
 
 
-def extrapolated(profile: ProfileRequest, monkeypatch: pytest.MonkeyPatch) -> CostReport:
-    monkeypatch.setattr(TIMING, "_timed", theoretical_timing)
+def extrapolated(profile: NeuralRequest, monkeypatch: pytest.MonkeyPatch) -> CostReport:
+    monkeypatch.setattr(NeuralGrids, "timed", lambda _, kind, sizes: theoretical_timing(kind, sizes))
     monkeypatch.setattr("bandits.width_cost.agreement.compare_methods", lambda *_: [])
     return CostReport.from_progress(profile, measure(profile))
 
 
-LARGE = ProfileRequest(n_features=1000, hidden=(1024, 900), n_candidates=5000, past=10_000)
-CATALOGUE = ProfileRequest(hidden=(300, 320), n_candidates=1_000_000, members=20, passes=50)  # p = 10^5
+LARGE = NeuralRequest(n_features=1000, hidden=(1024, 900), n_candidates=5000, past=10_000)
+CATALOGUE = NeuralRequest(hidden=(300, 320), n_candidates=1_000_000, members=20, passes=50)  # p = 10^5
 
 
 @pytest.mark.parametrize(
-    "profile", [ProfileRequest(), ProfileRequest(n_candidates=500), ProfileRequest(past=10_000), LARGE, CATALOGUE]
+    "profile", [NeuralRequest(), NeuralRequest(n_candidates=500), NeuralRequest(past=10_000), LARGE, CATALOGUE]
 )
-def test_nothing_large_or_slow_is_measured(profile: ProfileRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_large_or_slow_is_measured(profile: NeuralRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     report = extrapolated(profile, monkeypatch)
     for point in report.timings:
-        assert METHODS[point.kind].memory(point.sizes) <= 256 * 2**20
+        assert NEURAL_METHODS[point.kind].memory(point.sizes) <= 256 * 2**20
         assert point.kind not in ("passes", "jacobian") or 4 * point.sizes.p**2 <= 128 * 2**20
         rung = {p.sizes.p for p in report.timings if p.kind == point.kind}
         assert point.seconds <= 0.5 or point.sizes.p == min(rung)  # unknown beforehand
-    assert {p.kind for p in report.timings} == set(METHODS)
+    assert {p.kind for p in report.timings} == set(NEURAL_METHODS)
 
 
 @pytest.mark.parametrize(
-    "profile", [ProfileRequest(), ProfileRequest(n_candidates=500), ProfileRequest(past=10_000), LARGE, CATALOGUE]
+    "profile", [NeuralRequest(), NeuralRequest(n_candidates=500), NeuralRequest(past=10_000), LARGE, CATALOGUE]
 )
-def test_extrapolation_recovers_the_theoretical_cost(profile: ProfileRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_extrapolation_recovers_the_theoretical_cost(profile: NeuralRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     report = extrapolated(profile, monkeypatch)
-    for kind in METHODS:
+    for kind in NEURAL_METHODS:
         cost = report.at_request(kind)
         assert cost is not None
         assert cost.seconds == pytest.approx(theoretical_timing(kind, profile.sizes)[0].seconds, rel=0.02), kind
@@ -331,7 +330,7 @@ def test_a_million_candidates_and_1e5_weights_are_on_the_theory_lines(monkeypatc
                  if s["layout"]["title"]["text"] == "Memory vs. candidates"]  # fmt: skip
     line = next(t for t in memory["data"] if t["name"] == "Vectorised Jacobian" and t["mode"] == "lines")
     assert line["x"][-1] > 1e6
-    assert line["y"][-1] == pytest.approx(METHODS["jacobian"].memory(sizes._replace(K=line["x"][-1])), rel=1e-6)
+    assert line["y"][-1] == pytest.approx(NEURAL_METHODS["jacobian"].memory(sizes._replace(K=line["x"][-1])), rel=1e-6)
     assert line["y"].max() < 10 ** memory["layout"]["yaxis"]["range"][1]
     matrix = text.summary(report, 1.0, 24e9)[1].replace("\u00a0", " ")
     assert "K × p numbers, need 399 GB" in matrix
@@ -347,7 +346,7 @@ def test_a_million_candidates_and_1e5_weights_are_on_the_theory_lines(monkeypatc
 
 
 def test_where_a_method_becomes_infeasible(monkeypatch: pytest.MonkeyPatch) -> None:
-    report = extrapolated(ProfileRequest(), monkeypatch)
+    report = extrapolated(NeuralRequest(), monkeypatch)
     dual = report.infeasible_from("dual", "t", 1.0, 1e12)
     assert dual is not None
     x, why = dual
@@ -386,7 +385,7 @@ def test_the_exact_methods_agree_with_those_of_the_agent(measured: list[Progress
         assert a.past == 20
         assert 0 <= a.same <= 1
         assert len(a.exact) == len(a.widths) <= 300
-        if METHODS[a.kind].exact:
+        if NEURAL_METHODS[a.kind].exact:
             assert (a.same, a.decisions) == (1, 100)
             assert a.rank > 0.99
             assert a.scale == pytest.approx(1, rel=1e-3)
@@ -425,7 +424,7 @@ def test_numbers_are_formatted(formatted: str, expected: str) -> None:
 
 
 def test_the_summary_states_what_the_figures_show(monkeypatch: pytest.MonkeyPatch) -> None:
-    report = extrapolated(ProfileRequest(), monkeypatch)
+    report = extrapolated(NeuralRequest(), monkeypatch)
     agreed = Agreement("diagonal", "Pet shop", 9601, 300, 200, rank=0.5, same=0.79, scale=0.8)
     report = report.updated(Progress(1, "", agreed, timed=True))
     sentences = [sentence.replace("\u00a0", " ") for sentence in text.summary(report, 1.0, 24e9)]
@@ -452,14 +451,16 @@ def test_there_are_six_plots_of_cost_and_one_of_agreement(measured: list[Progres
         assert spec["layout"]["xaxis"]["type"] == spec["layout"]["yaxis"]["type"] == "log"
         assert spec["layout"]["meta"]["note"].endswith(".")
     for spec in specs[:6]:
-        assert {t["name"] for t in spec["data"] if t.get("meta") != "reference"} == {w.title for w in METHODS.values()}
+        assert {t["name"] for t in spec["data"] if t.get("meta") != "reference"} == {
+            w.title for w in NEURAL_METHODS.values()
+        }
         assert spec["layout"]["yaxis"]["ticktext"][0] in ("10\u00a0µs", "1\u00a0kB")
         for trace in spec["data"]:
             assert len(trace["x"]) == len(trace["y"])
             assert np.all(np.asarray(trace["x"]) > 0)
         dashes = [t["line"]["dash"] for t in spec["data"] if t.get("mode") == "lines" and "meta" not in t]
         assert set(dashes) == {"dash"}
-    assert len({method_colour(kind) for kind in METHODS}) == len(METHODS)
+    assert len({method.colour for method in NEURAL_METHODS.values()}) == len(NEURAL_METHODS)
 
 
 def test_without_timings_the_figures_are_empty_with_a_note() -> None:
@@ -488,7 +489,7 @@ def test_a_measurement_in_a_subprocess_gives_the_same_result(measured: list[Prog
     assert measurement.report.timed
     here = smallest([s.result for s in measured if isinstance(s.result, Timing)])
     assert smallest(measurement.report.timings) == here  # how far the sizes go depends on the load of the machine
-    assert set(here) == set(METHODS)
+    assert set(here) == set(NEURAL_METHODS)
     same = [s.result for s in measured if isinstance(s.result, Agreement)]
     assert [(a.kind, a.simulator, a.decisions) for a in measurement.report.agreements] == [
         (a.kind, a.simulator, a.decisions) for a in same
@@ -521,5 +522,5 @@ def test_importing_profiling_does_not_import_torch() -> None:
 
 
 def test_every_method_has_its_complexity() -> None:
-    assert list(REGISTRY) == list(METHODS)
+    assert list(REGISTRY) == list(NEURAL_METHODS)
     assert all(issubclass(method, WidthMethod) and method.kind == kind for kind, method in REGISTRY.items())

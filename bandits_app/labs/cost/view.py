@@ -1,4 +1,4 @@
-"""Draw the parts of the page Cost of confidence."""
+"""Draw a tab of the page Cost of confidence: controls, measurement and explanation, of networks or of LinUCB."""
 
 from __future__ import annotations
 
@@ -9,55 +9,116 @@ import streamlit as st
 
 from bandits import UserError
 from bandits.base.formatting import count, duration, size
-from bandits.width_cost import METHODS, CostReport, ProfileRequest, read
+from bandits.width_cost import CostReport, CostRequest, LinearRequest, NeuralRequest, read
 from bandits.width_cost import text as cost_text
 from bandits.width_cost.background import Measurement, machine_memory
-from bandits.width_cost.figures import cost_figures, method_colour
-from bandits.width_cost.linear.background import LinearMeasurement
+from bandits.width_cost.figures import cost_figures
 from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.params_form import fields, form
-from bandits_app.widgets.text import escape_markdown
+from bandits_app.widgets.text import escape_markdown, refuse
 
 TIME_LIMITS = {0.01: "10 ms", 0.1: "100 ms", 1.0: "1 s", 10.0: "10 s"}
-_REQUEST = "cost-request"  # key of the session
+KEYS: dict[type[CostRequest], str] = {NeuralRequest: "cost", LinearRequest: "cost-linear"}
+# what the widths are, and what the symbols mean
+EXPLANATIONS: dict[type[CostRequest], tuple[str, str]] = {
+    NeuralRequest: (
+        (
+            "NeuralUCB chooses the arm with the highest mean plus exploration bonus. The bonus is proportional to the "
+            r"width $\sqrt{g^\top A^{-1}g}$, where $g$ is the gradient of the network's output with respect to its $p$ "
+            r"weights and $A=\lambda I+\sum gg^\top$ over past choices. A naive implementation stores and inverts a "
+            r"$p\times p$ matrix. "
+            "This page compares seven methods that compute the width, or an approximation of it."
+        ),
+        (
+            "$K$: candidates. $p$: weights of the network. $t$: past observations. $f$: numbers in the factors of "
+            "one gradient. $d$: weights of the last layer. $M$: networks of the ensemble. $T$: passes of dropout. "
+            "Training the (first) network takes the same time with all methods and is not included."
+        ),
+    ),
+    LinearRequest: (
+        (
+            r"LinUCB has a matrix $A=\lambda I+\sum xx^\top$ per arm and chooses the arm with the highest "
+            r"$x^\top A^{-1}b+\alpha\sqrt{x^\top A^{-1}x}$. The condition number of $A$, its largest eigenvalue "
+            "divided by its smallest, multiplies the rounding errors of an inversion: with a condition number of "
+            "$10^k$, about $k$ of the 16 digits of double precision are lost. Correlated features raise it and "
+            "regularisation lowers it."
+        ),
+        ("$K$: arms. $d$: features. The number of observations does not affect the times."),
+    ),
+}
 
 
-@st.cache_resource(max_entries=32, show_spinner=False)
-def _measurement(text: str) -> Measurement:
+@st.cache_resource(max_entries=64, show_spinner=False)
+def measurement(kind: type[CostRequest], text: str) -> Measurement:
     """Return the measurement of a request, shared by all sessions of the server."""
-    return Measurement(ProfileRequest.model_validate_json(text))
+    return Measurement(kind.model_validate_json(text))
 
 
-def choose() -> dict[str, Any]:
+def tab(kind: type[CostRequest]) -> None:
+    """Draw the controls, the measurement and the explanation of one kind of request."""
+    key = KEYS[kind]
+    data = _choose(kind)
+    row = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
+    pressed = row.button(
+        "Measure", type="primary", icon=":material/timer:", shortcut="Ctrl+Enter", key=f"{key}-measure"
+    )
+    with row:
+        if kind is NeuralRequest:
+            data |= _more()
+        limit = _time_limit(f"{key}-time-limit")
+    try:
+        if pressed:
+            _start(kind, data)
+    except UserError as error:
+        refuse(error)
+    try:
+        found = _current(kind)
+        if _changed(found, data):
+            st.caption(":material/edit: The controls have changed. Press **Measure** to update the results.")
+        run_every = 0.5 if found.active else None
+        st.fragment(_show, run_every=run_every)(found, limit, found.active)
+    except UserError as error:
+        refuse(error)
+    with st.expander("How the methods work", icon=":material/function:"):
+        _explain(kind)
+
+
+def _choose(kind: type[CostRequest]) -> dict[str, Any]:
     """Draw the controls; return plain data for `bandits.width_cost.read`."""
-    names, defaults = fields(ProfileRequest, basic=True), ProfileRequest().model_dump(mode="json")
+    names, defaults, key = fields(kind, basic=True), kind().model_dump(mode="json"), KEYS[kind]
     values: dict[str, Any] = {}
-    with st.container(key="pairs-cost"):
+    with st.container(key=f"pairs-{key}"):
         for column, name in zip(st.columns(len(names)), names, strict=True):
             with column:
-                values |= form(ProfileRequest, [name], defaults, "cost")
+                values |= form(kind, [name], defaults, key)
     return values
 
 
-def time_limit(key: str = "cost-time-limit") -> float:
-    """Draw the control of the time limit; return seconds."""
+def _time_limit(key: str) -> float:
     chosen = st.segmented_control(
-        "Time limit", list(TIME_LIMITS), default=1.0, required=True, format_func=TIME_LIMITS.__getitem__,
-        key=key, help="Longest acceptable time of one decision with its update. A method is marked as "
+        "Time limit",
+        list(TIME_LIMITS),
+        default=1.0,
+        required=True,
+        format_func=TIME_LIMITS.__getitem__,
+        key=key,
+        help="Longest acceptable time of one decision with its update. A method is marked as "
         "infeasible where it exceeds the limit; larger values allow larger models (usually 100 ms to 1 s).",
-    )  # fmt: skip
+    )
     return float(chosen)
 
 
-def more() -> dict[str, Any]:
+def _more() -> dict[str, Any]:
     """Draw what is seldom changed, behind a click: sizes of two methods, and a button for a large catalogue."""
     with st.popover("More", icon=":material/tune:", type="tertiary"):
-        values = form(ProfileRequest, ["members", "passes"], ProfileRequest().model_dump(mode="json"), "cost")
+        values = form(NeuralRequest, ["members", "passes"], NeuralRequest().model_dump(mode="json"), "cost")
         st.button(
-            "Large catalogue", icon=":material/inventory_2:", on_click=_enter_catalogue,
+            "Large catalogue",
+            icon=":material/inventory_2:",
+            on_click=_enter_catalogue,
             help="Enters K = 1,000,000 candidates and hidden layers with about p = 100,000 weights. The gradients of "
             "all candidates then need about 400 GB, so that times are extrapolated.",
-        )  # fmt: skip
+        )
     return values
 
 
@@ -66,23 +127,21 @@ def _enter_catalogue() -> None:
     st.session_state["cost-hidden"] = "300, 320"
 
 
-def start(data: dict[str, Any]) -> None:
-    """Measure what the controls state.
-
-    A repeated request is measured again, because times depend on the moment.
+def _start(kind: type[CostRequest], data: dict[str, Any]) -> None:
+    """Measure what the controls state; a repeated request is measured again, because times depend on the moment.
 
     Raises
     ------
     UserError
         The request is invalid.
     """
-    request = read(data).model_dump_json()
-    if st.session_state.get(_REQUEST) == request and not _measurement(request).active:
-        _measurement.clear(request)
-    st.session_state[_REQUEST] = request
+    request, key = read(data, kind).model_dump_json(), f"{KEYS[kind]}-request"
+    if st.session_state.get(key) == request and not measurement(kind, request).active:
+        measurement.clear(kind, request)
+    st.session_state[key] = request
 
 
-def current() -> Measurement:
+def _current(kind: type[CostRequest]) -> Measurement:
     """Return the measurement of the last request, or of the default.
 
     Raises
@@ -90,36 +149,38 @@ def current() -> Measurement:
     UserError
         Too many measurements are waiting.
     """
-    return _measurement(st.session_state.setdefault(_REQUEST, ProfileRequest().model_dump_json()))
+    return measurement(kind, st.session_state.setdefault(f"{KEYS[kind]}-request", kind().model_dump_json()))
 
 
-def changed(measurement: Measurement, data: dict[str, Any]) -> bool:
+def _changed(found: Measurement, data: dict[str, Any]) -> bool:
     """Tell whether the controls state a request other than the one shown."""
+    request = found.report.request
     try:
-        return read(data) != measurement.report.request
-    except UserError:  # reported when the user presses Measure
+        return read(data, type(request)) != request
+    except UserError:
+        # reported when the user presses Measure
         return True
 
 
-def show(measurement: Measurement, max_seconds: float) -> None:
-    """Draw a measurement, every half second while it runs.
-
-    The page is redrawn once when it ends.
-    """
-    run_every = 0.5 if measurement.active else None
-    st.fragment(_show, run_every=run_every)(measurement, max_seconds, measurement.active)
-
-
-def _show(measurement: Measurement, max_seconds: float, was_active: bool) -> None:
-    report, memory = measurement.report, machine_memory()
-    st.progress(min(measurement.fraction, 1.0), text=status(measurement))
-    snapshot = _snapshot(report, max_seconds, memory, hash(report))
-    panel.mount(snapshot.packed, key="cost")
-    if snapshot.summary:
+def _show(found: Measurement, max_seconds: float, was_active: bool) -> None:
+    """Draw a measurement; the page is redrawn once when it ends."""
+    report = found.report
+    st.progress(min(found.fraction, 1.0), text=status(found))
+    version = (
+        id(found),
+        str(report.request),
+        len(report.timings),
+        len(report.agreements),
+        len(report.conditions),
+        report.timed,
+    )
+    snapshot = _snapshot(report, max_seconds, machine_memory(), version)
+    panel.mount(snapshot.packed, key=KEYS[type(report.request)])
+    if snapshot.conclusion:
         st.markdown(f"**{snapshot.conclusion}**")
         st.markdown("\n".join(f"- {sentence}" for sentence in snapshot.summary))
         _tables(report, snapshot.rows)
-    if was_active and not measurement.active:
+    if was_active and not found.active:
         st.rerun()
 
 
@@ -133,8 +194,8 @@ class CostSnapshot(NamedTuple):
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def _snapshot(_report: CostReport, max_seconds: float, memory: float, key: int) -> CostSnapshot:  # noqa: ARG001
-    """Draw a report; ``key`` identifies it in the cache."""
+def _snapshot(_report: CostReport, max_seconds: float, memory: float, version: object) -> CostSnapshot:  # noqa: ARG001
+    """Draw a report; ``version`` identifies it in the cache."""
     specs = cost_figures(_report, max_seconds=max_seconds, max_bytes=memory)
     for spec in specs:
         spec["layout"]["uirevision"] = f"{_report.request}{max_seconds}"
@@ -142,46 +203,45 @@ def _snapshot(_report: CostReport, max_seconds: float, memory: float, key: int) 
     packed = panel.pack(specs, alt, 300, _tiles(_report), _note(_report))
     summary = cost_text.summary(_report, max_seconds, memory)
     conclusion = cost_text.conclusion(_report, max_seconds, memory)
-    return CostSnapshot(packed, conclusion, summary, _rows(_report, max_seconds, memory) if summary else [])
+    return CostSnapshot(packed, conclusion, summary, _rows(_report, max_seconds, memory) if conclusion else [])
 
 
-def status(measurement: Measurement | LinearMeasurement) -> str:
+def status(found: Measurement) -> str:
     """Describe the progress of a measurement in one line."""
-    if measurement.status == "waiting":
+    if found.status == "waiting":
         return "Waiting for another measurement to end: two at once would slow each other down"
-    if measurement.status == "failed":
-        return f"Failed: {escape_markdown(measurement.error)}"
-    if measurement.status == "finished":
-        return f"Measured: {len(measurement.report.timings)} sizes"
-    return f"Measuring: {measurement.activity}" if measurement.activity else "Warming up"
+    if found.status == "failed":
+        return f"Failed: {escape_markdown(found.error)}"
+    if found.status == "finished":
+        return f"Measured: {len(found.report.timings)} sizes"
+    return f"Measuring: {found.activity}" if found.activity else "Warming up"
 
 
 def _note(report: CostReport) -> str:
-    request = report.request
-    sizes = f"p = {count(request.sizes.p)}, K = {count(request.n_candidates)}, t = {count(request.past)}"
-    return f"Time of one decision with its update at {sizes}. Press a method to hide it in all plots."
+    sizes = [f"{axis.symbol} = {count(report.request.sizes.along(k))}" for k, axis in report.request.axes.items()]
+    at = ", ".join(sizes)
+    return f"Time of one decision with its update at {at}. Press a method to hide it in all plots."
 
 
 def _tiles(report: CostReport) -> list[dict[str, str]]:
     tiles = []
-    for kind, method in METHODS.items():
-        timing, measured = report.at_request(kind), report.is_measured(kind)
-        time = "–" if timing is None else f"{'' if measured else '≈ '}{duration(timing.seconds)}"
+    for kind, method in report.methods.items():
+        timing, about = report.at_request(kind), "" if report.is_measured(kind) else "≈ "
+        time = "–" if timing is None else f"{about}{duration(timing.seconds)}"
         detail = f"{'exact' if method.exact else 'approximate'} · {size(method.memory(report.request.sizes))}"
-        tiles.append({"label": method.title, "color": method_colour(kind), "dash": "solid", "rate": time, "spread": "",
-                      "detail": detail})  # fmt: skip
+        tile = {"label": method.title, "color": method.colour, "dash": "solid", "rate": time, "spread": ""}
+        tiles.append(tile | {"detail": detail})
     return tiles
 
 
 def _rows(report: CostReport, max_seconds: float, memory: float) -> list[dict[str, str]]:
     rows = []
-    for kind, method in METHODS.items():
-        timing = report.at_request(kind)
-        about = "" if report.is_measured(kind) else "≈ "
+    for kind, method in report.methods.items():
+        timing, about = report.at_request(kind), "" if report.is_measured(kind) else "≈ "
         times = [f"{about}{duration(s)}" for s in (timing.decide, timing.update)] if timing else ["–", "–"]
         limits = {
-            f"Infeasible from {axis}": cost_text.infeasible_cell(report, kind, axis, max_seconds, memory)
-            for axis in ("p", "t", "K")
+            f"Infeasible from {axis.symbol}": cost_text.infeasible_cell(report, kind, k, max_seconds, memory)
+            for k, axis in report.request.axes.items()
         }
         needed = size(method.memory(report.request.sizes))
         rows.append({"Method": method.title, "Decision": times[0], "Update": times[1], "Memory": needed, **limits})
@@ -191,20 +251,26 @@ def _rows(report: CostReport, max_seconds: float, memory: float) -> list[dict[st
 def _tables(report: CostReport, rows: list[dict[str, str]]) -> None:
     st.subheader("Times and limits", anchor=False)
     st.dataframe(pd.DataFrame(rows), hide_index=True, height="content")
+    double = ", in double precision" if isinstance(report.request, LinearRequest) else ""
     st.caption(
-        "Processor time of one thread, median of several repetitions; other load on the machine makes it slightly "
-        "longer. ≈: extrapolated from measurements at smaller sizes."
+        f"Processor time of one thread, median of several repetitions{double}; other load on the machine makes it "
+        "slightly longer. ≈: extrapolated from measurements at smaller sizes."
     )
     if not report.agreements:
         return
     st.subheader("Agreement with exact widths", anchor=False)
     columns = ("Rank correlation", "Same choice", "Width ratio")
     compared = [
-        {"Simulator": a.simulator, "Method": METHODS[a.kind].title, "Weights": count(a.p),
-         "Observations": count(a.past), "Decisions": count(a.decisions),
-         **dict(zip(columns, cost_text.agreement_cells(a), strict=True))}
+        {
+            "Simulator": a.simulator,
+            "Method": report.methods[a.kind].title,
+            "Weights": count(a.p),
+            "Observations": count(a.past),
+            "Decisions": count(a.decisions),
+            **dict(zip(columns, cost_text.agreement_cells(a), strict=True)),
+        }
         for a in report.agreements
-    ]  # fmt: skip
+    ]
     st.dataframe(pd.DataFrame(compared), hide_index=True, height="content")
     st.caption(
         "NeuralUCB runs with exact widths. After the given number of observations, the other methods compute their "
@@ -214,23 +280,14 @@ def _tables(report: CostReport, rows: list[dict[str, str]]) -> None:
     )
 
 
-def explain() -> None:
+def _explain(kind: type[CostRequest]) -> None:
     """Draw what a confidence width is, and the description and the complexity of each method."""
-    st.markdown(
-        "NeuralUCB chooses the arm with the highest mean plus exploration bonus. The bonus is proportional to the "
-        r"width $\sqrt{g^\top A^{-1}g}$, where $g$ is the gradient of the network's output with respect to its $p$ "
-        r"weights and $A=\lambda I+\sum gg^\top$ over past choices. A naive implementation stores and inverts a "
-        r"$p\times p$ matrix. "
-        "This page compares seven methods that compute the width, or an approximation of it."
-    )
-    for kind, method in METHODS.items():
+    about, symbols = EXPLANATIONS[kind]
+    st.markdown(about)
+    for method in kind.methods.values():
         with st.container(border=True):
-            dot = f'<span style="color:{method_colour(kind)}">●</span>'
+            dot = f'<span style="color:{method.colour}">●</span>'
             st.html(f'<div style="font-weight:600">{dot} {method.title}</div>')
             st.markdown(method.description)
             st.caption(f"The time of one decision with its update grows as ${method.growth}$.")
-    st.caption(
-        "$K$: candidates. $p$: weights of the network. $t$: past observations. $f$: numbers in the factors of one "
-        "gradient. $d$: weights of the last layer. $M$: networks of the ensemble. $T$: passes of dropout. Training the "
-        "(first) network takes the same time with all methods and is not included."
-    )
+    st.caption(symbols)

@@ -95,6 +95,7 @@ test-all: test test-slow
 
 bench: setup
 	$(BIN)/python -m benchmarks
+	@$(BIN)/python -m benchmarks.measure
 
 stress: setup-dev
 	BANDITS_STRESS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser" $(ARGS) tests/slow/test_kill_worker_and_server.py tests/slow/test_kill_sweep.py tests/slow/test_shares.py \
@@ -121,6 +122,7 @@ reproduce: setup
 	$(BIN)/python -m benchmarks.reproduction.published
 	$(BIN)/python -m benchmarks.reproduction.networks
 	$(BIN)/python -m benchmarks.reproduction.sources
+	@$(BIN)/python -m benchmarks.measure
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -8,8 +8,11 @@ import hashlib
 import inspect
 import os
 import platform
+import re
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -85,17 +88,48 @@ class Section:
 
 
 def stamp(function: Callable[..., object]) -> str:
-    """Return an invisible Markdown line that names the function that writes a table, and the hash of its code.
+    """Return the lines below a table: date, commit and command; invisible, the function that made it and its hash.
 
-    ``tests/benchmarks/test_generated_documents.py`` fails if the code has changed since the table was written.
+    `outdated` names the tables whose function has changed since they were made.
     """
-    module = Path(inspect.getfile(function)).resolve().relative_to(ROOT).with_suffix("")
-    return f"<!-- code: {'.'.join(module.parts)}:{function.__name__} {code_hash(function)} -->"
+    module = ".".join(Path(inspect.getfile(function)).resolve().relative_to(ROOT).with_suffix("").parts)
+    main = sys.modules["__main__"].__spec__
+    name = module if main is None else main.name.removesuffix(".__main__")
+    command = " ".join(["python -m", name, *sys.argv[1:]])
+    made = f"Made on {datetime.now(UTC):%Y-%m-%d} from commit {_commit()} by `{command}`."
+    return f"{made}\n\n<!-- code: {module}:{function.__name__} {code_hash(module, function.__name__)} -->"
 
 
-def code_hash(function: Callable[..., object]) -> str:
-    """Hash the source of a function and of all that it uses from its own module, without white space."""
-    source = Path(inspect.getfile(function)).read_text(encoding="utf-8")
+def _commit() -> str:
+    """Return the short hash of the commit of this checkout; "with changes" where files differ from it."""
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+
+    commit = git("rev-parse", "--short", "HEAD") or "unknown"
+    return f"{commit} with changes" if git("status", "--porcelain", "-uno", "--", "bandits", "benchmarks") else commit
+
+
+def outdated(files: Iterable[Path] | None = None) -> Iterator[str]:
+    """Name each table whose function has changed since it was made; by default of all documents."""
+    documents = sorted([RESULTS, *(ROOT / "docs").rglob("*.md")]) if files is None else files
+    for file in documents:
+        section, made = "", "it was made"
+        for line in file.read_text(encoding="utf-8").splitlines():
+            if line.startswith("## "):
+                section = f", section {line.removeprefix('## ')}"
+            elif found := re.match(r"Made on (\S+) from commit (.+?) by `", line):
+                made = f"{found[1]} ({found[2]})"
+            elif found := re.match(r"<!-- code: ([\w.]+):(\w+) (\w+) -->", line):
+                name = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file.name
+                if code_hash(found[1], found[2]) != found[3]:
+                    yield f"{name}{section}: the code ({found[1]}.{found[2]}) has changed since {made}"
+
+
+def code_hash(module: str, function: str) -> str:
+    """Hash the source of a function and of all that it uses from its own module, without white space; "" without it."""
+    file = ROOT.joinpath(*module.split(".")).with_suffix(".py")
+    source = file.read_text(encoding="utf-8") if file.exists() else ""
     nodes: dict[str, ast.AST] = {}
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -103,7 +137,9 @@ def code_hash(function: Callable[..., object]) -> str:
         elif isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             nodes |= {each.id: node for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)}
-    used, open_names = set[str](), {function.__name__}
+    if function not in nodes:
+        return ""
+    used, open_names = set[str](), {function}
     while open_names:
         name = open_names.pop()
         used.add(name)
@@ -179,9 +215,13 @@ def report(
     if unknown := set(parsed.sections) - set(sections):
         parser.error(f"unknown section {', '.join(sorted(unknown))}; allowed are {', '.join(sections)}")
     sizes = {k: v for k, v in vars(parsed).items() if k != "sections" and v}
-    options = "".join(f" --{name} {value}" for name, value in sizes.items())
     for name in parsed.sections or list(sections):
         title, make = sections[name]
-        text = f"{make(**sizes)}\n\nMade by `python -m {module} {name}{options}`. {machine()}.\n\n{stamp(make)}"
+        text = f"{make(**sizes)}\n\n{machine()}.\n\n{stamp(make)}"
         print(f"## {title}\n\n{text}\n", flush=True)
         put(file, f"## {title}\n\n{text}")
+
+
+if __name__ == "__main__":
+    for warning in outdated():
+        print(f"warning: {warning}", file=sys.stderr)

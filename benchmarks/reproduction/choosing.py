@@ -141,7 +141,7 @@ def measure() -> dict[str, Any]:
     for name, (document, section, _) in TABLES.items():
         lines[name] = {"document": document, "section": section, "values": table_values(name)}
     command = "python -m benchmarks.reproduction.choosing --write"
-    code = f"benchmarks.reproduction.choosing:measure {code_hash(measure)}"
+    code = f"benchmarks.reproduction.choosing:measure {code_hash('benchmarks.reproduction.choosing', 'measure')}"
     return {"command": command, "machine": machine(), "code": code, "lines": lines}
 
 

@@ -63,8 +63,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help=f"write the section of {DOCUMENT.name}")
     parsed = parser.parse_args()
-    command = "Made by `python -m benchmarks.reproduction.flops --write`."
-    section = f"{document(measure())}\n{command}\n\n{stamp(document)}"
+    section = f"{document(measure())}\n{stamp(document)}"
     sys.stdout.write(f"{section}\n")
     if parsed.write:
         put(DOCUMENT, section)

@@ -173,13 +173,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help=f"write the sections of {DOCUMENT.name}")
     parsed = parser.parse_args()
-    command = "Made by `python -m benchmarks.reproduction.new_sweeps --write`."
     sections = {
         privacy: lambda: privacy({kind: private_rates(kind) for kind in PRIVATE}),
         sharing: lambda: sharing({variety: sharing_rates(variety) for variety in SHARING}),
     }
     for function, make in sections.items():
-        section = f"{make()}\n{command}\n\n{stamp(function)}"
+        section = f"{make()}\n{stamp(function)}"
         sys.stdout.write(f"{section}\n\n")
         sys.stdout.flush()
         if parsed.write:

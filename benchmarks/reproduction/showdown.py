@@ -181,7 +181,7 @@ def main() -> None:
         "same visitors with the same random numbers (common random numbers). LinUCB on interaction features is the "
         "same experiment with the simulator's *Features* set to interaction. Intervals are 95 % (Student t over "
         "replications, paired where two agents are compared); they hold for this shop, not for others.",
-        f"Made by `python -m benchmarks.reproduction.showdown` in {minutes:.0f} minutes. {machine()}.",
+        f"It took {minutes:.0f} minutes. {machine()}.",
         stamp(main),
         "## Two claims",
         "*A shared representation learns faster than a model per arm*, and *agents that learn online recover from a "

@@ -56,7 +56,7 @@ def main() -> None:
     assert history.training is not None
     section = static_mlp(history.training, notebook())
     print(section, flush=True)
-    made = f"Made by `python -m benchmarks.reproduction.static_mlp`. {machine()}."
+    made = f"{machine()}."
     put(OUT, f"{section}\n\n{made}\n\n{stamp(static_mlp)}")
 
 

@@ -24,7 +24,7 @@ AGENTS = (
 
 def main() -> None:
     """Run everything; each section replaces its predecessor in the report."""
-    made = f"Made by `python -m benchmarks.reproduction.tables`. {machine()}."
+    made = f"{machine()}."
     for section, function in (
         (petshop("per_row", "each replication has its own shop, as in the 32 published runs"), petshop),
         (petshop("shared", "all replications share one shop, the default of the app"), petshop),

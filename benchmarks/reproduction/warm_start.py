@@ -23,7 +23,7 @@ def main() -> None:
     """Run the preset; the section replaces its predecessor in the report."""
     section = warm_against_cold(run(presets()["warm-start"].experiment))
     print(section, flush=True)
-    made = f"Made by `python -m benchmarks.reproduction.warm_start`. {machine()}."
+    made = f"{machine()}."
     put(OUT, f"{section}\n\n{made}\n\n{stamp(warm_against_cold)}")
 
 

@@ -69,9 +69,9 @@ class EvaluationTask(Task):
     log : str or bytes
         Name of a shipped log, or the content of a file.
     ending : str
-        Of the file: ``.parquet``, ``.csv``, ``.dsjson``; empty for a shipped log.
+        Of the file, as `reading.ending`; empty for a shipped log.
     mapping : mapping of str to str, optional
-        Columns of a user's table, as in `from_frame`.
+        Columns of a user's table, as in `from_table`.
     target : str
         As in `evaluate`.
     options : mapping
@@ -98,7 +98,7 @@ def summarise_file(content: bytes, ending: str, mapping: Mapping[str, str] | Non
     ending : str
         Of the file's name.
     mapping : mapping of str to str, optional
-        As in `from_frame`.
+        As in `from_table`.
 
     Raises
     ------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,8 +13,9 @@ from bandits.base.errors import UserError
 from bandits.base.formatting import short
 from bandits.base.row_names import ROWS, RowNames
 from bandits.base.types import BoolArray, FloatArray, IntArray
+from bandits.tables import RawTable
 
-from .log import MAX_CELLS, MAX_ROWS, DecisionLog
+from .log import MAX_CELLS, MAX_ROWS, DecisionLog, TextArray
 
 ROLES = (
     "action", "reward", "propensity", "propensities", "position", "event_id", "segment", "time", "candidates",
@@ -77,8 +79,28 @@ def suggested_map(columns: Sequence[str]) -> dict[str, str]:
     return found | ({"features": "|".join(features)} if features else {})
 
 
-def from_frame(frame: Any, mapping: Mapping[str, str] | None = None, *, places: RowNames = ROWS) -> DecisionLog:
-    """Make a log of a pandas data frame.
+def from_frame(frame: Any, mapping: Mapping[str, str] | None = None) -> DecisionLog:
+    """Make a log of a pandas data frame, as `from_table` does.
+
+    Raises
+    ------
+    UserError
+    """
+    import pyarrow as pa
+
+    def array(values: Any) -> pa.Array:
+        try:
+            return pa.array(values, from_pandas=True)
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            # of several types
+            return pa.array([None if empty else str(v) for v, empty in zip(values, values.isna(), strict=True)])
+
+    columns = [array(frame.iloc[:, i]) for i in range(frame.shape[1])]
+    return from_table(RawTable(pa.table(columns, names=list(map(str, frame.columns))), ROWS), mapping)
+
+
+def from_table(table: RawTable, mapping: Mapping[str, str] | None = None) -> DecisionLog:
+    """Make a log of a table.
 
     Columns have the names of their roles (`ROLES`) unless the mapping names others. Actions are numbered in the order
     of their names; whole numbers in numerical order. Without a vector of propensities, actions that no row shows or
@@ -86,113 +108,131 @@ def from_frame(frame: Any, mapping: Mapping[str, str] | None = None, *, places: 
 
     Parameters
     ----------
-    frame : pandas.DataFrame
+    table : RawTable
     mapping : mapping of str to str, optional
         Role: name of the column; an empty name: no column has this role.
-    places : RowNames
-        Names of the rows in their file, for messages.
 
     Raises
     ------
     UserError
         A column is missing, or a value is not allowed; the sentence names row and column.
     """
-    mapping = dict(mapping or {})
-    if not frame.columns.is_unique:
-        raise UserError(f"column '{short(str(frame.columns[frame.columns.duplicated()][0]))}': appears twice")
-    for role, column in mapping.items():
-        wanted = column.split("|") if role == "features" and column else [column] if column else []
-        if missing := next((name for name in wanted if name not in frame.columns), None):
-            raise UserError(f"column '{short(missing)}' for {role}: the table has {_listed(frame.columns)}")
-    place = {role: mapping.get(role, role) for role in ROLES if mapping.get(role, role) in frame.columns}
-    for role in ("action", "reward"):
-        if role not in place:
-            raise UserError(f"column '{role}' is required; the table has {_listed(frame.columns)}; name it by map")
-    if not 1 <= len(frame) <= MAX_ROWS:
-        raise UserError(f"a log must have 1 to {MAX_ROWS:,} rows; got {len(frame):,}")
+    mapping, n, at = dict(mapping or {}), table.data.num_rows, table.rows
+    place = _places(table.names, mapping)
+    if not 1 <= n <= MAX_ROWS:
+        raise UserError(f"a log must have 1 to {MAX_ROWS:,} rows; got {n:,}")
 
     def numbers(role: str) -> FloatArray | None:
-        return _numbers(frame[place[role]], places, place[role]) if role in place else None
+        return table.numbers(place[role]) if role in place else None
 
-    def texts(role: str) -> Any:
-        return frame[place[role]].astype(str).to_numpy(object) if role in place else None
+    def texts(role: str) -> TextArray | None:
+        return table.texts(place[role]) if role in place else None
 
-    vectors = _vectors(frame[place["propensities"]], places) if "propensities" in place else None
-    shown = _names(frame[place["action"]], places)
-    listed = [_cell(value) for value in frame[place["candidates"]]] if "candidates" in place else None
+    vectors = _vectors(table.cells(place["propensities"]), at) if "propensities" in place else None
+    listed = [_cell(value) for value in table.cells(place["candidates"])] if "candidates" in place else None
+    names, actions = _actions(table.texts(place["action"]), listed, vectors, at)
+    wanted = mapping["features"].split("|") if mapping.get("features") else []
+    features, feature_names = _features(table, wanted)
+    rest = [name for name in table.names if name not in {*place.values(), *wanted}]
+    return DecisionLog(
+        actions=actions,
+        rewards=table.numbers(place["reward"]),
+        names=names,
+        propensities=numbers("propensity"),
+        distributions=vectors,
+        available=None if listed is None else _available(listed, {name: k for k, name in enumerate(names)}),
+        features=features,
+        feature_names=feature_names,
+        positions=_whole(numbers("position"), at, "position"),
+        segments=texts("segment"),
+        event_ids=_event_ids(texts("event_id"), at),
+        times=texts("time"),
+        places=at,
+        columns=table.numbers_of(rest),
+    )
+
+
+def _places(names: Sequence[str], mapping: Mapping[str, str]) -> dict[str, str]:
+    """Return the column of each role that has one.
+
+    Raises
+    ------
+    UserError
+        A column is missing, or appears twice.
+    """
+    if twice := next((name for name, times in Counter(names).items() if times > 1), ""):
+        raise UserError(f"column '{short(twice)}': appears twice")
+    for role, column in mapping.items():
+        wanted = column.split("|") if role == "features" and column else [column] if column else []
+        if missing := next((name for name in wanted if name not in names), None):
+            raise UserError(f"column '{short(missing)}' for {role}: the table has {_listed(names)}")
+    place = {role: mapping.get(role, role) for role in ROLES if mapping.get(role, role) in names}
+    for role in ("action", "reward"):
+        if role not in place:
+            raise UserError(f"column '{role}' is required; the table has {_listed(names)}; name it by map")
+    return place
+
+
+def _actions(
+    shown: TextArray, listed: list[list[str]] | None, vectors: FloatArray | None, at: RowNames
+) -> tuple[tuple[str, ...], IntArray]:
+    """Return the names of the actions, and the index of each that was shown, int64 (n,).
+
+    Raises
+    ------
+    UserError
+        An action is missing or has no place in the vectors, or there are too many.
+    """
+    import pandas as pd
+
+    codes, found = pd.factorize(shown)
+    if "" in found:
+        i = int((shown == "").argmax())
+        raise UserError(f"{at[i]}, action: is required; it is missing")
     if vectors is None:
-        names = _in_order({*shown, *(name for row in listed or () for name in row)})
+        names = _in_order({*found, *(name for row in listed or () for name in row)})
     else:
         names = tuple(map(str, range(vectors.shape[1])))
     if len(names) > MAX_ACTIONS:
         raise UserError(f"action: a log must have at most {MAX_ACTIONS:,} different actions; got {len(names):,}")
     index = {name: k for k, name in enumerate(names)}
-    outside = next((i for i, name in enumerate(shown) if name not in index), None)
-    if outside is not None:
-        raise UserError(f"{places[outside]}, action: must be its place in propensities, 0 to {len(names) - 1}; "
-                        f"got {short(shown[outside])}")  # fmt: skip
-    actions = np.fromiter((index.get(name, -1) for name in shown), np.int64, len(shown))
-    wanted = mapping["features"].split("|") if mapping.get("features") else []
-    features, feature_names = encode_features(frame, wanted, places)
-    rest = [name for name in frame.columns if name not in {*place.values(), *wanted}]
-    return DecisionLog(
-        actions=actions, rewards=_required(numbers("reward")), names=names, propensities=numbers("propensity"),
-        distributions=vectors, available=None if listed is None else _available(listed, index), features=features,
-        feature_names=feature_names, positions=_whole(numbers("position"), places, "position"),
-        segments=texts("segment"), event_ids=texts("event_id"), times=texts("time"), places=places,
-        columns={
-            str(name): frame[name].to_numpy(np.float64, na_value=np.nan)
-            for name in rest if frame[name].dtype.kind in "iufb"
-        },
-    )  # fmt: skip
+    actions: IntArray = np.array([index.get(name, -1) for name in found], np.int64)[codes]
+    if (actions < 0).any():
+        i = int((actions < 0).argmax())
+        allowed = f"0 to {len(names) - 1}"
+        raise UserError(f"{at[i]}, action: must be its place in propensities, {allowed}; got {short(shown[i])}")
+    return names, actions
 
 
-def encode_features(frame: Any, names: list[str], at: RowNames) -> tuple[FloatArray | None, tuple[str, ...]]:
+def _features(table: RawTable, wanted: Sequence[str]) -> tuple[FloatArray | None, tuple[str, ...]]:
     """Return numbers unchanged and texts as indicators of their most frequent values but one.
 
     Returns
     -------
     features : float64 (n, D) or None
     names : tuple of str (D,)
-
-    Raises
-    ------
-    UserError
-        A number is missing or not finite.
     """
+    import pandas as pd
+
     columns: dict[str, FloatArray] = {}
-    for name in names:
-        series = frame[name]
-        if series.dtype.kind in "iufb":
-            columns[name] = _numbers(series, at, name)
+    numbers = table.numbers_of(wanted)
+    for name in wanted:
+        if name in numbers:
+            columns[name] = numbers[name]
         else:
-            text = series.astype(str)
-            for value in sorted(text.value_counts().index[:MAX_CATEGORIES])[1:]:
+            text = pd.Series(table.texts(name), dtype=object)
+            for value in sorted(text[text != ""].value_counts().index[:MAX_CATEGORIES])[1:]:
                 columns[f"{name}={value}"] = (text == value).to_numpy(np.float64)
     return (np.column_stack(list(columns.values())) if columns else None), tuple(columns)
 
 
-def _numbers(series: Any, at: RowNames, column: str) -> FloatArray:
-    """Return a column of numbers.
-
-    Raises
-    ------
-    UserError
-        A cell holds something else than a number, or nothing where the column is a text.
-    """
-    import pandas as pd
-
-    if series.dtype.kind in "mM":
-        raise UserError(f"{at[0]}, {column}: must be a number; got '{short(str(series.iloc[0]))}'")
-    if series.dtype.kind not in "iufb":
-        given = pd.to_numeric(series, errors="coerce")
-        wrong = given.isna().to_numpy() & series.notna().to_numpy()
-        if wrong.any():
-            i = int(wrong.argmax())
-            raise UserError(f"{at[i]}, {column}: must be a number; got '{short(str(series.iloc[i]))}'")
-        series = given
-    values: FloatArray = series.to_numpy(np.float64, na_value=np.nan)
-    return values
+def _event_ids(ids: TextArray | None, at: RowNames) -> TextArray | None:
+    """Give each row without an id one of its own."""
+    if ids is None:
+        return None
+    missing = np.flatnonzero(ids == "").tolist()
+    ids[missing] = [at[i] for i in missing]
+    return ids
 
 
 def _whole(values: FloatArray | None, at: RowNames, column: str) -> IntArray | None:
@@ -212,20 +252,6 @@ def _whole(values: FloatArray | None, at: RowNames, column: str) -> IntArray | N
     return values.astype(np.int64)
 
 
-def _names(series: Any, at: RowNames) -> list[str]:
-    """Return the actions as texts, whole numbers without a fraction.
-
-    Raises
-    ------
-    UserError
-        An action is missing.
-    """
-    missing = series.isna().to_numpy()
-    if missing.any():
-        raise UserError(f"{at[int(missing.argmax())]}, action: is required; it is missing")
-    return [_text(value) for value in series.tolist()]
-
-
 def _text(value: object) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
 
@@ -233,7 +259,7 @@ def _text(value: object) -> str:
 def _in_order(names: set[str]) -> tuple[str, ...]:
     """Sort names; whole numbers numerically."""
     whole = all(name.lstrip("-").isdigit() and len(name) < 19 for name in names)
-    return tuple(sorted(names, key=int) if whole else sorted(names))
+    return tuple(sorted(names, key=lambda name: (int(name), name)) if whole else sorted(names))
 
 
 def _cell(value: object) -> list[Any]:
@@ -249,7 +275,7 @@ def _cell(value: object) -> list[Any]:
     return [part.strip() for part in text.split("|")]
 
 
-def _vectors(series: Any, at: RowNames) -> FloatArray:
+def _vectors(cells: Sequence[Any], at: RowNames) -> FloatArray:
     """Return the vectors of propensities, float64 (n, K).
 
     Raises
@@ -257,7 +283,7 @@ def _vectors(series: Any, at: RowNames) -> FloatArray:
     UserError
         A vector has another length than the first, or an entry is not a number.
     """
-    rows = [_cell(value) for value in series]
+    rows = [_cell(value) for value in cells]
     K = len(rows[0])
     for i, row in enumerate(rows):
         if len(row) != K:
@@ -284,12 +310,6 @@ def _available(listed: list[list[str]], index: Mapping[str, int]) -> BoolArray:
     for i, row in enumerate(listed):
         available[i, [index[name] for name in row if name in index]] = True
     return available
-
-
-def _required(values: FloatArray | None) -> FloatArray:
-    if values is None:
-        raise UserError("column 'reward' is required")
-    return values
 
 
 def _listed(columns: Any) -> str:

@@ -14,8 +14,8 @@ import bandits
 SOURCE = Path(bandits.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 ORDER = (
-    "base", "models", "simulators", "agents", "experiments", "contract", "results", "storage", "runtime", "diagnostics",
-    "monitoring", "offpolicy", "width_cost", "sweeps", "lessons", "advice",
+    "base", "tables", "models", "simulators", "agents", "experiments", "contract", "results", "storage", "runtime",
+    "diagnostics", "monitoring", "offpolicy", "width_cost", "sweeps", "lessons", "advice",
     "cli",
 )  # fmt: skip
 APART = {

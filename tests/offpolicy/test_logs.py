@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from collections.abc import Iterator
@@ -207,14 +208,15 @@ WRONG = "propensity: must be above 0 and at most 1; got 2"
         ("\ufeffitem,propensity,reward\r\n\r\na,.5,1\r\n  \r\nb,2,0\r\n\r\n", "row 5 (line 5 of the file)"),
         ('item,propensity,reward\n"a\n\nx",.5,1\nb,2,0\n', "row 3 (the header is row 1)"),
         ('item,propensity,reward\n"a\nx",.5,1\nb,2,0\n', "row 3 (the header is row 1)"),
-        ("item,propensity,reward\n,,\nb,2,0\n", "row 2 (line 2 of the file)"),
+        ("item,propensity,reward\n,.5,1\nb,2,0\n", "row 2 (line 2 of the file)"),
+        ("item,propensity,reward\n,,\nb,2,0\n", "row 3 (line 3 of the file)"),
     ],
 )
 def test_a_row_of_a_csv_file_is_named_as_an_editor_and_a_spreadsheet_do(text: str, place: str, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(text, "utf-8")
     with pytest.raises(UserError) as refused:
         read_log(tmp_path / "a.csv", {"action": "item"})
-    wrong = "action: is required; it is missing" if ",,\n" in text else WRONG
+    wrong = "action: is required; it is missing" if "\n,.5" in text else WRONG
     assert str(refused.value) == f"{place}, {wrong}"
 
 
@@ -284,6 +286,47 @@ def test_a_table_is_read_by_its_mapping(tmp_path: Path) -> None:
         found = evaluate(log, "column:pi", estimators=["ips", "snips"])
         assert found.estimates["ips"].value == pytest.approx((0.1 / 0.5) / 3)
         assert found.as_dict()["unsupported_mass"] is None
+
+
+DIALECT = "aktion,reward,propensity\nGröße M,1.79,0.5\nGröße M,0.6,0.5\nGröße S,0.87,0.5\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", DIALECT.encode()),
+        ("a.csv", DIALECT.replace(",", ";").replace(".", ",").encode("cp1252")),
+        ("a.csv", DIALECT.replace(",", "\t").encode("utf-16")),
+        ("a.csv.gz", gzip.compress(DIALECT.encode())),
+    ],
+)
+def test_the_dialects_of_a_table_are_the_same_log(name: str, content: bytes, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    assert reading.column_names(tmp_path / name) == ["aktion", "reward", "propensity"]
+    log = read_log(tmp_path / name, {"action": "aktion"})
+    found = evaluate(log, "always:Größe M", estimators=["ips"]).estimates["ips"]
+    assert found.value == pytest.approx((1.79 + 0.6) / 0.5 / 3)
+
+
+def test_names_and_ids_are_texts(tmp_path: Path) -> None:
+    ids = ["1234567890123456789", "", "1234567890123456788", "", "1", "01"]
+    items = ["None", "NA", "00123", "1e5", "10e4", "123"]
+    offered = "|".join([*items, "banner"])
+    rows = "".join(f"{event},{item},1,0.5,{offered},NA\n" for event, item in zip(ids, items, strict=True))
+    (tmp_path / "a.csv").write_text(f"event_id,action,reward,propensity,candidates,segment\n{rows}")
+    log = read_log(tmp_path / "a.csv")
+    assert [log.names[a] for a in log.actions] == items
+    assert log.names == tuple(sorted({*items, "banner"}))
+    assert len(set(log.event_ids)) == 6  # type: ignore[arg-type]
+    assert set(log.segments) == {"NA"}  # type: ignore[arg-type]
+    assert evaluate(log, "always:1e5", estimators=["ips"]).estimates["ips"].value == pytest.approx(1 / 0.5 / 6)
+
+
+@pytest.mark.parametrize("row", ["1,0,0.5,9", "1,0,0.5,"])
+def test_a_row_with_more_cells_than_the_header_is_refused(row: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(f"action,reward,propensity\n{row}\n{row}\n")
+    with pytest.raises(UserError, match="row 2 has 4 cells, the header has 3"):
+        read_log(tmp_path / "a.csv")
 
 
 @pytest.mark.parametrize(

@@ -171,7 +171,7 @@ def test_a_file_without_propensities_says_what_is_still_possible(pool: Pool) -> 
             (table(p=np.where(np.arange(400) == 6, 0.0, 1 / 3)), "Row 8 (line 8 of the file), propensity"),
             (table(p=np.where(np.arange(400) == 6, 1.2, 1 / 3)), "Row 8 (line 8 of the file), propensity"),
             (table(clicked=["yes"] * 400), "Row 2 (line 2 of the file), clicked: must be a number"),
-            (b"\xff\xfe\x00", "is not a table"),
+            (b"\xff\xfe\x00", "the file is not text in UTF-16"),
         ],
         lambda number: number == 0,
     ),

@@ -1,18 +1,10 @@
-"""Read a CSV file into typed columns; errors name the row and the column.
-
-Rows are counted as a spreadsheet shows them: the header is row 1, and a cell with line breaks is still one row.
-"""
+"""Read a CSV file into typed columns; errors name the row and the column."""
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
-from itertools import islice
+from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -20,23 +12,18 @@ import numpy as np
 from bandits.base.errors import UserError
 from bandits.base.formatting import printable, short
 from bandits.base.types import FloatArray
+from bandits.tables import MISSING as NOT_GIVEN
+from bandits.tables import Limits, parsed_number, read_csv
 
-MAX_BYTES = 5 * 2**20
 MAX_ROWS = 200_000
 MAX_COLUMNS = 100
-MAX_NAME = 100  # characters of a column's name
-MAX_CELL = 1000  # characters of any other cell
+MAX_CELL = 1000  # characters
+LIMITS = Limits(5 * 2**20, rows=MAX_ROWS, columns=MAX_COLUMNS, cell=MAX_CELL)
 MAX_NUMBER = 1e100  # squares of larger numbers would not be finite
 MAX_CLASSES = 50
 MOSTLY = 0.9  # share of numbers that makes a column numeric; share of distinct texts that makes it an identifier
 MAX_FRACTIONS = 12  # distinct numbers with fractions up to which they can be classes rather than measurements
 MISSING = "?"
-_MISSING = {"", MISSING, "na", "n/a", "nan", "null"}  # lower case
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d{1,4})?|[+-]?inf(inity)?", re.ASCII | re.IGNORECASE)
-_BINARY = {
-    b"PK": "an Excel or zip file", b"\xd0\xcf\x11\xe0": "an old Excel file", b"\x1f\x8b": "a gzip file",
-    b"%PDF": "a PDF", b"PAR1": "a Parquet file", b"\xff\xfe": "text in UTF-16", b"\xfe\xff": "text in UTF-16",
-}  # fmt: skip
 
 
 class Column(NamedTuple):
@@ -136,37 +123,22 @@ class Table(NamedTuple):
 
 
 def inspect(raw: bytes) -> Table:
-    """Read a CSV: UTF-8, a header, cells separated by commas, semicolons or tabs.
-
-    Where semicolons separate, numbers may have decimal commas. Empty cells, ?, NA, N/A, NaN and null are missing.
+    """Read a CSV, as `read_csv` does. Empty cells, ?, NA, N/A, NaN and null are missing.
 
     Raises
     ------
     UserError
         One sentence: row, column, what is wrong.
     """
-    text = _decoded(raw)
-    delimiter = _delimiter(text)
-    records = _records(text, delimiter)
-    first, cells = next(records, (1, []))
-    names = _names(first, cells)
-    table, rows = [], []
-    for row, record in records:
-        if len(record) != len(names):
-            raise UserError(f"row {row} has {_many(len(record), 'cell')}, the header has {len(names)}")
-        table.append(record)
-        rows.append(row)
-    if not rows:
-        raise UserError("the table has a header and no rows below it")
-    columns = zip(*table, strict=True)
-    made = (_column(name, cells, rows, delimiter == ";") for name, cells in zip(names, columns, strict=True))
-    return Table(tuple(made), tuple(rows))
+    table = read_csv(raw, LIMITS)
+    rows: list[int] = np.asarray(table.rows.numbers).tolist()
+    return Table(tuple(_column(name, table.cells(name), rows, table.comma) for name in table.names), tuple(rows))
 
 
 def in_order(classes: Iterable[str]) -> tuple[str, ...]:
     """Return the classes in the order of their numbers: by value if all are numbers, else alphabetically."""
     names = sorted(set(classes))
-    values = {name: value for name in names if (value := _number(name)) is not None}
+    values = {name: value for name in names if (value := parsed_number(name)) is not None}
     return tuple(sorted(names, key=values.__getitem__) if len(values) == len(names) else names)
 
 
@@ -180,84 +152,6 @@ def sample() -> bytes:
     return "".join(",".join(line) + "\n" for line in lines).encode()
 
 
-def _decoded(raw: bytes) -> str:
-    if len(raw) > MAX_BYTES:
-        raise UserError(f"the file has {len(raw) / 2**20:.1f} MB; at most {MAX_BYTES // 2**20} MB are allowed")
-    for start, what in _BINARY.items():
-        if raw.startswith(start) and not (start == b"PK" and raw[2:4].isascii() and raw[2:4].isalpha()):
-            raise UserError(f"the file is {what}, not a CSV: save it as CSV (UTF-8) first")
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise UserError(f"the file is not text in UTF-8 (line {line}): save it as CSV (UTF-8)") from None
-    if (at := text.find("\0")) >= 0:
-        raise UserError(f"line {text.count(chr(10), 0, at) + 1} holds a NUL byte: the file is not a CSV in UTF-8")
-    if not text.strip():
-        raise UserError("the file is empty")
-    return text
-
-
-def _reader(text: str, delimiter: str) -> Iterator[list[str]]:
-    return csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-
-
-def _delimiter(text: str) -> str:
-    """Return the separator that gives most columns, the same number in each of the first rows."""
-
-    def rank(delimiter: str) -> tuple[bool, bool, int]:
-        widths: list[int] = []
-        with suppress(csv.Error):  # reported when the whole file is read
-            widths.extend(len(record) for record in islice(_reader(text, delimiter), 20) if record)
-        first = widths[0] if widths else 0
-        return first > 1, len(set(widths)) == 1, first
-
-    return max(",;\t", key=rank)
-
-
-def _records(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the header and all rows that are not empty, with their numbers."""
-    reader, row, started = _reader(text, delimiter), 0, False
-    while True:
-        row += 1
-        try:
-            record = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise UserError(f"row {row}{_parse_problem(str(error))}") from None
-        if row > MAX_ROWS + 1:
-            raise UserError(f"the table has more than {MAX_ROWS:,} rows below its header, the maximum")
-        if any(map(str.strip, record)) or (not started and len(record) > 1):
-            started = True
-            yield row, record
-
-
-def _parse_problem(error: str) -> str:
-    if "end of data" in error:
-        return " opens a quotation mark that is never closed"
-    if "field larger" in error:
-        return f" has a cell of more than {MAX_CELL:,} characters; perhaps a quotation mark is never closed"
-    return " has text after a closing quotation mark; a quotation mark inside quotes is written twice"
-
-
-def _names(row: int, cells: Sequence[str]) -> list[str]:
-    if len(cells) > MAX_COLUMNS:
-        raise UserError(f"the header has {len(cells):,} columns; at most {MAX_COLUMNS} are allowed")
-    if len(cells) < 2:
-        raise UserError("the header has one column; commas, semicolons or tabs must separate at least two")
-    names = [printable(cell) for cell in cells]
-    for i, name in enumerate(names):
-        if not name:
-            raise UserError(f"row {row}, column {i + 1}: the header is empty; every column needs a name")
-        if len(name) > MAX_NAME:
-            length = f"the name has {len(name):,} characters; at most {MAX_NAME} are allowed"
-            raise UserError(f"row {row}, column {i + 1}: {length}")
-        if (first := names.index(name)) < i:
-            raise UserError(f"row {row}: columns {first + 1} and {i + 1} are both named '{short(name)}'")
-    return names
-
-
 def _column(name: str, cells: Sequence[str], rows: Sequence[int], comma: bool) -> Column:
     counts = Counter(cells)
     if max(map(len, counts)) > MAX_CELL:
@@ -267,8 +161,8 @@ def _column(name: str, cells: Sequence[str], rows: Sequence[int], comma: bool) -
             f"at most {MAX_CELL:,} are allowed"
         )
     text = {cell: printable(cell) for cell in counts}
-    text = {cell: MISSING if shown.lower() in _MISSING else shown for cell, shown in text.items()}
-    number = {cell: math.nan if shown == MISSING else _number(shown, comma) for cell, shown in text.items()}
+    text = {cell: MISSING if shown.lower() in NOT_GIVEN else shown for cell, shown in text.items()}
+    number = {cell: math.nan if shown == MISSING else parsed_number(shown, comma) for cell, shown in text.items()}
     missing = sum(n for cell, n in counts.items() if text[cell] == MISSING)
     strays = sum(n for cell, n in counts.items() if number[cell] is None)
     given = len(cells) - missing
@@ -293,18 +187,7 @@ def _column(name: str, cells: Sequence[str], rows: Sequence[int], comma: bool) -
     return Column(name, kind, values, example, missing, distinct, problem)
 
 
-def _number(text: str, comma: bool = False) -> float | None:
-    """Parse a number, infinities included; None for any other text."""
-    if comma and "." not in text:
-        text = text.replace(",", ".", 1)
-    return float(text) if _NUMBER.fullmatch(text) else None
-
-
 def _shortest(number: float) -> str:
     if math.isnan(number):
         return MISSING
     return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
-
-
-def _many(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"

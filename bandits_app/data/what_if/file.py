@@ -11,7 +11,7 @@ import streamlit as st
 
 from bandits.offpolicy.background import summarise_file
 from bandits.offpolicy.choices import LogSummary
-from bandits.offpolicy.reading import column_names
+from bandits.offpolicy.reading import column_names, ending
 from bandits.offpolicy.tables import ROLES, suggested_map
 from bandits_app.session.kept_files import SUMMARY
 
@@ -39,14 +39,15 @@ class LogFile(NamedTuple):
 def upload() -> LogFile | None:
     """Draw the upload of a log."""
     uploaded = st.file_uploader(
-        "Log file", ["csv", "parquet", "dsjson", "json", "jsonl"], max_upload_size=MAX_MEGABYTES, key="whatif-file",
+        "Log file", ["csv", "gz", "parquet", "dsjson", "json", "jsonl"], max_upload_size=MAX_MEGABYTES,
+        key="whatif-file",
         help="CSV or Parquet with one decision per row, a log that *Export* in the Arena wrote, or dsjson. Larger "
         "files: `python -m bandits evaluate`.",
     )  # fmt: skip
     st.caption("The file is read for this page only and not stored, unless you replay it in the Arena.")
     if uploaded is None:
         return None
-    return LogFile(uploaded.file_id, uploaded.name, Path(uploaded.name).suffix.lower(), uploaded.getvalue())
+    return LogFile(uploaded.file_id, uploaded.name, ending(uploaded.name), uploaded.getvalue())
 
 
 def columns(file: LogFile) -> Mapping[str, str] | None:

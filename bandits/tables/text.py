@@ -1,0 +1,101 @@
+"""Decode the bytes of a text file, or say in one sentence what they are instead."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import zlib
+from typing import NamedTuple
+
+from bandits.base.errors import UserError
+
+_GZIP, _UTF_16 = b"\x1f\x8b", (b"\xff\xfe", b"\xfe\xff")
+_BINARY = {
+    b"PK": "an Excel or zip file",
+    b"\xd0\xcf\x11\xe0": "an old Excel file",
+    _GZIP: "a gzip file",
+    b"%PDF": "a PDF",
+    b"PAR1": "a Parquet file",
+    **dict.fromkeys(_UTF_16, "text in UTF-16"),
+}
+
+
+class Limits(NamedTuple):
+    """What a reader accepts.
+
+    Attributes
+    ----------
+    bytes, rows, columns : int
+        At most; bytes also after unpacking.
+    cell, name : int
+        Characters of a cell, and of a column's name.
+    lenient : bool
+        Whether text in UTF-16 or Windows-1252, gzip and columns without a name are read too.
+    """
+
+    bytes: int
+    rows: int
+    columns: int
+    cell: int
+    name: int = 100
+    lenient: bool = False
+
+
+def utf8(raw: bytes, limits: Limits, *, whole: bool = True) -> bytes:
+    """Return a text in UTF-8 without a byte order mark.
+
+    Parameters
+    ----------
+    raw : bytes
+    limits : Limits
+    whole : bool
+        Whether ``raw`` is the whole file, not its beginning.
+
+    Raises
+    ------
+    UserError
+        The bytes are too many, or no text in an encoding that is read.
+    """
+    if limits.lenient and raw.startswith(_GZIP):
+        raw = _unpacked(raw, limits, whole)
+    if len(raw) > limits.bytes:
+        size = f"{len(raw) / 2**20:.1f} MB; at most {limits.bytes // 2**20} MB"
+        raise UserError(f"the file has {size} are allowed")
+    if limits.lenient and raw.startswith(_UTF_16):
+        raw = _decoded(raw, "utf-16", "UTF-16", whole).encode()
+    for start, what in _BINARY.items():
+        word = start == b"PK" and raw[2:4].isascii() and raw[2:4].isalpha()
+        if raw.startswith(start) and not word:
+            raise UserError(f"the file is {what}, not a CSV: save it as CSV (UTF-8) first")
+    try:
+        raw = raw.removeprefix(codecs.BOM_UTF8)
+        text = _decoded(raw, "utf-8", "UTF-8", whole)
+    except UserError:
+        if not limits.lenient:
+            raise
+        text = _decoded(raw, "cp1252", "UTF-8 or Windows-1252", whole)
+        raw = text.encode()
+    if (at := text.find("\0")) >= 0:
+        line = text.count("\n", 0, at) + 1
+        raise UserError(f"line {line} holds a NUL byte: the file is not a CSV in UTF-8")
+    if not text or text.isspace():
+        raise UserError("the file is empty")
+    return raw
+
+
+def _decoded(raw: bytes, encoding: str, title: str, whole: bool) -> str:
+    try:
+        return codecs.getincrementaldecoder(encoding)().decode(raw, final=whole)
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        problem = f"the file is not text in {title} (line {line})"
+        raise UserError(f"{problem}: save it as CSV (UTF-8)") from None
+
+
+def _unpacked(raw: bytes, limits: Limits, whole: bool) -> bytes:
+    """Unpack one byte more than is allowed, at most."""
+    try:
+        return gzip.GzipFile(fileobj=io.BytesIO(raw)).read(limits.bytes + 1 if whole else len(raw))
+    except (OSError, EOFError, zlib.error):
+        raise UserError("the file is a gzip file that is damaged") from None

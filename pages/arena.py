@@ -11,10 +11,10 @@ from bandits_app.arena.formulas import explain
 from bandits_app.arena.instant import follower
 from bandits_app.arena.main_sliders import main_sliders
 from bandits_app.run_view import board, layout, options, unchanged
-from bandits_app.session import draft, refusals, run_requests, session
+from bandits_app.session import draft, followed, refusals, run_requests
 from bandits_app.sweep import previous_results
 
-job, presenting = session.current(), options.presenting()
+job, presenting = followed.current(), options.presenting()
 head = st.container(key="arena-head", horizontal=True, vertical_alignment="center", gap="small")
 if presenting:
     layout.enlarge()
@@ -46,7 +46,7 @@ refused = st.session_state.pop("refused", [])  # just before the page was rerun
 view = options.View()
 try:
     if source := run_requests.pending():
-        job = session.submit_and_follow(read(draft.current().data()), by_slider=source == "slider")
+        job = followed.submit_and_follow(read(draft.current().data()), by_slider=source == "slider")
         draft.current().notice = ""
         run_requests.forget()
 except UserError as error:

@@ -4,7 +4,7 @@ import streamlit as st
 
 from bandits import UserError
 from bandits_app.labs.artwork import choice, view
-from bandits_app.session import session
+from bandits_app.session import followed
 from bandits_app.widgets.text import refuse
 
 st.title("Artwork", anchor=False)
@@ -12,13 +12,13 @@ st.markdown(
     "Which picture of a title is shown to whom, and what does that earn against one picture for all? Choose an "
     "experiment and press **Run**; then choose a title."
 )
-job = session.current()
+job = followed.current()
 try:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         experiment = choice.choose(job)
         pressed = st.button("Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter")
     if pressed:
-        job = session.submit_and_follow(experiment)
+        job = followed.submit_and_follow(experiment)
         st.session_state["artwork-given"] = job.id  # the controls stay as they are beside the run
         st.rerun()
     if not choice.fits(job.experiment):

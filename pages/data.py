@@ -6,7 +6,7 @@ from bandits import UserError
 from bandits.experiments import presets
 from bandits.simulators.datasets import uploads
 from bandits_app.data import upload
-from bandits_app.session import draft, session
+from bandits_app.session import draft, followed
 from bandits_app.widgets import destructive
 from bandits_app.widgets.text import refuse
 
@@ -15,7 +15,7 @@ def run_on(data: str) -> None:
     """Load an experiment on a data set into the controls, run it, and open the Arena."""
     experiment = presets.on_data(data)
     draft.load(experiment)
-    session.submit_and_follow(experiment)
+    followed.submit_and_follow(experiment)
     st.switch_page("arena.py")
 
 

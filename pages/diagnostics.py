@@ -3,7 +3,7 @@
 import streamlit as st
 
 from bandits_app.arena.diagnostics import fairness, findings, retrieval
-from bandits_app.session import session
+from bandits_app.session import followed
 
 st.title("Diagnostics", anchor=False)
 st.markdown(
@@ -14,6 +14,6 @@ st.caption(
     "✓\u00a0healthy, !\u00a0watch, ✕\u00a0alarm, –\u00a0not informative. Wasted traffic: regret relative to the "
     "gain of the oracle over random choice. The text above each figure states its rule."
 )
-findings.show(session.current())
-fairness.show(session.current())
-retrieval.show(session.current())
+findings.show(followed.current())
+fairness.show(followed.current())
+retrieval.show(followed.current())

@@ -8,7 +8,8 @@ from bandits_app.home import doors, facts
 from bandits_app.run_view import board
 from bandits_app.run_view.options import View
 from bandits_app.session import draft
-from bandits_app.session.session import pool, submit_and_follow
+from bandits_app.session.followed import submit_and_follow
+from bandits_app.session.workers import pool
 from bandits_app.widgets.text import refuse
 
 preset = presets()["race"]

@@ -5,12 +5,12 @@ from pathlib import Path
 import streamlit as st
 
 from bandits_app.run_view import options
-from bandits_app.session import session
+from bandits_app.session import page, workers
 from bandits_app.shell import shell
 
 icon = Path(__file__).parents[1] / "bandits_app" / "icon.svg"
 st.set_page_config(page_title="Bandit Playground", page_icon=str(icon), layout="wide")
-session.pool()  # the workers start while the user reads
+workers.pool()  # the workers start while the user reads
 sections = {
     "": [
         st.Page("home.py", title="Home", icon=":material/home:", default=True),
@@ -38,10 +38,10 @@ sections = {
         st.Page("glossary.py", title="Glossary", icon=":material/menu_book:", url_path="glossary"),
     ],
 }
-page = st.navigation(sections, position="top")
+chosen = st.navigation(sections, position="top")
 st.session_state.pop("shown-refusals", None)  # a refusal is shown once
-session.open_page(page.url_path)
-shell.mark_section(sections, page)
-if shell.show(home=page.url_path == "", presenting=options.presenting()):
+page.opened(chosen.url_path)
+shell.mark_section(sections, chosen)
+if shell.show(home=chosen.url_path == "", presenting=options.presenting()):
     st.switch_page("home.py")
-page.run()
+chosen.run()

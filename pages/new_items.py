@@ -4,7 +4,7 @@ import streamlit as st
 
 from bandits import UserError
 from bandits_app.labs.new_items import choice, view
-from bandits_app.session import session
+from bandits_app.session import followed
 from bandits_app.widgets.text import refuse
 
 st.title("New items", anchor=False)
@@ -13,7 +13,7 @@ st.markdown(
     "compares the share of traffic that a launch gets with its fair share: what the optimal choice would give it. For "
     "new titles, it shows what their pictures earn."
 )
-job = session.current()
+job = followed.current()
 experiment, refused = None, None
 with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
     try:
@@ -25,7 +25,7 @@ with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
     )
 try:
     if pressed and experiment is not None:
-        job = session.submit_and_follow(experiment)
+        job = followed.submit_and_follow(experiment)
         st.session_state["items-given"] = job.id  # the controls stay as they are beside the run
         st.rerun()
 except UserError as error:

@@ -4,7 +4,7 @@ import streamlit as st
 
 from bandits import UserError
 from bandits_app.labs.change import choice, view
-from bandits_app.session import session
+from bandits_app.session import followed
 from bandits_app.widgets.text import escape_markdown, refuse
 
 st.title("Shock lab", anchor=False)
@@ -12,7 +12,7 @@ st.markdown(
     "What does a change cost, and which agents recover? Choose a change and press **Run**; change the discount factor "
     "to see how agents that forget faster or more slowly would have done (dotted: the run before)."
 )
-job = session.current()
+job = followed.current()
 row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
 experiment = None
 try:

@@ -4,7 +4,7 @@ import streamlit as st
 
 from bandits import UserError
 from bandits_app.data.what_if import formulas, replay, source, target, view
-from bandits_app.session import session
+from bandits_app.session import followed
 from bandits_app.widgets.text import refuse
 
 st.title("What if?", anchor=False)
@@ -14,10 +14,10 @@ st.markdown(
 )
 row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
 with row:
-    chosen = source.choose(session.current())
+    chosen = source.choose(followed.current())
 log = None
 try:
-    log = source.load(session.current(), chosen)
+    log = source.load(followed.current(), chosen)
 except UserError as error:
     refuse(error)
 with row:  # also while there is no log, or it is refused

@@ -48,9 +48,9 @@ def _section(job: Job) -> None:
         reason, *more = text.explain_decision(explanation)
         st.markdown(f"**{escape_markdown(reason)}** {escape_markdown(' '.join(more))}")
         spec = decision(explanation, styles(job.experiment)[label])
-        spec["layout"]["uirevision"] = f"{key}-{step}-{replication}"
         height = 80 + 34 * len(spec["layout"]["yaxis"]["tickvals"])
-        panel.live_panel([spec], key="why", alt=[" ".join([reason, *more])], height=height)
+        revision, alt = f"{key}-{step}-{replication}", [" ".join([reason, *more])]
+        panel.draw([spec], key="why", revision=revision, alt=alt, height=height)
 
 
 @st.cache_data(ttl=600, max_entries=256, show_spinner="Replaying the run up to this step ...")

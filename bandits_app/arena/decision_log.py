@@ -12,6 +12,7 @@ from bandits.offpolicy.choices import rows_at_first, suggested_logger
 from bandits.runtime.pool import Job
 from bandits_app.data.what_if.source import recorded
 from bandits_app.widgets.text import escape_markdown, refuse, sentence
+from bandits_app.widgets.until_end import until_end
 
 _ASKED = "decision-log-asked"
 
@@ -48,16 +49,14 @@ def export(job: Job) -> None:
         except UserError as error:
             refuse(error)
             return
-        st.fragment(_show, run_every=1.0 if task.active else None)(task, task.active)
+        until_end(_show, task)
 
 
-def _show(task: RecordTask, was_active: bool) -> None:
+def _show(task: RecordTask) -> None:
     if task.active:
         done = task.steps / task.experiment.steps
         st.progress(done, text=f"Recording: step {count(task.steps)} of {count(task.experiment.steps)}")
         return
-    if was_active:
-        st.rerun()
     if task.error:
         refuse(task.error)
         return

@@ -19,7 +19,5 @@ def show(job: Job) -> None:
     with st.expander("Training before the run", icon=":material/model_training:"):
         st.markdown("\n".join(f"- {escape_markdown(sentence)}" for sentence in sentences))
         if specs:
-            for label, spec in specs.items():
-                spec["layout"]["uirevision"] = f"{job.id}{label}"
             alt = [f"{label}: {spec['layout']['meta']['note']}" for label, spec in specs.items()]
-            panel.live_panel(list(specs.values()), key="log-training", alt=alt, height=300)
+            panel.draw(list(specs.values()), key="log-training", revision=job.id, alt=alt, height=300)

@@ -12,7 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from bandits import UserError
 from bandits.runtime.pool import Job
-from bandits_app.session import draft, run_requests, session
+from bandits_app.session import draft, followed, run_requests, workers
 from bandits_app.session.owner import owner
 from bandits_app.session.refusals import Refusal
 
@@ -32,7 +32,7 @@ def control(job: Job, row: DeltaGenerator, *, changed: bool = False) -> None:
     changed : bool
         The controls differ from the run. To continue it would discard the changes, so that button is disabled.
     """
-    pool = session.pool()
+    pool = workers.pool()
     if job.status == "finished":
         description = "Run the same number of steps again, starting from the last step."
         if changed:
@@ -59,5 +59,5 @@ def _attempt(action: Callable[[Job, str], object], job: Job) -> None:
 
 
 def _extend(job: Job, user: str) -> None:
-    followed = session.follow(session.pool().extend(job, 2 * job.experiment.steps, user))
-    draft.load(followed.experiment)
+    extended = followed.follow(workers.pool().extend(job, 2 * job.experiment.steps, user))
+    draft.load(extended.experiment)

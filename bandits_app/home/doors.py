@@ -9,7 +9,7 @@ import streamlit as st
 
 from bandits.experiments.presets import presets
 from bandits_app.session import draft
-from bandits_app.session.session import submit_and_follow
+from bandits_app.session.followed import submit_and_follow
 
 
 class Door(NamedTuple):

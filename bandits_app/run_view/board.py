@@ -24,7 +24,7 @@ from bandits.results.registry import first_three
 from bandits.results.result import Result
 from bandits.runtime.pool import Job
 from bandits_app.glossary.terms import link
-from bandits_app.session import session
+from bandits_app.session import followed
 from bandits_app.widgets.live_panel import panel
 
 from .frames import Frames
@@ -72,7 +72,7 @@ class _Shown(NamedTuple):
     def content(self) -> BoardContent:
         """Return the run at this moment: the same one in both fragments and for all sessions."""
         job, view, fill = self
-        previous = session.previous(job) if view.previous else None
+        previous = followed.previous(job) if view.previous else None
         return _frames().get(
             (job.id, view, fill, previous and previous.id),  # not the jobs: they would stay in memory
             lambda: _moment(job, previous),
@@ -160,9 +160,8 @@ def _content(job: Job, view: View, previous: Job | None, *, fill: bool) -> Board
     for spec in specs:
         for placeholder in spec["layout"].get("annotations", ()) if ended_early else ():
             placeholder["text"] = "This run ended before its first results."
-        spec["layout"]["uirevision"] = f"{job.id}{view.x}{view.log_regret}{view.fourth}"
-    alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs]
-    packed = panel.pack(specs, alt, 300, tiles, note, caption=caption, fill=fill, final=not job.active)
+    revision = f"{job.id}{view.x}{view.log_regret}{view.fourth}"
+    packed = panel.pack(specs, 300, tiles, note, revision=revision, caption=caption, fill=fill, final=not job.active)
     return BoardContent(shown, progress, packed)
 
 

@@ -6,7 +6,7 @@ import time
 
 from bandits.base.formatting import count, count_of, time_left
 from bandits.runtime.pool import Job
-from bandits_app.session import session
+from bandits_app.session import workers
 
 
 def status(job: Job) -> str:
@@ -15,9 +15,9 @@ def status(job: Job) -> str:
     if job.status == "offered":
         return "Not started: a long run waits for Run"
     if job.status == "queued":
-        if session.pool().broken:
+        if workers.pool().broken:
             return "The workers do not start (see the server's log); trying again"
-        if ahead := session.pool().queue_position(job):
+        if ahead := workers.pool().queue_position(job):
             return f"Queued: {count_of(ahead, 'runs')} ahead"
         return _waiting_for_a_worker(job)
     if job.status == "running":
@@ -42,9 +42,9 @@ def _where(job: Job) -> str:
 
 
 def _waiting_for_a_worker(job: Job) -> str:
-    if session.pool().busy:
+    if workers.pool().busy:
         return "Queued: starts when another run ends"
-    if session.pool().starting:
+    if workers.pool().starting:
         seconds = count(time.monotonic() - job.queued)
         return f"Starting workers: loading libraries · {seconds} s"
     return "Queued: starts when a worker is free"

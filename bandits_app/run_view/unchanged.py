@@ -9,23 +9,24 @@ from bandits.results.change import lost_clicks
 from bandits.results.change.lost_clicks import without_changes
 from bandits.results.result import Result
 from bandits.runtime.pool import Job
-from bandits_app.session import session
+from bandits_app.session import workers
 from bandits_app.session.owner import address, owner
 from bandits_app.widgets.text import escape_markdown, refuse
+from bandits_app.widgets.until_end import until_end
 
 from .status import status
 
 
 def submit(job: Job) -> Job:
     """Start the run without changes."""
-    return session.pool().submit(without_changes(job.experiment), owner(), address=address())
+    return workers.pool().submit(without_changes(job.experiment), owner(), address=address())
 
 
 def find(job: Job) -> Job | None:
     """Return the run without changes, if it was ever started."""
     if not job.experiment.simulator.all_changes:
         return None
-    return session.pool().get(without_changes(job.experiment).hash)
+    return workers.pool().get(without_changes(job.experiment).hash)
 
 
 def result_of(job: Job) -> Result:
@@ -50,15 +51,13 @@ def offer(job: Job) -> None:
             except UserError as error:
                 refuse(error)
     if twin is not None:
-        st.fragment(_show, run_every=1.0 if twin.active else None)(job, twin, twin.active)
+        until_end(_show, job, twin)
 
 
-def _show(job: Job, twin: Job, was_active: bool) -> None:
+def _show(job: Job, twin: Job) -> None:
     if twin.active:
         st.progress(min(twin.progress, 1.0), text="The same run without its changes")
         return
-    if was_active:
-        st.rerun()
     if twin.status != "finished":
         st.caption(escape_markdown(status(twin)))
         return

@@ -8,7 +8,7 @@ from bandits import UserError
 from bandits.results import text as words
 from bandits_app.run_view.board import TICK
 from bandits_app.run_view.status import status
-from bandits_app.session import session
+from bandits_app.session import workers
 from bandits_app.session.owner import deleter, may_delete, owner, refusal
 from bandits_app.widgets import destructive
 from bandits_app.widgets.text import refuse
@@ -20,13 +20,13 @@ SCROLL_FROM = 5  # unfinished runs; more are shown in a box that scrolls
 
 def running() -> None:
     """List the queued, running and paused runs, updated every second."""
-    if jobs := session.pool().live_jobs():
+    if jobs := workers.pool().live_jobs():
         st.subheader("Running", anchor=False)
         st.fragment(_running, run_every=TICK)({job.id for job in jobs})
 
 
 def _running(shown_ids: set[str]) -> None:
-    jobs = session.pool().live_jobs()
+    jobs = workers.pool().live_jobs()
     if {job.id for job in jobs} != shown_ids:  # one has started or ended: the lists below change too
         st.rerun()
     for job in sorted(jobs, key=lambda job: job.id):  # a fixed order while they run
@@ -41,7 +41,7 @@ def _running(shown_ids: set[str]) -> None:
 def unfinished() -> None:
     """List the runs that ended early, to resume or discard."""
     try:
-        found = session.pool().unfinished()
+        found = workers.pool().unfinished()
     except OSError:  # reported by `finished_runs`
         return
     if not found:
@@ -59,12 +59,12 @@ def unfinished() -> None:
                 left.html(heading(name, words.describe_experiment(experiment)))
                 if resume.button("Resume", key=f"resume-{run}", icon=":material/resume:", width="stretch"):
                     try:
-                        open_job(session.pool().resume_unfinished(experiment, owner()))
+                        open_job(workers.pool().resume_unfinished(experiment, owner()))
                     except UserError as error:
                         refuse(error)
-                allowed = may_delete([run], session.pool().owners)
+                allowed = may_delete([run], workers.pool().owners)
                 if destructive.button(
                     "Discard", key=f"discard-{run}", place=drop, width="stretch", disabled=not allowed,
                     help=refusal(allowed),
                 ):  # fmt: skip
-                    confirm("Discard", "run", [(run, name)], lambda run: session.pool().discard(run, deleter()))
+                    confirm("Discard", "run", [(run, name)], lambda run: workers.pool().discard(run, deleter()))

@@ -26,8 +26,8 @@ from bandits.results.comparison.run_conclusion import conclusions
 from bandits.results.figures.style import Style
 from bandits.results.registry import METRICS
 from bandits.storage.run_store import StoredRun
-from bandits_app.session import session
-from bandits_app.widgets.live_panel.panel import live_panel
+from bandits_app.session import workers
+from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.text import escape_markdown
 
 from .table import display_title, unavailable_reason
@@ -40,7 +40,7 @@ def show(found: Sequence[StoredRun]) -> None:
     results: dict[str, Result] = {}
     legend = []
     for name, run in zip("ABCDEF", found, strict=False):
-        job = session.pool().get(run.id)
+        job = workers.pool().get(run.id)
         if job is None or job.status != "finished":
             st.error(f"Run {name}: {escape_markdown(unavailable_reason(run))}", icon=":material/broken_image:")
             continue
@@ -114,11 +114,10 @@ def _figures(results: Mapping[str, Result]) -> None:
     """Draw click-through rate and regret of all runs, with a tile for each line."""
     dark = st.context.theme.type == "dark"
     figures = overlay(results, dark=dark)
-    for spec in figures:
-        spec["layout"]["uirevision"] = "".join(r.experiment.hash for r in results.values())
     looks = styles_of_runs({name: r.experiment for name, r in results.items()}, dark=dark)
-    live_panel(
-        figures, key="comparison", alt=[f"{spec['layout']['title']['text']} of the runs" for spec in figures],
+    panel.draw(
+        figures, key="comparison", revision="".join(r.experiment.hash for r in results.values()),
+        alt=[f"{spec['layout']['title']['text']} of the runs" for spec in figures],
         height=360, legend=_tiles(results, looks), note="Reward per step and cumulative regret over the whole run. One "
         "colour per agent; each run has its own line style and shade.",
     )  # fmt: skip

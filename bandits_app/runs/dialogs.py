@@ -10,7 +10,7 @@ import streamlit as st
 
 from bandits import UserError
 from bandits.runtime.pool import Job
-from bandits_app.session import draft, session
+from bandits_app.session import draft, followed
 from bandits_app.widgets import destructive
 from bandits_app.widgets.text import escape_markdown, refuse
 
@@ -39,7 +39,7 @@ def heading(title: str, detail: str) -> str:
 
 
 def open_job(job: Job) -> None:
-    session.follow(job)
+    followed.follow(job)
     draft.load(job.experiment)
     st.switch_page("arena.py")
 

@@ -10,7 +10,7 @@ from bandits.results.text import describe_changes, describe_simulator
 from bandits.sweeps import Sweep
 from bandits.sweeps.figures import grid
 from bandits.sweeps.storage.catalogue import CatalogueEntry
-from bandits_app.session import session
+from bandits_app.session import workers
 from bandits_app.session.owner import deleter, may_delete, refusal
 from bandits_app.sweep import selection
 from bandits_app.widgets import destructive
@@ -68,7 +68,7 @@ def _actions(selected: Sequence[CatalogueEntry]) -> None:
         sweep, notes = selected[0].sweep, selected[0].notes
         about = heading(describe(sweep), selection.describe_size(sweep))
         edit("sweep", sweep.hash, about, {"Notes": notes}, lambda texts: manager.note(sweep.hash, texts["Notes"]))
-    allowed = may_delete([entry.sweep.hash for entry in selected], session.pool().owners)
+    allowed = may_delete([entry.sweep.hash for entry in selected], workers.pool().owners)
     if destructive.button("Delete", key="sweeps", disabled=not (selected and allowed), help=refusal(allowed)):
         named = [(e.sweep.hash, f"{describe(e.sweep)}, {selection.describe_size(e.sweep)}") for e in selected]
         confirm("Delete", "sweep", named, lambda sweep: manager.delete(sweep, deleter()))

@@ -14,7 +14,7 @@ from bandits.results import text as words
 from bandits.results.comparison.overlay import MAX_RUNS
 from bandits.storage import budget
 from bandits.storage.run_store import Store, StoredRun
-from bandits_app.session import draft, session
+from bandits_app.session import draft, workers
 from bandits_app.session.owner import deleter, may_delete, refusal
 from bandits_app.sweep.selection import manager
 from bandits_app.widgets import destructive
@@ -41,7 +41,7 @@ def _titled(run: StoredRun) -> bool:
 
 def finished_runs() -> list[StoredRun]:
     """List the finished runs, newest first."""
-    store = session.pool().store
+    store = workers.pool().store
     try:
         if store is None:
             return []
@@ -53,14 +53,14 @@ def finished_runs() -> list[StoredRun]:
 
 def notice() -> None:
     """State why stored runs can be read but not changed, if they cannot."""
-    store = session.pool().store
+    store = workers.pool().store
     if store is not None and store.notice:
         st.warning(store.notice, icon=":material/lock:")
 
 
 def usage() -> None:
     """State how much of the disk budget is used."""
-    store = session.pool().store
+    store = workers.pool().store
     if store is None:
         return
     try:
@@ -141,14 +141,14 @@ def actions(selected: Sequence[StoredRun]) -> None:
         about = heading(display_title(run), words.describe_experiment(run.experiment))
         fields = {"Title": run.title, "Tags": run.tags, "Notes": run.notes}
         edit("run", run.id, about, fields, partial(_save, run))
-    allowed = may_delete([run.id for run in selected], session.pool().owners)
+    allowed = may_delete([run.id for run in selected], workers.pool().owners)
     if destructive.button("Delete", key="runs", disabled=not (selected and allowed), help=refusal(allowed)):
         named = [(run.id, f"{display_title(run)} ({words.describe_experiment(run.experiment)})") for run in selected]
-        confirm("Delete", "run", named, lambda run: session.pool().delete(run, deleter()))
+        confirm("Delete", "run", named, lambda run: workers.pool().delete(run, deleter()))
 
 
 def _store() -> Store:
-    store = session.pool().store
+    store = workers.pool().store
     if store is None:
         raise UserError("no runs are stored on this server")
     return store
@@ -180,7 +180,7 @@ def end_comparison() -> None:
 
 
 def _open(run: StoredRun) -> None:
-    job = session.pool().get(run.id)
+    job = workers.pool().get(run.id)
     if job is not None:
         open_job(job)
     draft.load(run.experiment)

@@ -15,7 +15,7 @@ from bandits.base.formatting import count_of
 from bandits.runtime.pool import Pool
 from bandits.sweeps import Sweep, read, url
 from bandits.sweeps.manager import SweepJob, SweepManager
-from bandits_app.session import draft, session
+from bandits_app.session import draft, workers
 from bandits_app.session.owner import owner
 from bandits_app.widgets.text import escape_markdown
 
@@ -26,7 +26,7 @@ _CURRENT = "sweep-seen"
 
 def manager() -> SweepManager:
     """Return the manager of all sweeps of this server."""
-    pool = session.pool()
+    pool = workers.pool()
     return _manager(pool, id(pool))
 
 

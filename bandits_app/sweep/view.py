@@ -16,15 +16,15 @@ from bandits.sweeps.analysis.records import PointResult
 from bandits.sweeps.figures import grid, lines, scatter
 from bandits.sweeps.manager import SweepJob
 from bandits_app.session import draft as drafts
-from bandits_app.session import session
+from bandits_app.session import followed, workers
 from bandits_app.session.owner import owner
 from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.text import escape_markdown, refuse
+from bandits_app.widgets.until_end import until_end
 
 from . import agent, conclusions
 from .conclusions import interval
 
-TICK = 1.0  # seconds between updates
 _POINT = "sweep-cell"
 
 
@@ -38,10 +38,10 @@ def show(job: SweepJob, metric: str, slot: DeltaGenerator) -> None:
     slot : DeltaGenerator
         An ``st.empty`` for the progress.
     """
-    st.fragment(_show, run_every=TICK if job.active else None)(job, metric, job.active, slot)
+    until_end(_show, job, metric, slot)
 
 
-def _show(job: SweepJob, metric: str, was_active: bool, slot: DeltaGenerator) -> None:
+def _show(job: SweepJob, metric: str, slot: DeltaGenerator) -> None:
     active, progress = job.active, job.progress  # read once: the bar, its text and the verdicts are of one moment
     if active:
         slot.progress(progress, text=status(job, progress))
@@ -56,11 +56,9 @@ def _show(job: SweepJob, metric: str, was_active: bool, slot: DeltaGenerator) ->
         point = leader if selected is None else selected
         specs += lines.curves_by_choice(job.landscape, metric)
         specs += grid.point_curves(job.landscape, point, metric)
-    for spec in specs:
-        spec["layout"]["uirevision"] = f"{job.id}{metric}"
-    alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs]
     conclusions.first(job, metric)
-    panel.mount(panel.pack(specs, alt, 340), key="sweep", picked=lambda: _select_point(job, metric))
+    packed = panel.pack(specs, 340, revision=f"{job.id}{metric}")
+    panel.mount(packed, key="sweep", picked=lambda: _select_point(job, metric))
     if leader is not None:
         if result := results.get(leader if point is None else point):
             _point(job, metric, result, leader, None if job.status == "finished" else candidates)
@@ -69,8 +67,6 @@ def _show(job: SweepJob, metric: str, was_active: bool, slot: DeltaGenerator) ->
             _setting(job, metric, result, leader, exact=setting.exact, active=active)
         conclusions.resolution(job, metric)
         conclusions.show(job, metric)
-    if was_active and not job.active:
-        st.rerun()
 
 
 def _figures(job: SweepJob, metric: str, selected: int | None, setting: int | None) -> list[Spec]:
@@ -142,11 +138,11 @@ def _point(job: SweepJob, metric: str, result: PointResult, leader: int, candida
     row.markdown(f"{best}{values}: {shown.title.lower()} {mean} ({interval(result.estimate)}){verdict}.")
     if row.button("Open in the Arena", icon=":material/monitoring:", key="sweep-open"):
         try:
-            run = session.pool().submit(job.landscape.sweep.point(result.point), owner())
+            run = workers.pool().submit(job.landscape.sweep.point(result.point), owner())
         except UserError as error:
             refuse(error)
             return
-        session.follow(run)
+        followed.follow(run)
         drafts.load(run.experiment)
         st.switch_page("arena.py")
 

@@ -32,7 +32,7 @@ import sys
 import bandits.runtime.supervisor
 bandits.runtime.supervisor.TIME_LIMIT = 1e9
 from bandits import read
-from bandits_app.session.session import pool
+from bandits_app.session.workers import pool
 pool().submit(read(sys.stdin.read()))
 from streamlit.web import cli
 sys.argv = ["streamlit", *sys.argv[1:]]

@@ -89,8 +89,8 @@ def tick(times: int, behind: bool) -> tuple[float, float, float]:
     specs = figures.board(result, before=before)
     making = [stopwatch(lambda: figures.board(result, before=before)) for _ in range(times)]
     alt = [""] * len(specs)
-    packing = [stopwatch(lambda: panel.pack(specs, alt, 300)) for _ in range(times)]
-    return 1000 * median(making), 1000 * median(packing), len(panel.pack(specs, alt, 300)) / 1000
+    packing = [stopwatch(lambda: panel.pack(specs, 300, alt=alt)) for _ in range(times)]
+    return 1000 * median(making), 1000 * median(packing), len(panel.pack(specs, 300, alt=alt)) / 1000
 
 
 def run(times: int = 20) -> Section:

@@ -14,7 +14,7 @@ from bandits.results.change.lost_clicks import without_changes
 from bandits.storage.budget import VARIABLE
 from bandits.storage.owners import Owners
 from bandits.storage.run_store import Store
-from bandits_app.session import session
+from bandits_app.session import workers
 from tests.pages.support import open_page
 from tests.support import experiment, same
 
@@ -62,19 +62,19 @@ def test_without_the_option_nothing_is_stored(folder: Path, tmp_path: Path) -> N
 
 
 def test_a_kept_run_is_on_the_page_runs(folder: Path, tmp_path: Path) -> None:
-    session.pool.clear()
+    workers.pool.clear()
     try:
         assert cli.main(["run", file_of(tmp_path), "--keep"]) == 0
         at = open_page("runs")
         assert not at.exception
-        assert experiment().hash in [run.id for run in session.pool().store.runs()]
+        assert experiment().hash in [run.id for run in workers.pool().store.runs()]
         text = " ".join(
             str(each.value) for kind in ("markdown", "caption", "text", "dataframe") for each in at.get(kind)
         )
         assert "LinUCB, Random" in text
     finally:
-        session.pool().close()
-        session.pool.clear()
+        workers.pool().close()
+        workers.pool.clear()
 
 
 def test_texts_and_owner_of_a_stored_run_stay(folder: Path, tmp_path: Path) -> None:

@@ -9,10 +9,14 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 import bandits
 
 SOURCE = Path(bandits.__file__).parent
+ROOT = SOURCE.parent
 FILES = sorted(SOURCE.rglob("*.py"))
+APP_FILES = sorted((ROOT / "bandits_app").rglob("*.py"))
 ORDER = (
     "base", "tables", "models", "simulators", "agents", "experiments", "contract", "results", "storage", "runtime",
     "diagnostics", "monitoring", "offpolicy", "width_cost", "sweeps", "lessons", "advice",
@@ -29,6 +33,17 @@ APART = {
     ("width_cost", "offpolicy"),
 }
 
+APP_ORDER = (
+    *("widgets", "glossary", "server", "session", "run_view"),
+    *("sweep", "runs", "data", "arena", "labs", "home", "learn", "shell"),
+)
+# Folders of pages may import nothing of each other, but for these.
+DECLARED = {
+    ("runs", "sweep"),
+    ("data", "runs"),
+    ("arena", "data"),
+}
+
 
 class Import(NamedTuple):
     """One imported name: its dotted path from the root, and the line."""
@@ -38,8 +53,8 @@ class Import(NamedTuple):
 
 
 def package_of(file: Path) -> str:
-    """The package of a file below bandits/, or the name of a file at its top."""
-    return file.relative_to(SOURCE).parts[0].removesuffix(".py")
+    """The package of a file below bandits/, or folder below bandits_app/; the name of a file at its top."""
+    return file.relative_to(ROOT).parts[1].removesuffix(".py")
 
 
 @cache
@@ -49,7 +64,7 @@ def imports(file: Path) -> tuple[Import, ...]:
 
 
 def _imports(file: Path) -> Iterator[Import]:
-    package = ["bandits", *file.relative_to(SOURCE).parent.parts]
+    package = [*file.relative_to(ROOT).parent.parts]
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (Import(name.name, node.lineno) for name in node.names)
@@ -80,12 +95,40 @@ def out_of_order(file: Path) -> Iterator[str]:
             yield f"{file}:{line}: {package} may not import {top[1]}"
 
 
+def test_imports_follow_the_order_of_folders_of_the_app() -> None:
+    assert [wrong for file in APP_FILES for wrong in out_of_order_in_the_app(file)] == []
+
+
+def out_of_order_in_the_app(file: Path) -> Iterator[str]:
+    """Describe the imports of a file that its folder may not have."""
+    folder = package_of(file)
+    floor = APP_ORDER.index("run_view")
+    for path, line in imports(file):
+        top = path.split(".")
+        if top[0] in ("app", "pages", "tests", "benchmarks"):
+            yield f"{file}:{line} imports {path}"
+        if top[0] != "bandits_app" or top[1] == folder:
+            continue
+        if APP_ORDER.index(top[1]) >= APP_ORDER.index(folder):
+            yield f"{file}:{line} imports {path} upwards"
+        elif APP_ORDER.index(top[1]) > floor and (folder, top[1]) not in DECLARED:
+            yield f"{file}:{line}: {folder} may not import {top[1]}"
+
+
+def test_every_folder_of_the_app_has_its_place() -> None:
+    assert {package_of(file) for file in APP_FILES} == {*APP_ORDER, "__init__"}
+
+
 def test_private_names_stay_in_their_package() -> None:
     wrong = []
-    for file in FILES:
+    for file in (*FILES, *APP_FILES):
         for path, line in imports(file):
             parts = path.split(".")
-            if parts[0] == "bandits" and len(parts) > 1 and parts[1] != package_of(file):
+            if (
+                parts[0] in ("bandits", "bandits_app")
+                and len(parts) > 1
+                and parts[:2] != [*file.relative_to(ROOT).parts[:1], package_of(file)]
+            ):
                 private = any(part.startswith("_") and not part.startswith("__") for part in parts)
                 wrong += [f"{file}:{line} imports the private name {path}"] if private else []
     assert wrong == []
@@ -103,12 +146,15 @@ def test_a_lane_is_constructed_in_one_place() -> None:
     assert {name: len(found) for name, found in calls.items() if found} == {"lane.py": 1}
 
 
-def test_there_are_no_cycles_between_modules() -> None:
-    modules = {".".join(("bandits", *file.relative_to(SOURCE).with_suffix("").parts)): file for file in FILES}
+@pytest.mark.parametrize("files", [FILES, APP_FILES], ids=["bandits", "bandits_app"])
+def test_there_are_no_cycles_between_modules(files: list[Path]) -> None:
+    modules = {".".join(file.relative_to(ROOT).with_suffix("").parts): file for file in files}
     modules = {name.removesuffix(".__init__"): file for name, file in modules.items()}
     arrows: dict[str, set[str]] = {}
     for name, file in modules.items():
-        imported = {path if path in modules else path.rpartition(".")[0] for path, _ in imports_at_run_time(file)}
+        # In the app, what only a type checker imports counts too.
+        found = imports_at_run_time(file) if files is FILES else imports(file)
+        imported = {path if path in modules else path.rpartition(".")[0] for path, _ in found}
         arrows[name] = {
             other for other in imported if other in modules and other != name and not name.startswith(f"{other}.")
         }

@@ -625,7 +625,7 @@ def test_every_agent_has_a_finding_in_every_diagnostic(kind: str) -> None:
         assert finding.healthy.endswith(".")
     specs = figures.panels(result, label, actual, oracle, line)
     assert set(specs) == {"spectrum_map", *NAMES}
-    panel.pack(list(specs.values()), [""] * len(specs), 280)  # plain numbers, or gaps in arrays
+    panel.pack(list(specs.values()), 280, alt=[""] * len(specs))  # plain numbers, or gaps in arrays
     for name, finding in actual.items():
         title = specs[name]["layout"]["title"]["text"]
         assert title == f"{figures.MARKS[finding.verdict]} {finding.title}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from bandits.runtime.pool import Pool
-from bandits_app.session import owner, session
+from bandits_app.session import owner, workers
 
 
 @pytest.fixture(scope="session")
@@ -17,16 +17,16 @@ def _pools() -> Iterator[list[Pool]]:
     yield pools
     for each in pools:
         each.close()
-    session.pool.clear()
+    workers.pool.clear()
 
 
 @pytest.fixture(scope="module")
 def pool(_pools: list[Pool]) -> Pool:
     """The app's own pool, which all sessions share."""
-    workers = session.pool()
-    if workers not in _pools:
-        _pools.append(workers)
-    return workers
+    made = workers.pool()
+    if made not in _pools:
+        _pools.append(made)
+    return made
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ from bandits_app.arena import decision as decision_section
 from bandits_app.arena import preset_box as preset_box_module
 from bandits_app.run_view import board as board_module
 from bandits_app.run_view import unchanged
-from bandits_app.session import session
+from bandits_app.session import followed
 from bandits_app.widgets.live_panel import panel as live
 from tests.gate import Gate
 from tests.pages.support import (
@@ -537,7 +537,7 @@ def test_a_run_that_ends_takes_no_refusal_away(
         pool.stop(job)
         wait_for(lambda: not job.active, "the end")
 
-    monkeypatch.setattr(session, "submit_and_follow", refuse)
+    monkeypatch.setattr(followed, "submit_and_follow", refuse)
     monkeypatch.setattr(live, "mount", drawn_as_it_ends)
     at = press(at, "Run")
     assert job.status == "stopped"
@@ -660,7 +660,7 @@ def test_a_link_that_was_edited_is_followed_and_says_so(pool: Pool) -> None:
 def test_a_link_is_opened_whole_where_another_event_interrupts_the_page(
     pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    follow, interrupted = session.follow, []
+    follow, interrupted = followed.follow, []
 
     def interrupt(job: Job) -> Job:
         follow(job)
@@ -669,7 +669,7 @@ def test_a_link_is_opened_whole_where_another_event_interrupts_the_page(
             st.rerun()
         return job
 
-    monkeypatch.setattr(session, "follow", interrupt)
+    monkeypatch.setattr(followed, "follow", interrupt)
     e = experiment({"kind": "linucb", "alpha": 0.37}, "random", seed=950)
     at = opened({**url.to_query(e), "agents.0.alpha": "0.73"})
     assert len(interrupted) == 1
@@ -778,7 +778,7 @@ def test_a_submission_that_another_event_interrupts_keeps_the_previous_run(
     at = arena(first)
     widget(at, "-alpha").set_value(3.0)
     at.run()
-    follow, interrupted = session.follow, []
+    follow, interrupted = followed.follow, []
 
     def interrupted_once(job: Job) -> Job:
         st.session_state.job = job.id
@@ -787,7 +787,7 @@ def test_a_submission_that_another_event_interrupts_keeps_the_previous_run(
             st.rerun()  # as Streamlit does, for any event, while the address is written
         return follow(job)
 
-    monkeypatch.setattr(session, "follow", interrupted_once)
+    monkeypatch.setattr(followed, "follow", interrupted_once)
     at = run_again(at, pool)
     assert len(interrupted) == 1
     assert panel(at)["caption"].startswith("Dotted: previous run. LinUCB: alpha")
@@ -1162,7 +1162,7 @@ def test_presets_load_into_the_controls(pool: Pool, name: str) -> None:
 # -- sliders that answer -----------------------------------------------------------------------------------------------
 
 
-def followed(at: AppTest) -> dict[str, Any]:
+def told_to_browser(at: AppTest) -> dict[str, Any]:
     """What the part of the page that follows sliders was told."""
     protos = [getattr(found.proto, "bidi_component", found.proto) for found in at.get("bidi_component")]
     (proto,) = [proto for proto in protos if proto.component_name.endswith("instant_sliders")]
@@ -1173,7 +1173,7 @@ def followed(at: AppTest) -> dict[str, Any]:
 def test_sliders_are_followed_while_only_agents_differ_from_the_run_that_is_shown(pool: Pool) -> None:
     e = experiment({"kind": "linucb", "alpha": 0.5}, "lints", "neural_greedy", "random", seed=971, steps=100)
     at = arena(ended(pool.submit(e)))
-    told = followed(at)
+    told = told_to_browser(at)
     assert read(told["experiment"]) == e
     names = {(s["label"], s["name"]): s for s in told["sliders"].values()}
     assert {("LinUCB", "alpha"), ("LinUCB", "ridge"), ("LinTS", "sigma2")} <= names.keys()
@@ -1187,19 +1187,19 @@ def test_sliders_are_followed_while_only_agents_differ_from_the_run_that_is_show
     assert [s["note"] for s in slow] == [slow[0]["slow"], *[""] * (len(slow) - 1)]  # once per agent
     before = names["LinUCB", "alpha"]["frame"], names["LinUCB", "ridge"]["frame"]
     at = settled(widget(at, "-alpha").set_value(0.6).run())
-    assert {s["label"] for s in followed(at)["sliders"].values()} == {"LinTS", "Neural greedy"}
+    assert {s["label"] for s in told_to_browser(at)["sliders"].values()} == {"LinTS", "Neural greedy"}
     key = next(key for key, s in told["sliders"].items() if (s["label"], s["name"]) == ("LinUCB", "alpha"))
     assert told["moved"] == []
-    assert followed(at)["moved"] == [key]  # it alone is elsewhere than in the run
+    assert told_to_browser(at)["moved"] == [key]  # it alone is elsewhere than in the run
     at = press(at, "Run")
-    assert followed(at)["moved"] == []
-    again = {(s["label"], s["name"]): s for s in followed(at)["sliders"].values()}
+    assert told_to_browser(at)["moved"] == []
+    again = {(s["label"], s["name"]): s for s in told_to_browser(at)["sliders"].values()}
     assert again["LinUCB", "alpha"]["frame"] == before[0]  # what was tried stays
     assert again["LinUCB", "ridge"]["frame"] != before[1]
     at = settled(widget(at, "-alpha").set_value(0.7).run())
     at = settled(widget(at, "-steps").set_value(99).run())
-    assert followed(at)["sliders"] == {}
-    assert followed(at)["moved"] == []  # the steps differ too
+    assert told_to_browser(at)["sliders"] == {}
+    assert told_to_browser(at)["moved"] == []  # the steps differ too
 
 
 def test_slow_agents_name_their_kept_runs(pool: Pool) -> None:
@@ -1209,7 +1209,7 @@ def test_slow_agents_name_their_kept_runs(pool: Pool) -> None:
 
     for rate in (0.02, 0.005):
         ended(pool.submit(rated(rate)))
-    told = followed(arena(ended(pool.submit(rated(0.01)))))
+    told = told_to_browser(arena(ended(pool.submit(rated(0.01)))))
     slow = [s for s in told["sliders"].values() if s["label"] == "Neural greedy"]
     assert {s["name"]: s["kept"] for s in slow if s["kept"]} == {"learning_rate": [0.005, 0.02]}
     assert "the nearest of 2 stored runs" in next(s["note"] for s in slow if s["kept"])
@@ -1222,9 +1222,9 @@ def test_a_run_begun_by_a_slider_gives_way_to_the_next(pool: Pool, endless: Call
         import streamlit as st
 
         from bandits import read
-        from bandits_app.session import session
+        from bandits_app.session import followed
 
-        session.submit_and_follow(read(st.session_state.wanted), by_slider=st.session_state.by)
+        followed.submit_and_follow(read(st.session_state.wanted), by_slider=st.session_state.by)
 
     def wanted(alpha: float, *, by: bool) -> Job:
         e = experiment({"kind": "linucb", "alpha": alpha}, "random", seed=972, steps=3000)
@@ -1260,7 +1260,7 @@ def test_the_values_of_a_logarithmic_slider_are_those_of_the_page(pool: Pool) ->
     for value in (0.25, 0.05, 0.25):
         at = settled(widget(at, "-sigma2").set_value(value).run())
         at = press(at, "Run")
-        (told,) = [s for s in followed(at)["sliders"].values() if s["name"] == "sigma2"]
+        (told,) = [s for s in told_to_browser(at)["sliders"].values() if s["name"] == "sigma2"]
         assert [f"{option:g}" for option in told["options"]] == widget(at, "-sigma2").options
         assert 0.25 in told["options"]
 

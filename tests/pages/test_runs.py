@@ -19,7 +19,7 @@ from bandits.results.comparison.run_comparison import paired
 from bandits.runtime.pool import Job, Pool
 from bandits.storage.run_store import Store, StoredRun
 from bandits_app.runs import dialogs, listing, table
-from bandits_app.session import session
+from bandits_app.session import workers
 from tests.gate import Gate
 from tests.pages.support import open_page, panel, status
 from tests.support import experiment, over, same, thinned, wait_for
@@ -30,13 +30,13 @@ HOSTILE = '<img src=x onerror="alert(1)"> **bold** :smile: ![i](http://x/y.png) 
 @pytest.fixture(scope="module")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
     """The app's own, which all sessions share, on a shelf that no other test has filled."""
-    session.pool.clear()
+    workers.pool.clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BANDITS_HOME", str(tmp_path_factory.mktemp("shelf")))
-        made = session.pool()
+        made = workers.pool()
         yield made
         made.close()
-    session.pool.clear()
+    workers.pool.clear()
 
 
 @pytest.fixture

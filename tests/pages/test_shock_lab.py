@@ -12,7 +12,7 @@ from bandits.experiments.presets import presets
 from bandits.results.change.conclusion import conclusion
 from bandits.results.change.lost_clicks import without_changes
 from bandits.runtime.pool import Pool
-from bandits_app.session import session
+from bandits_app.session import workers
 from tests.pages.support import ended, open_page, panels
 from tests.support import experiment, wait_for
 
@@ -73,7 +73,7 @@ def test_run_starts_the_chosen_change_and_its_twin(pool: Pool) -> None:
         assert any(c.value.replace("\\", "") == about for c in at.caption)
     next(b for b in at.button if b.label == "Run").click().run()
     assert not at.exception
-    job = session.pool().get(at.session_state["job"])
+    job = workers.pool().get(at.session_state["job"])
     assert job is not None
     twin = pool.get(without_changes(job.experiment).hash)
     assert job.experiment.simulator.all_changes

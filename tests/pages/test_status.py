@@ -11,7 +11,7 @@ from bandits.base.formatting import GLUE, time_left
 from bandits.experiments.lockstep import load_histories
 from bandits.runtime.job import Job
 from bandits_app.run_view.status import status
-from bandits_app.session import session
+from bandits_app.session import workers
 from tests.support import experiment
 
 
@@ -71,7 +71,7 @@ def test_the_time_left_is_stated_once_it_is_known() -> None:
 
 def test_a_run_that_waits_states_what_for(monkeypatch: pytest.MonkeyPatch) -> None:
     pool = SimpleNamespace(broken=False, busy=False, starting=2, queue_position=lambda job: 0)
-    monkeypatch.setattr(session, "pool", lambda: pool)
+    monkeypatch.setattr(workers, "pool", lambda: pool)
     job = Job(experiment(), queued=time.monotonic() - 4.0)
     assert status(job) == "Starting workers: loading libraries · 4 s"
     pool.starting = 0

@@ -26,7 +26,7 @@ from bandits.sweeps.manager import SweepManager
 from bandits.sweeps.presets import presets
 from bandits_app.runs import listing
 from bandits_app.runs import sweeps as sweep_list
-from bandits_app.session import session
+from bandits_app.session import workers
 from bandits_app.sweep import selection
 from tests.gate import Gate
 from tests.pages.support import open_page, panels
@@ -359,10 +359,10 @@ def standing(gate: Gate, *seeds: int) -> list[int]:
 @pytest.fixture(scope="module")
 def app_pool() -> Iterator[Pool]:
     """The app's own, which all sessions share."""
-    made = session.pool()
+    made = workers.pool()
     yield made
     made.close()
-    session.pool.clear()
+    workers.pool.clear()
     selection._manager.clear()
 
 

@@ -66,7 +66,7 @@ def test_explanations_equal_the_trace_of_the_run(environment: str) -> None:
                 assert shown.score == max(s for c in actual.candidates for s in (c.score, *c.others))
             message = text.explain_decision(actual)
             assert all(s.endswith(".") and "nan" not in s for s in message), message
-            panel.pack([decision(actual, styles(e)[label])], [message[0]], 300)  # plain numbers, or gaps in arrays
+            panel.pack([decision(actual, styles(e)[label])], 300, alt=[message[0]])  # plain numbers, or gaps in arrays
 
 
 # switching values of alpha

@@ -19,6 +19,7 @@ from bandits_app.run_view import board
 from bandits_app.run_view.status import status
 from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.text import escape_markdown
+from bandits_app.widgets.until_end import until_end
 
 from . import verdicts
 from .verdicts import DIAGNOSTIC, Verdicts
@@ -38,16 +39,13 @@ def show(job: Job) -> None:
     except UserError as error:
         st.error(f"Not yet: {escape_markdown(str(error))}.", icon=":material/hourglass:")
         return
-    active = job.active or references.active
-    st.fragment(_show, run_every=2.0 if active else None)(job, references, active)
+    until_end(_show, job, references, every=2.0)
 
 
-def _show(job: Job, references: ReferenceTask, was_active: bool) -> None:
+def _show(job: Job, references: ReferenceTask) -> None:
     received = tuple(reference is None for reference in references.references)
     version = (job.id, board.version(job), tuple(sorted(references.pending)), *received)
     found = _verdicts(job, references, version)
-    if was_active and not (job.active or references.active):
-        st.rerun()
     st.caption(f"{status(job)}. {text.describe_experiment(job.experiment)}{_reference_status(references)}")
     if references.error:
         key = (job.experiment, _without_agents(job.experiment))
@@ -123,17 +121,11 @@ def _figures(
         result = _job.result
         animation = spectrum_animation(result.histories[label], label, styles(_job.experiment)[label])
         specs = panels(result, label, _findings, *_references.references)
-    for spec in specs.values():
-        spec["layout"]["uirevision"] = f"{_job.id}{label}"
+    revision = f"{_job.id}{label}"
     urgent = [name for name, finding in _findings.items() if finding.verdict in ("alarm", "watch")]
     others = [name for name in specs if name not in urgent]
-    packed = [_pack([specs[name] for name in names]) for names in (urgent, others)]
+    packed = [panel.pack([specs[name] for name in names], 280, revision=revision) for names in (urgent, others)]
     return Figures(animation, packed[0] if urgent else None, packed[1], len(others))
-
-
-def _pack(specs: list[Spec]) -> bytes:
-    alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs]
-    return panel.pack(specs, alt, 280)
 
 
 def _show_animation(animation: Spec, label: str) -> None:

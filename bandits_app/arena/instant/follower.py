@@ -16,7 +16,7 @@ from bandits.results.live.instant import can_follow, too_slow
 from bandits.runtime.job import Job
 from bandits_app.run_view.options import View
 from bandits_app.session import draft as drafts
-from bandits_app.session import run_requests, session
+from bandits_app.session import run_requests, workers
 from bandits_app.widgets.params_form import fields, slider_values
 
 from .channel import PATH
@@ -100,7 +100,7 @@ def sliders(draft: drafts.Draft, experiment: Experiment, job: Job) -> dict[str, 
             continue  # its curves are those of other values
         slow = too_slow(experiment, label, _seconds_per_decision(experiment, label, job))
         names = [name for name in fields(model, basic=True) + fields(model, basic=False) if can_follow(model, name)]
-        kept = session.pool().stored_values(experiment, label, names) if slow else {}
+        kept = workers.pool().stored_values(experiment, label, names) if slow else {}
         for name in names:
             field, key = model.model_fields[name], f"{draft.version}-agent{number}-{name}"
             values = [one.value for one in kept.get(name, ())]

@@ -20,7 +20,7 @@ from bandits.results.live.instant import Answer, Instant, NotQuickError, can_fol
 from bandits.results.metrics import Estimate
 from bandits.results.result import Result
 from bandits.results.text import plain_value
-from bandits_app.session import session
+from bandits_app.session import workers
 from bandits_app.widgets.live_panel.panel import pack
 
 _log = logging.getLogger(__name__)
@@ -99,7 +99,7 @@ def answer(instant: Instant, text: str, *, quick: bool = False) -> bytes:
         "rate": mean if math.isfinite(mean) else None,
         "tile": {"rate": rate, "spread": spread, "detail": found.short},
     }  # fmt: skip
-    return _framed(header, pack([{"data": traces} for traces in plots], [""] * len(plots), 300))
+    return _framed(header, pack([{"data": traces} for traces in plots], 300, alt=[""] * len(plots)))
 
 
 _READING = threading.Semaphore(2)  # stored runs that are read at the same time, each into memory as a whole
@@ -127,7 +127,7 @@ def _kept(experiment: Experiment, question: Question) -> _Kept:
         raise UserError("a stored run is that of one agent with one other value")
     if not can_follow(type(experiment.agents[experiment.labels.index(question.label)]), name):
         raise UserError("the agent has no such parameter, or it decides the agent's size")
-    pool = session.pool()
+    pool = workers.pool()
     with _READING:
         kept = pool.stored_values(experiment, question.label, [name])[name]
         history = next((pool.kept_history(one) for one in kept if one.value == value), None)

@@ -10,7 +10,7 @@ from bandits.base.formatting import count_of
 from bandits.experiments import presets
 from bandits.offpolicy.background import keep_file
 from bandits.simulators.datasets import kept_logs, uploads
-from bandits_app.session import draft, session
+from bandits_app.session import draft, followed
 from bandits_app.widgets import destructive
 
 from .source import FILE, Source
@@ -55,7 +55,7 @@ def _keep(source: Source) -> None:
 def _run(name: str) -> None:
     experiment = presets.on_log(name)
     draft.load(experiment)
-    session.submit_and_follow(experiment)
+    followed.submit_and_follow(experiment)
     st.switch_page("arena.py")
 
 

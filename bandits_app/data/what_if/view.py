@@ -18,6 +18,7 @@ from bandits.offpolicy.stored_run import KEPT
 from bandits_app.glossary.terms import link
 from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.text import escape_markdown, refuse
+from bandits_app.widgets.until_end import until_end
 
 from .formulas import ANCHORS
 from .source import Source, recorded
@@ -46,7 +47,7 @@ def show(source: Source, target: str, options: Mapping[str, Any], *, pressed: bo
             if record.status == "failed":
                 st.session_state.pop(_ASKED)
             if not record.content:
-                st.fragment(_recording, run_every=1.0 if record.active else None)(source, record, record.active)
+                until_end(_recording, source, record)
                 return
             source = source._replace(log=record.content)
         task = _evaluation(source, target, options, wanted)
@@ -56,7 +57,7 @@ def show(source: Source, target: str, options: Mapping[str, Any], *, pressed: bo
     except UserError as error:
         refuse(error)
         return
-    st.fragment(_evaluated, run_every=1.0 if task.active else None)(source, target, task, task.active)
+    until_end(_evaluated, source, target, task)
 
 
 @st.cache_resource(ttl=3600, max_entries=32, show_spinner=False)
@@ -65,22 +66,18 @@ def _evaluation(_source: Source, _target: str, _options: Mapping[str, Any], want
     return EvaluationTask(_source.log, _source.ending, _source.mapping, _target, _options)
 
 
-def _recording(source: Source, record: RecordTask, was_active: bool) -> None:
+def _recording(source: Source, record: RecordTask) -> None:
     if record.active:
         done, label = record.steps / record.experiment.steps, escape_markdown(source.label)
         st.progress(done, text=f"Recording the decisions of {label}: step {count(record.steps)}")
     elif record.error:
         refuse(record.error)
-    if was_active and not record.active:
-        st.rerun()
 
 
-def _evaluated(source: Source, target: str, task: EvaluationTask, was_active: bool) -> None:
+def _evaluated(source: Source, target: str, task: EvaluationTask) -> None:
     if task.active:
         st.progress(0.5, text="Evaluating")
         return
-    if was_active:
-        st.rerun()
     if task.evaluation is None:
         refuse(task.error)
         return
@@ -106,10 +103,7 @@ def draw(found: Evaluation, note: str = "") -> None:
         st.warning(escape_markdown(alarm.sentence), icon=":material/warning:")
     drawn = figures.weights(found)
     specs = [figures.forest(found), *([] if drawn is None else [drawn])]
-    for spec in specs:
-        spec["layout"]["uirevision"] = f"{found.target}{found.n}"
-    alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs]
-    panel.mount(panel.pack(specs, alt, 340), key="whatif-figures")
+    panel.draw(specs, key="whatif-figures", revision=f"{found.target}{found.n}")
     names = (f"{link(ANCHORS[n], REGISTRY[n].title)} {REGISTRY[n].name}" for n in found.estimates if n in ANCHORS)
     st.caption(" · ".join(names))
     digits = conclusion.decimals(found)

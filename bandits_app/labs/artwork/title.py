@@ -14,10 +14,11 @@ from bandits.results.artwork.title import Replay, Visit
 from bandits.results.decision.why import Why
 from bandits.results.figures.style import styles
 from bandits.runtime.pool import Job
+from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.text import escape_markdown, refuse
 
 from . import choice
-from .parts import bullets, draw
+from .parts import bullets
 
 
 def show(job: Job) -> None:
@@ -41,7 +42,8 @@ def show(job: Job) -> None:
         f"Expected values over {count_of(value.visitors, 'visitors')} to whom the title is retrieved, after "
         f"{count(value.impressions)} impressions of it in the first replication."
     )
-    draw([artwork.heatmap(played, title, found)], f"{key}-{title}", "artwork-title-map", 380)
+    heatmap = artwork.heatmap(played, title, found)
+    panel.draw([heatmap], key="artwork-title-map", revision=f"{key}-{title}", height=380)
     _two_visitors(job, played, title, label, found)
     _every_visitor(found)
 
@@ -67,7 +69,8 @@ def _two_visitors(job: Job, played: Replay, title: int, label: str, found: list[
         ]
     )
     specs = [artwork.explanation_figure(why, styles(job.experiment)[label]) for why in answers]
-    draw(specs, f"{key}-{chosen}", "artwork-why", 100 + 27 * len(answers[0].candidates))
+    height = 100 + 27 * len(answers[0].candidates)
+    panel.draw(specs, key="artwork-why", revision=f"{key}-{chosen}", height=height)
 
 
 def _every_visitor(found: list[Visit]) -> None:

@@ -10,22 +10,22 @@ from bandits.results.change.marks import description
 from bandits.results.figures.board import board
 from bandits.runtime.pool import Job
 from bandits_app.run_view.status import status
+from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.text import escape_markdown
+from bandits_app.widgets.until_end import until_end
 
 from . import title
-from .parts import bullets, draw
+from .parts import bullets
 
 
 def show(job: Job) -> None:
     """Draw a run; update while it is computed. At its end, one title can be looked at."""
-    st.fragment(_show, run_every=1.0 if job.active else None)(job, job.active)
+    until_end(_show, job)
     if not job.active and job.result.histories:
         title.show(job)
 
 
-def _show(job: Job, was_active: bool) -> None:
-    if was_active and not job.active:
-        st.rerun()
+def _show(job: Job) -> None:
     st.caption(escape_markdown(f"{status(job)}. {description(job.experiment)}"))
     if not job.result.histories:
         return
@@ -34,5 +34,5 @@ def _show(job: Job, was_active: bool) -> None:
         first = [] if job.active else sharing.conclusions(job.result)
         sentences = [] if job.active else text.leader_comparisons(job.result)
     bullets(first)
-    draw(specs, job.id, "artwork-board", 320)
+    panel.draw(specs, key="artwork-board", revision=job.id, height=320)
     bullets(sentences)

@@ -12,13 +12,13 @@ from bandits.results.change.lost_clicks import without_changes
 from bandits.results.change.table import change_table
 from bandits.results.figures import board as figures
 from bandits.results.figures.previous_run import parameter_changes, relabelled
-from bandits.results.figures.style import Spec
 from bandits.runtime.pool import Job
 from bandits_app.run_view.status import status
-from bandits_app.session import session
+from bandits_app.session import followed, workers
 from bandits_app.session.owner import address, owner
 from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.text import escape_markdown, refuse
+from bandits_app.widgets.until_end import until_end
 
 _COLUMNS = (
     ".st-key-change-table table{table-layout:fixed;width:100%}"
@@ -38,37 +38,34 @@ _PRICE = "price"  # field of the address: the comparison that is shown
 
 def start(experiment: Experiment, *, by_slider: bool) -> Job:
     """Start a run, and the same run without changes behind it; a slider's runs replace those that have not ended."""
-    twin = session.pool().get(st.session_state.get("change-twin", ""))
+    twin = workers.pool().get(st.session_state.get("change-twin", ""))
     unchanged = without_changes(experiment)
     if by_slider and twin is not None and twin.active and twin.owner == owner() and twin.id != unchanged.hash:
-        session.pool().stop(twin, owner())
-    job = session.submit_and_follow(experiment, by_slider=by_slider)
+        workers.pool().stop(twin, owner())
+    job = followed.submit_and_follow(experiment, by_slider=by_slider)
     st.session_state["change-twin"] = _submit(unchanged).id
     return job
 
 
 def _submit(experiment: Experiment) -> Job:
-    return session.pool().submit(experiment, owner(), address=address())
+    return workers.pool().submit(experiment, owner(), address=address())
 
 
 def show(job: Job) -> None:
     """Draw a run with changes; update while it or its twin is computed."""
-    twin = session.pool().get(without_changes(job.experiment).hash)
-    active = job.active or (twin is not None and twin.active)
-    st.fragment(_show, run_every=1.0 if active else None)(job, twin, active)
+    twin = workers.pool().get(without_changes(job.experiment).hash)
+    until_end(_show, job, twin)
     if not job.active and job.result.histories:
         _price(job)
 
 
-def _show(job: Job, twin: Job | None, was_active: bool) -> None:
+def _show(job: Job, twin: Job | None) -> None:
     active = job.active or (twin is not None and twin.active)
-    if was_active and not active:
-        st.rerun()
     also = ". Computing the same run without the change" if active and not job.active else ""
     st.caption(f"{escape_markdown(status(job))}{also}")
     if not job.result.histories:
         return
-    previous = session.previous(job)
+    previous = followed.previous(job)
     changes, before = {}, None
     if previous is not None:
         changes = parameter_changes(previous.experiment, job.experiment)
@@ -91,7 +88,7 @@ def _show(job: Job, twin: Job | None, was_active: bool) -> None:
         st.table(table, hide_index=True)
         st.html(f"<style>{_COLUMNS}</style>")
     st.caption(_CAPTION.format(noun=job.experiment.simulator_class().reward_noun).replace(" %", "\u00a0%"))
-    _draw(specs, job.id, "change-board")
+    panel.draw(specs, key="change-board", revision=job.id, height=320)
     bullets = "\n".join(f"- {escape_markdown(sentence)}" for sentence in conclusions)  # last: nothing moves below them
     st.markdown(bullets.replace(" %", "\u00a0%"))  # no line begins with a percent sign
 
@@ -102,13 +99,6 @@ _CAPTION = (
     "choice, over 500 steps. Lost: {noun} against the same run without changes, on the same users and random numbers; "
     "a negative number is what the change earned."
 )
-
-
-def _draw(specs: list[Spec], revision: str, key: str) -> None:
-    for spec in specs:
-        spec["layout"]["uirevision"] = revision
-    alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs]
-    panel.mount(panel.pack(specs, alt, 320), key=key)
 
 
 def _price(job: Job) -> None:
@@ -136,25 +126,23 @@ def _price(job: Job) -> None:
             st.query_params[_PRICE] = linked = wanted  # the link to this page holds it
         except UserError as error:
             refuse(error)
-    changed, unchanged = (session.pool().get(each.hash) if linked == wanted else None for each in pair)
+    changed, unchanged = (workers.pool().get(each.hash) if linked == wanted else None for each in pair)
     if changed is None or unchanged is None:
         st.caption("Seven values of one agent, with the changes and without: how much each earns and costs.")
         return
-    active = changed.active or unchanged.active
-    st.fragment(_show_price, run_every=1.0 if active else None)(changed, unchanged, active)
+    until_end(_show_price, changed, unchanged)
 
 
-def _show_price(changed: Job, unchanged: Job, was_active: bool) -> None:
+def _show_price(changed: Job, unchanged: Job) -> None:
     if changed.active or unchanged.active:
         done = (changed.progress + unchanged.progress) / 2
         st.progress(min(done, 1.0), text="Fourteen runs of one agent")
         return
-    if was_active:
-        st.rerun()
     if changed.status != "finished" or unchanged.status != "finished":
         st.caption(escape_markdown(status(changed if changed.status != "finished" else unchanged)))
         return
     found = price.compare(changed.result, unchanged.result)
     noun = changed.experiment.simulator_class().reward_noun
     st.markdown(f"**{price.conclusion(found, noun)}**")
-    _draw([price.figure(found, changed.result)], changed.id, "change-price-figure")
+    figure = price.figure(found, changed.result)
+    panel.draw([figure], key="change-price-figure", revision=changed.id, height=320)

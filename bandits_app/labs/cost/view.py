@@ -16,6 +16,7 @@ from bandits.width_cost.figures import cost_figures
 from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.params_form import fields, form
 from bandits_app.widgets.text import escape_markdown, refuse
+from bandits_app.widgets.until_end import until_end
 
 TIME_LIMITS = {0.01: "10 ms", 0.1: "100 ms", 1.0: "1 s", 10.0: "10 s"}
 KEYS: dict[type[CostRequest], str] = {NeuralRequest: "cost", LinearRequest: "cost-linear"}
@@ -75,8 +76,7 @@ def tab(kind: type[CostRequest]) -> None:
         found = _current(kind)
         if _changed(found, data):
             st.caption(":material/edit: The controls have changed. Press **Measure** to update the results.")
-        run_every = 0.5 if found.active else None
-        st.fragment(_show, run_every=run_every)(found, limit, found.active)
+        until_end(_show, found, limit, every=0.5)
     except UserError as error:
         refuse(error)
     with st.expander("How the methods work", icon=":material/function:"):
@@ -162,8 +162,8 @@ def _changed(found: Measurement, data: dict[str, Any]) -> bool:
         return True
 
 
-def _show(found: Measurement, max_seconds: float, was_active: bool) -> None:
-    """Draw a measurement; the page is redrawn once when it ends."""
+def _show(found: Measurement, max_seconds: float) -> None:
+    """Draw a measurement."""
     report = found.report
     st.progress(min(found.fraction, 1.0), text=status(found))
     version = (
@@ -180,8 +180,6 @@ def _show(found: Measurement, max_seconds: float, was_active: bool) -> None:
         st.markdown(f"**{snapshot.conclusion}**")
         st.markdown("\n".join(f"- {sentence}" for sentence in snapshot.summary))
         _tables(report, snapshot.rows)
-    if was_active and not found.active:
-        st.rerun()
 
 
 class CostSnapshot(NamedTuple):
@@ -197,10 +195,8 @@ class CostSnapshot(NamedTuple):
 def _snapshot(_report: CostReport, max_seconds: float, memory: float, version: object) -> CostSnapshot:  # noqa: ARG001
     """Draw a report; ``version`` identifies it in the cache."""
     specs = cost_figures(_report, max_seconds=max_seconds, max_bytes=memory)
-    for spec in specs:
-        spec["layout"]["uirevision"] = f"{_report.request}{max_seconds}"
-    alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs]
-    packed = panel.pack(specs, alt, 300, _tiles(_report), _note(_report))
+    revision = f"{_report.request}{max_seconds}"
+    packed = panel.pack(specs, 300, _tiles(_report), _note(_report), revision=revision)
     summary = cost_text.summary(_report, max_seconds, memory)
     conclusion = cost_text.conclusion(_report, max_seconds, memory)
     return CostSnapshot(packed, conclusion, summary, _rows(_report, max_seconds, memory) if conclusion else [])

@@ -12,18 +12,18 @@ from bandits.monitoring.figures import alarm_table, exposure, exposure_by_segmen
 from bandits.results import text
 from bandits.results.change.marks import description
 from bandits.results.figures.board import board
-from bandits.results.figures.style import Spec
 from bandits.results.guards import cost as guard_cost
 from bandits.results.guards import fallbacks
 from bandits.runtime.pool import Job
 from bandits_app.run_view.status import status
 from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.text import escape_markdown, refuse, sentence
+from bandits_app.widgets.until_end import until_end
 
 
 def show(job: Job) -> None:
     """Draw a run; update while it is computed."""
-    st.fragment(_show, run_every=1.0 if job.active else None)(job, job.active)
+    until_end(_show, job)
     if job.experiment.offers("replay"):
         st.caption("Agents that replay a log count different events: neither guards nor alarms can be judged by it.")
         return
@@ -31,9 +31,7 @@ def show(job: Job) -> None:
         _alarms(job)
 
 
-def _show(job: Job, was_active: bool) -> None:
-    if was_active and not job.active:
-        st.rerun()
+def _show(job: Job) -> None:
     about = f"{status(job)}. {text.describe_experiment(job.experiment)}. {description(job.experiment)}"
     st.caption(escape_markdown(about.strip()))
     if not job.result.histories:
@@ -48,14 +46,7 @@ def _show(job: Job, was_active: bool) -> None:
         lines = [f"**{escape_markdown(first)}**\n"] if first else []
         lines += [f"- {escape_markdown(sentence)}" for sentence in sentences if sentence != first]
         st.markdown("\n".join(lines).replace(" %", "\u00a0%"))  # no line begins with a percent sign
-    _draw(specs, job.id, "guard-board")
-
-
-def _draw(specs: list[Spec], revision: str, key: str, height: int = 340) -> None:
-    for spec in specs:
-        spec["layout"]["uirevision"] = revision
-    alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs]
-    panel.mount(panel.pack(specs, alt, height), key=key)
+    panel.draw(specs, key="guard-board", revision=job.id)
 
 
 def _alarms(job: Job) -> None:
@@ -79,16 +70,14 @@ def _alarms(job: Job) -> None:
     except UserError as error:
         refuse(error)
         return
-    st.fragment(_show_alarms, run_every=1.0 if task.active else None)(job, task, task.active)
+    until_end(_show_alarms, job, task)
 
 
-def _show_alarms(job: Job, task: AlarmTask, was_active: bool) -> None:
+def _show_alarms(job: Job, task: AlarmTask) -> None:
     if task.active:
         done = len(task.alarms) / max(len(task.steps), 1)
         st.progress(done, text=f"Replaying: {len(task.alarms)} of {len(task.steps)} agents")
         return
-    if was_active:
-        st.rerun()
     if task.error:
         left = [label for label in task.steps if label not in task.alarms]
         refuse(f"{sentence(task.error)} Not searched: {', '.join(left)}")
@@ -102,7 +91,8 @@ def _show_alarms(job: Job, task: AlarmTask, was_active: bool) -> None:
         return
     drawn = timeline(job.result, alarms, task.rows)
     rang = len(drawn["layout"]["yaxis"]["tickvals"])  # monitors; on a phone the legend has a line for each agent
-    _draw([drawn], job.id, "guard-alarms", height=160 + 18 * len(alarms) + 22 * rang)
+    height = 160 + 18 * len(alarms) + 22 * rang
+    panel.draw([drawn], key="guard-alarms", revision=job.id, height=height)
     also = delay = before = ""
     if simulator.all_changes:
         also, before = " and one change", " before the first change"

@@ -6,23 +6,21 @@ import streamlit as st
 
 from bandits.results.change.marks import description
 from bandits.results.figures.board import board
-from bandits.results.figures.style import Spec
 from bandits.results.items import new_items
 from bandits.results.items.demand import demand
 from bandits.runtime.pool import Job
 from bandits_app.run_view.status import status
 from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.text import escape_markdown, safe_cell
+from bandits_app.widgets.until_end import until_end
 
 
 def show(job: Job) -> None:
     """Draw a run; update while it is computed."""
-    st.fragment(_show, run_every=1.0 if job.active else None)(job, job.active)
+    until_end(_show, job)
 
 
-def _show(job: Job, was_active: bool) -> None:
-    if was_active and not job.active:
-        st.rerun()
+def _show(job: Job) -> None:
     st.caption(escape_markdown(f"{status(job)}. {description(job.experiment)}"))
     if not job.result.histories:
         return
@@ -36,16 +34,9 @@ def _show(job: Job, was_active: bool) -> None:
         first = [f"**{escape_markdown(sentence)}**" for sentence in sentences]  # of each launch
         text = first[0] if len(first) == 1 else "\n".join(f"- {sentence}" for sentence in first)
         st.markdown(text.replace(" %", "\u00a0%"))  # no line begins with a percent sign
-    _draw(specs, job.id)
+    panel.draw(specs, key="items-board", revision=job.id, height=320)
     if table is not None:
         st.dataframe(
             table.assign(Agent=[safe_cell(label) for label in table["Agent"]]), hide_index=True, key="items-table"
         )
         st.caption(new_items.about(job.result).replace(" %", "\u00a0%"))
-
-
-def _draw(specs: list[Spec], revision: str) -> None:
-    for spec in specs:
-        spec["layout"]["uirevision"] = revision
-    alt = [f"{s['layout']['title']['text']}: {s['layout']['meta']['note']}" for s in specs]
-    panel.mount(panel.pack(specs, alt, 320), key="items-board")

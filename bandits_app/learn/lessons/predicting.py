@@ -8,7 +8,7 @@ from bandits.lessons import Lesson
 from bandits.lessons.answers import Prediction, in_words
 from bandits.lessons.lesson import ChoiceAnswer, NumberAnswer, PredictStep
 
-from . import outcomes, place
+from . import place, texts
 
 
 def show(lesson: Lesson, step: PredictStep) -> None:
@@ -22,7 +22,7 @@ def show(lesson: Lesson, step: PredictStep) -> None:
         "Keep my prediction", type="primary", icon=":material/push_pin:", shortcut="Ctrl+Enter", disabled=value is None,
         on_click=_keep, args=(lesson, step, value),
     )  # fmt: skip
-    rule = f" {outcomes.RULE}" if isinstance(step.answer, NumberAnswer) else ""
+    rule = f" {texts.RULE}" if isinstance(step.answer, NumberAnswer) else ""
     st.caption(f"A prediction that is kept cannot be changed.{rule}")
 
 

@@ -8,8 +8,9 @@ from bandits.lessons import Lesson
 from bandits.results.result import Result
 from bandits.runtime.pool import Job
 from bandits_app.run_view.status import status
-from bandits_app.session import session
+from bandits_app.session import workers
 from bandits_app.widgets.text import escape_markdown
+from bandits_app.widgets.until_end import until_end
 
 
 def start(lesson: Lesson) -> dict[str, Job]:
@@ -23,9 +24,9 @@ def start(lesson: Lesson) -> dict[str, Job]:
     for name, step in lesson.runs.items():
         if step.worked is not None:
             continue
-        job = session.pool().get(step.resolved.hash)
+        job = workers.pool().get(step.resolved.hash)
         if job is None or job.status in ("stopped", "paused", "failed"):  # it has no owner: one run for all readers
-            job = session.pool().submit(step.resolved)
+            job = workers.pool().submit(step.resolved)
         jobs[name] = job
         if job.status != "finished":
             break
@@ -39,7 +40,13 @@ def finished(jobs: dict[str, Job]) -> dict[str, Result]:
 
 def wait(job: Job) -> None:
     """Draw the progress of a run; the page is drawn again when it ends."""
-    st.fragment(_progress, run_every=0.5 if job.active else None)(job, job.active)
+    until_end(_progress, job, every=0.5)
+
+
+def wait_for_text(jobs: dict[str, Job]) -> None:
+    """Say that a text waits for a run, and draw the run's progress."""
+    st.caption("This text is filled with the numbers of the run, which is still being computed.")
+    wait_for_any(jobs)
 
 
 def wait_for_any(jobs: dict[str, Job]) -> None:
@@ -50,9 +57,7 @@ def wait_for_any(jobs: dict[str, Job]) -> None:
     wait(left[0])
 
 
-def _progress(job: Job, was_active: bool) -> None:
-    if was_active and not job.active:
-        st.rerun()
+def _progress(job: Job) -> None:
     if job.active:
         st.progress(job.progress, text=escape_markdown(status(job)))
     else:

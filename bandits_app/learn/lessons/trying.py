@@ -14,12 +14,12 @@ from bandits.lessons.lesson import Section, TryStep
 from bandits.lessons.progress import KEPT
 from bandits.lessons.texts import fill
 from bandits.results.result import Result
-from bandits_app.session import session
+from bandits_app.session import workers
 from bandits_app.session.owner import address, owner
 from bandits_app.widgets.params_form import label
 from bandits_app.widgets.text import refuse
 
-from . import place, runs, steps
+from . import place, runs, texts
 
 HINTS = ("First hint", "Second hint", "Third hint")
 
@@ -38,7 +38,7 @@ def show(lesson: Lesson, step: TryStep, section: Section, sources: Mapping[str, 
     try:
         if pressed:
             if run.worked is None:
-                session.pool().submit(step.changed(run, value), owner(), address=address())
+                workers.pool().submit(step.changed(run, value), owner(), address=address())
             attempts[:] = [*(each for each in attempts if each != value), value]
         for attempt in reversed(attempts[-KEPT:]):
             _result(lesson, step, attempt, sources)
@@ -46,7 +46,7 @@ def show(lesson: Lesson, step: TryStep, section: Section, sources: Mapping[str, 
         refuse(error)
     for title, hint in zip(HINTS, section.hints, strict=True):
         with st.expander(title, icon=":material/lightbulb:"):
-            steps.text(fill(hint, sources))
+            texts.show(fill(hint, sources))
 
 
 def _result(lesson: Lesson, step: TryStep, value: float, sources: Mapping[str, Source]) -> None:
@@ -54,7 +54,7 @@ def _result(lesson: Lesson, step: TryStep, value: float, sources: Mapping[str, S
     run = lesson.runs[step.run]
     found: Result | None = None
     if run.worked is None:
-        job = session.pool().get(step.changed(run, value).hash)
+        job = workers.pool().get(step.changed(run, value).hash)
         if job is None:
             return
         if job.status != "finished":
@@ -73,5 +73,5 @@ def results(lesson: Lesson, step: TryStep) -> dict[float, Result | None]:
     run = lesson.runs[step.run]
     if run.worked is not None:
         return dict.fromkeys(place.attempts(lesson, step.id))
-    jobs = {v: session.pool().get(step.changed(run, v).hash) for v in place.attempts(lesson, step.id)}
+    jobs = {v: workers.pool().get(step.changed(run, v).hash) for v in place.attempts(lesson, step.id)}
     return {v: job.result for v, job in jobs.items() if job is not None and job.status == "finished"}

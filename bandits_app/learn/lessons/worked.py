@@ -12,10 +12,11 @@ from bandits.experiments.validation import refusal
 from bandits.lessons import Lesson
 from bandits.lessons.lesson import RunStep
 from bandits.lessons.worked import Table
+from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.params_form import form
 from bandits_app.widgets.text import refuse
 
-from . import place, steps
+from . import place
 
 
 def show(lesson: Lesson, step: RunStep) -> None:
@@ -31,7 +32,7 @@ def show(lesson: Lesson, step: RunStep) -> None:
     place.entered(lesson, step.id).update(entered)
     tables(step.example.tables(params))
     if drawn := step.example.figures(params):
-        steps.draw(drawn, str(step.worked), f"{_key(lesson, step)}-figures")
+        panel.draw(drawn, key=f"{_key(lesson, step)}-figures", revision=str(step.worked))
 
 
 def _enter(lesson: Lesson, step: RunStep) -> dict[str, Any]:

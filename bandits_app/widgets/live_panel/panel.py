@@ -46,15 +46,15 @@ _mount = st.components.v2.component(
 )
 
 
-def live_panel(
+def draw(
     figures: Sequence[dict[str, Any]],
     *,
     key: str,
-    alt: Sequence[str],
-    height: int = 300,
+    revision: str,
+    height: int = 340,
     legend: Sequence[dict[str, str]] = (),
     note: str = "",
-    caption: str = "",
+    alt: Sequence[str] | None = None,
 ) -> None:
     """Draw figures in a responsive grid: two columns, or one below 700 px, in row order.
 
@@ -70,21 +70,21 @@ def live_panel(
         ``layout["meta"]["caption"]``, these few words stand there and the note behind a question mark.
         ``layout["meta"]["ends"]`` maps names of traces to the texts at the ends of their lines (below a narrow
         plot: a legend). A trace with
-        ``meta="reference"`` is drawn as a thin dashed line in the theme's text colour. A change
-        of ``layout["uirevision"]`` (say, the run's hash) resets the zoom. A figure without points
+        ``meta="reference"`` is drawn as a thin dashed line in the theme's text colour. A figure without points
         shows as a placeholder of its final size. ``layout["showlegend"]`` names the lines above the plot.
     key : str
         Identity of the panel on the page.
-    alt : sequence of str
-        One text per figure for screen readers.
+    revision : str
+        What the figures show, say, a run's hash: another one resets the zoom.
     height : int
         Height of each plot in pixels at the usual type size (it grows with the type), heading and note not included.
     legend : sequence of dict
         Tiles above the plots, in order: ``label, color, dash, rate, spread, detail``. Pressing one hides every trace
         whose ``legendgroup`` is its label, in all plots at once; its *only* hides all others.
-    note, caption : str
-        A sentence above the tiles that explains their numbers; with a caption of a few words, it is behind a question
-        mark.
+    note : str
+        A sentence above the tiles that explains their numbers.
+    alt : sequence of str, optional
+        One text per figure for screen readers; its title and note by default.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def live_panel(
         If ``alt`` and ``figures`` differ in length, or a plain number is NaN or infinite (in arrays
         these are gaps).
     """
-    mount(pack(figures, alt, height, legend, note, caption=caption), key=key)
+    mount(pack(figures, height, legend, note, revision=revision, alt=alt), key=key)
 
 
 def mount(packed: bytes, *, key: str, picked: Callable[[], None] | None = None) -> None:
@@ -113,11 +113,12 @@ def picked_point(key: str) -> tuple[float, float] | None:
 
 def pack(
     figures: Sequence[dict[str, Any]],
-    alt: Sequence[str],
     height: int,
     legend: Sequence[dict[str, str]] = (),
     note: str = "",
     *,
+    revision: str = "",
+    alt: Sequence[str] | None = None,
     caption: str = "",
     fill: bool = False,
     final: bool = True,
@@ -126,9 +127,15 @@ def pack(
 
     Raw bytes rather than base64 in JSON, which is a third larger and which Streamlit would
     serialise twice. An array is ``{"f4": [first, count]}`` in the header, or ``{"f4": [first, count,
-    columns]}`` if it has two dimensions. With ``fill`` the plots share the rest of a large window, whatever ``height``.
+    columns]}`` if it has two dimensions. With a caption of a few words, the note is behind a question mark.
+    With ``fill`` the plots share the rest of a large window, whatever ``height``.
     With ``final`` nothing more will follow, and what a released slider shows gives way.
     """
+    if revision:
+        for figure in figures:
+            figure["layout"]["uirevision"] = revision
+    if alt is None:
+        alt = [f"{f['layout']['title']['text']}: {f['layout']['meta']['note']}" for f in figures]
     offsets: dict[bytes, int] = {}
     end = 0
 

@@ -1,6 +1,8 @@
-"""Draw a prediction beside what happened."""
+"""Draw the texts of a lesson, and a prediction beside what happened."""
 
 from __future__ import annotations
+
+import re
 
 import streamlit as st
 
@@ -8,6 +10,14 @@ from bandits.lessons.answers import TOLERANCE, Outcome
 
 RULE = f"A number counts as right if it is off by at most {TOLERANCE:.0%} of its slider's range."
 WRONG = ":red[:material/cancel:]"
+
+
+def show(markdown: str) -> None:
+    """Draw a text of a lesson."""
+    # Texts have no numbered lists.
+    markdown = re.sub(r"^(\d+)([.)])(?=\s)", r"\1\\\2", markdown, flags=re.MULTILINE)
+    # No line begins with a percent sign.
+    st.markdown(markdown.replace(" %", "\u00a0%"))
 
 
 def compare(outcome: Outcome) -> None:

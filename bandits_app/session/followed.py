@@ -1,0 +1,90 @@
+"""The run that this session follows."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from bandits import Experiment, UserError
+from bandits.experiments import url
+from bandits.experiments.presets import presets
+from bandits.results.figures.previous_run import parameter_changes
+from bandits.runtime.pool import Job
+from bandits_app.widgets.text import escape_markdown
+
+from . import draft, links
+from .owner import address, owner
+from .workers import pool
+
+
+def submit_and_follow(experiment: Experiment, *, by_slider: bool = False) -> Job:
+    """Submit an experiment, or join its run, and follow it; the run followed until now becomes the previous one.
+
+    Parameters
+    ----------
+    by_slider : bool
+        A slider was released: the next run replaces this one if it has not ended.
+
+    Raises
+    ------
+    UserError
+    """
+    followed = st.session_state.get("job")
+    before = pool().get(followed) if followed else None
+    known = pool().get(experiment.hash) is not None
+    replaced = before is not None and before.active and st.session_state.get("by-slider") == before.id
+    if before is not None and replaced:
+        replaced = before.owner == owner() and before.id != experiment.hash
+        if replaced:
+            pool().stop(before, owner())
+    job = pool().submit_changed(experiment, owner(), before=before, address=address())
+    if before is not None and replaced:
+        pool().discard(before.id, owner())
+    st.session_state["by-slider"] = job.id if by_slider and not known else None
+    draft.forget_link()
+    if followed not in (None, job.id):
+        st.session_state.previous = followed
+    elif followed and job.status == "finished" and not by_slider:
+        st.toast("Already computed: the same settings give the same numbers. Another seed gives other users.")
+    return follow(job)  # last: where another event interrupts the page, the request is repeated from the run before
+
+
+def follow(job: Job) -> Job:
+    """Show a job on this session's pages and put its whole experiment into the page's address."""
+    st.session_state.job = job.id
+    query = url.to_query(job.experiment)
+    if {name: text for name, text in st.query_params.items() if name in query} != query:
+        st.query_params.from_dict(query)
+    return job
+
+
+def previous(job: Job) -> Job | None:
+    """Return the run that this session followed before ``job``, if the two differ in parameters of agents alone."""
+    candidate = pool().get(st.session_state.get("previous", ""))
+    if candidate is None:  # deleted or evicted: not looked up again at every update
+        st.session_state.pop("previous", None)
+        return None
+    if candidate is job or not parameter_changes(candidate.experiment, job.experiment):
+        return None
+    return candidate if candidate.result.histories else None
+
+
+def current() -> Job:
+    """Return the run that this session follows: the one it submitted, the one in the page's address, or a preset."""
+    followed, offered = st.session_state.get("job"), st.session_state.get("offered")
+    if followed is not None and (job := pool().get(followed)) is not None:
+        return follow(job)
+    if offered is not None and followed == offered.id:
+        return follow(offered)
+    # Deleted meanwhile: the experiment in the address is not started again by itself.
+    if followed is not None:
+        del st.session_state.job
+        st.toast("This run was deleted. Press Run to compute it again.", icon=":material/search_off:")
+    elif (opened := links.opened()) is not None:
+        # Followed last: where another event interrupts the page, the link is opened again.
+        return follow(opened)
+    # The same for all users who have not started a run: it has no owner.
+    try:
+        return follow(pool().submit(next(iter(presets().values())).experiment))
+    except UserError as error:
+        st.error(f"No run can be started: {escape_markdown(str(error))}.", icon=":material/block:")
+        st.stop()

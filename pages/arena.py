@@ -5,14 +5,14 @@ import streamlit as st
 from bandits import UserError, read
 from bandits.experiments.presets import presets
 from bandits.results import text
-from bandits_app.arena import decision, decision_log, log_training, preset_box, run_buttons, share
-from bandits_app.arena.controls import controls
-from bandits_app.arena.formulas import explain
+from bandits_app.arena import below, decision_log, preset_box, run_buttons, share
+from bandits_app.arena.controls import controls, main_sliders
+from bandits_app.arena.diagnostics import page as diagnostics
 from bandits_app.arena.instant import follower
-from bandits_app.arena.main_sliders import main_sliders
 from bandits_app.run_view import board, layout, options, unchanged
 from bandits_app.session import draft, followed, refusals, run_requests
 from bandits_app.sweep import previous_results
+from bandits_app.widgets import door
 
 job, presenting = followed.current(), options.presenting()
 head = st.container(key="arena-head", horizontal=True, vertical_alignment="center", gap="small")
@@ -21,6 +21,11 @@ if presenting:
     head.subheader(job.experiment.simulator_class().title, anchor=False, width="content")
     row = head.container(key="arena-run", horizontal=True, vertical_alignment="center", gap="small")
 else:
+    with head:
+        view = door.choose({"comparison": "Comparison", "diagnostics": "Diagnostics"}, "View of the Arena")
+    if view == "diagnostics":
+        diagnostics.draw()
+        st.stop()
     layout.compact()
     head.title("Arena", anchor=False, width="content")
     head.caption(
@@ -43,7 +48,7 @@ if not presenting:
     preset_box.choose(row, preset)
 run_buttons.start(row)
 refused = st.session_state.pop("refused", [])  # just before the page was rerun
-view = options.View()
+shown = options.View()
 try:
     if source := run_requests.pending():
         job = followed.submit_and_follow(read(draft.current().data()), by_slider=source == "slider")
@@ -57,7 +62,7 @@ if refusals.show_link(next(iter(presets().values())).title):
 try:
     run_buttons.control(job, row, changed=drafted != job.experiment)
     with tools.popover("View", icon=":material/visibility:", type="tertiary"):
-        view = options.choose(job.experiment, job.arms, None if job.active else job.step)
+        shown = options.choose(job.experiment, job.arms, None if job.active else job.step)
     with tools.popover("Share", icon=":material/link:", type="tertiary"):
         share.share(job)
     with tools.popover("Export", icon=":material/download:", type="tertiary"):
@@ -94,19 +99,8 @@ if about and not presenting:
     with about_row.popover("Read all", type="tertiary"):
         st.markdown(about)
 with st.container(key="result"):
-    board.show(job, key="arena", view=view, above=row, fill=presenting, choose_reference=True)
-follower.follow(job, view, refused=bool(refused))
+    board.show(job, key="arena", view=shown, above=row, fill=presenting, choose_reference=True)
+follower.follow(job, shown, refused=bool(refused))
 if not presenting:
     unchanged.offer(job)
-    with st.container(key="arena-further", horizontal=True, gap="medium"):
-        st.page_link("shock_lab.py", label="Shock lab: what a change costs", icon=":material/bolt:")
-        st.page_link("guard_rails.py", label="Guard rails: safety and alarms", icon=":material/shield:")
-        st.page_link("what_if.py", label="What if?: other policies on this run's log", icon=":material/fork_right:")
-    if not job.active:
-        decision.show(job)
-    log_training.show(job)
-    with st.expander("Formulas and symbols", icon=":material/function:"):
-        explain(job.experiment)
-    with st.expander("Configuration and hash", icon=":material/data_object:"):
-        st.text(f"Experiment {job.id}")
-        st.json(job.experiment.model_dump(mode="json"), expanded=1)
+    below.show(job)

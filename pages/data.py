@@ -6,8 +6,9 @@ from bandits import UserError
 from bandits.experiments import presets
 from bandits.simulators.datasets import uploads
 from bandits_app.data import upload
+from bandits_app.data.what_if import page as what_if
 from bandits_app.session import draft, followed
-from bandits_app.widgets import destructive
+from bandits_app.widgets import destructive, door
 from bandits_app.widgets.text import refuse
 
 
@@ -19,6 +20,9 @@ def run_on(data: str) -> None:
     st.switch_page("arena.py")
 
 
+if door.choose({"upload": "Your data", "what_if": "What if?"}, "View of Data") == "what_if":
+    what_if.draw()
+    st.stop()
 st.title("Your data", anchor=False)
 destructive.style()
 st.markdown(

@@ -5,16 +5,19 @@ import streamlit as st
 from bandits import UserError
 from bandits.experiments.presets import presets
 from bandits_app.home import doors, facts
+from bandits_app.home.advice import page as which
 from bandits_app.run_view import board
 from bandits_app.run_view.options import View
 from bandits_app.session import draft
 from bandits_app.session.followed import submit_and_follow
 from bandits_app.session.workers import pool
+from bandits_app.widgets import door
 from bandits_app.widgets.text import refuse
 
+if door.choose({"start": "Start", "which": "Which should I use?"}, "View of Home") == "which":
+    which.draw()
+    st.stop()
 preset = presets()["race"]
-
-
 st.title("Bandit Playground", anchor=False)
 st.markdown(
     "Which **contextual bandit** earns the most clicks, and what does its exploration cost? Watch the agents below, "
@@ -42,6 +45,6 @@ st.markdown(
     "between agents. Each curve is a mean over independent replications; its band is the 95 % confidence interval of "
     "the mean. The **Glossary** defines all terms.".replace(" %", "\u00a0%")
 )
-st.page_link("which.py", label="Which should I use?", icon=":material/rule:")
+st.page_link("home.py", query_params={"view": "which"}, label="Which should I use?", icon=":material/rule:")
 with st.expander("Click probabilities of the pet shop", icon=":material/table:"):
     facts.click_probabilities(preset.experiment)

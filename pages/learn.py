@@ -1,15 +1,20 @@
-"""Lessons: predict, run, see, explain, try."""
+"""Learn: lessons, which predict, run, see, explain, try; and the glossary."""
 
 import streamlit as st
 
 from bandits import UserError
+from bandits_app.glossary import page as glossary
 from bandits_app.learn.lessons import listing, place, player
 from bandits_app.run_view import layout, options
+from bandits_app.widgets import door
 from bandits_app.widgets.text import refuse
 
 lesson = place.current()
 if options.presenting() and lesson is not None:
     layout.enlarge()
+elif door.choose({"lessons": "Lessons", "glossary": "Glossary"}, "View of Learn") == "glossary":
+    glossary.draw()
+    st.stop()
 st.title("Lessons", anchor=False)
 st.html(
     "<style>[data-testid=stSliderThumbValue],[data-testid=stSliderThumbValue] *{color:inherit!important}"

@@ -1,4 +1,4 @@
-"""Draw the sidebar of the Arena: simulator, length and agents."""
+"""Draw the sidebar of the Arena: simulator, length and agents; in a presentation, one slider per agent."""
 
 from __future__ import annotations
 
@@ -45,6 +45,38 @@ def controls(draft: Draft, choose_agent: Callable[[Draft], int] | None = None) -
             _agent(draft, number, draft.agents[number])
     drafts.remember()
     _undo_buttons(undo_row)
+
+
+def _main_parameter(kind: str) -> str | None:
+    """Return the name of an agent's main parameter, the first with a symbol that its card shows, or None."""
+    fields = AGENTS[kind].Params.model_fields
+    shown = [name for name, field in fields.items() if metadata(field, "basic") and metadata(field, "symbol")]
+    own = AGENTS[kind].Params.__annotations__
+    return next(iter(sorted(shown, key=lambda name: name not in own)), None)
+
+
+def main_sliders(draft: Draft) -> None:
+    """Draw the main parameter of each agent in a row, for presentations, and write their values into the draft."""
+    adjustable = [(number, agent) for number, agent in draft.agents.items() if _main_parameter(agent["kind"])]
+    labels = dict(zip(draft.agents, _labels_in(draft), strict=True))
+    if not adjustable:
+        return
+    with st.container(key="main-sliders", horizontal=True, gap="medium"):
+        for number, agent in adjustable:
+            name = _main_parameter(agent["kind"])
+            assert name is not None
+            with st.container(gap=None):
+                st.caption(labels[number])
+                params = AGENTS[agent["kind"]].Params
+                draft.change(number, {**agent, **form(params, [name], agent, f"{draft.version}-agent{number}")})
+    drafts.remember()
+
+
+def _labels_in(draft: Draft) -> list[str]:
+    experiment = draft.experiment()
+    if experiment is not None:
+        return list(experiment.labels)
+    return [agent.get("label") or AGENTS[agent["kind"]].title for agent in draft.agents.values()]
 
 
 def _undo_buttons(row: DeltaGenerator) -> None:

@@ -74,7 +74,12 @@ def _show(task: RecordTask) -> None:
         )  # fmt: skip
     except UserError as error:
         refuse(error)
-    st.page_link("what_if.py", label="What if?: evaluate other policies", icon=":material/fork_right:")
+    st.page_link(
+        "data.py",
+        query_params={"view": "what_if"},
+        label="What if?: evaluate other policies",
+        icon=":material/fork_right:",
+    )
 
 
 @st.cache_data(ttl=600, max_entries=4, show_spinner="Converting ...")

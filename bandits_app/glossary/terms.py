@@ -44,14 +44,14 @@ def terms() -> dict[str, Term]:
 
 
 def link(anchor: str, text: str = "") -> str:
-    """Return a Markdown link to a term on the page Glossary.
+    """Return a Markdown link to a term of the view Glossary.
 
     Raises
     ------
     KeyError
         There is no such term.
     """
-    return f"[{text or terms()[anchor].term}](glossary#{terms()[anchor].id})"
+    return f"[{text or terms()[anchor].term}](learn?view=glossary#{terms()[anchor].id})"
 
 
 def link_symbol(symbol: str, text: str) -> str:

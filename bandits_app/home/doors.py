@@ -24,6 +24,8 @@ class Door(NamedTuple):
         Script of the page.
     runs : bool
         Run the preset too; otherwise it is only loaded.
+    view : str
+        Of the page; its first by default.
     """
 
     title: str
@@ -32,13 +34,20 @@ class Door(NamedTuple):
     preset: str
     page: str
     runs: bool
+    view: str = ""
 
 
 DOORS = (
     Door("Teach", "school", "Show a class what an agent that never explores loses.", "off", "arena", True),
     Door("Tune", "tune", "Find the parameter values of an agent that earn the most.", "race", "sweep", False),
     Door(
-        "Research", "science", "Examine how each agent explores and what it has learned.", "race", "diagnostics", True
+        "Research",
+        "science",
+        "Examine how each agent explores and what it has learned.",
+        preset="race",
+        page="arena",
+        runs=True,
+        view="diagnostics",
     ),
 )
 
@@ -73,4 +82,4 @@ def enter(door: Door) -> None:
     draft.load(experiment)
     if door.runs:
         submit_and_follow(experiment)
-    st.switch_page(f"{door.page}.py")
+    st.switch_page(f"{door.page}.py", query_params={"view": door.view} if door.view else None)

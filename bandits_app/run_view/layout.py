@@ -20,6 +20,7 @@ _COMPACT = """
 [data-testid=stMainBlockContainer]{padding-top:4rem}
 [data-testid=stMainBlockContainer]>[data-testid=stVerticalBlock]{gap:.375rem}
 .st-key-arena-head h1{padding:0;font-size:1.5rem}
+.st-key-arena-head>:has(>[data-testid=stMarkdown] [data-testid=stCaptionContainer]){flex:1 1 9rem;min-width:0}
 :is(.st-key-arena-head,.st-key-arena-about,.st-key-run-status) [data-testid=stCaptionContainer]{margin:0}
 :is(.st-key-arena-head,.st-key-arena-about,.st-key-run-status) [data-testid=stCaptionContainer] p{margin:0;
 line-height:1.25rem}

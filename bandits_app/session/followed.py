@@ -9,6 +9,7 @@ from bandits.experiments import url
 from bandits.experiments.presets import presets
 from bandits.results.figures.previous_run import parameter_changes
 from bandits.runtime.pool import Job
+from bandits_app.widgets import door
 from bandits_app.widgets.text import escape_markdown
 
 from . import draft, links
@@ -53,7 +54,8 @@ def follow(job: Job) -> Job:
     st.session_state.job = job.id
     query = url.to_query(job.experiment)
     if {name: text for name, text in st.query_params.items() if name in query} != query:
-        st.query_params.from_dict(query)
+        view = {name: text for name, text in st.query_params.items() if name == door.FIELD}
+        st.query_params.from_dict({**query, **view})
     return job
 
 

@@ -13,7 +13,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 MAX_FILES = 3  # of a visitor; the page shows the newest one
 _UPLOAD = re.compile(r"/_stcore/upload_file/([^/]+)/[^/]+$")
-PAGES = ("data", "what_if")
+PAGES = ("data", "data/what_if")
 """Addresses of the pages that take files."""
 TABLE, SUMMARY = "data-table", "whatif-summary"
 """In the session: identity and content of the table, or summary of the log, that is shown."""

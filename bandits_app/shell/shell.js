@@ -113,7 +113,7 @@ function makeHelp(shell) {
     "dialog",
     { className: "bp-help" },
     heading,
-    make("p", { textContent: "The tour explains the pages in five steps. The Glossary defines every term." }),
+    make("p", { textContent: "The tour explains the pages in five steps. The Glossary, under Learn, defines every term." }),
     make("div", { className: "bp-shortcuts" }, make("h3", { textContent: "Shortcuts" }), make("dl", {}, ...rows)),
     make("div", { className: "bp-row" }, close, make("span"), button("Start the tour", () => startTour(shell), "bp-primary")),
   );

@@ -6,11 +6,9 @@ the comments there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import streamlit as st
-from streamlit.navigation.page import StreamlitPage
 
 from .shortcuts import SHORTCUTS
 from .tour import STEPS
@@ -47,22 +45,3 @@ def show(*, home: bool, presenting: bool) -> bool:
     st.html(_HERE / "shell.css")  # before the component: its placeholder takes no place either
     result = _mount(key="shell", data=data, on_tour_change=lambda: None)
     return bool(result.tour) and not home
-
-
-def mark_section(sections: Mapping[str, Sequence[StreamlitPage]], page: StreamlitPage) -> None:
-    """Mark the menu that holds the page, as Streamlit marks a page that has its own link in the navigation.
-
-    Pages of the section "" have their own links, which come first.
-    """
-    place = len(sections[""])
-    for title, pages in sections.items():
-        place += title != ""
-        if title and any(one.url_path == page.url_path for one in pages):
-            st.html(f"<style>{_MARKED.format(place=place)}</style>")
-
-
-_MARKED = (
-    "[data-testid=stTopNav] .rc-overflow-item:nth-child({place}) [data-testid=stTopNavSection]"
-    "{{font-weight:600;background:color-mix(in srgb,currentColor 9%,transparent)}}"
-    "[data-testid=stTopNav] .rc-overflow-item:nth-child({place}) [data-testid=stTopNavSection] p{{font-weight:600}}"
-)

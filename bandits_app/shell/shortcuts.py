@@ -14,7 +14,7 @@ class Shortcut(NamedTuple):
 
 # A test compares the first entries with the shortcuts that the pages give to their buttons.
 BUTTONS = (
-    Shortcut("Ctrl+Enter", "Run, or Measure on the page Cost; the next step of a lesson"),
+    Shortcut("Ctrl+Enter", "Run, or Measure in the lab Cost; the next step of a lesson"),
     Shortcut("Alt+P", "Pause, resume or continue a run"),
     Shortcut("Alt+S", "Stop a run"),
 )

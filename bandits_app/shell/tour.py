@@ -46,13 +46,13 @@ STEPS = (
     Step(
         "Sweep: find the best setting",
         "Sweep tries many values of a parameter and marks the best one and those that are statistically tied with it. "
-        "Diagnostics then shows whether an agent explores too little or too much.",
+        "Diagnostics, in the Arena, then shows whether an agent explores too little or too much.",
         _page("sweep"),
     ),
     Step(
         "Keep and share",
         "Every finished run is stored under Runs, and the address of the Arena reproduces a run on another computer. "
-        "Unknown terms are in the Glossary; Help shows this tour again.",
+        "Unknown terms are in the Glossary, under Learn; Help shows this tour again.",
         _page("runs"),
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import streamlit as st
 
@@ -19,6 +20,14 @@ def sentence(text: str) -> str:
     if re.match(r"[a-z]+[ :]", text):
         text = text[0].upper() + text[1:]
     return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
+def bullets(sentences: Iterable[str]) -> None:
+    """Write one sentence a bullet; nothing without any."""
+    text = "\n".join(f"- {escape_markdown(sentence)}" for sentence in sentences)
+    # No line begins with a percent sign.
+    if text:
+        st.markdown(text.replace(" %", "\u00a0%"))
 
 
 def escape_markdown(text: str) -> str:

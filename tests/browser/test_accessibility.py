@@ -16,15 +16,23 @@ pytestmark = pytest.mark.browser
 expect.set_options(timeout=240_000)
 
 PAGES = {
-    "/": "Bandit Playground", "/arena": "Arena", "/sweep": "Sweep", "/diagnostics": "Diagnostics",
-    "/shock_lab": "Shock lab", "/guard_rails": "Guard rails", "/runs": "Runs", "/lessons": "Lessons",
-    "/data": "Your data", "/what_if": "What if?", "/cost": "Cost of confidence", "/glossary": "Glossary",
-    "/new_items": "New items", "/artwork": "Artwork", "/which": "Which should I use?",
-}  # fmt: skip
-SECTIONS = {
-    "/data": "Data", "/what_if": "Data", "/shock_lab": "Change", "/guard_rails": "Change", "/cost": "Reference",
-    "/glossary": "Reference", "/which": "Reference", "/new_items": "Items", "/artwork": "Items",
-}  # fmt: skip
+    "/": "Bandit Playground",
+    "/?view=which": "Which should I use?",
+    "/arena": "Arena",
+    "/arena?view=diagnostics": "Diagnostics",
+    "/sweep": "Sweep",
+    "/labs": "Shock lab",
+    "/labs?view=guards": "Guard rails",
+    "/labs?view=new_items": "New items",
+    "/labs?view=artwork": "Artwork",
+    "/labs?view=cost": "Cost of confidence",
+    "/data": "Your data",
+    "/data?view=what_if": "What if?",
+    "/runs": "Runs",
+    "/learn": "Lessons",
+    "/learn?view=glossary": "Glossary",
+}
+VIEWS = {**{path.rpartition("=")[2]: heading for path, heading in PAGES.items() if "=" in path}, "cost": "Cost"}
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 # rules that Streamlit breaks and we cannot change, and where: the menu of pages nests sections as <ul><div><li>
 STREAMLIT = {"list": "[data-testid=stSidebarNavItems]", "listitem": "[data-testid=stSidebarNavItems]"}
@@ -85,10 +93,11 @@ def in_both_themes(page: Page) -> list[str]:
 
 
 def go_to(page: Page, path: str) -> None:
-    """Open a page from the navigation, through the menu of its section if it has one."""
-    if section := SECTIONS.get(path):
-        page.get_by_test_id("stTopNav").get_by_role("button", name=section).click()
-    page.locator(f'a[href$="{path}"]').click()
+    """Open a page from the navigation, then the view of it."""
+    name, _, view = path.partition("?view=")
+    page.get_by_test_id("stTopNav").locator(f'a[href$="{name}"]').click()
+    if view:
+        page.get_by_test_id("stButtonGroup").get_by_text(VIEWS[view], exact=True).first.click()
 
 
 def test_axe_finds_nothing_serious_on_any_page_in_either_theme(visit: Open) -> None:
@@ -119,7 +128,7 @@ def test_axe_finds_nothing_serious_on_a_phone_with_its_menu_open(visit: Open) ->
     assert found == []
 
 
-@pytest.mark.parametrize("path", ["/", "/arena", "/cost"])
+@pytest.mark.parametrize("path", ["/", "/arena", "/labs?view=cost"])
 def test_on_a_phone_the_first_plot_is_near_the_top(visit: Open, path: str) -> None:
     page = visit(path, **PHONE)
     settled(page, PAGES[path])
@@ -134,7 +143,7 @@ def test_on_a_phone_the_first_plot_is_near_the_top(visit: Open, path: str) -> No
     expect(page.get_by_text("Shortcuts", exact=True)).to_be_hidden()
 
 
-@pytest.mark.parametrize(("path", "label"), [("/arena", "Run"), ("/sweep", "Run"), ("/cost", "Measure")])
+@pytest.mark.parametrize(("path", "label"), [("/arena", "Run"), ("/sweep", "Run"), ("/labs?view=cost", "Measure")])
 def test_the_main_button_is_reached_within_five_tab_stops(visit: Open, path: str, label: str) -> None:
     page = visit(path)
     settled(page, PAGES[path])
@@ -162,7 +171,7 @@ def test_the_tour_is_shown_once_and_again_on_request(visit: Open) -> None:
     settled(page, "Bandit Playground")
     expect(page.locator("button.bp-open")).to_be_visible()
     expect(tour).to_have_count(0)
-    go_to(page, "/glossary")
+    go_to(page, "/learn?view=glossary")
     settled(page, "Glossary")
     page.locator("button.bp-open").click()
     page.get_by_role("button", name="Start the tour").click()
@@ -173,11 +182,11 @@ def test_the_tour_is_shown_once_and_again_on_request(visit: Open) -> None:
 
 
 def test_the_tour_can_be_skipped_and_does_not_start_elsewhere(visit: Open) -> None:
-    page = visit("/glossary", tour=True, **PHONE)
+    page = visit("/learn?view=glossary", tour=True, **PHONE)
     settled(page, "Glossary")
     expect(page.locator("button.bp-open")).to_be_visible()
     expect(page.locator(".bp-tour")).to_have_count(0)
-    page.goto(page.url.removesuffix("glossary"))
+    page.goto(page.url.partition("learn")[0])
     page.get_by_role("button", name="Skip tour").tap()
     expect(page.locator(".bp-tour, [data-bp-tour]")).to_have_count(0)
     page.reload()

@@ -10,7 +10,6 @@ from playwright.sync_api import Page, Route, expect
 
 from bandits.experiments import url
 from tests.browser.conftest import Open
-from tests.browser.test_accessibility import go_to
 from tests.browser.test_journeys import LOOK, RANGE, set_number, status, tiles
 from tests.gate import Gate
 from tests.support import experiment, wait_for
@@ -161,10 +160,10 @@ def test_one_menu_is_open_at_a_time_in_browsers_that_focus_no_clicked_button(vis
 
 
 def test_the_menu_of_a_plot_waits_for_the_first_drawing(visit: Open) -> None:
-    page = visit("/glossary")
+    page = visit("/learn?view=glossary")
     held: list[Route] = []
     page.route("**/vendor/plotly.min.js*", lambda route: held.append(route))
-    page.goto(page.url.replace("/glossary", f"/arena?{url.query(SHOP)}"))
+    page.goto(page.url.replace("/learn?view=glossary", f"/arena?{url.query(SHOP)}"))
     status(page, "^Finished: 800 steps")
     page.get_by_role("button", name="Menu of Click-through rate").click()
     items = page.locator(".bp-menu").filter(visible=True).get_by_role("button")
@@ -215,16 +214,3 @@ def test_two_tabs_of_a_run_agree(visit: Open, gate: Gate) -> None:
     assert tiles(one).all_inner_texts() == tiles(two).all_inner_texts()
     said = [page.get_by_test_id("stMain").locator("li").all_inner_texts() for page in (one, two)]
     assert said[0] == said[1]
-
-
-def test_the_menu_that_holds_the_page_is_marked(visit: Open) -> None:
-    page = visit("/what_if", viewport={"width": 1280, "height": 800})
-    menus = page.get_by_test_id("stTopNavSection")
-    for path, section in (("/what_if", "Data"), ("/artwork", "Items"), ("/shock_lab", "Change")):
-        if path != "/what_if":
-            go_to(page, path)
-        expect(menus.filter(has_text=section).locator("p")).to_have_css("font-weight", "600")
-        marked = menus.evaluate_all(
-            "all => all.filter(m => getComputedStyle(m).fontWeight === '600').map(m => m.innerText)"
-        )
-        assert [name.strip() for name in marked] == [section]

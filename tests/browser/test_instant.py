@@ -200,9 +200,9 @@ def test_the_keyboard_alone(visit: Open) -> None:
 
 
 def test_keys_that_overtake_the_page_are_run(visit: Open) -> None:
-    page = visit("/glossary")
+    page = visit("/learn?view=glossary")
     page.add_init_script(SLOW)
-    page.goto(page.url.replace("/glossary", LINK))
+    page.goto(page.url.replace("/learn?view=glossary", LINK))
     status(page, "^Finished: 2,000 steps, 4 replications")
     drawn(page, 2)
     slider = alpha(page)

@@ -43,7 +43,7 @@ def test_a_run_with_a_floor_is_logged_and_another_agent_evaluated(visit: Open) -
         page.get_by_role("button", name="Decisions (Parquet)").click()
     assert download.value.suggested_filename.endswith(".parquet")
     page.keyboard.press("Escape")
-    go_to(page, "/what_if")
+    go_to(page, "/data?view=what_if")
     expect(page.get_by_role("combobox", name="Log")).to_have_value(re.compile("^Run: ε-greedy"))
     expect(page.get_by_role("combobox", name="Target policy")).to_have_value(re.compile("^LinTS"))
     evaluate(page)

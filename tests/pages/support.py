@@ -21,10 +21,14 @@ manifest_scanner.scan_component_manifests = functools.cache(manifest_scanner.sca
 
 
 def open_page(page: str = "home", address: Mapping[str, str] | None = None, **state: object) -> AppTest:
-    """A new visitor on a page, by a link that says ``address``, in a session that knows ``state``."""
-    at = AppTest.from_file(str(ROOT / "pages" / "main.py"), default_timeout=120).switch_page(f"{page}.py")
-    for name, text in (address or {}).items():
-        at.query_params[name] = text
+    """A new visitor on a page, or on a view of it (labs/guards).
+
+    By a link that says ``address``, in a session that knows ``state``.
+    """
+    name, _, view = page.partition("/")
+    at = AppTest.from_file(str(ROOT / "pages" / "main.py"), default_timeout=120).switch_page(f"{name}.py")
+    for field, text in {**(address or {}), **({"view": view} if view else {})}.items():
+        at.query_params[field] = text
     for name, value in state.items():
         at.session_state[name] = value
     return at.run()

@@ -680,8 +680,8 @@ def test_a_link_is_opened_whole_where_another_event_interrupts_the_page(
 def test_other_pages_say_that_a_link_was_edited(pool: Pool) -> None:
     e = experiment({"kind": "linucb", "alpha": 0.37}, "random", seed=951)
     query = url.to_query(e)
-    assert len(open_page("shock_lab", query).toast) == 0
-    at = open_page("shock_lab", {**query, "agents.0.alpha": "0.73"})
+    assert len(open_page("labs/change", query).toast) == 0
+    at = open_page("labs/change", {**query, "agents.0.alpha": "0.73"})
     assert "This link was edited" in at.toast[0].value
 
 
@@ -1292,8 +1292,8 @@ def test_an_empty_market_shock_names_the_one_among_the_changes(changes: list[dic
 def test_the_pages_about_changes_are_linked_below_the_results() -> None:
     e = experiment("random", seed=78)
     at = open_page("arena", url.to_query(e))
-    links = [link.proto.page for link in at.get("page_link")]
-    assert links == ["shock_lab", "guard_rails", "what_if"]
+    links = [(link.proto.page, link.proto.query_string) for link in at.get("page_link")]
+    assert links == [("labs", "view=change"), ("labs", "view=guards"), ("data", "view=what_if")]
 
 
 def test_the_clicks_lost_to_changes_are_computed_on_request(pool: Pool) -> None:

@@ -32,7 +32,7 @@ def _small_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def visit(request: NeuralRequest = SMALL) -> AppTest:
     """The page in a session that has requested this already: the default request takes longer."""
-    return settled(open_page("cost", **{"cost-request": request.model_dump_json()}))
+    return settled(open_page("labs/cost", **{"cost-request": request.model_dump_json()}))
 
 
 def settled(at: AppTest) -> AppTest:
@@ -198,7 +198,7 @@ SMALL_LINEAR = LinearRequest(n_features=4, n_arms=3, past=50)
 
 def visit_linear(request: LinearRequest = SMALL_LINEAR) -> AppTest:
     """The tab LinUCB in a session that has requested this already."""
-    return settled(open_page("cost", **{"cost-tab": "LinUCB", "cost-linear-request": request.model_dump_json()}))
+    return settled(open_page("labs/cost", **{"cost-tab": "LinUCB", "cost-linear-request": request.model_dump_json()}))
 
 
 def ended_linear(at: AppTest) -> AppTest:

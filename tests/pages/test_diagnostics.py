@@ -24,7 +24,11 @@ SHOP = "town,age,bought\n" + "".join(
 
 
 def page(job: Job, *, by_link: bool = True) -> AppTest:
-    at = open_page("diagnostics", url.to_query(job.experiment)) if by_link else open_page("diagnostics", job=job.id)
+    at = (
+        open_page("arena/diagnostics", url.to_query(job.experiment))
+        if by_link
+        else open_page("arena/diagnostics", job=job.id)
+    )
     assert not at.exception
     return at
 

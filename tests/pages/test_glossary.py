@@ -42,7 +42,7 @@ def test_every_basic_term_is_defined_in_one_or_two_sentences() -> None:
 
 
 def test_the_page_shows_every_term_under_its_anchor_and_finds_terms(pool: Pool) -> None:
-    at = open_page("glossary")
+    at = open_page("learn/glossary")
     assert not at.exception
     assert [s.anchor for s in at.subheader] == list(terms())
     assert [s.value for s in at.subheader] == [entry.term for entry in terms().values()]

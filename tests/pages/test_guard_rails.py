@@ -9,13 +9,13 @@ from bandits.runtime.pool import Pool
 from tests.pages.support import ended, open_page, panels
 from tests.support import experiment, wait_for
 
-SHOWN = "Shown below: the Arena's run."
+SHOWN = "Shown below: the last run."
 
 
 def test_agents_run_with_the_guard_and_without_it(pool: Pool) -> None:
     e = experiment("linucb", "lints", "oracle", seed=51, steps=600)
     ended(pool.submit(e))
-    at = open_page("guard_rails", url.to_query(e))
+    at = open_page("labs/guards", url.to_query(e))
     assert not at.exception
     (agents,) = at.multiselect
     assert agents.options == ["LinUCB", "LinTS"]
@@ -37,7 +37,7 @@ def test_agents_run_with_the_guard_and_without_it(pool: Pool) -> None:
 def test_every_guard_is_offered_with_settings_that_run(pool: Pool, kind: str) -> None:
     e = experiment("linucb", seed=52, steps=400)
     ended(pool.submit(e))
-    at = open_page("guard_rails", url.to_query(e))
+    at = open_page("labs/guards", url.to_query(e))
     at.selectbox(key="guard-kind").select(kind).run()
     next(b for b in at.button if b.label == "Run").click().run()
     assert not at.exception
@@ -62,7 +62,7 @@ def test_alarms_are_found_on_request(pool: Pool) -> None:
     simulator = {"kind": "petshop", "n_products": 10, "changes": changes}
     e = experiment("linucb", simulator=simulator, seed=53, steps=5000)
     ended(pool.submit(e))
-    at = open_page("guard_rails", url.to_query(e))
+    at = open_page("labs/guards", url.to_query(e))
     next(b for b in at.button if b.label == "Find alarms").click().run()
     wait_for(lambda: at.run().table, "the alarms")
     assert not at.exception
@@ -80,7 +80,7 @@ def test_alarms_are_found_on_request(pool: Pool) -> None:
 def test_alarms_without_a_change_are_false(pool: Pool) -> None:
     e = experiment("linucb", seed=54, steps=5000)
     ended(pool.submit(e))
-    at = open_page("guard_rails", url.to_query(e))
+    at = open_page("labs/guards", url.to_query(e))
     next(b for b in at.button if b.label == "Find alarms").click().run()
     wait_for(lambda: any(m.value.startswith("**Nothing changes in this run") for m in at.run().markdown), "the alarms")
     assert not at.exception

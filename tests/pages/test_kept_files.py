@@ -51,7 +51,7 @@ def test_a_page_that_is_left_keeps_no_table(monkeypatch: pytest.MonkeyPatch) -> 
     assert not at.exception
     assert at.session_state[TABLE]
     manager.add_file("test session id", UploadedFileRec("file", "a.csv", "text/csv", b"12345"))
-    at.switch_page("glossary.py").run()
+    at.switch_page("learn.py").run()
     assert not at.exception
     assert TABLE not in at.session_state
     assert not manager.file_storage.get("test session id")

@@ -36,7 +36,7 @@ def text(at: AppTest) -> str:
 
 
 def test_the_list_has_every_lesson_with_minutes_and_a_handout(pool: Pool) -> None:
-    at = settled(open_page("lessons"))
+    at = settled(open_page("learn"))
     titles = [f"{i}. {each.data.title}" for i, each in enumerate(lessons().values(), 1)]
     assert [s.value for s in at.subheader] == titles
     assert at.caption[0].value.startswith("25 minutes · ")
@@ -45,7 +45,7 @@ def test_the_list_has_every_lesson_with_minutes_and_a_handout(pool: Pool) -> Non
 
 
 def test_a_lesson_from_its_beginning_to_its_card(pool: Pool) -> None:
-    at = settled(open_page("lessons"))
+    at = settled(open_page("learn"))
     at.button(key=f"lesson-open-{RIDGE}").click().run()
     assert heading(at) == "A logbook"
     at = press(at, "Next")
@@ -118,19 +118,19 @@ def test_a_lesson_from_its_beginning_to_its_card(pool: Pool) -> None:
 
 def test_a_link_continues_where_it_was_made(pool: Pool) -> None:
     link = {"lesson": RIDGE, "step": "5", "predictions": "half=0.5;unseen=0"}
-    at = settled(open_page("lessons", link))
+    at = settled(open_page("learn", link))
     assert heading(at) == "Count, then divide"
-    ahead = settled(open_page("lessons", {"lesson": RIDGE, "step": "14", "predictions": "half=0.5"}))
+    ahead = settled(open_page("learn", {"lesson": RIDGE, "step": "14", "predictions": "half=0.5"}))
     assert heading(ahead) == "A visitor who was never seen"  # at most to the first prediction
     for broken in ({"lesson": "nothing"}, {"lesson": RIDGE, "step": "x", "predictions": "half=2;=;unseen=-1"}):
-        assert settled(open_page("lessons", broken)).subheader[0].value in ("1. A shop and a log", "A logbook")
+        assert settled(open_page("learn", broken)).subheader[0].value in ("1. A shop and a log", "A logbook")
 
 
 @pytest.mark.slow
 def test_a_run_is_shared_and_the_prediction_is_drawn(pool: Pool) -> None:
     lesson = lessons()["explore-or-exploit"]
     link = {"lesson": lesson.name, "step": "5", "predictions": "off=0.4;best=1-0-2"}
-    at = settled(open_page("lessons", link))
+    at = settled(open_page("learn", link))
     job = pool.get(lesson.runs["shop"].resolved.hash)
     assert job is not None
     assert job.owner == ""  # one run for all readers
@@ -149,7 +149,7 @@ def test_a_run_is_shared_and_the_prediction_is_drawn(pool: Pool) -> None:
 def test_waiting_texts_show_the_progress_of_their_run(pool: Pool) -> None:
     lesson = lessons()["fair-comparisons"]
     pool.delete(lesson.runs["runs"].resolved.hash)  # of other tests
-    at = settled(open_page("lessons", {"lesson": lesson.name, "step": "5", "predictions": "one_run=1"}))
+    at = settled(open_page("learn", {"lesson": lesson.name, "step": "5", "predictions": "one_run=1"}))
     assert any("still being computed" in c.value for c in at.caption)
     made = pool.get(lesson.runs["runs"].resolved.hash)
     assert made is not None
@@ -162,7 +162,7 @@ def test_the_card_waits_for_the_runs(pool: Pool) -> None:
     pool.delete(lesson.runs["runs"].resolved.hash)  # of other tests
     link = to_link({name: _any(step.answer) for name, step in lesson.predictions.items()})
     last = str(len(lesson.data.steps) + 1)
-    at = settled(open_page("lessons", {"lesson": lesson.name, "step": last, "predictions": link}))
+    at = settled(open_page("learn", {"lesson": lesson.name, "step": last, "predictions": link}))
     assert heading(at) == "What you predicted, and what happened"
     assert any("still being computed" in c.value for c in at.caption)
     assert "Start again" in [b.label for b in at.button]
@@ -182,13 +182,13 @@ def test_values_of_a_task_are_written_with_all_their_digits(pool: Pool) -> None:
     lesson = lessons()[RIDGE]
     place = next(i for i, step in enumerate(lesson.data.steps) if step.kind == "try")
     link = to_link({name: _any(step.answer) for name, step in lesson.predictions.items()})
-    at = settled(open_page("lessons", {"lesson": RIDGE, "step": str(place + 1), "predictions": link}))
+    at = settled(open_page("learn", {"lesson": RIDGE, "step": str(place + 1), "predictions": link}))
     slider = next(s for s in at.slider if s.label.startswith("Your value: "))
     assert slider.proto.format == "%g"
 
 
 def test_places_are_kept_per_lesson(pool: Pool) -> None:
-    at = settled(open_page("lessons"))
+    at = settled(open_page("learn"))
     at.button(key=f"lesson-open-{RIDGE}").click().run()
     at = press(press(at, "Next"), "All lessons")
     assert any(bar.proto.text.startswith("Step 2 of") for bar in at.get("progress"))
@@ -197,7 +197,7 @@ def test_places_are_kept_per_lesson(pool: Pool) -> None:
 
 
 def test_a_number_out_of_range_is_refused_in_words(pool: Pool) -> None:
-    at = press(open_page("lessons", {"lesson": "neuralucb-and-its-cost", "step": "3"}), "Keep my prediction")
+    at = press(open_page("learn", {"lesson": "neuralucb-and-its-cost", "step": "3"}), "Keep my prediction")
     drawn = len(at.main.markdown)
     at = settled(at.number_input[0].set_value(-3).run())
     assert [e.value for e in at.error] == ["First layer is -3; it must be a whole number from 8 to 256."]

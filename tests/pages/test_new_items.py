@@ -27,7 +27,7 @@ def visitors(at: AppTest) -> list[list[str]]:
 def test_a_launch_is_edited_run_and_read(pool: Pool) -> None:
     e = experiment("linucb", "random", simulator=SHOP, seed=61, steps=3000)
     ended(pool.submit(e))
-    at = open_page("new_items", url.to_query(e))
+    at = open_page("labs/new_items", url.to_query(e))
     assert not at.exception
     assert at.selectbox(key="items-name").value == "own"
     table = next(frame.value for frame in at.dataframe)
@@ -53,7 +53,7 @@ def test_a_launch_is_edited_run_and_read(pool: Pool) -> None:
 def test_launches_that_do_not_fit_are_refused_in_one_sentence(pool: Pool) -> None:
     e = experiment("random", simulator=SHOP, seed=62, steps=2000)
     ended(pool.submit(e))
-    at = open_page("new_items", url.to_query(e))
+    at = open_page("labs/new_items", url.to_query(e))
     next(n for n in at.number_input if n.label == "Items").set_value(5).run()
     assert not at.exception
     assert any("changes.0.items is 5; at most 4 items can be launched" in m.value.replace("\\", "") for m in at.error)
@@ -62,7 +62,7 @@ def test_launches_that_do_not_fit_are_refused_in_one_sentence(pool: Pool) -> Non
 def test_a_change_that_was_added_stays_while_it_is_edited(pool: Pool) -> None:
     e = experiment("random", simulator=SHOP, seed=62, steps=2000)
     ended(pool.submit(e))
-    at = open_page("new_items", url.to_query(e))
+    at = open_page("labs/new_items", url.to_query(e))
     next(box for box in at.selectbox if box.label.startswith("Add to")).set_value("withdraw").run()
     items = [n for n in at.number_input if n.label == "Items"]
     items[1].set_value(1).run()
@@ -77,7 +77,7 @@ def test_a_title_is_chosen_and_its_pictures_explained(pool: Pool) -> None:
     apart = {"kind": "linucb", "label": "LinUCB per title", "sharing": "per_category", "alpha": 0.3}
     e = experiment(shared, apart, "popularity", simulator=PICTURES, seed=63, steps=800)
     ended(pool.submit(e))
-    at = open_page("artwork", url.to_query(e))
+    at = open_page("labs/artwork", url.to_query(e))
     assert not at.exception
     title = next(box for box in at.selectbox if box.label == "Title")
     assert len(title.options) == 20
@@ -108,8 +108,8 @@ def test_a_title_is_chosen_and_its_pictures_explained(pool: Pool) -> None:
 def test_pages_offer_a_run_where_nothing_is_launched_and_no_picture_shown(pool: Pool) -> None:
     e = experiment("random", seed=64, steps=300)
     ended(pool.submit(e))
-    at = open_page("new_items", url.to_query(e))
+    at = open_page("labs/new_items", url.to_query(e))
     assert any("Nothing is launched in the Arena's run" in c.value for c in at.caption)
-    at = open_page("artwork", url.to_query(e))
+    at = open_page("labs/artwork", url.to_query(e))
     assert any("shows no pictures" in c.value for c in at.caption)
     assert not at.exception

@@ -42,8 +42,8 @@ def test_pages_claim_nothing_that_a_log_does_not_show(pool: Pool) -> None:
     assert "visitor sequences" not in bullets
     for name, sentence in [
         ("diagnostics", "Diagnostics requires true expected rewards"),
-        ("guard_rails", "neither guards nor alarms can be judged"),
-        ("what_if", "cannot be logged: it replays a log"),
+        ("labs/guards", "neither guards nor alarms can be judged"),
+        ("data/what_if", "cannot be logged: it replays a log"),
     ]:
         page = open_page(name, url.to_query(e))
         assert not page.exception

@@ -43,7 +43,7 @@ def test_the_tour_is_offered_on_home_alone(pool: Pool) -> None:
     assert not home["presenting"]
     assert len(home["steps"]) == len(STEPS) == 5
     assert [shortcut["keys"] for shortcut in home["shortcuts"]] == [shortcut.keys for shortcut in SHORTCUTS]
-    assert not shell("glossary")["home"]
+    assert not shell("learn/glossary")["home"]
 
 
 def test_presentation_mode_has_neither_tour_nor_help(pool: Pool) -> None:

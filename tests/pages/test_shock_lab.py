@@ -37,7 +37,7 @@ def bullets(at: AppTest) -> list[str]:
 def test_a_link_shows_recovery_and_what_the_change_cost(pool: Pool) -> None:
     e = shocked(31)
     ended(pool.submit(e))
-    at = open_page("shock_lab", url.to_query(e))
+    at = open_page("labs/change", url.to_query(e))
     assert not at.exception
     assert at.selectbox(key="change-name").value == "own"
     assert "Changes: market shock (preferences rotate) at step 1,000." in [
@@ -64,7 +64,7 @@ def test_a_link_shows_recovery_and_what_the_change_cost(pool: Pool) -> None:
 
 
 def test_run_starts_the_chosen_change_and_its_twin(pool: Pool) -> None:
-    at = open_page("shock_lab", url.to_query(experiment("linucb", seed=32, steps=200)))
+    at = open_page("labs/change", url.to_query(experiment("linucb", seed=32, steps=200)))
     assert any("The Arena's run has no change" in c.value for c in at.caption)
     assert not at.exception
     for name in ("drift", "season"):
@@ -86,7 +86,7 @@ def test_run_starts_the_chosen_change_and_its_twin(pool: Pool) -> None:
 def test_the_slider_moves_the_agents_that_forget_and_keeps_the_others(pool: Pool) -> None:
     e = shocked(33)
     ended(pool.submit(e))
-    at = open_page("shock_lab", url.to_query(e))
+    at = open_page("labs/change", url.to_query(e))
     at.selectbox(key=f"change-gamma-{e.hash[:12]}").set_value(0.998).run()
     assert not at.exception
     job = pool.get(at.session_state["job"])
@@ -102,7 +102,7 @@ def test_the_slider_moves_the_agents_that_forget_and_keeps_the_others(pool: Pool
 def test_values_are_compared_on_request_and_the_link_holds_which(pool: Pool) -> None:
     e = shocked(34)
     ended(pool.submit(e))
-    at = open_page("shock_lab", url.to_query(e))
+    at = open_page("labs/change", url.to_query(e))
     assert "price" not in at.query_params
     at.selectbox(key=f"change-agent-{e.hash[:12]}").select("LinUCB gamma 0.999").run()
     at.selectbox(key=f"change-parameter-{e.hash[:12]}-LinUCB gamma 0.999").select("window").run()
@@ -113,7 +113,7 @@ def test_values_are_compared_on_request_and_the_link_holds_which(pool: Pool) -> 
     titles = [cell["figure"]["layout"]["title"]["text"] for p in panels(at) for cell in p["cells"]]
     assert "What forgetting costs and earns" in titles
     verdict = next(m.value for m in at.markdown if "all steps" in m.value)
-    other = open_page("shock_lab", {**url.to_query(e), "price": "1.window"})
+    other = open_page("labs/change", {**url.to_query(e), "price": "1.window"})
     assert other.selectbox(key=f"change-agent-{e.hash[:12]}").value == "LinUCB gamma 0.999"
     assert verdict in [m.value for m in other.markdown]
 
@@ -122,7 +122,7 @@ def test_a_link_to_values_that_are_not_computed_starts_nothing(pool: Pool) -> No
     e = shocked(35)
     ended(pool.submit(e))
     for given, chosen in (("1.window", "window"), ("9.gamma", "gamma"), ("1.nothing", "gamma"), ("x", "gamma")):
-        at = open_page("shock_lab", {**url.to_query(e), "price": given})
+        at = open_page("labs/change", {**url.to_query(e), "price": given})
         assert not at.exception
         assert [s.value for s in at.selectbox if s.label == "Vary"] == [chosen]
         assert any(c.value.startswith("Seven values of one agent") for c in at.caption)

@@ -26,7 +26,7 @@ from tests.support import experiment, thinned, wait_for
 
 def visit(pool: Pool, e: Experiment) -> AppTest:
     ended(pool.submit(e))
-    at = open_page("what_if", url.to_query(e))
+    at = open_page("data/what_if", url.to_query(e))
     assert not at.exception
     return at
 
@@ -223,7 +223,7 @@ def test_a_file_is_kept_and_replayed_in_the_arena(pool: Pool, tmp_path: Path, mo
     (info,) = kept_logs.listing()
     assert (info.title, info.events, info.items, info.features) == ("log", 400, 3, 2)
     assert pool.get(presets.on_log(info.id).hash) is not None
-    at = open_page("what_if", "")
+    at = open_page("data/what_if", "")
     box(at, "Log").select("file").run()
     press(at, "Delete log")
     assert kept_logs.listing() == []

@@ -6,7 +6,7 @@ from tests.pages.support import open_page
 
 
 def test_answers_link_their_lines_and_gaps_are_stated() -> None:
-    at = open_page("which")
+    at = open_page("home/which")
     assert not at.exception
     assert at.subheader[0].value == "Measured answers"
     assert sum("arena?" in each.value for each in at.markdown) >= 12

@@ -1,5 +1,7 @@
 """What if?: what another policy would have earned on a log of decisions."""
 
+from __future__ import annotations
+
 import streamlit as st
 
 from bandits import UserError
@@ -7,31 +9,34 @@ from bandits_app.data.what_if import formulas, replay, source, target, view
 from bandits_app.session import followed
 from bandits_app.widgets.text import refuse
 
-st.title("What if?", anchor=False)
-st.markdown(
-    "What would another policy have earned on these decisions, without showing it to anyone? Choose a log and a target "
-    "policy, then press **Evaluate**."
-)
-row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
-with row:
-    chosen = source.choose(followed.current())
-log = None
-try:
-    log = source.load(followed.current(), chosen)
-except UserError as error:
-    refuse(error)
-with row:  # also while there is no log, or it is refused
-    policy = target.choose(log)
-    options = target.options(log)
-    pressed = st.button(
-        "Evaluate", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter", disabled=log is None
-    )  # fmt: skip
-try:
-    if log is not None:
-        st.caption(source.describe(log))
-        view.show(log, policy, options, pressed=pressed)
-    replay.offer(chosen, log)
-except UserError as error:
-    refuse(error)
-with st.expander("Formulas", icon=":material/function:"):
-    formulas.explain()
+
+def draw() -> None:
+    """Draw the view."""
+    st.title("What if?", anchor=False)
+    st.markdown(
+        "What would another policy have earned on these decisions, without showing it to anyone? Choose a log and a "
+        "target policy, then press **Evaluate**."
+    )
+    row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
+    with row:
+        chosen = source.choose(followed.current())
+    log = None
+    try:
+        log = source.load(followed.current(), chosen)
+    except UserError as error:
+        refuse(error)
+    with row:  # also while there is no log, or it is refused
+        policy = target.choose(log)
+        options = target.options(log)
+        pressed = st.button(
+            "Evaluate", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter", disabled=log is None
+        )  # fmt: skip
+    try:
+        if log is not None:
+            st.caption(source.describe(log))
+            view.show(log, policy, options, pressed=pressed)
+        replay.offer(chosen, log)
+    except UserError as error:
+        refuse(error)
+    with st.expander("Formulas", icon=":material/function:"):
+        formulas.explain()

@@ -15,16 +15,13 @@ from bandits.results.decision.why import Why
 from bandits.results.figures.style import styles
 from bandits.runtime.pool import Job
 from bandits_app.widgets.live_panel import panel
-from bandits_app.widgets.text import escape_markdown, refuse
-
-from . import choice
-from .parts import bullets
+from bandits_app.widgets.text import bullets, escape_markdown, refuse
 
 
 def show(job: Job) -> None:
     """Draw the choice of a title and an agent, and what the agent shows to whom."""
     st.subheader("One title", anchor=False)
-    title, label = choice.title_and_agent(job)
+    title, label = _choose(job)
     key = f"{job.id}-{label}"
     try:
         with st.spinner("Replaying the first replication of the agent"):
@@ -46,6 +43,26 @@ def show(job: Job) -> None:
     panel.draw([heatmap], key="artwork-title-map", revision=f"{key}-{title}", height=380)
     _two_visitors(job, played, title, label, found)
     _every_visitor(found)
+
+
+def _choose(job: Job) -> tuple[int, str]:
+    """Draw the choice of a title and of an agent."""
+    experiment = job.experiment
+    labels = [label for label in experiment.labels if label in job.result.histories]
+    names = _titles(experiment, job.id)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        title = st.selectbox(
+            "Title", list(names), key=f"artwork-title-{job.id[:12]}", width=320,
+            format_func=names.__getitem__,
+            help="Titles that are there at the end of the run, those that visitors like most first.",
+        )  # fmt: skip
+        label = st.selectbox("Agent", labels, key=f"artwork-agent-{job.id[:12]}", width=320)
+    return title, label
+
+
+@st.cache_data(ttl=3600, max_entries=16, show_spinner=False)
+def _titles(_experiment: Experiment, key: str) -> dict[int, str]:  # noqa: ARG001 - the key
+    return artwork.titles(_experiment)
 
 
 def _two_visitors(job: Job, played: Replay, title: int, label: str, found: list[Visit]) -> None:

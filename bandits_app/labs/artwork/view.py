@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import streamlit as st
 
+from bandits import Experiment
 from bandits.results import text
 from bandits.results.artwork import one_model as sharing
 from bandits.results.change.marks import description
 from bandits.results.figures.board import board
 from bandits.runtime.pool import Job
+from bandits_app.labs import lab
 from bandits_app.run_view.status import status
 from bandits_app.widgets.live_panel import panel
-from bandits_app.widgets.text import escape_markdown
+from bandits_app.widgets.text import bullets, escape_markdown
 from bandits_app.widgets.until_end import until_end
 
 from . import title
-from .parts import bullets
 
 
 def show(job: Job) -> None:
@@ -36,3 +37,30 @@ def _show(job: Job) -> None:
     bullets(first)
     panel.draw(specs, key="artwork-board", revision=job.id, height=320)
     bullets(sentences)
+
+
+def _choose(job: Job) -> Experiment:
+    return lab.choose_base(
+        job,
+        "artwork",
+        lambda experiment: not _lacks(experiment),
+        default="artwork",
+        label="Experiment",
+        help="Titles, visitors and agents. The Arena changes them: simulator Artwork.",
+    )
+
+
+def _lacks(experiment: Experiment) -> str:
+    return "" if experiment.simulator.kind == "artwork" else "The Arena's run shows no pictures. Press **Run**."
+
+
+ARTWORK = lab.Lab(
+    "Artwork",
+    "Which picture of a title is shown to whom, and what does that earn against one picture for all? Choose an "
+    "experiment and press **Run**; then choose a title.",
+    key="artwork",
+    above="experiment",
+    choose=_choose,
+    show=show,
+    lacks=_lacks,
+)

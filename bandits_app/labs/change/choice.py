@@ -10,15 +10,13 @@ from bandits.experiments.presets import presets
 from bandits.results.change.marks import description
 from bandits.results.change.price_of_forgetting import GAMMAS
 from bandits.runtime.pool import Job
-from bandits_app.labs import experiment_choice
-from bandits_app.session.run_requests import Source
-
-_RUN = "change-run-requested"
+from bandits_app.labs import lab
+from bandits_app.session import run_requests
 
 
 def choose(job: Job) -> Experiment:
     """Draw the controls; return the experiment that they describe."""
-    base = experiment_choice.choose(
+    base = lab.choose_base(
         job, "change", lambda e: bool(e.simulator.all_changes), default="forgetting", label="Change",
         help="What changes during the run. In the Arena, *More parameters* of the simulator offers all kinds.",
     )  # fmt: skip
@@ -35,7 +33,7 @@ def _forgetting(base: Experiment) -> Experiment:
     options = sorted({*GAMMAS, now}, reverse=True)
     gamma = st.selectbox(
         "Discount factor γ", options, options.index(now), key=f"change-gamma-{base.hash[:12]}", width=320,
-        on_change=request, args=("slider",),
+        on_change=run_requests.request, args=("slider",),
         format_func=lambda value: "1 (no forgetting)" if value == 1 else f"{value:g}",
         help="Of the agents that discount past observations. Smaller values forget faster.",
     )  # fmt: skip
@@ -52,19 +50,3 @@ def about(experiment: Experiment) -> str:
     """Describe the chosen preset, or the changes of the last run."""
     chosen = presets().get(st.session_state["change-name"])
     return description(experiment) if chosen is None else chosen.about
-
-
-def request(source: Source = "button") -> None:
-    """Ask for a run: a button was pressed, or a value chosen."""
-    st.session_state[_RUN] = source
-
-
-def requested() -> Source | None:
-    """Return, once, where a run was asked for."""
-    source: Source | None = st.session_state.pop(_RUN, None)
-    return source
-
-
-def submitted(job: Job) -> None:
-    """Keep the controls as they are beside a run that they have started."""
-    st.session_state["change-given"] = job.id

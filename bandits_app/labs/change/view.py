@@ -13,12 +13,15 @@ from bandits.results.change.table import change_table
 from bandits.results.figures import board as figures
 from bandits.results.figures.previous_run import parameter_changes, relabelled
 from bandits.runtime.pool import Job
+from bandits_app.labs.lab import Lab
 from bandits_app.run_view.status import status
 from bandits_app.session import followed, workers
 from bandits_app.session.owner import address, owner
 from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.text import escape_markdown, refuse
 from bandits_app.widgets.until_end import until_end
+
+from . import choice
 
 _COLUMNS = (
     ".st-key-change-table table{table-layout:fixed;width:100%}"
@@ -146,3 +149,21 @@ def _show_price(changed: Job, unchanged: Job) -> None:
     st.markdown(f"**{price.conclusion(found, noun)}**")
     figure = price.figure(found, changed.result)
     panel.draw([figure], key="change-price-figure", revision=changed.id, height=320)
+
+
+def _lacks(experiment: Experiment) -> str:
+    return "" if experiment.simulator.all_changes else "The Arena's run has no change. **Run** starts the one above."
+
+
+SHOCK = Lab(
+    "Shock lab",
+    "What does a change cost, and which agents recover? Choose a change and press **Run**; change the discount factor "
+    "to see how agents that forget faster or more slowly would have done (dotted: the run before).",
+    key="change",
+    above="change",
+    choose=choice.choose,
+    show=show,
+    lacks=_lacks,
+    about=choice.about,
+    start=start,
+)

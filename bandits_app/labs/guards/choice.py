@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import streamlit as st
 
 from bandits import Experiment
-from bandits.experiments.guarding import guard_kinds, guardable, suggestion
+from bandits.experiments.guarding import guard_kinds, guardable, suggestion, with_and_without
 from bandits.results.guards.cost import guarded_pairs
 from bandits.runtime.pool import Job
 from bandits_app.widgets.params_form import fields, form
@@ -24,26 +22,9 @@ def base(job: Job) -> Experiment:
     return made
 
 
-class Choice(NamedTuple):
-    """A guard around agents.
-
-    Attributes
-    ----------
-    guard : dict
-        Plain data.
-    labels : list of str
-        Of the agents of the experiment.
-    drawn : bool
-        The run that is drawn has this guard around these agents.
-    """
-
-    guard: dict[str, object]
-    labels: list[str]
-    drawn: bool
-
-
-def choose(job: Job, experiment: Experiment) -> Choice:
-    """Draw the controls."""
+def choose(job: Job) -> Experiment | None:
+    """Draw the controls; return the experiment with each agent as it is and guarded, None without an agent."""
+    experiment = base(job)
     kinds, pairs = guard_kinds(), guarded_pairs(job.experiment)
     now = {label: agent.guards for label, agent in zip(job.experiment.labels, job.experiment.agents, strict=True)}
     drawn = next((now[label][-1] for label in pairs), None)  # of the run that is drawn
@@ -68,5 +49,15 @@ def choose(job: Job, experiment: Experiment) -> Choice:
         st.caption((cls.__doc__ or "").split("\n\n")[0])
         shown = [name for name in fields(cls, basic=False) if name not in cls.idle(given)]
         entered = cls.closest({**given, **form(cls, shown, given, f"{key}-{kind}")})
-    same = drawn is not None and entered == drawn.model_dump(mode="json") and sorted(labels) == sorted(now_guarded)
-    return Choice(entered, labels, same)
+    return with_and_without(experiment, entered, labels) if labels else None
+
+
+def drawn(experiment: Experiment, job: Job) -> bool:
+    """Return whether a run has the guard of the controls around the same agents."""
+    return _guarded(experiment) == _guarded(job.experiment)
+
+
+def _guarded(experiment: Experiment) -> dict[str, object]:
+    """Return the last guard of each guarded agent, by the agent without it."""
+    guards = {label: a.guards for label, a in zip(experiment.labels, experiment.agents, strict=True)}
+    return {bare: guards[label][-1] for label, bare in guarded_pairs(experiment).items()}

@@ -15,10 +15,13 @@ from bandits.results.figures.board import board
 from bandits.results.guards import cost as guard_cost
 from bandits.results.guards import fallbacks
 from bandits.runtime.pool import Job
+from bandits_app.labs.lab import Lab
 from bandits_app.run_view.status import status
 from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.text import escape_markdown, refuse, sentence
 from bandits_app.widgets.until_end import until_end
+
+from . import choice
 
 
 def show(job: Job) -> None:
@@ -115,3 +118,16 @@ def _show_alarms(job: Job, task: AlarmTask) -> None:
 def _task(_experiment: Experiment, _steps: dict[str, int], key: str) -> AlarmTask:  # noqa: ARG001 - the key
     """Start one search per run and steps reached, shared by all users."""
     return AlarmTask(_experiment, _steps)
+
+
+GUARDS = Lab(
+    "Guard rails",
+    "What does a guard cost, and which alarms are reliable? Put a guard around agents of the Arena's run and "
+    "press **Run**: each agent runs with the guard and without it.",
+    key="guard",
+    above="guard",
+    choose=choice.choose,
+    show=show,
+    lacks=lambda experiment: "",  # noqa: ARG005 - alarms are found in every run
+    drawn=choice.drawn,
+)

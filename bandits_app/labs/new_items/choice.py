@@ -10,7 +10,7 @@ from bandits import Experiment, read
 from bandits.results.items.demand import measurable
 from bandits.runtime.pool import Job
 from bandits.simulators.launches import Launch
-from bandits_app.labs import experiment_choice
+from bandits_app.labs import lab
 from bandits_app.widgets.params_form import form
 
 
@@ -22,7 +22,7 @@ def choose(job: Job) -> Experiment:
     UserError
         The launches do not fit the simulator.
     """
-    base = experiment_choice.choose(
+    base = lab.choose_base(
         job, "items", lambda e: countable(e) and launched(e), default="launch", label="Launches",
         help="What is launched, in which simulator, and which agents run.",
     )  # fmt: skip

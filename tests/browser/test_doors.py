@@ -1,0 +1,74 @@
+"""Seven doors: their names in one line, and the views behind them, whose addresses last."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from bandits.experiments import url
+from tests.browser.conftest import Open
+from tests.browser.test_accessibility import PHONE, go_to, settled
+from tests.support import experiment
+
+pytestmark = pytest.mark.browser
+
+NAMES = ["Home", "Arena", "Sweep", "Labs", "Data", "Runs", "Learn"]
+ADDRESSES = {
+    "which": ("/?view=which", "Which should I use?"),
+    "diagnostics": ("/arena?view=diagnostics", "Diagnostics"),
+    "shock_lab": ("/labs?view=change", "Shock lab"),
+    "guard_rails": ("/labs?view=guards", "Guard rails"),
+    "new_items": ("/labs?view=new_items", "New items"),
+    "artwork": ("/labs?view=artwork", "Artwork"),
+    "cost": ("/labs?view=cost", "Cost of confidence"),
+    "what_if": ("/data?view=what_if", "What if?"),
+    "lessons": ("/learn", "Lessons"),
+    "glossary": ("/learn?view=glossary", "Glossary"),
+}
+
+
+def test_all_doors_stand_in_one_line(visit: Open) -> None:
+    page = visit("/labs", viewport={"width": 1366, "height": 768})
+    settled(page, "Shock lab")
+    links = page.get_by_test_id("stTopNavLink")
+    assert [name.splitlines()[-1].strip() for name in links.all_inner_texts()] == NAMES
+    boxes = [link.bounding_box() for link in links.all()]
+    assert all(box is not None for box in boxes)
+    assert len({box["y"] for box in boxes if box is not None}) == 1
+    expect(links.nth(NAMES.index("Labs")).locator("p, span").last).to_have_css("font-weight", "600")
+
+
+def test_on_a_phone_the_doors_are_in_the_menu(visit: Open) -> None:
+    page = visit("/labs", **PHONE)
+    settled(page, "Shock lab")
+    page.get_by_test_id("stExpandSidebarButton").tap()
+    links = page.get_by_test_id("stSidebarNavLink")
+    expect(links.first).to_be_in_viewport()
+    assert [name.splitlines()[-1].strip() for name in links.all_inner_texts()] == NAMES
+
+
+def test_the_addresses_of_views_open_them(visit: Open) -> None:
+    page = visit("/")
+    server = page.url.rstrip("/")
+    for address, (path, heading) in ADDRESSES.items():
+        page.goto(f"{server}/{address}")
+        settled(page, heading)
+        door, _, view = path.partition("?")
+        assert page.url.removeprefix(server).startswith(door)
+        assert view in page.url
+
+
+def test_a_link_to_a_view_keeps_its_experiment_and_a_reload_keeps_the_view(visit: Open) -> None:
+    e = experiment("linucb", seed=93, steps=400, simulator={"kind": "petshop", "n_products": 10})
+    page = visit(f"/guard_rails?{url.query(e)}")
+    settled(page, "Guard rails")
+    expect(page).to_have_url(re.compile(r"/labs\?.*seed=93.*view=guards"))
+    page.reload()
+    settled(page, "Guard rails")
+    go_to(page, "/data?view=what_if")
+    settled(page, "What if?")
+    page.reload()
+    settled(page, "What if?")
+    expect(page.get_by_text("Run: LinUCB")).to_be_visible()

@@ -26,7 +26,7 @@ ADDRESSES = {
 
 
 def go_to(name: str, view: str) -> None:
-    """Open a view of a page with what the address says."""
+    """Open a view of a page with the fields of the address."""
     st.switch_page(f"{name}.py", query_params={**st.query_params.to_dict(), door.FIELD: view})
 
 

@@ -40,13 +40,13 @@ class Lab(NamedTuple):
     show : callable
         Draws a run.
     lacks : callable
-        Says why nothing can be drawn of an experiment of the Arena; empty where it can.
+        States why nothing can be drawn of an experiment of the Arena; empty where it can.
     about : callable, optional
         Describes the experiment of the controls.
     start : callable
         Starts a run.
     drawn : callable
-        Tells whether a run is that of the controls.
+        Returns whether a run is that of the controls.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""The views of one page: the page's address says which of them is shown, so that a reload and a link keep it."""
+"""The views of one page: the page's address states which of them is shown, so that a reload and a link keep it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FIELD = "view"
 
 
 def choose(views: Mapping[str, str], label: str) -> str:
-    """Draw the choice among views; return the name of the one that is shown, the first by default.
+    """Draw the choice among views; return the name of the one that is shown: the first by default.
 
     Parameters
     ----------

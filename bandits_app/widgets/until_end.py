@@ -17,7 +17,7 @@ def until_end(show: Callable[..., None], *args: Any, every: float = 1.0) -> None
     work = [arg for arg in args if isinstance(getattr(arg, "active", None), bool)]
     was_active = any(one.active for one in work)
 
-    # By its name Streamlit tells this part from others at the same place.
+    # By its name Streamlit distinguishes this part from others at the same place.
     @wraps(show)
     def draw() -> None:
         if was_active and not any(one.active for one in work):

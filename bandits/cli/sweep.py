@@ -12,6 +12,7 @@ from pathlib import Path
 from bandits.base.errors import UserError
 from bandits.base.files import home
 from bandits.base.formatting import number, percent, short
+from bandits.results import words
 from bandits.results.registry import OBJECTIVES
 from bandits.runtime.cores import read_workers
 from bandits.runtime.pool import Pool
@@ -109,14 +110,14 @@ def summary_text(landscape: Landscape) -> str:
         return "every proposed point is invalid: there is no best point"
     if best is None:
         return "every replication of every point diverged: there is no best point"
-    lines = [f"best: {_point(sweep, best.point)}  {metric.title.lower()} {_interval(best.estimate)}"]
+    lines = [f"best: {_point(sweep, best.point)}  {metric.title.lower()} {words.cell(best.estimate, metric.form)}"]
     tied = [cell for cell in landscape.results(sweep.metric) if cell.best]
     tried = sweep.size if sweep.is_grid else len(sweep.proposed)
     tests = f"{best.runs} replications, level {number(landscape.level)}"
     lines.append(f"statistically tied with the best ({tests}): {len(tied)} of {tried} points")
     names = {axis.path: axis.spoken for axis in sweep.axes}
     for each in landscape.importance(sweep.metric):
-        loss = f"worst {short(each.worst)} loses {_interval(each.cost)} {noun} per 1,000 visitors"
+        loss = f"worst {short(each.worst)} loses {words.cell(each.cost)} {noun} per 1,000 visitors"
         tested = f"best {short(each.best)}, {loss}" if each.matters else "no value is significantly worse"
         lines.append(f"{names[each.path]}: {tested}")
     ranges = {axis.path for axis in sweep.axes if axis.values is None}
@@ -133,11 +134,6 @@ def summary_text(landscape: Landscape) -> str:
 def _point(sweep: Sweep, point: int) -> str:
     values = zip(sweep.axes, sweep.values_at(point), strict=True)
     return ", ".join(f"{axis.spoken} {short(value)}" for axis, value in values)
-
-
-def _interval(estimate: tuple[float, float, float]) -> str:
-    mean, low, high = estimate
-    return number(mean) + (f" ({number(low)} to {number(high)})" if low == low else "")
 
 
 def _executor(workers: int, cluster: str, stack: ExitStack) -> Executor:

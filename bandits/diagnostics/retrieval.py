@@ -17,7 +17,7 @@ from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray, IntArray
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
-from bandits.results import metrics
+from bandits.results import metrics, words
 from bandits.results.metrics import Estimate
 from bandits.simulators.ranking import Ranking
 
@@ -116,20 +116,20 @@ def summary_rows(report: RetrievalReport, histories: dict[str, History] | None =
     """Format a report as rows of name and value, with each agent's own regret beside that of retrieval."""
     r = report
     rows = [
-        ("Recall", f"{_interval(r.recall, 100, 1, ' %')} of the exactly retrieved candidates; {r.users:,} visitors"),
+        ("Recall", f"{words.cell(r.recall, 'share')} of the exactly retrieved candidates; {r.users:,} visitors"),
         ("Catalogue scanned", f"{100 * r.scanned:.1f} %"),
         ("Search time", f"{r.index_ms:.2f} ms; exact search {r.exact_ms:.2f} ms"),
         ("Memory", f"{r.index_bytes / 2**20:,.1f} MiB; item vectors {r.vector_bytes / 2**20:,.1f} MiB"),
-        ("Regret of the index", f"{_interval(r.regret_from_index)} per decision; best possible reward {r.best:.4f}"),
+        (
+            "Regret of the index",
+            f"{words.cell(r.regret_from_index, 'rate')} per decision; best possible reward {r.best:.4f}",
+        ),
     ]
     if r.regret_from_noise.mean:
-        rows.append(("Regret of embedding noise", f"{_interval(r.regret_from_noise)} per decision"))
+        rows.append(("Regret of embedding noise", f"{words.cell(r.regret_from_noise, 'rate')} per decision"))
     for label, history in (histories or {}).items():
         if history.step and history.alive.any():
-            rows.append((f"Regret of {label}", f"{_interval(agent_regret(history))} per decision, among candidates"))
+            rows.append(
+                (f"Regret of {label}", f"{words.cell(agent_regret(history), 'rate')} per decision, among candidates")
+            )
     return rows
-
-
-def _interval(e: Estimate, factor: float = 1, digits: int = 4, unit: str = "") -> str:
-    mean, low, high = (f"{factor * value + 0.0:.{digits}f}" for value in e)
-    return f"{mean}{unit} ({low} to {high})" if np.isfinite([e.low, e.high]).all() else mean + unit

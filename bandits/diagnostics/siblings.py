@@ -6,11 +6,10 @@ from typing import NamedTuple
 
 from bandits.agents import agent_class
 from bandits.base.formatting import count_of, number, percent
-from bandits.results import metrics
+from bandits.results import metrics, words
 from bandits.results.comparison import paired_tests
 from bandits.results.metrics import Estimate
 from bandits.results.result import Result
-from bandits.results.text import interval
 
 from .finding import Direction
 
@@ -64,7 +63,7 @@ def better_sibling(result: Result, label: str) -> Sibling | None:
             was, now = (percent(float(rate[both].mean())) for rate in (before, after))
             noun = result.experiment.simulator_class().reward_noun
             sentence = f"{other}, with {name}, explores in {now} of its decisions instead of "
-            sentence += f"{was} and earned {count_of(earned.mean, f'more {noun}')} ({interval(earned)})."
+            sentence += f"{was} and earned {count_of(earned.mean, f'more {noun}')} ({words.interval(earned, 'count')})."
             lost = Estimate(*(value / gain for value in earned))
             found.append(Sibling("too much" if change.high < 0 else "too little", lost, sentence))
     return max(found, key=lambda one: one.lost.mean, default=None)

@@ -45,6 +45,9 @@ class Estimate(NamedTuple):
     def __neg__(self) -> Estimate:
         return Estimate(-self.mean, -self.high, -self.low)
 
+    def __abs__(self) -> Estimate:
+        return -self if self.mean < 0 else self
+
 
 @lru_cache(maxsize=4096)
 def t_quantile(rows: int, family: int = 1) -> float:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from bandits.agents.guards.params import GuardParams
 from bandits.base.formatting import count, count_of, listed, number, percent
 from bandits.experiments.experiment import Experiment
+from bandits.results import words
 
 from . import metrics
 from .change.shock import around_shock
@@ -28,34 +29,6 @@ _PARTS = (
     "the log of its own. They cover other users under the conditions of the log."
 )
 FEW = 5  # replications; with fewer, intervals rely on the normal distribution
-
-
-def interval(estimate: Estimate) -> str:
-    """Format a confidence interval: 95 % CI 380 to 445."""
-    return f"95 % CI {interval_end(estimate.low)} to {interval_end(estimate.high)}"
-
-
-def interval_end(value: float) -> str:
-    """Format an end of an interval as a whole number, or with one digit where that would be 0: 380, −0.3."""
-    return number(float(f"{value:.1g}")) if 1e-3 < abs(value) <= 0.5 else count(value)
-
-
-def half_width(estimate: Estimate) -> str:
-    """Format half the width of a confidence interval of a rate, after the rate: " ± 0.002"; empty without one."""
-    half = (estimate.high - estimate.low) / 2
-    return f" ± {half:.3f}" if half >= 0.0005 else " ± <0.001" if half > 0 else ""
-
-
-def share_digits(estimate: Estimate) -> int:
-    """Return the digits of a percentage with which the ends of its interval are not equal: 0, 1 or 2."""
-    if not estimate.low < estimate.high:
-        return 0
-    return next(d for d in (0, 1, 2) if d == 2 or percent(estimate.low, d) != percent(estimate.high, d))
-
-
-def interval_ends(estimate: Estimate) -> str:
-    """Format the ends of an interval with three significant digits: 0.413 to 0.42."""
-    return f"{number(estimate.low)} to {number(estimate.high)}" if math.isfinite(estimate.low) else "one replication"
 
 
 def describe_experiment(experiment: Experiment) -> str:
@@ -153,15 +126,14 @@ def describe_comparison(a: str, b: str, comparison: Comparison, p_value: float, 
         )
     if d.low == d.high:
         return f"{a} and {b} differ by {count_of(d.mean, noun)} in each of the {rows} replications."
-    evidence = f"{interval(paired_tests.corrected(comparison, p_value))}; {rows} paired replications"
+    evidence = f"{words.interval(paired_tests.corrected(comparison, p_value), 'count')}; {rows} paired replications"
     if p_value >= 0.05:
         return f"{a} and {b} do not differ significantly: {count_of(d.mean, noun)} ({evidence})."
     text = f"{a} earned {count_of(d.mean, f'more {noun}')} than {b} ({evidence})"
     if comparison.break_even_step and comparison.exploration_cost >= 1:  # a lead that changed early is noise
         text += f"; break-even at step {count(comparison.break_even_step)}"
         if comparison.break_even_interval:
-            low, high = comparison.break_even_interval
-            text += f" (95 % CI {count(low)} to {count(high)})"
+            text += words.bracket(Estimate(comparison.break_even_step, *comparison.break_even_interval), "count")
         elif rows < paired_tests.MIN_BREAK_EVEN_ROWS:
             text += f" (no interval: fewer than {paired_tests.MIN_BREAK_EVEN_ROWS} replications)"
         text += f", after trailing by up to {count_of(comparison.exploration_cost, noun)}"
@@ -213,7 +185,7 @@ def _replay_comparisons(result: Result, order: list[str], reference: str) -> lis
         if not math.isfinite(d.low):
             sentences.append(f"{a} and {b}: no interval, as there are too few replications or {simulator.reward_noun}.")
             continue
-        gap = f"{number(d.mean)} {simulator.reward_noun} per counted event (95 % CI {interval_ends(d)}; not paired)"
+        gap = f"{number(d.mean)} {simulator.reward_noun} per counted event ({words.interval(d)}; not paired)"
         if p < 0.05:
             sentences.append(f"{a} earned {gap} more than {b}.")
         else:
@@ -248,24 +220,20 @@ def shock_summary(result: Result) -> list[str]:
     rate = simulator.rate_title
     sentence = (
         f"Market shock at step {count(around.step)}: the {rate[0].lower()}{rate[1:]} of {around.best}, the best agent "
-        f"of the whole run, was {_rate(around.before)} before the shock and {_rate(around.after)} after it"
+        f"of the whole run, was {words.stated(around.before, 'rate')} before the shock and "
+        f"{words.stated(around.after, 'rate')} after it"
     )
     if around.comparison is None:
         return [f"{sentence}."]
     again = around.leader == around.best
-    leads = "leads too" if again else f"leads with {_rate(around.leader_after)}"
+    leads = "leads too" if again else f"leads with {words.stated(around.leader_after, 'rate')}"
     difference = count_of(around.comparison.difference.mean, f"more {simulator.reward_noun}")
-    certain = interval(paired_tests.corrected(around.comparison, around.p_value))
+    certain = words.interval(paired_tests.corrected(around.comparison, around.p_value), "count")
     if around.comparison.rows < 2:
         certain = "one replication"
     elif around.p_value >= 0.05:
         certain += ", not significant"
     return [f"{sentence}; after it, {around.leader} {leads}, {difference} than {around.runner_up} ({certain})."]
-
-
-def _rate(estimate: Estimate) -> str:
-    spread = f" (95 % CI {estimate.low:.3f} to {estimate.high:.3f})" if math.isfinite(estimate.low) else ""
-    return f"{estimate.mean:.3f}{spread}"
 
 
 def divergence_notes(result: Result) -> list[str]:
@@ -371,10 +339,11 @@ def learning_summary(result: Result) -> str:
         return "Nothing can be learned here: all choices have the same expected reward."
     if best.low <= 0:
         return "No learning agent is significantly better than random choice."
-    mean, low, high = (percent(value, share_digits(best)) for value in best)
-    spread = f" (95 % CI {low} to {high})" if math.isfinite(best.low) else ""
     among = f", the largest share of the {len(learners)} agents that learn during the run" if len(learners) > 1 else ""
-    return f"{label} closed {mean} of the gap between random choice and the oracle{spread}{among}."
+    return (
+        f"{label} closed {words.mean(best, 'share')} of the gap between random choice and the oracle"
+        f"{words.bracket(best, 'share')}{among}."
+    )
 
 
 def _oracle_share(result: Result, label: str) -> Estimate:

@@ -70,10 +70,14 @@ def interval(estimate: Estimate, form: Form = "number") -> str:
     return f"95 % CI {ends(estimate, form)}" if has_interval(estimate) else NO_INTERVAL
 
 
-def stated(estimate: Estimate, form: Form = "number", *, unit: str = "") -> str:
+def bracket(estimate: Estimate, form: Form = "number") -> str:
+    """Format an interval, to follow what it is of: " (95 % CI 0.406 to 0.420)"; empty without one."""
+    return f" ({interval(estimate, form)})" if has_interval(estimate) else ""
+
+
+def stated(estimate: Estimate, form: Form = "number") -> str:
     """Format a mean and its interval for a sentence: 0.413 (95 % CI 0.406 to 0.420)."""
-    text = mean(estimate, form) + unit
-    return f"{text} ({interval(estimate, form)})" if has_interval(estimate) else text
+    return mean(estimate, form) + bracket(estimate, form)
 
 
 def cell(estimate: Estimate, form: Form = "number") -> str:

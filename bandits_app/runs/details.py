@@ -7,8 +7,7 @@ from html import escape
 
 import streamlit as st
 
-from bandits.base.formatting import count
-from bandits.results.metrics import Estimate
+from bandits.results import words
 
 from .listing import Row
 
@@ -30,7 +29,7 @@ def show(row: Row, about: str, agents: str, rate: str) -> None:
     if agents != row.title:
         lines.append(escape(agents))
     if row.best is not None and math.isfinite(row.best.ctr.mean):
-        numbers = f"{rate} {_interval(row.best.ctr, '.3f')}, regret {_interval(row.best.regret)}"
+        numbers = f"{rate} {words.stated(row.best.ctr, 'rate')}, regret {words.stated(row.best.regret, 'count')}"
         lines.append(f"Best: <bdi>{escape(row.best.label)}</bdi>, {numbers}")
     if row.tags:
         lines.append(f"Tags: <bdi>{escape(row.tags)}</bdi>")
@@ -38,12 +37,3 @@ def show(row: Row, about: str, agents: str, rate: str) -> None:
         lines.append(f'Notes: <bdi style="white-space:pre-wrap">{escape(row.notes)}</bdi>')
     with st.container(border=True):
         st.html(f'<div style="overflow-wrap:anywhere;line-height:1.5">{"<br>".join(lines)}</div>')
-
-
-def _interval(estimate: Estimate, form: str = "") -> str:
-    def text(value: float) -> str:
-        return format(value, form) if form else count(value)
-
-    if not math.isfinite(estimate.low):
-        return text(estimate.mean)
-    return f"{text(estimate.mean)} (95 % CI {text(estimate.low)} to {text(estimate.high)})"

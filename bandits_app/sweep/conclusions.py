@@ -8,8 +8,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from bandits.base.formatting import number, percent
 from bandits.base.types import BoolArray
-from bandits.results import text
-from bandits.results.metrics import Estimate
+from bandits.results import text, words
 from bandits.sweeps import Sweep
 from bandits.sweeps.analysis.landscape import LEVEL
 from bandits.sweeps.analysis.records import Explained, Importance
@@ -113,12 +112,6 @@ def _added(found: list[Unresolved]) -> str:
     return "; ".join(f"{one.title} {', '.join(map(grid.format_value, one.added))}" for one in found)
 
 
-def interval(estimate: Estimate) -> str:
-    """Format a confidence interval: 95 % CI 0.413 to 0.42."""
-    ends = text.interval_ends(estimate)
-    return f"95 % CI {ends}" if estimate.low == estimate.low else ends
-
-
 def best_region(tied: int, total: int, level: float, *, advise: bool = True) -> str:
     """State how many points are statistically tied with the best; ``advise``: nothing is left but to choose one."""
     rest = "" if level == LEVEL else f"; refinements may use the rest of {percent(LEVEL)}"
@@ -149,7 +142,7 @@ def _sensitivity(sweep: Sweep, importance: list[Importance]) -> None:
         {
             "Parameter": grid.parameter_label(sweep, paths.index(each.path)), "Best": grid.format_value(each.best),
             "Tied with best": _listed(sweep, paths.index(each.path), each.good), "Worst": grid.format_value(each.worst),
-            "Worst-case loss per 1,000 visitors": f"{number(each.cost.mean)} {noun} ({interval(each.cost)})"
+            "Worst-case loss per 1,000 visitors": f"{number(each.cost.mean)} {noun} ({words.interval(each.cost)})"
             if each.matters else "not significant",
             "Explained variance": percent(each.share),
         }

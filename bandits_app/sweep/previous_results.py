@@ -6,10 +6,11 @@ import streamlit as st
 
 from bandits import Experiment
 from bandits.base.formatting import count_of, number
+from bandits.results import words
 from bandits.runtime.job import Job
 from bandits_app.widgets.text import escape_markdown
 
-from . import conclusions, selection, view
+from . import selection, view
 
 
 def show(experiment: Experiment | None, job: Job) -> None:
@@ -27,7 +28,7 @@ def show(experiment: Experiment | None, job: Job) -> None:
         nearest = "" if found.exact else "the nearest point, "
         replications = count_of(found.runs, "replications")
         noun = shown.simulator_class().reward_noun
-        interval = f"{conclusions.interval(found.estimate)}; {replications}" if found.runs > 1 else replications
+        interval = f"{words.interval(found.estimate, 'rate')}; {replications}" if found.runs > 1 else replications
         st.caption(
             f":material/grid_on: From a previous sweep: {escape_markdown(found.label)} earned "
             f"{number(found.estimate.mean)} {noun} per step ({interval}) at {nearest}{at}."

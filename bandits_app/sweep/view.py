@@ -6,7 +6,8 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from bandits import UserError, read
-from bandits.base.formatting import count_of, duration, number, time_left
+from bandits.base.formatting import count_of, duration, time_left
+from bandits.results import words
 from bandits.results.figures.style import Spec
 from bandits.results.metrics import Estimate
 from bandits.results.registry import OBJECTIVES, Metric
@@ -23,7 +24,6 @@ from bandits_app.widgets.text import escape_markdown, refuse
 from bandits_app.widgets.until_end import until_end
 
 from . import agent, conclusions
-from .conclusions import interval
 
 _POINT = "sweep-cell"
 
@@ -134,8 +134,9 @@ def _point(job: SweepJob, metric: str, result: PointResult, leader: int, candida
     shown = OBJECTIVES[metric].of(job.sweep.experiment)
     verdict = "" if first or candidates is not None else f", {_verdict(result, shown)}"
     values = describe_values(job.sweep, result.values, bold=True)
-    mean = f"{number(result.estimate.mean)} {shown.unit}"
-    row.markdown(f"{best}{values}: {shown.title.lower()} {mean} ({interval(result.estimate)}){verdict}.")
+    mean = f"{words.mean(result.estimate, shown.form)} {shown.unit}"
+    interval = words.interval(result.estimate, shown.form)
+    row.markdown(f"{best}{values}: {shown.title.lower()} {mean} ({interval}){verdict}.")
     if row.button("Open in the Arena", icon=":material/monitoring:", key="sweep-open"):
         try:
             run = workers.pool().submit(job.landscape.sweep.point(result.point), owner())
@@ -156,7 +157,7 @@ def _verdict(result: PointResult, metric: Metric) -> str:
 def _loss(result: PointResult, metric: Metric) -> str:
     """Format what a point loses against the best: 0.03 clicks per step (95 % CI 0.02 to 0.04)."""
     deficit = Estimate(-result.gap.mean, -result.gap.high, -result.gap.low)
-    return f"{number(deficit.mean)} {metric.gap_unit} ({interval(deficit)})"
+    return f"{words.mean(deficit, metric.form)} {metric.gap_unit} ({words.interval(deficit, metric.form)})"
 
 
 def _setting(job: SweepJob, metric: str, result: PointResult, leader: int, *, exact: bool, active: bool) -> None:

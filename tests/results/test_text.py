@@ -84,14 +84,6 @@ def test_a_comparison_in_one_sentence(actual: Comparison, p: float, sentence: st
     assert text.describe_comparison("A", "B", actual, p) == sentence
 
 
-def test_a_share_has_digits_until_the_ends_of_its_interval_differ() -> None:
-    digits = [
-        text.share_digits(Estimate(*ends))
-        for ends in ((0.94, 0.92, 0.95), (0.98, 0.978, 0.982), (0.98, 0.98, 0.98), (0.98, math.nan, math.nan))
-    ]
-    assert digits == [0, 1, 0, 0]
-
-
 @given(
     gap=st.lists(st.integers(-20, 20), min_size=2, max_size=8).filter(lambda v: len(set(v)) > 1),
     pairs=st.integers(1, 66),

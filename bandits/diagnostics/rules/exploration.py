@@ -15,8 +15,7 @@ from bandits.diagnostics.references import OracleReference
 from bandits.diagnostics.regret import RegretShares, RegretSources, is_locked_in, regret_shares, regret_sources
 from bandits.diagnostics.siblings import MIN_LOSS, SEVERE_LOSS, Sibling
 from bandits.experiments.history import History
-from bandits.results import metrics
-from bandits.results.metrics import Estimate
+from bandits.results import metrics, words
 
 LOW_REGRET = 0.1  # of the gain: an agent that loses less over the last third has reached a plateau
 HIGH_REGRET = 0.5
@@ -45,7 +44,9 @@ def regret(history: History, *, learns: bool = True) -> Finding:
         return Finding(title, healthy, "none", NOTHING_TO_GAIN)
     late, change = metrics.estimate(shares.late), metrics.estimate(shares.late - shares.middle)
     trend = "falling" if change.high < 0 else "rising" if change.low > 0 else "not changing significantly"
-    text = f"Over the last third the agent loses {percent(late.mean)} of the gain{_interval(late)}, "
+    text = (
+        f"Over the last third the agent loses {words.mean(late, 'share')} of the gain{words.bracket(late, 'share')}, "
+    )
     text += f"{percent(float(shares.middle.mean()))} over the second third: the loss per step is {trend}."
     if not learns:
         return Finding(title, healthy, "none", f"The agent does not learn during the run. {text}")
@@ -105,9 +106,13 @@ def _from_sources(
     cost = metrics.estimate(sources.exploring / max(1 - missed.mean, MIN_GREEDY))
     rate, late_rate = float(sources.rate.mean()), float(sources.late_rate.mean())
     step = f"step {history.step:,}"
-    observed = f"{_still(late_rate)} at {step}. Exploring costs {percent(cost.mean)} of what its own estimates would "
-    observed += f"gain{_interval(cost)}; wrong estimates cost {percent(missed.mean)} of the oracle's gain"
-    observed += f"{_interval(missed)}."
+    observed = (
+        f"{_still(late_rate)} at {step}. Exploring costs {words.mean(cost, 'share')} of what its own estimates would "
+    )
+    observed += (
+        f"gain{words.bracket(cost, 'share')}; wrong estimates cost {words.mean(missed, 'share')} of the oracle's gain"
+    )
+    observed += f"{words.bracket(missed, 'share')}."
     pays_off = missed.mean > float(sources.exploring.mean()) and trend.high < 0
     costly = cost.mean > MAX_COST and not pays_off
     wasteful = late_rate > MOST_DECISIONS and cost.low > MAX_COST_MOST and missed.mean <= MAX_MISSED
@@ -136,7 +141,7 @@ def _from_regret(
 ) -> tuple[Verdict, Direction, str]:
     """Grade a run without enough checks by its regret and its selection entropy; no alarm from these alone."""
     total = metrics.estimate(shares.total)
-    lost = f"The agent loses {percent(total.mean)} of the gain{_interval(total)}"
+    lost = f"The agent loses {words.mean(total, 'share')} of the gain{words.bracket(total, 'share')}"
     if total.low <= MAX_COST:
         return "healthy", "about right", f"{lost}."
     gap = math.nan if oracle is None else recent_entropy(history, oracle.steps)[0] - oracle.entropy
@@ -176,10 +181,3 @@ def _still(rate: float) -> str:
     if rate <= 0.01:
         return "The agent no longer explores"
     return f"The agent still explores in {percent(rate)} of its decisions"
-
-
-def _interval(estimate: Estimate) -> str:
-    """Format an interval of shares; nothing for a single replication."""
-    if not math.isfinite(estimate.low) or percent(estimate.low) == percent(estimate.high):
-        return ""
-    return f" (95 % CI {percent(estimate.low)} to {percent(estimate.high)})"

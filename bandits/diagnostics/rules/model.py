@@ -14,6 +14,7 @@ from bandits.diagnostics.plateau import Plateau
 from bandits.diagnostics.references import MAX_NETWORK_GAIN, LinearityCheck, PositionBias
 from bandits.experiments.history import History
 from bandits.models.position_bias import Position
+from bandits.results import words
 from bandits.results.metrics import Estimate
 
 MIN_R2 = 0.5
@@ -87,16 +88,11 @@ def _third_sign(plateau: Plateau | None) -> str:
     if plateau is None:
         return ""
     state = "Plateau" if plateau.reached else "No plateau" if plateau.slope.low > 0 else "No evidence of a plateau"
-    text = f" {state}: over the last third the reward per step changes by {_interval(plateau.slope, 1000)} per 1,000 "
-    return f"{text}steps relative to the oracle's, and is {_interval(plateau.distance)} below it (without exploration)."
-
-
-def _interval(estimate: Estimate, scale: float = 1.0) -> str:
-    """Format an estimate with its interval, to two significant digits of the larger half of the interval."""
-    mean, low, high = (scale * end for end in estimate)
-    digits = max(0, 1 - math.floor(math.log10(max(high - low, 1e-6))))
-    values = [f"{round(end, digits) + 0.0:,.{digits}f}".replace("-", "−") for end in (mean, low, high)]
-    return f"{values[0]} (95 % CI {values[1]} to {values[2]})"
+    slope = Estimate(*(1000 * end for end in plateau.slope))
+    text = f" {state}: over the last third the reward per step changes by {words.stated(slope)} per 1,000 "
+    return (
+        f"{text}steps relative to the oracle's, and is {words.stated(plateau.distance)} below it (without exploration)."
+    )
 
 
 def _more(gain: float) -> str:

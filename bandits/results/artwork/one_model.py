@@ -10,7 +10,7 @@ from bandits.base.formatting import percent
 from bandits.base.types import FloatArray
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
-from bandits.results import metrics
+from bandits.results import metrics, words
 from bandits.results.comparison import paired_tests
 from bandits.results.metrics import Estimate
 from bandits.results.result import Result
@@ -148,11 +148,11 @@ def _sentence(found: SharingComparison, rate: str) -> str:
     elif d.low == d.high:
         sure = d.mean != 0
     else:
-        sure, evidence = found.p_value < 0.05, f"95 % CI {_signed(d.low)} to {_signed(d.high)}; {evidence}"
+        sure, evidence = found.p_value < 0.05, f"{words.interval(d, 'rate')}; {evidence}"
     sides = [(found.shared, first), (found.apart, second)]
     (ahead, most), (behind, least) = sides if d.mean >= 0 else sides[::-1]
     also = f" They also differ in {', '.join(found.also)}." if found.also else ""
-    gap = f"{found.shared} minus {found.apart} {_signed(d.mean)} ({evidence}).{also}{_needed(found)}"
+    gap = f"{found.shared} minus {found.apart} {words.mean(d, 'rate')} ({evidence}).{also}{_needed(found)}"
     if not sure:
         return f"{ahead} ({most:.3f}) and {behind} ({least:.3f}) are not shown to differ in {rate}; {gap}"
     return f"{ahead} has the higher {rate}: {most:.3f}, against {least:.3f} of {behind}; {gap}"
@@ -179,9 +179,3 @@ def _needed(found: SharingComparison) -> str:
         bound, interval = "at most ", f"{high} or less"
     stated = f" (95 % CI {interval})" if found.rows > 1 else ""
     return f" Until it {gap}, {found.apart} needed {bound}{mean} times as many impressions as {found.shared}{stated}."
-
-
-def _signed(value: float) -> str:
-    """Write a difference of rates with the digits that its sign needs: 0.021, −0.0014."""
-    text = f"{value:.3f}" if abs(value) >= 0.0005 or value == 0 else f"{value:.1g}"
-    return text.replace("-", "−")

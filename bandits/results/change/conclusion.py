@@ -17,9 +17,9 @@ import numpy as np
 
 from bandits.base.formatting import count, count_of, listed
 from bandits.base.types import FloatArray
+from bandits.results import words
 from bandits.results.comparison.paired_tests import Comparison, corrected, holm, paired_test
 from bandits.results.metrics import Estimate, estimate
-from bandits.results.text import interval
 
 from .lost_clicks import lost_by_row
 from .recovery import MIN_ROWS, WINDOW, Recovery, before_change, change_span, competes, last_change, recovery_from
@@ -225,12 +225,12 @@ def _lost(result: Result, twin: Result, labels: Sequence[str], alone: str) -> st
         return _one_of([leader.label, *leader.tied], best, f"{listed(rest)} {more}" if rest else "", rows)
     name, least = "It also" if leader.label == alone else leader.label, own[leader.label]
     shared = "" if rows == result.experiment.replications else f"; {rows} replications that all finished"
-    ends = f"({interval(leader.ahead)}{shared})"
+    ends = f"({words.interval(leader.ahead, 'count')}{shared})"
     if not gains and least.mean < 0 and count(least.mean) != "0":  # a loss of -5 is no gain of the others
         earned = Estimate(-least.mean, -least.high, -least.low)
         return (
             f"{name} {best}, {count_of(leader.ahead.mean, noun)} fewer than {leader.closest} {ends}: it earned "
-            f"{count(earned.mean)} more than without the {changes} ({interval(earned)})."
+            f"{count(earned.mean)} more than without the {changes} ({words.interval(earned, 'count')})."
         )
     difference = f"{count(leader.ahead.mean)} {'more' if gains else 'fewer'} than {leader.closest}"
     return f"{name} {best}: {count_of(abs(least.mean), noun)}, {difference} {ends}."

@@ -6,7 +6,6 @@ is paired by replication.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +15,7 @@ from bandits.base.formatting import count
 from bandits.base.types import FloatArray
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
+from bandits.results import words
 from bandits.results.metrics import Estimate, estimate
 
 if TYPE_CHECKING:
@@ -116,11 +116,10 @@ def sentences(result: Result, twin: Result | None = None) -> list[str]:
 def _spoken(found: Estimate, noun: str) -> str:
     """State a loss; a negative one as what was earned more."""
     more = found.mean < 0 and count(found.mean) != "0"
-    sign = -1 if more else 1
-    ends = sorted((sign * found.low, sign * found.high))
-    interval = "" if math.isnan(found.low) else f" (95 % CI {count(ends[0])} to {count(ends[1])})"
-    amount = count(sign * found.mean)
-    return f"earned {amount} {noun} more than without the changes{interval}" if more else f"{amount}{interval}"
+    if not more:
+        return words.stated(found, "count")
+    gained = -found
+    return f"earned {words.mean(gained, 'count')} {noun} more than without the changes{words.bracket(gained, 'count')}"
 
 
 def _optimum_gained(result: Result, twin: Result) -> float:

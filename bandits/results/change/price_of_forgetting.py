@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bandits.base.errors import UserError
-from bandits.base.formatting import count
 from bandits.base.types import FloatArray
 from bandits.experiments.experiment import Experiment, read
 from bandits.experiments.history import History
-from bandits.results import metrics
+from bandits.results import metrics, words
 from bandits.results.comparison.paired_tests import holm, paired_test
 from bandits.results.figures.style import AXIS, COUNT, REFERENCE, Spec, styles
 from bandits.results.metrics import Estimate
@@ -147,10 +146,10 @@ def conclusion(found: list[Forgetting], noun: str = "clicks") -> str:
     best = max(better, key=lambda f: f.gain.mean - f.price.mean, default=None)
     if best is None:
         return "No value earns significantly more than no forgetting (all steps) in this run with changes."
-    spread = f"{count(abs(best.price.mean))} ± {count(best.price.high - best.price.mean)}"
+    spread = words.plus_minus(abs(best.price), "count")
     other = (
         f"costs {spread} in the run without" if best.price.mean >= 0 else f"earns {spread} more in the run without too"
     )
-    gain = f"{count(best.gain.mean)} ± {count(best.gain.high - best.gain.mean)} {noun}"
+    gain = f"{words.plus_minus(best.gain, 'count')} {noun}"
     more = f"earns {gain} more than no forgetting (all steps) in the run with changes"
     return f"Best over both runs: {best.name} {more} and {other}."

@@ -6,9 +6,8 @@ import math
 
 import pandas as pd
 
-from bandits.base.formatting import count
 from bandits.experiments.history import History
-from bandits.results import metrics
+from bandits.results import metrics, words
 from bandits.results.metrics import Estimate
 from bandits.results.result import Result
 
@@ -36,11 +35,13 @@ def change_table(result: Result, unchanged: Result | None, *, pending: str = "�
         history = result.histories.get(label)
         row = {"Agent": label}
         if begins:
-            row[f"{short} before"] = "–" if history is None else _rate(_between(history, 0, begins))
-        row[f"{short} after"] = "–" if history is None else _rate(_between(history, begins, history.step))
+            row[f"{short} before"] = "–" if history is None else words.plus_minus(_between(history, 0, begins), "rate")
+        row[f"{short} after"] = (
+            "–" if history is None else words.plus_minus(_between(history, begins, history.step), "rate")
+        )
         row["Recovery"] = "–" if history is None else recovery.in_words(result, label)
         known = None if history is None or unchanged is None else lost(result, unchanged, label)
-        row[f"{noun.capitalize()} lost to the change"] = pending if known is None else _count(known)
+        row[f"{noun.capitalize()} lost to the change"] = pending if known is None else words.plus_minus(known, "count")
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -52,13 +53,3 @@ def _between(history: History, first: int, last: int) -> Estimate:
     if low == high:
         return Estimate(math.nan, math.nan, math.nan)
     return metrics.estimate((rewards[high] - rewards[low])[history.alive] / (grid[high] - grid[low]))
-
-
-def _rate(e: Estimate) -> str:
-    if math.isnan(e.mean):
-        return "–"
-    return f"{e.mean:.3f}" if math.isnan(e.low) else f"{e.mean:.3f} ± {e.high - e.mean:.3f}"
-
-
-def _count(e: Estimate) -> str:
-    return count(e.mean) if math.isnan(e.low) else f"{count(e.mean)} ± {count(e.high - e.mean)}"

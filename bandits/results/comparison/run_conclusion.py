@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bandits.base.formatting import count, listed
+from bandits.results import words
 from bandits.results.metrics import Estimate
 from bandits.results.result import Result
-from bandits.results.text import interval, interval_end
 
 from .run_comparison import PairedDifference
 
@@ -63,8 +63,8 @@ def _sentence(results: Mapping[str, Result], pairs: Sequence[PairedDifference]) 
 
 def _earns(pair: PairedDifference, noun: str, rows: str) -> str:
     word, gap = ("fewer", pair.difference) if pair.difference.mean > 0 else ("more", _negative(pair.difference))
-    evidence = f"({interval(gap)}{rows})" if gap.low < gap.high else "in each replication"
-    return f"{_name(pair)} earns {interval_end(gap.mean)} {noun} {word} in {pair.b} {evidence}"
+    evidence = f"({words.interval(gap, 'count')}{rows})" if gap.low < gap.high else "in each replication"
+    return f"{_name(pair)} earns {words.mean(gap, 'count')} {noun} {word} in {pair.b} {evidence}"
 
 
 def _negative(e: Estimate) -> Estimate:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from bandits.base.formatting import count_of, listed, percent
 from bandits.experiments.experiment import Experiment
+from bandits.results import words
 from bandits.results.comparison.paired_tests import Comparison, compare, corrected, holm
 from bandits.results.items.exposure import less_shown_half, most_shown, smallest_segment
 from bandits.results.metrics import Estimate, estimate, total
-from bandits.results.text import describe_guard, interval
+from bandits.results.text import describe_guard
 
 if TYPE_CHECKING:
     from bandits.agents.guards.params import GuardParams
@@ -51,7 +52,7 @@ def sentences(result: Result) -> list[str]:
             text += f", {percent(shown.difference.mean / earned, 1)},"
         evidence = "one replication: no interval"
         if shown.rows > 1:
-            evidence = f"{interval(corrected(shown, p))}; {shown.rows} paired replications"
+            evidence = f"{words.interval(corrected(shown, p), 'count')}; {shown.rows} paired replications"
         guard, it = describe_guard(agents[label].guards[-1]), "them" if _plural(agents[label].guards[-1]) else "it"
         evidence += ", not significant" if _effect(cost, p) == "open" else ""
         changed = _stated(_exposure(result, label, plain, len(pairs)))

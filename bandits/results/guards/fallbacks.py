@@ -8,7 +8,7 @@ import numpy as np
 
 from bandits.base.formatting import count, percent
 from bandits.experiments.history import History
-from bandits.results import metrics
+from bandits.results import metrics, words
 from bandits.results.metrics import Estimate
 
 if TYPE_CHECKING:
@@ -62,9 +62,9 @@ def sentences(result: Result) -> list[str]:
         if not np.isfinite(f.cost.mean):
             found.append(f"{text}, all of them.")
             continue
-        sign = 1 if f.cost.mean >= 0 else -1
-        ends = sorted((sign * f.cost.low, sign * f.cost.high))
-        interval = f" (95 % CI {count(ends[0])} to {count(ends[1])})" if np.isfinite(f.cost.low) else ""
-        less = f"{count(abs(f.cost.mean))} clicks {'less' if f.cost.mean >= 0 else 'more'}"
-        found.append(f"{text}; they earned {less}{interval} than as many average decisions of its own.")
+        cost = abs(f.cost)
+        less = f"{words.mean(cost, 'count')} clicks {'less' if f.cost.mean >= 0 else 'more'}"
+        found.append(
+            f"{text}; they earned {less}{words.bracket(cost, 'count')} than as many average decisions of its own."
+        )
     return found

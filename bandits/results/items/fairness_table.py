@@ -5,12 +5,13 @@ from __future__ import annotations
 import pandas as pd
 
 from bandits.base.formatting import count
+from bandits.results import words
 from bandits.results.result import Result
 
 from . import fairness
 from .demand import demand
 from .launches import launches
-from .new_items import rate, reached
+from .new_items import reached
 
 
 def segment_table(result: Result) -> pd.DataFrame | None:
@@ -23,11 +24,15 @@ def segment_table(result: Result) -> pd.DataFrame | None:
         for name, own in zip(names, found or (), strict=False):
             rows.append(
                 {
-                    "Agent": label, "Segment": name, "Visits": count(own.visits.mean), "CTR": rate(own.ctr),
-                    "Regret per visit": rate(own.regret_per_visit), "Disparity": rate(own.disparity),
-                    "Exploration": rate(own.exploration),
+                    "Agent": label,
+                    "Segment": name,
+                    "Visits": count(own.visits.mean),
+                    "CTR": words.cell(own.ctr, "rate"),
+                    "Regret per visit": words.cell(own.regret_per_visit, "rate"),
+                    "Disparity": words.cell(own.disparity, "rate"),
+                    "Exploration": words.cell(own.exploration, "rate"),
                 }
-            )  # fmt: skip
+            )
     return pd.DataFrame(rows) if rows else None
 
 
@@ -39,11 +44,15 @@ def item_table(result: Result) -> pd.DataFrame | None:
         history = result.histories.get(label)
         if wanted is None or history is None or (found := fairness.exposure(history, wanted.merit)) is None:
             continue
-        row = {"Agent": label, "Gini": rate(found.gini), "Exposure over merit": rate(found.exposure_merit_ratio)}
+        row = {
+            "Agent": label,
+            "Gini": words.cell(found.gini, "rate"),
+            "Exposure over merit": words.cell(found.exposure_merit_ratio, "rate"),
+        }
         for i, one in enumerate(found_launches := launches(history, wanted)):
             alone = [each.step for each in found_launches].count(one.step) == 1
             name = f"Launch at {count(one.step)}" if alone else f"Launch {i + 1} at {count(one.step)}"
-            row[f"{name}: share"] = f"{rate(one.share)} of {one.fair_share:.3f}"
+            row[f"{name}: share"] = f"{words.cell(one.share, 'rate')} of {one.fair_share:.3f}"
             row[f"{name}: fair share"] = reached(one)
         rows.append(row)
     return pd.DataFrame(rows).fillna("–") if rows else None

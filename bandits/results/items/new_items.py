@@ -12,7 +12,7 @@ from bandits.base.formatting import count, listed, percent
 from bandits.base.types import FloatArray, IntArray
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
-from bandits.results import metrics
+from bandits.results import metrics, words
 from bandits.results.change.marks import mark
 from bandits.results.figures.curves import clip_band, curves, empty_figure
 from bandits.results.figures.style import RATE, Spec, styles
@@ -179,14 +179,14 @@ def launch_table(result: Result) -> pd.DataFrame | None:
             lost, earned = regret_share(history, cohort, i), rates(history, cohort, i)
             number = _new(e, i) if cls.launch_noun else count(one.items)
             row = {"Agent": label, "Launch": f"{number} at step {count(one.step)}"}
-            row["Share of traffic"] = rate(_share(one.share))
+            row["Share of traffic"] = words.cell(_share(one.share), "rate")
             if cls.launch_noun:
-                row[cls.rate_title] = "–" if earned is None else rate(earned[0])
-                row["Optimal"] = "–" if earned is None else rate(earned[1])
+                row[cls.rate_title] = "–" if earned is None else words.cell(earned[0], "rate")
+                row["Optimal"] = "–" if earned is None else words.cell(earned[1], "rate")
             else:
                 row["Fair share"] = f"{one.fair_share:.3f}"
             unknown = lost is None or math.isnan(lost.share.mean)
-            row["Share of regret"] = "–" if lost is None or unknown else rate(_share(lost.share))
+            row["Share of regret"] = "–" if lost is None or unknown else words.cell(_share(lost.share), "rate")
             if not cls.launch_noun:
                 row["Fair share reached"] = reached(one)
             rows.append(row)
@@ -239,8 +239,8 @@ def _earned(experiment: Experiment, histories: dict[str, History], wanted: Deman
     if not found:
         return ""
     ordered = sorted(found.items(), key=lambda entry: -entry[1][0].mean)
-    parts = "; ".join(f"{label} {rate(own)}" for label, (own, _) in ordered)
-    best = rate(ordered[0][1][1])
+    parts = "; ".join(f"{label} {words.cell(own, 'rate')}" for label, (own, _) in ordered)
+    best = words.cell(ordered[0][1][1], "rate")
     return f"{name} on the {_new(experiment, i)} launched at step {count(cohort.step)}: {parts}; optimal {best}."
 
 
@@ -288,13 +288,6 @@ def reached(one: Launched) -> str:
     if one.low is None:
         return text
     return f"{text} ({count(one.low)} to {'beyond the run' if one.high is None else count(one.high)})"
-
-
-def rate(e: Estimate) -> str:
-    """Write a rate with its interval; a dash where it is not known."""
-    if not math.isfinite(e.mean):
-        return "–"
-    return f"{e.mean:.3f}" if not math.isfinite(e.low) else f"{e.mean:.3f} ({e.low:.3f} to {e.high:.3f})"
 
 
 def _share(e: Estimate) -> Estimate:

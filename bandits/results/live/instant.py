@@ -13,10 +13,11 @@ from bandits.base.errors import UserError
 from bandits.base.formatting import count, count_of, duration, size
 from bandits.base.params import Params, metadata, structural_key
 from bandits.experiments.experiment import Experiment, read
+from bandits.results import words
 from bandits.results.comparison import paired_tests
 from bandits.results.metrics import Estimate
 from bandits.results.result import Result
-from bandits.results.text import interval, plain_value
+from bandits.results.text import plain_value
 
 from .preview import Preview
 
@@ -182,7 +183,7 @@ def _sentence(gain: Estimate, start: str, experiment: Experiment, *, whole: bool
     amount = count_of(abs(gain.mean), f"{'more' if gain.mean > 0 else 'fewer'} {noun}")
     if not gain.low <= gain.high:
         return f"{amount} than with {start} ({extent}: no interval)"
-    evidence = f"({interval(gain)}; {extent})"
+    evidence = f"({words.interval(gain, 'count')}; {extent})"
     if gain.low <= 0 <= gain.high:
         return f"No significant difference from {start}: {count_of(gain.mean, noun)} {evidence}"
     return f"{amount} than with {start} {evidence}"

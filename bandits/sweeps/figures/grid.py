@@ -11,7 +11,7 @@ from bandits.agents.guards.params import GuardParams
 from bandits.base.formatting import number, short
 from bandits.base.params import metadata
 from bandits.base.types import BoolArray, FloatArray
-from bandits.results import metrics
+from bandits.results import metrics, words
 from bandits.results.figures.board import drawn_rate
 from bandits.results.figures.curves import curves, empty_figure
 from bandits.results.figures.style import COUNT, RATE, Spec, Style, styles
@@ -199,12 +199,13 @@ def hover_text(landscape: Landscape, metric: str, point: int, numbers: FloatArra
     n = int(np.isfinite(numbers).sum())
     if not n:
         return f"{at}<br>not computed yet"
-    mean, low, high = metrics.estimate(numbers)
-    interval = f"<br>95 % CI {number(low)} to {number(high)}" if n > 1 else ""  # longer lines are cut at the edge
+    estimate = metrics.estimate(numbers)
     dropped = "<br>eliminated early" if landscape.dropped[point] else ""
     replications = f"{n} replication{'s' if n > 1 else ''}"
     shown = OBJECTIVES[metric].of(sweep.experiment)
-    value = f"{shown.title} <b>{number(mean)}</b> {shown.unit}"
+    # Longer lines are cut at the edge
+    interval = f"<br>{words.interval(estimate, shown.form)}" if n > 1 else ""
+    value = f"{shown.title} <b>{words.mean(estimate, shown.form)}</b> {shown.unit}"
     return f"{at}<br>{value}{interval}<br>{replications}{dropped}"
 
 

@@ -113,7 +113,7 @@ class Metric(NamedTuple):
 
     @property
     def heading(self) -> str:
-        """The title above a column of a table; of a rate its unit, which says what it is divided by."""
+        """The title above a column of a table; of a rate its unit, which states what it is divided by."""
         return _capital(self.unit) if self.average else self.title
 
     @property

@@ -26,7 +26,7 @@ from bandits.experiments.lockstep import make_lane
 from bandits.results import text
 from bandits.results.decision.why import why
 from bandits.results.guards.fallbacks import fallbacks, sentences
-from tests.support import thinned
+from tests.support import often, thinned
 
 SHOP = {"kind": "petshop", "n_products": 10, "n_users": 60}
 STACKS: dict[str, list[dict[str, Any]]] = {
@@ -332,7 +332,7 @@ def test_a_floor_shows_new_arms_as_often_as_stated(epsilon: float) -> None:
 # cap
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=often(15, 40), deadline=None)
 @given(st.floats(0.1, 0.9), st.integers(10, 60), st.sampled_from(["linucb", "oracle", "popularity"]))
 def test_no_arm_exceeds_its_share_of_any_window(share: float, window: int, kind: str) -> None:
     items = lane_of({"kind": "cap", "share": share, "window": window}, kind=kind, steps=150).advance(150).items[:, :, 0]

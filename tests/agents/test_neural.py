@@ -39,7 +39,7 @@ EVERYTHING = [
 ]
 EACH = [*((k, p) for k in NEURAL for p in AGENTS[k].test_params()), *EVERYTHING]
 CASES = [pytest.param(k, p, id="-".join(map(str, (k, *p.values())))) for k, p in EACH]
-cases = pytest.mark.parametrize(("kind", "params"), thinned(CASES, lambda number: number % 3 == 0))
+cases = pytest.mark.parametrize(("kind", "params"), thinned(CASES, lambda number: number % 6 == 0))
 
 
 def scores(lane: Lane, steps: int) -> list[Any]:
@@ -114,11 +114,11 @@ def test_a_diverging_network_stops_only_its_row_under_every_covariance(
     limit = 1000 if method == "dual" else 100
     params: dict[str, Any] = {"hidden": (12,), "covariance": "exact", "exact_up_to": limit, "sketch": 4}
     reference, diverged = (make("neural_ucb", PetShop, options=TINY, **params) for _ in range(2))
-    expected = reference.advance(170)
+    expected = reference.advance(130)
     first = diverged.advance(110)
     assert diverged.agent.confidence.method.name == method  # type: ignore[attr-defined]
     diverged.agent.net.flat[1] = float("nan")  # type: ignore[attr-defined]
-    trace = join([first, diverged.advance(60)])
+    trace = join([first, diverged.advance(20)])
     assert trace.alive.tolist() == [True, False, True]
     assert same(take(trace, [0, 2]), take(expected, [0, 2]))
 
@@ -271,6 +271,7 @@ def test_without_a_rebuild_the_head_keeps_stale_features() -> None:
     assert not np.allclose(heads[0].A, heads[1].A)
 
 
+@pytest.mark.slow
 def test_a_rebuilt_head_earns_more_clicks_early_than_a_stale_one() -> None:
     """Compare the first 1,000 steps of the preset: paired, three standard errors (measured: 40 clicks, error 7)."""
     shown = presets()["two-speeds"].experiment.model_dump(mode="json")
@@ -326,7 +327,7 @@ def test_a_diverged_member_stops_its_row_when_it_is_drawn() -> None:
     assert 0 < n_continued < 30
 
 
-@pytest.mark.parametrize("kind", thinned([(kind,) for kind in NEURAL], lambda n: NEURAL[n] == "neural_linucb"))
+@pytest.mark.parametrize("kind", thinned([(kind,) for kind in NEURAL], lambda _: False))
 def test_pre_training_on_a_log_raises_early_rewards(kind: str) -> None:
     fresh = make(kind, PetShop, options=TINY, rows=range(8))
     trained = make(kind, PetShop, options=TINY, rows=range(8), pretrain=20_000)
@@ -374,7 +375,7 @@ def test_scores_after_restoring_a_covariance_are_bit_identical(method: str, monk
     lane.advance(110)
     other.load_state_dict(lane.state_dict())
     assert other.agent.confidence.method.name == method  # type: ignore[attr-defined]
-    for _ in range(50):
+    for _ in range(20):
         round = lane.simulator.round_at(lane.step)
         assert np.array_equal(other.agent.scores(round), lane.agent.scores(round))
         assert same(other.advance(1), lane.advance(1))
@@ -414,6 +415,7 @@ def test_peak_memory_is_within_the_estimate(kind: str, params: dict[str, Any]) -
     assert allowed / 4 < arrays + tensors < allowed
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_the_exact_width_computes_equal_bonuses_by_three_methods() -> None:
     section = benchmark.exact(widths=(4, 6, 4, 1), candidates=5, past=20)
     assert [row[0] for row in section.rows] == ["textbook", "vectorised Jacobian", "factored dual (ours)"]

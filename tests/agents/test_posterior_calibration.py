@@ -11,7 +11,7 @@ from bandits.base.types import FloatArray
 from tests.contract import worlds
 
 SIGMA, RIDGE, D = 0.5, 2.0, 4
-RUNS = 2000
+RUNS = 1000
 
 
 def calibration(assumed_sigma: float) -> float:

@@ -603,19 +603,21 @@ def test_an_interval_that_reaches_zero_leaves_no_hole_on_a_logarithmic_axis() ->
 
 
 @lru_cache(maxsize=1)
-def all_results() -> list[Result]:
-    """Run every kind of agent briefly."""
+def all_results() -> list[tuple[Result, OracleReference | None, LinearityCheck | None]]:
+    """Run every kind of agent briefly, and the references of these runs."""
     kinds = [{"kind": kind, **cls.test_params()[0]} for kind, cls in REGISTRY.items()]
-    return [run(experiment(*kinds[i : i + 12], steps=200)) for i in range(0, len(kinds), 12)]
+    results = [run(experiment(*kinds[i : i + 12], steps=200)) for i in range(0, len(kinds), 12)]
+    return [(r, diagnostics.oracle_reference(r.experiment), diagnostics.linearity_check(r.experiment)) for r in results]
 
 
 @pytest.mark.parametrize("kind", REGISTRY)
 def test_every_agent_has_a_finding_in_every_diagnostic(kind: str) -> None:
-    (result, label), = [
-        (r, lab) for r in all_results() for lab, a in zip(r.experiment.labels, r.experiment.agents, strict=True)
-        if a.kind == kind
-    ]  # fmt: skip
-    oracle, line = diagnostics.oracle_reference(result.experiment), diagnostics.linearity_check(result.experiment)
+    ((result, oracle, line, label),) = (
+        (*found, label)
+        for found in all_results()
+        for label, agent in zip(found[0].experiment.labels, found[0].experiment.agents, strict=True)
+        if agent.kind == kind
+    )
     actual = diagnostics.findings(result, label, oracle, line)
     assert set(actual) == NAMES
     for finding in actual.values():

@@ -79,7 +79,7 @@ def exact(walk: Walk, **more: Any) -> ExactCovariance:
 def test_dual_and_primal_equal_the_direct_solve() -> None:
     walk = Walk(1.0)
     covariances = [DualCovariance(walk.ridge), PrimalCovariance.empty(walk.ridge, 305), exact(walk)]
-    for _ in range(200):
+    for _ in range(80):
         factors = walk.candidates()
         expected = walk.widths(factors)
         for covariance in covariances:
@@ -113,20 +113,20 @@ def test_the_diagonal_equals_that_of_the_matrix() -> None:
 def test_beyond_its_limit_the_dual_becomes_the_primal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gradient_covariance, "REFRESH", 40)
     walk = Walk(1.0)
-    covariance = exact(walk, limit=100)
-    for t in range(200):
+    covariance = exact(walk, limit=50)
+    for t in range(120):
         factors = walk.candidates()
         np.testing.assert_allclose(covariance.squared_widths(factors), walk.widths(factors), rtol=1e-8)
         covariance.add(walk.choose(factors), ALL)
-        assert covariance.method.name == ("dual" if t < 100 else "primal")
+        assert covariance.method.name == ("dual" if t < 50 else "primal")
         assert covariance.error() is None
 
 
 def test_float32_factors_give_equal_dual_and_primal_widths() -> None:
     """Factors are read and multiplied in float64 in both."""
     walk = Walk(1.0, double=False)
-    covariances = [exact(walk, limit=50), PrimalCovariance.empty(walk.ridge, 305)]
-    for _ in range(100):
+    covariances = [exact(walk, limit=25), PrimalCovariance.empty(walk.ridge, 305)]
+    for _ in range(50):
         factors = walk.candidates()
         for covariance in covariances:
             np.testing.assert_allclose(covariance.squared_widths(factors), walk.widths(factors), rtol=1e-9)
@@ -152,13 +152,13 @@ def test_without_memory_for_a_matrix_the_dual_is_used_up_to_the_set_limit(monkey
 def test_without_memory_for_a_matrix_a_sketch_is_used_and_reports_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gradient_covariance, "PRIMAL_BYTES", 1000)
     walk = Walk(1.0)
-    covariance = exact(walk, limit=100, sketch=32)
+    covariance = exact(walk, limit=50, sketch=32)
     off = 1.0
-    for t in range(300):
+    for t in range(150):
         factors = walk.candidates()
         ratio = (covariance.squared_widths(factors).numpy() / walk.widths(factors)) ** 0.5
         bound = covariance.error()
-        if t <= 100:
+        if t <= 50:
             np.testing.assert_allclose(ratio, 1, rtol=1e-8)
         else:
             assert covariance.method.name == "sketch"

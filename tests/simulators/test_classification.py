@@ -129,7 +129,7 @@ def test_the_true_class_has_reward_one() -> None:
 def test_features_are_finite(data: str) -> None:
     for kind in ("linucb", "lints"):
         for sharing in ("shared", "per_arm", "hybrid"):
-            trace = make(kind, Classification, rows=[0], options={"data": data}, sharing=sharing).advance(200)
+            trace = make(kind, Classification, rows=[0], options={"data": data}, sharing=sharing).advance(60)
             assert trace.alive.all()
             assert np.isfinite(trace.value).all()
 

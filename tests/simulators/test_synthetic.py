@@ -101,7 +101,7 @@ def expected(function: str, where: str, d: int = 20, K: int = 4) -> tuple[float,
 @pytest.mark.parametrize("function", ["linear", "quadratic", "cosine"])
 def test_the_regret_of_random_choice_equals_the_integral(function: str, where: str) -> None:
     best, mean = expected(function, where)
-    rows, T = range(8), 1500
+    rows, T = range(8), 500
     trace = make("random", Synthetic, rows=rows, options={"function": function, "contexts": where}).advance(T)
     for measured, exact in ((trace.best_value, best), (trace.random_value, mean), (trace.value, mean)):
         assert abs(measured.mean() - exact) < 4.5 * measured.std() / np.sqrt(measured.size)
@@ -135,6 +135,7 @@ def test_regret_equals_the_measured_values() -> None:
     assert abs(regret.mean() - 59_500) < 3 * regret.std(ddof=1) / np.sqrt(2)
 
 
+@pytest.mark.slow
 def test_linucb_is_between_random_and_the_oracle_on_nonlinear_rewards() -> None:
     """Check the order of the published curves, not their values."""
     total = {

@@ -142,6 +142,7 @@ def test_invalid_combinations_are_skipped() -> None:
     assert all(candidates <= items for items, candidates in landscape.sweep.proposed)
 
 
+@pytest.mark.slow
 def test_a_gaussian_process_proposes_within_bounds() -> None:
     sweep = scattered([ALPHA, SHARING], sampler="gp", number=12, batch=11, steps=50)
     landscape = sweeps.run(sweep)

@@ -16,6 +16,8 @@ from bandits.base.processes import Line
 from bandits.base.types import Contexts, FloatArray
 from bandits.experiments.lane import join
 from bandits.runtime.job import Job
+from bandits.runtime.pool import Pool
+from bandits.runtime.worker_process import WorkerProcess
 
 STRESS = os.environ.get("BANDITS_STRESS") == "1"
 PATIENCE = 240.0  # seconds after which waiting for a condition fails
@@ -161,6 +163,13 @@ def same(a: History, b: History) -> None:
     for check, same_check in zip(a.exploration_checks, b.exploration_checks, strict=True):
         np.testing.assert_array_equal(check.values, same_check.values)
     assert a.note == b.note
+
+
+def workers_of(pool: Pool, job: Job) -> list[WorkerProcess]:
+    """List the worker processes that compute a run at present."""
+    with pool._change:
+        division = pool._supervisor.division
+        return [division.processes[share] for share in division.shares(job)]
 
 
 def sparse_contexts(features: FloatArray) -> Contexts:

@@ -152,12 +152,6 @@ class Pool:
         """The worker process of each run and task that is being computed; of a run with several, the first."""
         return self._supervisor.division.first_processes
 
-    def workers_of(self, job: Job) -> list[WorkerProcess]:
-        """List the worker processes that compute a run at present."""
-        with self._change:
-            division = self._supervisor.division
-            return [division.processes[share] for share in division.shares(job)]
-
     @property
     def busy(self) -> bool:
         """Whether every worker computes a run."""

@@ -14,7 +14,7 @@ from bandits.base.params import Params
 from .analysis.landscape import Landscape
 from .axis import Axis, Value, rounded
 from .parameters import allows, bounds, is_integer, is_scale
-from .sweep import MAX_REFINEMENTS, Sweep, owner_of, read
+from .sweep import Sweep, owner_of, read
 
 MAX_RATIO = 2.0  # of the best value and its neighbours
 EDGE_VALUES = 3  # values added beyond an edge of the grid
@@ -107,11 +107,6 @@ def refine(landscape: Landscape, metric: str = "ctr") -> Sweep | None:
     added = {one.path: list(one.added) for one in found}
     data = sweep.model_dump(mode="json", exclude={"proposed"})
     return read({**data, "refinements": [*data.get("refinements", []), added]})
-
-
-def may_refine(sweep: Sweep) -> bool:
-    """Whether a sweep may be refined once more."""
-    return sweep.is_grid and len(sweep.refinements) < MAX_REFINEMENTS
 
 
 def _of_axis(sweep: Sweep, axis: Axis, best: float, values: list[float], tied: set[float]) -> Unresolved | None:

@@ -10,7 +10,7 @@ import streamlit as st
 from bandits.experiments.experiment import Experiment
 from bandits.results import metrics
 from bandits.results.result import Result
-from bandits.simulators.petshop import CATEGORIES, PERSONAS, PetShop
+from bandits.simulators.petshop import CATEGORIES, PERSONAS
 
 
 def sentence(experiment: Experiment, result: Result) -> str:
@@ -36,9 +36,3 @@ def click_probabilities(experiment: Experiment) -> None:
         "Agents do not know these probabilities: they observe the persona and the category, and learn from clicks."
     )
     st.table(table.map("{:.2f}".format))
-
-
-def _shop(experiment: Experiment) -> PetShop.Params:
-    shop = experiment.simulator
-    assert isinstance(shop, PetShop.Params)
-    return shop

@@ -15,7 +15,7 @@ from bandits.runtime.job import Job
 from bandits.runtime.pool import Pool
 from bandits.simulators import REGISTRY as SIMULATORS
 from tests.gate import Gate
-from tests.support import STRESS, experiment, over, same, wait_for
+from tests.support import STRESS, experiment, over, same, wait_for, workers_of
 
 WORLDS = [name for name in ENVIRONMENTS if name in SIMULATORS or name == "two stages"]
 STEPS, HELD = 300, 100
@@ -62,8 +62,8 @@ def test_all_agents_have_the_same_bits_on_two_workers(pool: Pool, gate: Gate, en
         job = pool.submit(e)
         wait_for(lambda job=job: "step" in job.saved, "a checkpoint", over(job))
         if len(e.agents) > 1:
-            wait_for(lambda job=job: len(pool.workers_of(job)) == 2, "both workers", over(job))
-        pool.workers_of(job)[-1].kill()
+            wait_for(lambda job=job: len(workers_of(pool, job)) == 2, "both workers", over(job))
+        workers_of(pool, job)[-1].kill()
         wait_for(lambda job=job: job.worker_deaths == 1, "the death", over(job))
         pool.pause(job)
         gate.open(e.seed)
@@ -75,10 +75,10 @@ def test_an_idle_worker_helps_and_serves_the_next_visitor_at_once(pool: Pool, ga
     for seed in (6000, 6001):
         gate.hold(seed, HELD)
     first = pool.submit(experiment("linucb", "lints", "random", steps=2000, seed=6000), "teacher")
-    wait_for(lambda: len(pool.workers_of(first)) == 2, "both workers", over(first))
+    wait_for(lambda: len(workers_of(pool, first)) == 2, "both workers", over(first))
     second = pool.submit(experiment("linucb", "lints", steps=2000, seed=6001), "pupil")
     wait_for(lambda: second.step == HELD, "a worker for the second visitor", over(first, second))
-    assert [len(pool.workers_of(job)) for job in (first, second)] == [1, 1]
+    assert [len(workers_of(pool, job)) for job in (first, second)] == [1, 1]
     wait_for(lambda: first.step == HELD, "the first run on one worker", over(first, second))
     gate.open(6001)
     equal_to_one_process(ended(second))
@@ -90,7 +90,7 @@ def test_an_idle_worker_helps_and_serves_the_next_visitor_at_once(pool: Pool, ga
 def test_a_task_of_a_sweep_gets_the_second_worker_of_a_run(pool: Pool, gate: Gate) -> None:
     gate.hold(6002, HELD)
     job = pool.submit(experiment("linucb", "lints", "random", steps=2000, seed=6002))
-    wait_for(lambda: len(pool.workers_of(job)) == 2, "both workers", over(job))
+    wait_for(lambda: len(workers_of(pool, job)) == 2, "both workers", over(job))
     sweep = {"experiment": experiment("linucb", seed=6003).model_dump(mode="json"), "axes": []}
     sweep["axes"] = [{"path": "agents.0.alpha", "values": [0.5, 1.0]}]
     message = {"sweep": sweep, "rows": [[0, 0], [1, 0]]}
@@ -111,7 +111,7 @@ def test_a_run_continues_with_another_number_of_workers(pool: Pool, gate: Gate) 
         wait_for(lambda: job not in one.processes, "the last checkpoint")
     gate.hold(6004, 2000)
     more = pool.submit(e, saved=job.saved)
-    wait_for(lambda: more.step == 2000 and len(pool.workers_of(more)) == 2, "both workers", over(more))
+    wait_for(lambda: more.step == 2000 and len(workers_of(pool, more)) == 2, "both workers", over(more))
     pool.stop(more)
     wait_for(lambda: more not in pool.processes, "the last checkpoint")
     gate.open(6004)

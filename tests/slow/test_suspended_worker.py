@@ -17,7 +17,7 @@ from bandits.runtime.pool import Pool
 from bandits.runtime.worker import HEARTBEAT
 from bandits.runtime.worker_process import WorkerProcess, start_worker
 from tests.gate import Gate
-from tests.support import experiment, over, same, wait_for
+from tests.support import experiment, over, same, wait_for, workers_of
 
 
 def test_a_large_state_for_a_suspended_worker_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,7 +49,7 @@ def test_a_large_state_for_a_suspended_worker_stops_no_other(monkeypatch: pytest
             assert pool._change.acquire(timeout=60)
             pool._change.release()
             assert job.status == "running"
-            wait_for(lambda: len(pool.workers_of(job)) == 1, "the other worker to be free")
+            wait_for(lambda: len(workers_of(pool, job)) == 1, "the other worker to be free")
             after = pool.submit(experiment(seed=7001))
             wait_for(lambda: not after.active, "a run after it", over(job))
             assert after.status == "finished"
@@ -66,7 +66,7 @@ def test_the_time_limit_ends_a_run_whose_worker_reports_nothing(monkeypatch: pyt
     with closing(Pool()) as pool:
         job = pool.submit(experiment(seed=7002))
         wait_for(lambda: gate.stands(7002), "the held run", over(job))
-        (worker,) = pool.workers_of(job)
+        (worker,) = workers_of(pool, job)
         os.kill(worker.pid, signal.SIGSTOP)
         with monkeypatch.context() as limited:  # the run after it may take its time
             limited.setattr(supervisor, "TIME_LIMIT", 0.5)
@@ -83,7 +83,7 @@ def test_a_worker_without_a_sign_of_life_is_replaced(monkeypatch: pytest.MonkeyP
     with closing(Pool()) as pool:
         job = pool.submit(e)
         wait_for(lambda: gate.stands(7004), "the held run", over(job))
-        (worker,) = pool.workers_of(job)
+        (worker,) = workers_of(pool, job)
         os.kill(worker.pid, signal.SIGSTOP)
         gate.open(7004)
         monkeypatch.setattr(supervisor, "SILENCE", 4 * HEARTBEAT)

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bandits import UserError
+from bandits import Estimate, Experiment, UserError
 from bandits.experiments.lockstep import make_lane
 from bandits.sweeps import Sweep, read, run, url
-from bandits.sweeps.analysis.nearest import covers
+from bandits.sweeps.analysis.nearest import nearest_points
 from tests.sweeps.test_refinement import with_means
 
 GUARDS = [{"kind": "floor", "epsilon": 0.1}, {"kind": "delay", "steps": 20}]
@@ -41,10 +41,14 @@ def test_each_point_is_the_run_with_its_guards() -> None:
 def test_links_keep_axes_of_guards_and_runs_find_their_point() -> None:
     s = sweep()
     assert url.parse_query(url.to_query(s)).hash == s.hash
-    assert covers(s, s.point(1), 0)
+
+    def found(experiment: Experiment) -> list[int]:
+        return [one.point for one in nearest_points([(s, lambda _: (Estimate(0.4, 0.3, 0.5), 8))], experiment)]
+
+    assert found(s.point(1)) == [1]
     other = sweep(guards=[{"kind": "floor", "epsilon": 0.1, "shows": 3}, GUARDS[1]])
-    assert not covers(s, other.point(1), 0)  # a field that no axis varies
-    assert not covers(s, sweep({"path": FLOOR, "values": [0.0, 0.4]}, guards=GUARDS[:1]).point(0), 0)
+    assert not found(other.point(1))  # a field that no axis varies
+    assert not found(sweep({"path": FLOOR, "values": [0.0, 0.4]}, guards=GUARDS[:1]).point(0))
 
 
 @pytest.mark.parametrize(

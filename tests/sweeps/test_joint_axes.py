@@ -10,7 +10,7 @@ import pytest
 from bandits import UserError
 from bandits.experiments.lockstep import make_lane
 from bandits.sweeps import Landscape, Sweep, read, run, url
-from bandits.sweeps.analysis.nearest import covers, nearest_points
+from bandits.sweeps.analysis.nearest import nearest_points
 from bandits.sweeps.figures import grid, lines
 from bandits.sweeps.presets import presets
 from tests.sweeps.test_refinement import with_means
@@ -54,7 +54,7 @@ def test_links_keep_them_and_runs_find_their_point(landscape: Landscape) -> None
     (found,) = nearest_points([(s, landscape.estimate_at)], s.point(3))
     assert (found.point, found.exact) == (3, True)
     pooled = sweep(prior="pooled").experiment
-    assert not covers(s, pooled, 0)  # per_arm+pooled is no value of the axis
+    assert not nearest_points([(s, landscape.estimate_at)], pooled)  # per_arm+pooled is no value of the axis
     assert grid.parameter_label(s, 1) == "Sharing and prior"
     assert grid.hover_text(landscape, "ctr", 0, np.full(3, 0.5)).startswith(
         "Products 10<br>Sharing and prior per arm + category"

@@ -80,12 +80,6 @@ def _own_style(kind: str) -> Style | None:
     return Style(cls.colour, "longdash" if cls.dash == "dot" else cls.dash)  # a plug-in may still name it
 
 
-def rate_unit(experiment: Experiment) -> str:
-    """Name the unit of a rate of reward: clicks per step or, where a log is replayed, clicks per counted event."""
-    noun = experiment.simulator_class().reward_noun
-    return f"{noun} per counted event" if experiment.offers("replay") else f"{noun} per step"
-
-
 def styles(experiment: Experiment) -> dict[str, Style]:
     """Assign a style to every agent of an experiment, by label."""
     return dict(zip(experiment.labels, palette([a.kind for a in experiment.agents]), strict=True))

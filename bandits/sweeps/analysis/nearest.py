@@ -43,11 +43,6 @@ class NearestPoint(NamedTuple):
     runs: int
 
 
-def covers(sweep: Sweep, experiment: Experiment, agent: int) -> bool:
-    """Whether an agent differs from a grid sweep in swept parameters only, with values inside their ranges."""
-    return sweep.is_grid and _positions(sweep, experiment, agent) is not None  # scattered points may be far away
-
-
 def _positions(sweep: Sweep, experiment: Experiment, agent: int) -> list[float] | None:
     """Return an agent's position on every axis, in steps between its values; None if it differs in anything else."""
     swept = sweep.experiment

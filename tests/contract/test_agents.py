@@ -36,20 +36,23 @@ Check = Callable[[agents.Case], None]
 def checks() -> Iterator[Any]:
     """Yield every check of every case.
 
-    Quick are, with an agent's first parameters, the checks in those environments that lead through every path of an
-    agent (the long ones in two of them), and the short ones also in every third of the others; with other parameters,
-    the short ones in one in turn.
-    Slow are, with its first parameters, all others; with other parameters, the long ones in that environment, and all
-    in one more. `make stress` runs the rest.
+    Quick are, with an agent's first parameters, the short checks in those environments that lead through every path of
+    an agent, and the long ones in one of these in turn; with other parameters, every second short check in one of
+    these in turn. Slow are, with its first parameters, all checks in every second environment; with other parameters,
+    all in the environment in turn. `make stress` runs the rest.
     """
-    for kind, cls in AGENTS.items():
+    for turn, (kind, cls) in enumerate(AGENTS.items()):
         for i, params in enumerate(cls.test_params()):
             own = [c for c in agents.cases(kind, reduced=kind in NEURAL) if c.params == tuple(params.items())]
             paths = [c for c in own if c.environment in DEMANDING]
-            for (place, case), check in itertools.product(enumerate(own), agents.CHECKS):
-                first = case in paths[::2] or (check not in LONG and (case in paths or place % 3 == 0))
-                quick = first if i == 0 else check not in LONG and case == paths[i % len(paths)]
-                usual = i == 0 or case in (paths[i % len(paths)], paths[(i + 1) % len(paths)])
+            next_path = paths[(turn + i) % len(paths)]
+            for (place, case), (number, check) in itertools.product(enumerate(own), enumerate(agents.CHECKS)):
+                if i == 0:
+                    quick = case == next_path if check in LONG else case in paths
+                    usual = (turn + place) % 2 == 0
+                else:
+                    quick = check not in LONG and case == next_path and (i + number) % 2 == 0
+                    usual = case == next_path
                 if not (quick or usual or STRESS):
                     continue
                 marks = () if quick else pytest.mark.slow

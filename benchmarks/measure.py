@@ -182,10 +182,14 @@ def machine() -> str:
     """Describe processor, versions, time and load, without the name of the machine or a path."""
     packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba", "scipy", "torch"))
     return (
-        f"{_processor()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}; Python "
-        f"{platform.python_version()}, {packages}; {datetime.now(UTC):%Y-%m-%d %H:%M} UTC; load "
+        f"{hardware()}; Python {platform.python_version()}, {packages}; {datetime.now(UTC):%Y-%m-%d %H:%M} UTC; load "
         f"{os.getloadavg()[0]:.1f} at the start"
     )
+
+
+def hardware() -> str:
+    """Describe processor and system; the versions of packages follow from the commit that `stamp` states."""
+    return f"{_processor()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}"
 
 
 def _processor() -> str:
@@ -217,7 +221,7 @@ def report(
     sizes = {k: v for k, v in vars(parsed).items() if k != "sections" and v}
     for name in parsed.sections or list(sections):
         title, make = sections[name]
-        text = f"{make(**sizes)}\n\n{machine()}.\n\n{stamp(make)}"
+        text = f"{make(**sizes)}\n\n{hardware()}.\n\n{stamp(make)}"
         print(f"## {title}\n\n{text}\n", flush=True)
         put(file, f"## {title}\n\n{text}")
 

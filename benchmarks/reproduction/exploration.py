@@ -199,7 +199,7 @@ def rates(table: list[Row]) -> Rates:
 
 TEXT = """# Error rates of the verdicts on exploration
 
-Written by `python -m benchmarks.reproduction.exploration --write`. The page Diagnostics decides whether an agent
+Written by `python -m benchmarks.reproduction.exploration --write`. *Diagnostics* decides whether an agent
 explores too little, about right or too much. Here the truth is known, because every agent is run with settings from far
 too little to far too much exploration.
 

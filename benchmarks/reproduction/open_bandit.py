@@ -145,7 +145,7 @@ def logs_text() -> str:
         "few clicks, and on the log that judges it: on `random` logs its value is biased upwards. ESS: effective "
         "sample size. Largest weight: the share of one decision in the sum of all. Last column: "
         "decisions that such a log would need to find a difference of 10 % from its own policy in 80 % of cases. With "
-        "a few dozen clicks, no log of this size does; the page *What if?* states which difference each would find. "
+        "a few dozen clicks, no log of this size does; *What if?* states which difference each would find. "
         f"`{worst[1]}` can answer least, for the target `{worst[2]}`: one decision has {percent(worst[0])} of "
         "the sum of all weights.\n\n"
         + table(

@@ -18,7 +18,7 @@ from bandits import Experiment, run
 from bandits.experiments.presets import presets
 from bandits.results import metrics
 from bandits.results.metrics import Estimate, FloatArray
-from benchmarks.measure import machine, stamp, table
+from benchmarks.measure import hardware, stamp, table
 
 OUT = Path(__file__).parents[2] / "docs" / "SHOWDOWN.md"
 SHOCK, EARLY, LATE = 10_000, 2_000, 2_000
@@ -181,7 +181,7 @@ def main() -> None:
         "same visitors with the same random numbers (common random numbers). LinUCB on interaction features is the "
         "same experiment with the simulator's *Features* set to interaction. Intervals are 95 % (Student t over "
         "replications, paired where two agents are compared); they hold for this shop, not for others.",
-        f"It took {minutes:.0f} minutes. {machine()}.",
+        f"It took {minutes:.0f} minutes. {hardware()}.",
         stamp(main),
         "## Two claims",
         "*A shared representation learns faster than a model per arm*, and *agents that learn online recover from a "

@@ -16,7 +16,7 @@ from bandits.models.neural.offline_training import Fitted, fit_click_model, perf
 from bandits.results import metrics
 from bandits.simulators.petshop import CLICK_RATES, PERSONAS
 from bandits.simulators.petshop_notebook import SEED, notebook_shop
-from benchmarks.measure import machine, put, stamp, table
+from benchmarks.measure import hardware, put, stamp, table
 
 TITLE = "## Static MLP: the notebook's shop, log and losses"
 OUT = Path(__file__).parents[2] / "docs" / "REPRODUCED.md"
@@ -56,7 +56,7 @@ def main() -> None:
     assert history.training is not None
     section = static_mlp(history.training, notebook())
     print(section, flush=True)
-    made = f"{machine()}."
+    made = f"{hardware()}."
     put(OUT, f"{section}\n\n{made}\n\n{stamp(static_mlp)}")
 
 

@@ -10,7 +10,7 @@ from bandits import Experiment, Result, run
 from bandits.base.formatting import count
 from bandits.experiments.presets import presets
 from bandits.results import metrics
-from benchmarks.measure import machine, put, stamp
+from benchmarks.measure import hardware, put, stamp
 
 OUT = Path(__file__).parents[2] / "docs" / "REPRODUCED.md"
 PUBLISHED = {"LinUCB": (2604.4, 34.6), "LinTS": (2700.5, 46.7)}  # MAGIC: mean and standard deviation over 8 runs
@@ -24,7 +24,7 @@ AGENTS = (
 
 def main() -> None:
     """Run everything; each section replaces its predecessor in the report."""
-    made = f"{machine()}."
+    made = f"{hardware()}."
     for section, function in (
         (petshop("per_row", "each replication has its own shop, as in the 32 published runs"), petshop),
         (petshop("shared", "all replications share one shop, the default of the app"), petshop),

@@ -12,7 +12,7 @@ from bandits.base.formatting import count
 from bandits.experiments.presets import presets
 from bandits.results import log_training, metrics
 from bandits.results.metrics import Estimate
-from benchmarks.measure import machine, put, stamp, table
+from benchmarks.measure import hardware, put, stamp, table
 
 TITLE = "## Warm against cold: pre-training on the pet shop"
 OUT = Path(__file__).parents[2] / "docs" / "REPRODUCED.md"
@@ -23,7 +23,7 @@ def main() -> None:
     """Run the preset; the section replaces its predecessor in the report."""
     section = warm_against_cold(run(presets()["warm-start"].experiment))
     print(section, flush=True)
-    made = f"{machine()}."
+    made = f"{hardware()}."
     put(OUT, f"{section}\n\n{made}\n\n{stamp(warm_against_cold)}")
 
 

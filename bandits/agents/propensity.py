@@ -8,25 +8,40 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import numpy as np
 
+from bandits.base.randomness import Streams
 from bandits.base.selection import top_k
-from bandits.base.types import IntArray, Round
-
-if TYPE_CHECKING:
-    from .base import Agent
+from bandits.base.types import FloatArray, IntArray, Round, SimulatorSpec
 
 REDRAWS = 1000
 
 
-def first_choices(agent: Agent, round: Round, *, part: int = 0) -> Iterator[IntArray]:
+class Redrawing(Protocol):
+    """What is redrawn: an agent, or a guard around one."""
+
+    streams: Streams
+
+    @property
+    def spec(self) -> SimulatorSpec:
+        """The simulator as agents see it."""
+
+    @property
+    def propensity(self) -> str:
+        """How probabilities are known."""
+
+    def redraws(self, round: Round, generator: Any) -> Iterator[FloatArray]:
+        """Yield scores under other random draws, float64 (R, K)."""
+
+
+def first_choices(agent: Redrawing, round: Round, *, part: int = 0) -> Iterator[IntArray]:
     """Yield the candidate that the first slot shows under each redraw of the scores, int64 (R,), without end.
 
     Parameters
     ----------
-    agent : Agent
+    agent : Redrawing
         With ``propensity`` monte_carlo, also a guard around one.
     round : Round
     part : int
@@ -44,7 +59,7 @@ def first_choices(agent: Agent, round: Round, *, part: int = 0) -> Iterator[IntA
         raise ValueError(f"an agent whose propensity is {agent.propensity} must implement redraws")
 
 
-def choice_counts(agent: Agent, round: Round, *, n: int = REDRAWS, part: int = 0) -> IntArray:
+def choice_counts(agent: Redrawing, round: Round, *, n: int = REDRAWS, part: int = 0) -> IntArray:
     """Count how often each candidate is shown first in n redraws of the scores, int64 (R, K); see `first_choices`."""
     counts, rows = np.zeros(round.items.shape, np.int64), np.arange(len(round.items))
     for chosen in itertools.islice(first_choices(agent, round, part=part), n):
@@ -52,7 +67,7 @@ def choice_counts(agent: Agent, round: Round, *, n: int = REDRAWS, part: int = 0
     return counts
 
 
-def slot_counts(agent: Agent, round: Round, *, n: int = REDRAWS) -> IntArray:
+def slot_counts(agent: Redrawing, round: Round, *, n: int = REDRAWS) -> IntArray:
     """Count how often each candidate fills each slot in n redraws of the scores, int64 (R, S, K).
 
     Raises

@@ -15,7 +15,7 @@ from bandits.results.figures.board import Bands
 from bandits.results.figures.curves import clip_band, curves, empty_figure
 from bandits.results.figures.style import RATE, REFERENCE, Spec, Style, distinct_styles, styles
 from bandits.results.metrics import Band
-from bandits.results.result import Result
+from bandits.results.run import Run
 
 from . import curves as quantities
 from .finding import PENDING, Finding
@@ -41,7 +41,7 @@ _LEGENDS = {
 
 
 def panels(
-    result: Result,
+    result: Run,
     label: str,
     found: dict[str, Finding],
     oracle: OracleReference | None = None,

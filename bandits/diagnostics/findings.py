@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 from bandits.agents import agent_class
 from bandits.experiments.experiment import require_truth
-from bandits.results.result import Result
+from bandits.results.run import Run
 
 from .conclusion import by_severity
 from .finding import PENDING, STOPPED, TOO_EARLY, Finding
@@ -32,7 +32,7 @@ NO_ALARM = "no alarm, because the agent is not known to lose reward by how it ex
 
 
 def findings(
-    result: Result,
+    result: Run,
     label: str,
     oracle: OracleReference | None = None,
     linearity: LinearityCheck | None = None,
@@ -44,7 +44,7 @@ def findings(
 
     Parameters
     ----------
-    result : Result
+    result : Run
     label : str
         The agent.
     oracle, linearity, position_bias : optional
@@ -94,7 +94,7 @@ def findings(
     return by_severity(_weighed(found) if history.exploration_checks else found)
 
 
-def _plateau(result: Result, label: str) -> Plateau | None:
+def _plateau(result: Run, label: str) -> Plateau | None:
     """Test for a plateau; None where a changing simulator or an agent that forgets on purpose may be its cause."""
     params = result.experiment.agents[result.experiment.labels.index(label)]
     if result.experiment.simulator.all_changes or agent_class(params).forgets(params):

@@ -9,7 +9,7 @@ from bandits.base.formatting import count_of, number, percent
 from bandits.results import metrics, words
 from bandits.results.comparison import paired_tests
 from bandits.results.metrics import Estimate
-from bandits.results.result import Result
+from bandits.results.run import Run
 
 from .finding import Direction
 
@@ -36,7 +36,7 @@ class Sibling(NamedTuple):
     sentence: str
 
 
-def better_sibling(result: Result, label: str) -> Sibling | None:
+def better_sibling(result: Run, label: str) -> Sibling | None:
     """Find the sibling that earns most more than the agent; None if none earns clearly more."""
     own, found = result.histories[label], list[Sibling]()
     siblings = _siblings(result, label)
@@ -69,7 +69,7 @@ def better_sibling(result: Result, label: str) -> Sibling | None:
     return max(found, key=lambda one: one.lost.mean, default=None)
 
 
-def _siblings(result: Result, label: str) -> dict[str, str]:
+def _siblings(result: Run, label: str) -> dict[str, str]:
     """Return the agents that differ in the exploration parameter alone, and how: noise variance 0.1 instead of 1."""
     experiment = result.experiment
     agents = dict(zip(experiment.labels, experiment.agents, strict=True))

@@ -12,7 +12,7 @@ from bandits.results import metrics
 from bandits.results.change.marks import mark
 from bandits.results.figures.style import STEP, Spec, log_ticks, styles
 from bandits.results.items.exposure import less_shown_half
-from bandits.results.result import Result
+from bandits.results.run import Run
 from bandits.simulators.base import SimulatorParams
 
 from .alarm import Alarm
@@ -22,7 +22,7 @@ from .registry import CHANGES, REGISTRY
 BINS = 40  # of the steps
 
 
-def timeline(result: Result, found: Mapping[str, Sequence[Alarm]], rows: int) -> Spec:
+def timeline(result: Run, found: Mapping[str, Sequence[Alarm]], rows: int) -> Spec:
     """Draw the alarms of each agent by monitor and step; larger where more replications rang at about this step."""
     e, looks = result.experiment, styles(result.experiment)
     rang = {alarm.monitor for alarms in found.values() for alarm in alarms}
@@ -64,7 +64,7 @@ def timeline(result: Result, found: Mapping[str, Sequence[Alarm]], rows: int) ->
     return mark({"data": data, "layout": layout}, e, (0, max(result.histories[label].step for label in agents)))
 
 
-def exposure(result: Result) -> Spec:
+def exposure(result: Run) -> Spec:
     """Draw the share of the shows of each arm, from the most to the least shown one, mean over replications."""
     looks, data, shares = styles(result.experiment), [], []
     for label, history in result.histories.items():
@@ -95,7 +95,7 @@ def exposure(result: Result) -> Spec:
     return {"data": data, "layout": layout}
 
 
-def exposure_by_segment(result: Result) -> Spec | None:
+def exposure_by_segment(result: Run) -> Spec | None:
     """Draw, per user segment, the share of its shows that the less shown half of the arms got; None without segments.
 
     Half of the arms by the shows in that segment and replication: 50 % under uniform choice, with enough shows.

@@ -13,7 +13,7 @@ from bandits.experiments.experiment import Experiment, require_truth
 from bandits.experiments.lane import Lane
 from bandits.experiments.lockstep import CHUNK, make_lane
 from bandits.experiments.progress import Progress
-from bandits.results.result import Result
+from bandits.results.run import Run
 
 from .alarm import Alarm, Need, Setting
 from .base import Monitor, MonitorParams
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def alarms(
-    result: Result,
+    result: Run,
     label: str,
     monitors: Sequence[str | dict[str, Any] | MonitorParams] | None = None,
     *,
@@ -36,7 +36,7 @@ def alarms(
 
     Parameters
     ----------
-    result : Result
+    result : Run
     label : str
         Of the agent.
     monitors : sequence of str, dict or MonitorParams, optional

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,14 +11,12 @@ from bandits.base.formatting import GLUE, count, count_of, duration, number
 from bandits.base.types import OfflineTraining
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
+from bandits.results.run import Run
 
 from . import metrics
 from .figures.curves import curves
 from .figures.style import Spec, Style
 from .metrics import Estimate
-
-if TYPE_CHECKING:
-    from .result import Result
 
 LOOKS = {"Training": Style("#56B4E9", "solid"), "Validation": Style("#D55E00", "solid")}
 
@@ -57,7 +55,7 @@ def summary(history: History, still: int) -> dict[str, Any] | None:
     return found
 
 
-def training_curves(result: Result) -> dict[str, Spec]:
+def training_curves(result: Run) -> dict[str, Spec]:
     """Draw the log loss in each epoch, of every agent whose training measured it, by label."""
     found = {}
     for label, history in result.histories.items():
@@ -98,7 +96,7 @@ def _loss(value: float) -> str:
     return f"{value:.4f}".replace("-", "−")
 
 
-def sentences(result: Result) -> list[str]:
+def sentences(result: Run) -> list[str]:
     """State for each agent that was trained on a log how long it is, what it costs, and how long training took."""
     simulator, found = result.experiment.simulator_class(), []
     for label, history in result.histories.items():

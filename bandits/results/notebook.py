@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import html
-import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bandits.base.errors import UserError
 from bandits.base.formatting import short
-from bandits.base.params import Params, metadata, schemas
 
 from . import text, words
 from .figures.board import board
@@ -16,15 +14,13 @@ from .figures.board import plot as draw
 from .figures.curves import figure
 from .figures.style import styles
 from .registry import CURVES, LEADERBOARD, METRICS, leaderboard
+from .run import Run
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from .live.preview import Preview
-    from .result import Result
 
-
-def plot(result: Result, name: str, *, dark: bool = False) -> go.Figure:
+def plot(result: Run, name: str, *, dark: bool = False) -> go.Figure:
     """Draw the curves of one name, or the board of four plots; see `Result.plot`."""
     if name == "board":
         return _board(result, dark=dark)
@@ -33,7 +29,7 @@ def plot(result: Result, name: str, *, dark: bool = False) -> go.Figure:
     return _with_legend(figure(draw(result, name), dark=dark))
 
 
-def _board(result: Result, *, dark: bool) -> go.Figure:
+def _board(result: Run, *, dark: bool) -> go.Figure:
     from plotly.subplots import make_subplots
 
     specs = board(result)
@@ -60,7 +56,7 @@ def _with_legend(made: go.Figure) -> go.Figure:
     return made
 
 
-def leaderboard_html(result: Result) -> str:
+def leaderboard_html(result: Run) -> str:
     """Make the leaderboard as an HTML table, with 95 % confidence intervals; labels are escaped."""
     experiment = result.experiment
     looks = styles(experiment)
@@ -77,39 +73,3 @@ def leaderboard_html(result: Result) -> str:
     heads = "".join(f"<th>{name}</th>" for name in head)
     caption = html.escape(text.describe_experiment(experiment))
     return f"<table><caption>{caption}</caption><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-
-
-def interact(preview: Preview, label: str, name: str) -> Any:
-    """Make a slider of an agent's parameter, with the click-through rate below it; see `Preview.interact`."""
-    agent, experiment = preview.changed(label)
-    params = experiment.agents[agent]
-    field, value = type(params).model_fields.get(name), getattr(params, name, None)
-    if field is None or isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise UserError(f"{short(name)} is not a number that {label} has")
-    try:
-        import ipywidgets
-        from IPython.display import display
-    except ImportError:
-        raise UserError("interact needs the package ipywidgets: pip install ipywidgets") from None
-
-    def show(value: Any) -> None:
-        changed: dict[str, Any] = {name: value}
-        display(preview.update(label, **changed).plot("ctr"))  # type: ignore[no-untyped-call]
-
-    low, high = metadata(field, "sweep") or metadata(field, "typical") or _limits(type(params), name, value)
-    common: dict[str, Any] = {"value": value, "description": name, "continuous_update": True}
-    if metadata(field, "log") and min(low, value) > 0:
-        ends = {"min": math.log10(min(low, value)), "max": math.log10(max(high, value))}
-        slider = ipywidgets.FloatLogSlider(**common, **ends, step=0.02)
-    else:
-        whole = isinstance(value, int)
-        kind = ipywidgets.IntSlider if whole else ipywidgets.FloatSlider
-        step = 1 if whole else (high - low) / 200
-        slider = kind(**common, min=min(low, value), max=max(high, value), step=step)
-    return ipywidgets.interactive(show, value=slider)
-
-
-def _limits(model: type[Params], name: str, value: float) -> tuple[float, float]:
-    """Return the bounds of a number; four times its value where it has none."""
-    schema = schemas(model)[name]
-    return schema.get("minimum", 0), schema.get("maximum", 4 * value or 1)

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from bandits.base.errors import UserError
-from bandits.experiments.experiment import Experiment
-from bandits.experiments.history import History
 
 from . import log_training, metrics, notebook
 from .change.lost_clicks import lost
@@ -23,24 +21,18 @@ from .items.demand import demand
 from .items.launches import launches
 from .metrics import Band
 from .registry import CURVES, METRICS
+from .run import Run
 
 if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
 
 
-class Result:
+class Result(Run):
     """Curves and totals of every agent of a finished or running experiment.
 
     Every curve of ``CURVES`` is an attribute, a dict from label to `Band`: ``result.ctr["LinUCB"].mid``. In a notebook
     a result shows as its leaderboard.
-
-    Attributes
-    ----------
-    experiment : Experiment
-    histories : dict of str to History
-    twin : Result or None
-        The result of the same experiment without changes, where it was run too.
 
     Examples
     --------
@@ -50,9 +42,6 @@ class Result:
     >>> comparison.difference.low > 0, comparison.rows
     (True, 4)
     """
-
-    def __init__(self, experiment: Experiment, histories: dict[str, History], *, twin: Result | None = None) -> None:
-        self.experiment, self.histories, self.twin = experiment, histories, twin
 
     def curve(self, name: str) -> dict[str, Band]:
         """Return the curves of one metric by label, without agents that have none."""

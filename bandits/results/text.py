@@ -12,6 +12,7 @@ from bandits.agents.guards.params import GuardParams
 from bandits.base.formatting import count, count_of, listed, number, percent
 from bandits.experiments.experiment import Experiment
 from bandits.results import words
+from bandits.results.run import Run
 
 from . import metrics
 from .change.shock import around_shock
@@ -21,7 +22,6 @@ from .metrics import Estimate
 
 if TYPE_CHECKING:
     from .decision.why import Why
-    from .result import Result
 
 FEW_REWARDS = 20  # clicks in all replications; with fewer, an interval of a mean covers less than stated
 _PARTS = (
@@ -98,7 +98,7 @@ def describe_guard(guard: GuardParams) -> str:
     return guard.title.lower() + (f" ({', '.join(stated)})" if stated else "")
 
 
-def ranking(result: Result) -> list[str]:
+def ranking(result: Run) -> list[str]:
     """Sort the labels by mean reward per step so far, best first; agents without steps come last."""
 
     def rate(label: str) -> float:
@@ -140,12 +140,12 @@ def describe_comparison(a: str, b: str, comparison: Comparison, p_value: float, 
     return text + "."
 
 
-def leader_comparisons(result: Result) -> list[str]:
+def leader_comparisons(result: Run) -> list[str]:
     """Compare the leader with each other agent; see `reference_comparisons`."""
     return reference_comparisons(result, None)
 
 
-def reference_comparisons(result: Result, reference: str | None) -> list[str]:
+def reference_comparisons(result: Run, reference: str | None) -> list[str]:
     """Compare an agent, by default the leader, with each other one, best first.
 
     P-values and intervals are Holm-corrected over all pairs, as the same data chose the leader: the sentences hold
@@ -170,7 +170,7 @@ def reference_comparisons(result: Result, reference: str | None) -> list[str]:
     return [describe_comparison(a, b, comparisons[a, b], p, noun) for (a, b), p in p_values.items()]
 
 
-def _replay_comparisons(result: Result, order: list[str], reference: str) -> list[str]:
+def _replay_comparisons(result: Run, order: list[str], reference: str) -> list[str]:
     """Compare an agent with each other one where a log was replayed, by intervals that pair nothing.
 
     The intervals are widened to agree with the corrected p-values.
@@ -193,7 +193,7 @@ def _replay_comparisons(result: Result, order: list[str], reference: str) -> lis
     return sentences
 
 
-def replay_notes(result: Result) -> list[str]:
+def replay_notes(result: Run) -> list[str]:
     """State how many events count where a log was replayed, and what is not known; nothing elsewhere."""
     if not result.experiment.offers("replay") or not result.histories:
         return []
@@ -211,7 +211,7 @@ def replay_notes(result: Result) -> list[str]:
     ]
 
 
-def shock_summary(result: Result) -> list[str]:
+def shock_summary(result: Run) -> list[str]:
     """State in one sentence what a shock changed and which agent leads after it; nothing without a shock."""
     around = around_shock(result)
     if around is None:
@@ -236,7 +236,7 @@ def shock_summary(result: Result) -> list[str]:
     return [f"{sentence}; after it, {around.leader} {leads}, {difference} than {around.runner_up} ({certain})."]
 
 
-def divergence_notes(result: Result) -> list[str]:
+def divergence_notes(result: Run) -> list[str]:
     """List the agents with replications that diverged, and the step at which the first one stopped."""
     notes = []
     for label, history in result.histories.items():
@@ -256,7 +256,7 @@ def divergence_notes(result: Result) -> list[str]:
     return notes
 
 
-def rare_reward_notes(result: Result) -> list[str]:
+def rare_reward_notes(result: Run) -> list[str]:
     """Warn of agents with so few clicks that their Student t intervals cover less than stated.
 
     Applies to rewards that are counts; coverage by number of clicks is in docs/decisions/intervals.md.
@@ -285,7 +285,7 @@ def _whole_log(experiment: Experiment) -> bool:
     return length is not None and experiment.steps >= length and bool(more)
 
 
-def caveats(result: Result) -> list[str]:
+def caveats(result: Run) -> list[str]:
     """State what the numbers of a result cover and what they do not."""
     e = result.experiment
     simulator, runs = e.simulator_class(), e.replications
@@ -317,12 +317,12 @@ def caveats(result: Result) -> list[str]:
     return notes
 
 
-def agent_notes(result: Result) -> list[str]:
+def agent_notes(result: Run) -> list[str]:
     """List the methods that agents with several implementations chose."""
     return [f"{label}: {history.note}." for label, history in result.histories.items() if history.note]
 
 
-def learning_summary(result: Result) -> str:
+def learning_summary(result: Run) -> str:
     """State the share of the oracle's gain over random choice that the best learning agent reached."""
     if not result.experiment.offers("truth"):
         return "How much could be learned is not known: a log does not show the true rewards."
@@ -346,7 +346,7 @@ def learning_summary(result: Result) -> str:
     )
 
 
-def _oracle_share(result: Result, label: str) -> Estimate:
+def _oracle_share(result: Run, label: str) -> Estimate:
     found = metrics.estimate(metrics.oracle_share(result.histories[label]))
     return found if math.isfinite(found.mean) else Estimate(-math.inf, -math.inf, -math.inf)
 

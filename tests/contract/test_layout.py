@@ -152,9 +152,7 @@ def test_there_are_no_cycles_between_modules(files: list[Path]) -> None:
     modules = {name.removesuffix(".__init__"): file for name, file in modules.items()}
     arrows: dict[str, set[str]] = {}
     for name, file in modules.items():
-        # In the app, what only a type checker imports counts too.
-        found = imports_at_run_time(file) if files is FILES else imports(file)
-        imported = {path if path in modules else path.rpartition(".")[0] for path, _ in found}
+        imported = {path if path in modules else path.rpartition(".")[0] for path, _ in imports(file)}
         arrows[name] = {
             other for other in imported if other in modules and other != name and not name.startswith(f"{other}.")
         }
@@ -169,14 +167,3 @@ def test_there_are_no_cycles_between_modules(files: list[Path]) -> None:
 
     for name in sorted(arrows):
         visit(name, ())
-
-
-def imports_at_run_time(file: Path) -> Iterator[Import]:
-    """What a file imports when it runs, at its top or inside a function; not what only a type checker imports."""
-    typed = {
-        line
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
-    }
-    yield from (entry for entry in imports(file) if entry.line not in typed)

@@ -237,5 +237,5 @@ def test_a_slider_in_a_notebook() -> None:
     assert slider.value == 0.005
     assert isinstance(preview.interact("LinUCB", "alpha").children[0], ipywidgets.FloatSlider)
     for name in ("sharing", "nothing"):
-        with pytest.raises(UserError, match="is not a number that LinUCB has"):
+        with pytest.raises(UserError, match="is not a number that the agent has"):
             preview.interact("LinUCB", name)

@@ -13,7 +13,7 @@ from bandits.experiments.history import History
 from bandits.results import metrics, words
 from bandits.results.comparison import paired_tests
 from bandits.results.metrics import Estimate
-from bandits.results.result import Result
+from bandits.results.run import Run
 
 LEVEL = 0.7  # share of the gap between random choice and the oracle that counts as learned
 WINDOW = 1000  # steps over which that share is taken
@@ -67,7 +67,7 @@ def pairs(experiment: Experiment) -> list[tuple[str, str, tuple[str, ...]]]:
     return found
 
 
-def comparisons(result: Result) -> list[SharingComparison]:
+def comparisons(result: Run) -> list[SharingComparison]:
     """Compare every shared model with the models per category of its kind, where both have finished replications."""
     wanted = pairs(result.experiment)
     running = {label: h for label, h in result.histories.items() if h.alive.any()}
@@ -134,7 +134,7 @@ def impressions_needed(history: History) -> FloatArray:
     return np.where(closed.any(axis=0), grid[ends][closed.argmax(axis=0)].astype(np.float64), np.inf)
 
 
-def conclusions(result: Result) -> list[str]:
+def conclusions(result: Run) -> list[str]:
     """State for each pair which side earns more per impression, and how many more impressions the other needs."""
     name = result.experiment.simulator_class().rate_title.lower()
     return [_sentence(found, name) for found in comparisons(result)]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,12 +20,10 @@ from bandits.base.types import FloatArray
 from bandits.results import words
 from bandits.results.comparison.paired_tests import Comparison, corrected, holm, paired_test
 from bandits.results.metrics import Estimate, estimate
+from bandits.results.run import Run
 
 from .lost_clicks import lost_by_row
 from .recovery import MIN_ROWS, WINDOW, Recovery, before_change, change_span, competes, last_change, recovery_from
-
-if TYPE_CHECKING:
-    from bandits.results.result import Result
 
 
 class Leader(NamedTuple):
@@ -119,12 +117,12 @@ def _paired(gap: FloatArray) -> Comparison:
     return Comparison(estimate(gap), len(gap), better, p, None, None, 0.0)
 
 
-def sentences(result: Result, twin: Result | None = None) -> list[str]:
+def sentences(result: Run, twin: Run | None = None) -> list[str]:
     """Return the conclusion as a list, empty where there is none; see `conclusion` for the parameters."""
     return list(filter(None, [conclusion(result, twin)]))
 
 
-def conclusion(result: Result, twin: Result | None = None) -> str:
+def conclusion(result: Run, twin: Run | None = None) -> str:
     """State which agent recovers first from the last change and which loses least to all changes.
 
     "Gains" is stated only where every compared agent is shown to earn more with the changes than without them. Losses
@@ -135,9 +133,9 @@ def conclusion(result: Result, twin: Result | None = None) -> str:
 
     Parameters
     ----------
-    result : Result
+    result : Run
         A run in which the simulator changes.
-    twin : Result, optional
+    twin : Run, optional
         The same run without the changes; by default `Result.twin`.
 
     Returns
@@ -175,7 +173,7 @@ def conclusion(result: Result, twin: Result | None = None) -> str:
     return " ".join(parts)
 
 
-def _compared(result: Result) -> list[str]:
+def _compared(result: Run) -> list[str]:
     """Return the agents that had something to lose: they reached 95 % of the best choice before the change."""
     span = change_span(result.experiment.simulator)
     until = span[0] if span is not None and span[0] >= WINDOW else result.experiment.steps
@@ -183,7 +181,7 @@ def _compared(result: Result) -> list[str]:
     return [label for label, before in found.items() if before is not None and before.reached]
 
 
-def _several(result: Result) -> bool:
+def _several(result: Run) -> bool:
     return len(result.experiment.simulator.all_changes) > 1
 
 
@@ -207,7 +205,7 @@ def recovered(first: Leader | None, found: Mapping[str, Recovery], rows: int, la
     return _one_of(ahead, f"recovers first{last}", later, rows)
 
 
-def _lost(result: Result, twin: Result, labels: Sequence[str], alone: str) -> str:
+def _lost(result: Run, twin: Run, labels: Sequence[str], alone: str) -> str:
     """State which agent loses least, or gains most; empty where fewer than two agents share a replication."""
     noun, changes = result.experiment.simulator_class().reward_noun, "changes" if _several(result) else "change"
     lost = common_rows({label: lost_by_row(result, twin, label) for label in labels})

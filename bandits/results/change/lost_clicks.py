@@ -6,8 +6,6 @@ is paired by replication.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from bandits.base.errors import UserError
@@ -17,9 +15,7 @@ from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
 from bandits.results import words
 from bandits.results.metrics import Estimate, estimate
-
-if TYPE_CHECKING:
-    from bandits.results.result import Result
+from bandits.results.run import Run
 
 
 def without_changes(experiment: Experiment, label: str | None = None) -> Experiment:
@@ -61,12 +57,12 @@ def _by_row(changed: History, unchanged: History, name: str) -> FloatArray:
     return np.where(both, unchanged.sums[name][at] - changed.sums[name][at], np.nan)
 
 
-def lost(result: Result, unchanged: Result, label: str) -> Estimate:
+def lost(result: Run, unchanged: Run, label: str) -> Estimate:
     """Estimate the clicks that one agent of a result lost to the changes; raises as `lost_by_row`."""
     return estimate(lost_by_row(result, unchanged, label))
 
 
-def lost_by_row(result: Result, unchanged: Result, label: str) -> FloatArray:
+def lost_by_row(result: Run, unchanged: Run, label: str) -> FloatArray:
     """Return the clicks that one agent lost to the changes in each replication, float64 (R,); NaN where it diverged.
 
     Raises
@@ -84,13 +80,13 @@ def lost_by_row(result: Result, unchanged: Result, label: str) -> FloatArray:
     return _by_row(result.histories[label], unchanged.histories[label], "clicks")
 
 
-def sentences(result: Result, twin: Result | None = None) -> list[str]:
+def sentences(result: Run, twin: Run | None = None) -> list[str]:
     """State what each agent lost to the changes, or earned by them, and whether the best choice improved.
 
     Parameters
     ----------
-    result : Result
-    twin : Result, optional
+    result : Run
+    twin : Run, optional
         The same run without changes; by default `Result.twin`. Nothing is stated where it is not at hand.
     """
     twin = twin or result.twin
@@ -122,7 +118,7 @@ def _spoken(found: Estimate, noun: str) -> str:
     return f"earned {words.mean(gained, 'count')} {noun} more than without the changes{words.bracket(gained, 'count')}"
 
 
-def _optimum_gained(result: Result, twin: Result) -> float:
+def _optimum_gained(result: Run, twin: Run) -> float:
     """Compute what the best choice earns more with the changes: the users and the optimum are those of all agents."""
     label = next(label for label, history in result.histories.items() if history.alive.any())
     return -lost_between(result.histories[label], twin.histories[label], "best_value").mean

@@ -15,7 +15,7 @@ from bandits.results import metrics, words
 from bandits.results.comparison.paired_tests import holm, paired_test
 from bandits.results.figures.style import AXIS, COUNT, REFERENCE, Spec, styles
 from bandits.results.metrics import Estimate
-from bandits.results.result import Result
+from bandits.results.run import Run
 
 GAMMAS = (1.0, 0.9999, 0.9998, 0.9995, 0.999, 0.998, 0.995)
 WINDOWS = (None, 20_000, 10_000, 5_000, 2_000, 1_000, 500)
@@ -74,7 +74,7 @@ def _name(parameter: str, value: float | None) -> str:
     return "all steps" if value in (None, 1.0) else f"{parameter} {value:g}"
 
 
-def compare(changed: Result, unchanged: Result) -> list[Forgetting]:
+def compare(changed: Run, unchanged: Run) -> list[Forgetting]:
     """Compare each agent with the first one, in the run with changes and in that without."""
     first, *others = changed.histories
     lost = [_difference(unchanged.histories[first], unchanged.histories[name]) for name in others]
@@ -94,7 +94,7 @@ def _difference(a: History, b: History) -> FloatArray:
     return np.asarray((a.sums["value"][at] - b.sums["value"][at])[both])
 
 
-def figure(found: list[Forgetting], changed: Result) -> Spec:
+def figure(found: list[Forgetting], changed: Run) -> Spec:
     """Draw the gain of each value against its price; the diagonal is where the two are equal."""
     noun = changed.experiment.simulator_class().reward_noun
     note = (

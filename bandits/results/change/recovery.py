@@ -13,17 +13,15 @@ References
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from bandits.base.formatting import count, percent
 from bandits.base.types import BoolArray, FloatArray
 from bandits.experiments.history import History
+from bandits.results.run import Run
 from bandits.simulators.base import SimulatorParams
-
-if TYPE_CHECKING:
-    from bandits.results.result import Result
 
 WINDOW = 500  # steps
 LEVEL = 0.95  # of the optimum
@@ -63,12 +61,12 @@ def change_span(params: SimulatorParams) -> tuple[int, int] | None:
     return max(spans, key=lambda span: (span[1], span[0]), default=None)
 
 
-def recovery(result: Result, label: str) -> Recovery | None:
+def recovery(result: Run, label: str) -> Recovery | None:
     """Compute how long an agent takes to recover from the last change; None without steps after one.
 
     Parameters
     ----------
-    result : Result
+    result : Run
     label : str
         Of the agent.
     """
@@ -147,7 +145,7 @@ def _band(gap: FloatArray, family: int) -> tuple[FloatArray, FloatArray]:
     return mean - high * error, mean - low * error
 
 
-def sentences(result: Result) -> list[str]:
+def sentences(result: Run) -> list[str]:
     """State when each agent recovered from the last change, and which never was where it could return to."""
     every = {label: recovery(result, label) for label in result.histories if competes(result, label)}
     found = {label: r for label, r in every.items() if r is not None}
@@ -176,7 +174,7 @@ def _never_there(label: str, before: Before | None) -> str:
     )
 
 
-def in_words(result: Result, label: str) -> str:
+def in_words(result: Run, label: str) -> str:
     """State when an agent recovered from the last change, for a cell of a table."""
     found = recovery(result, label) if competes(result, label) else None
     if found is None:
@@ -184,13 +182,13 @@ def in_words(result: Result, label: str) -> str:
     return _spoken(found, _reached(result, label))
 
 
-def competes(result: Result, label: str) -> bool:
+def competes(result: Run, label: str) -> bool:
     """Return whether an agent does not know the truth, and finished in some replication."""
     agent = result.experiment.agent_class(result.experiment.labels.index(label))
     return "truth" not in agent.needs and bool(result.histories[label].alive.any())
 
 
-def _reached(result: Result, label: str) -> int | None:
+def _reached(result: Run, label: str) -> int | None:
     """Return the step that an agent has reached; None at the end of the run."""
     step = result.histories[label].step
     return step if step < result.experiment.steps else None

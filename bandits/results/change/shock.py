@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,9 +12,7 @@ from bandits.results.comparison import paired_tests
 from bandits.results.comparison.paired_tests import Comparison
 from bandits.results.headline import headline
 from bandits.results.metrics import Estimate
-
-if TYPE_CHECKING:
-    from bandits.results.result import Result
+from bandits.results.run import Run
 
 
 class AroundShock(NamedTuple):
@@ -49,7 +47,7 @@ class AroundShock(NamedTuple):
     p_value: float
 
 
-def around_shock(result: Result) -> AroundShock | None:
+def around_shock(result: Run) -> AroundShock | None:
     """Compute what the simulator's shock changed; None without a shock, or without steps on both sides."""
     e = result.experiment
     step = e.simulator_class().shock(e.simulator)

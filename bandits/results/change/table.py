@@ -9,20 +9,20 @@ import pandas as pd
 from bandits.experiments.history import History
 from bandits.results import metrics, words
 from bandits.results.metrics import Estimate
-from bandits.results.result import Result
+from bandits.results.run import Run
 
 from . import recovery
 from .lost_clicks import lost
 
 
-def change_table(result: Result, unchanged: Result | None, *, pending: str = "–") -> pd.DataFrame:
+def change_table(result: Run, unchanged: Run | None, *, pending: str = "–") -> pd.DataFrame:
     """Return one row per agent; "–" where nothing is known yet.
 
     Parameters
     ----------
-    result : Result
+    result : Run
         A run in which the simulator changes.
-    unchanged : Result, optional
+    unchanged : Run, optional
         The same run without the changes.
     pending : str
         What the column of lost clicks shows while that run is not at hand: it has its place from the beginning.

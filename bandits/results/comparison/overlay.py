@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from bandits.experiments.experiment import Experiment
 from bandits.results import metrics
@@ -11,10 +10,8 @@ from bandits.results.figures.board import drawn_band
 from bandits.results.figures.curves import curves
 from bandits.results.figures.style import FORMATS, Spec, Style, palette
 from bandits.results.registry import METRICS, first_three
+from bandits.results.run import Run
 from bandits.simulators.base import Simulator
-
-if TYPE_CHECKING:
-    from bandits.results.result import Result
 
 _DASHES = ("solid", "dash", "dashdot", "longdash", "longdashdot", "dot")
 _SHADES = (0.0, 0.4, 0.2, 0.55, 0.3, 0.1)  # share of black (white on dark pages) mixed into the colour of an agent
@@ -59,7 +56,7 @@ def scales(experiments: Mapping[str, Experiment]) -> dict[type[Simulator], list[
     return groups
 
 
-def overlay(results: Mapping[str, Result], window: int = metrics.WINDOW, *, dark: bool = False) -> list[Spec]:
+def overlay(results: Mapping[str, Run], window: int = metrics.WINDOW, *, dark: bool = False) -> list[Spec]:
     """Draw reward per step and cumulative regret of all agents of several runs: two figures for each simulator.
 
     Lines are named by run and agent: "A · LinUCB".

@@ -18,7 +18,7 @@ from bandits.experiments.history import History
 from bandits.results import metrics
 from bandits.results.metrics import Estimate
 from bandits.results.registry import LEADERBOARD, METRICS, leaderboard
-from bandits.results.result import Result
+from bandits.results.run import Run
 from bandits.results.text import describe_guard
 
 from . import paired_tests
@@ -175,7 +175,7 @@ def _text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False).removesuffix(".0")
 
 
-def outcomes(results: Sequence[Result]) -> list[Outcome]:
+def outcomes(results: Sequence[Run]) -> list[Outcome]:
     """Estimate click-through rate, clicks, regret and share of the oracle's gain, with 95 % intervals, by agent."""
     measured = [{label: leaderboard(h) for label, h in r.histories.items()} for r in results]
     return [
@@ -208,7 +208,7 @@ def pairing_obstacle(a: Experiment, b: Experiment) -> str:
     return " and ".join(name for name, differs in apart.items() if differs)
 
 
-def paired(results: Mapping[str, Result]) -> list[PairedDifference]:
+def paired(results: Mapping[str, Run]) -> list[PairedDifference]:
     """Estimate the paired differences in clicks of every agent that two runs have in common.
 
     The random numbers of a row depend on simulator (apart from its changes), seed and row number alone, so the rows

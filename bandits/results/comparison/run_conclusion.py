@@ -11,19 +11,19 @@ from collections.abc import Mapping, Sequence
 from bandits.base.formatting import count, listed
 from bandits.results import words
 from bandits.results.metrics import Estimate
-from bandits.results.result import Result
+from bandits.results.run import Run
 
 from .run_comparison import PairedDifference
 
 LEVEL = 0.05
 
 
-def conclusions(results: Mapping[str, Result], found: Sequence[PairedDifference]) -> list[str]:
+def conclusions(results: Mapping[str, Run], found: Sequence[PairedDifference]) -> list[str]:
     """State for each pair of runs with common random numbers which agents earn more in which of them.
 
     Parameters
     ----------
-    results : mapping of str to Result
+    results : mapping of str to Run
         By name of the run.
     found : sequence of PairedDifference
         All of `run_comparison.paired`, for which p-values are corrected together.
@@ -37,7 +37,7 @@ def conclusions(results: Mapping[str, Result], found: Sequence[PairedDifference]
     return [_sentence(results, [pair for pair in found if (pair.a, pair.b) == names]) for names in runs]
 
 
-def _sentence(results: Mapping[str, Result], pairs: Sequence[PairedDifference]) -> str:
+def _sentence(results: Mapping[str, Run], pairs: Sequence[PairedDifference]) -> str:
     a, b, step = pairs[0].a, pairs[0].b, pairs[0].step
     longest = max(results[a].experiment.steps, results[b].experiment.steps)
     until = f" up to step {count(step)}" if step < longest else ""

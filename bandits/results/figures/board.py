@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -15,13 +15,11 @@ from bandits.results import metrics
 from bandits.results.change.marks import description, mark
 from bandits.results.metrics import Band
 from bandits.results.registry import CURVES, METRICS, Metric, first_three
+from bandits.results.run import Run
 
 from .curves import agent_curve, clip_band, curves, cut, settled, thin
 from .previous_run import ParameterChange
 from .style import COUNT, FORMATS, STEP, Spec, Style, styles
-
-if TYPE_CHECKING:
-    from bandits.results.result import Result
 
 # Curves by metric and label
 Bands = dict[str, dict[str, Band]]
@@ -46,7 +44,7 @@ def fourth_plots(experiment: Experiment) -> list[str]:
 
 
 def board(
-    result: Result,
+    result: Run,
     window: int = metrics.WINDOW,
     *,
     x: XAxis = "step",
@@ -63,7 +61,7 @@ def board(
 
     Parameters
     ----------
-    result : Result
+    result : Run
     window : int
         Steps of the moving averages of reward and entropy.
     x : {"step", "log step", "earned"}
@@ -85,7 +83,7 @@ def board(
 
 
 def plot(
-    result: Result,
+    result: Run,
     name: str,
     options: Options = Options(),  # noqa: B008 - a constant
     *,
@@ -132,7 +130,7 @@ def _horizontal(experiment: Experiment, name: str, x: XAxis) -> Spec:
     return {"x_title": "step", "x_format": STEP, "log_x": x == "log step"}
 
 
-def _why_empty(result: Result, metric: Metric) -> str:
+def _why_empty(result: Run, metric: Metric) -> str:
     """Explain a plot without curves: not yet, or never."""
     if not metric.absent:
         return "Waiting for the first points."
@@ -140,7 +138,7 @@ def _why_empty(result: Result, metric: Metric) -> str:
     return metric.absent if over else "The first points appear after 5 % of the run."
 
 
-def _windows(result: Result, options: Options) -> dict[str, str]:
+def _windows(result: Run, options: Options) -> dict[str, str]:
     """Return the words of a plot's texts that depend on how far the run is, and on the windows that are drawn."""
     first = _first(result)
     said = {
@@ -157,12 +155,12 @@ def _windows(result: Result, options: Options) -> dict[str, str]:
     }
 
 
-def _first(result: Result) -> History | None:
+def _first(result: Run) -> History | None:
     """Return the history that is furthest."""
     return max(result.histories.values(), key=lambda history: history.step, default=None)
 
 
-def _moment(result: Result, options: Options, text: str) -> str:
+def _moment(result: Run, options: Options, text: str) -> str:
     """State the step of the snapshot whose spectrum is drawn; empty before the first."""
     first, at = _first(result), options.at
     snapshots = [] if first is None else first.spectra
@@ -170,7 +168,7 @@ def _moment(result: Result, options: Options, text: str) -> str:
     return "" if taken is None else text.format(taken)
 
 
-def _notes(result: Result, before: Mapping[str, Band] | None, changes: Mapping[str, ParameterChange] | None) -> str:
+def _notes(result: Run, before: Mapping[str, Band] | None, changes: Mapping[str, ParameterChange] | None) -> str:
     """Explain dashed and dotted curves, bands and marks; only the first plot does, for all of them."""
     e = result.experiment
     if e.offers("replay"):
@@ -189,9 +187,7 @@ def _notes(result: Result, before: Mapping[str, Band] | None, changes: Mapping[s
     return note + (f" {marks}" if marks else "")
 
 
-def _references(
-    result: Result, metric: Metric, found: Mapping[str, Band], options: Options
-) -> Iterator[tuple[str, Band]]:
+def _references(result: Run, metric: Metric, found: Mapping[str, Band], options: Options) -> Iterator[tuple[str, Band]]:
     """Yield the dashed lines of a plot: oracle and random choice, or the nominal level of an interval."""
     first, x = _first(result), options.x
     if metric.references and first is not None and result.experiment.offers("truth"):
@@ -242,7 +238,7 @@ def _binary(experiment: Experiment) -> bool:
         return False
 
 
-def agent_traces(result: Result, window: int, *, x: XAxis = "step", spectrum: bool = True) -> list[list[Spec]]:
+def agent_traces(result: Run, window: int, *, x: XAxis = "step", spectrum: bool = True) -> list[list[Spec]]:
     """Draw only the curves of the agents in the first three plots of `board`, and their spectra in the fourth.
 
     They are drawn into plots that exist: without references, marks and layouts.
@@ -257,7 +253,7 @@ def agent_traces(result: Result, window: int, *, x: XAxis = "step", spectrum: bo
     return plots if spectrum else [*plots, []]
 
 
-def _stops(result: Result, drawn: Mapping[str, Band], metric: Metric) -> list[Spec]:
+def _stops(result: Run, drawn: Mapping[str, Band], metric: Metric) -> list[Spec]:
     """Mark the replications that diverged on each agent's curve."""
     looks, found = styles(result.experiment), []
     for label, history in result.histories.items():
@@ -287,7 +283,7 @@ def _stop(label: str, x: FloatArray, y: FloatArray, text: list[str], style: Styl
 
 
 def bands(
-    result: Result,
+    result: Run,
     names: Sequence[str],
     options: Options = Options(),  # noqa: B008 - a constant
     *,
@@ -297,7 +293,7 @@ def bands(
     return {name: dict(_bands(result, name, options, until)) for name in names}
 
 
-def _bands(result: Result, name: str, options: Options, until: int | None) -> Iterator[tuple[str, Band]]:
+def _bands(result: Run, name: str, options: Options, until: int | None) -> Iterator[tuple[str, Band]]:
     for label, history in result.histories.items():
         if name == SPECTRUM:
             spectrum = metrics.spectrum(history, options.at or until, options.arm)

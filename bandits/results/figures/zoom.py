@@ -6,7 +6,7 @@ import numpy as np
 
 from bandits.base.types import FloatArray
 from bandits.results import metrics
-from bandits.results.result import Result
+from bandits.results.run import Run
 
 from .style import Spec
 
@@ -15,7 +15,7 @@ FIRST = 0.1  # share of the steps that is left out: at first all agents are far 
 MARGIN = 0.04  # of the height
 
 
-def zoom(plots: list[Spec], result: Result) -> list[Spec]:
+def zoom(plots: list[Spec], result: Run) -> list[Spec]:
     """Fit the vertical axes of the first two plots of `figures.board` to the leading agents.
 
     An agent is leading if it closed at least half of the gap between random choice and the oracle. The notes name the

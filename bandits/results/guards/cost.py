@@ -12,11 +12,11 @@ from bandits.results import words
 from bandits.results.comparison.paired_tests import Comparison, compare, corrected, holm
 from bandits.results.items.exposure import less_shown_half, most_shown, smallest_segment
 from bandits.results.metrics import Estimate, estimate, total
+from bandits.results.run import Run
 from bandits.results.text import describe_guard
 
 if TYPE_CHECKING:
     from bandits.agents.guards.params import GuardParams
-    from bandits.results.result import Result
 
 
 def guarded_pairs(experiment: Experiment) -> dict[str, str]:
@@ -33,7 +33,7 @@ def guarded_pairs(experiment: Experiment) -> dict[str, str]:
     return pairs
 
 
-def sentences(result: Result) -> list[str]:
+def sentences(result: Run) -> list[str]:
     """State what each guard costs its agent in clicks, and what a floor or a cap changes in what is shown.
 
     Intervals are corrected for the number of agents, those of clicks by Holm, those of exposure by Bonferroni.
@@ -60,7 +60,7 @@ def sentences(result: Result) -> list[str]:
     return texts
 
 
-def conclusion(result: Result) -> str:
+def conclusion(result: Run) -> str:
     """State what the guards of a run cost: the sentence of the one agent with a guard, or a clause for each guard.
 
     Empty where no agent runs with a guard and without it.
@@ -105,7 +105,7 @@ def _plural(guard: GuardParams) -> bool:
     return guard.title.endswith("s")
 
 
-def _costs(result: Result) -> tuple[dict[str, str], dict[str, Comparison], dict[str, float]]:
+def _costs(result: Run) -> tuple[dict[str, str], dict[str, Comparison], dict[str, float]]:
     """Return the pairs with a common replication, what each guard costs, and the p-values corrected for all (Holm)."""
     histories = result.histories
     pairs = {a: b for a, b in guarded_pairs(result.experiment).items() if a in histories and b in histories}
@@ -124,7 +124,7 @@ class _Exposure(NamedTuple):
     change: Estimate
 
 
-def _exposure(result: Result, label: str, plain: str, family: int) -> _Exposure | None:
+def _exposure(result: Run, label: str, plain: str, family: int) -> _Exposure | None:
     """Return how a floor or a cap changes what is shown; None for other guards, and where it is not counted."""
     simulator, histories = result.experiment.simulator_class(), result.histories
     kind = result.experiment.agents[result.experiment.labels.index(label)].guards[-1].kind

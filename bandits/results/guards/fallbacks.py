@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,9 +10,7 @@ from bandits.base.formatting import count, percent
 from bandits.experiments.history import History
 from bandits.results import metrics, words
 from bandits.results.metrics import Estimate
-
-if TYPE_CHECKING:
-    from bandits.results.result import Result
+from bandits.results.run import Run
 
 
 class Fallbacks(NamedTuple):
@@ -46,7 +44,7 @@ def fallbacks(history: History) -> Fallbacks | None:
     return Fallbacks(metrics.estimate(n), share, metrics.estimate(n * own - instead))
 
 
-def sentences(result: Result) -> list[str]:
+def sentences(result: Run) -> list[str]:
     """State in one sentence per agent with a fallback how often it decided, and at what cost."""
     found = []
     for label, history in result.histories.items():

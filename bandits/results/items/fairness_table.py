@@ -6,7 +6,7 @@ import pandas as pd
 
 from bandits.base.formatting import count
 from bandits.results import words
-from bandits.results.result import Result
+from bandits.results.run import Run
 
 from . import fairness
 from .demand import demand
@@ -14,7 +14,7 @@ from .launches import launches
 from .new_items import reached
 
 
-def segment_table(result: Result) -> pd.DataFrame | None:
+def segment_table(result: Run) -> pd.DataFrame | None:
     """Return one row per agent and user segment; None where there are no segments, or no sums by segment."""
     names = result.experiment.simulator_class().segment_names()
     rows = []
@@ -36,7 +36,7 @@ def segment_table(result: Result) -> pd.DataFrame | None:
     return pd.DataFrame(rows) if rows else None
 
 
-def item_table(result: Result) -> pd.DataFrame | None:
+def item_table(result: Run) -> pd.DataFrame | None:
     """Return one row per agent on its items, and on each launch that it has passed; None where there is no merit."""
     wanted = demand(result.experiment)
     rows = []

@@ -17,7 +17,7 @@ from bandits.results.change.marks import mark
 from bandits.results.figures.curves import clip_band, curves, empty_figure
 from bandits.results.figures.style import RATE, Spec, styles
 from bandits.results.metrics import Band, Estimate, estimate
-from bandits.results.result import Result
+from bandits.results.run import Run
 from bandits.simulators.launches import Launch
 
 from .demand import Cohort, Demand, demand
@@ -121,7 +121,7 @@ def _since(history: History, cohort: Cohort) -> tuple[FloatArray, FloatArray] | 
     return grid[first:].astype(np.float64), sums.sums[first : len(grid)]
 
 
-def cohort_figures(result: Result) -> list[Spec]:
+def cohort_figures(result: Run) -> list[Spec]:
     """Draw the share of each launch over the steps, agent by agent, beside the share of an optimal choice.
 
     Where the agent does not decide whether the new things are shown, draw what it earns when they are.
@@ -167,7 +167,7 @@ def cohort_figures(result: Result) -> list[Spec]:
     return drawn
 
 
-def launch_table(result: Result) -> pd.DataFrame | None:
+def launch_table(result: Run) -> pd.DataFrame | None:
     """Return one row per agent and launch that it has passed; None where the items of launches are not counted."""
     e, rows = result.experiment, []
     wanted, cls = demand(e), e.simulator_class()
@@ -193,7 +193,7 @@ def launch_table(result: Result) -> pd.DataFrame | None:
     return pd.DataFrame(rows) if rows else None
 
 
-def conclusions(result: Result) -> list[str]:
+def conclusions(result: Run) -> list[str]:
     """State for each launch which agents reached its fair share, and which never do; or what they earned with it."""
     wanted = demand(result.experiment)
     if wanted is None:
@@ -251,7 +251,7 @@ def _new(experiment: Experiment, i: int) -> str:
     return _counted(launched[i].items, cls.launch_noun or cls.item_noun)
 
 
-def about(result: Result) -> str:
+def about(result: Run) -> str:
     """Explain the columns of the table."""
     cls, slate = result.experiment.simulator_class(), result.experiment.simulator_class().slate_size
     regret = (

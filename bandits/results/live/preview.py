@@ -20,6 +20,8 @@ from bandits.experiments.snapshots import Spectrum
 from bandits.results.result import Result
 from bandits.simulators import Simulator
 
+from .slider import slider
+
 SIZES = 2  # numbers of replications whose simulators are kept: while a slider moves, and at rest
 PART = 5000  # steps at a time
 PROBE = 64  # steps from which the time of an agent is estimated
@@ -145,9 +147,8 @@ class Preview:
         UserError
             The package ipywidgets is not installed, or the agent has no such number.
         """
-        from bandits.results.notebook import interact
-
-        return interact(self, label, name)
+        agent, experiment = self.changed(label)
+        return slider(experiment.agents[agent], name, lambda value: self.update(label, **{name: value}).plot("ctr"))
 
     def _prepared(self, experiment: Experiment, label: str) -> tuple[int, _KeptSimulator]:
         """Return the position of an agent, and the simulator of the experiment's replications."""

@@ -117,7 +117,7 @@ def mutations(draw: st.DrawFn) -> str | bytes:
     return text[:at].encode() + draw(st.binary(min_size=1, max_size=8)) + text[at:].encode()
 
 
-@settings(max_examples=often(250, 5000), suppress_health_check=list(HealthCheck))
+@settings(max_examples=often(120, 5000), suppress_health_check=list(HealthCheck))
 @given(mutated=mutations())
 def test_a_mutated_experiment_is_valid_or_refused_in_one_sentence(
     mutated: str | bytes, capsys: pytest.CaptureFixture[str]

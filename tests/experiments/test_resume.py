@@ -12,6 +12,7 @@ from bandits import Experiment
 from bandits.experiments.history import History
 from bandits.experiments.lockstep import Lockstep, run_to_end
 from bandits.experiments.snapshots import nice_spacing, snapshot_steps
+from tests.support import thinned
 
 AGENTS: list[dict[str, Any]] = [
     {"kind": "linucb", "sharing": "hybrid"},
@@ -42,7 +43,7 @@ def same(a: dict[str, History], b: dict[str, History]) -> None:
         ]
 
 
-@pytest.mark.parametrize("at", [1, 137, 400])
+@pytest.mark.parametrize("at", thinned([(1,), (137,), (400,)], lambda number: number == 1))
 def test_a_run_resumed_from_the_middle_is_bit_identical(at: int) -> None:
     whole, first, second = (Lockstep(experiment(500)) for _ in range(3))
     run_to_end(whole)
@@ -52,7 +53,9 @@ def test_a_run_resumed_from_the_middle_is_bit_identical(at: int) -> None:
     same(whole.histories, second.histories)
 
 
-@pytest.mark.parametrize(("short", "long"), [(300, 500), (1000, 2500), (2000, 9000)])
+@pytest.mark.parametrize(
+    ("short", "long"), thinned([(300, 500), (1000, 2500), (2000, 9000)], lambda number: number == 1)
+)
 def test_a_finished_run_extended_equals_the_longer_run(short: int, long: int) -> None:
     agents = [{"kind": "linucb"}, {"kind": "lints", "sharing": "shared"}]
     brief, longer, whole = (Lockstep(experiment(steps, agents)) for steps in (short, long, long))

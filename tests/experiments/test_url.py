@@ -178,7 +178,7 @@ VALUES = st.one_of(
 )
 
 
-@settings(max_examples=often(200, 500))
+@settings(max_examples=often(80, 500))
 @given(st.dictionaries(st.sampled_from(PARTS) | st.text(max_size=20), VALUES, max_size=10))
 @example({"agents.0": "linucb", "agents.0.alpha": "[" * 5000})
 def test_any_link_gives_an_experiment_or_one_sentence(query: dict[str, str]) -> None:

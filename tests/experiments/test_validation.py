@@ -118,13 +118,13 @@ def experiments(draw: st.DrawFn) -> str:
     return text[:-1] if draw(rarely) and draw(rarely) else text
 
 
-@settings(max_examples=often(300, 20_000), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=often(120, 20_000), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(experiments())
 def test_generated_experiments_are_valid_or_refused_in_one_sentence(text: str) -> None:
     survives(text)
 
 
-@settings(max_examples=often(300, 3000))
+@settings(max_examples=often(120, 3000))
 @given(junk)
 def test_any_json_value_is_valid_or_refused_in_one_sentence(value: Any) -> None:
     survives(json.dumps(value))
@@ -132,7 +132,7 @@ def test_any_json_value_is_valid_or_refused_in_one_sentence(value: Any) -> None:
         survives(value)
 
 
-@settings(max_examples=often(300, 3000))
+@settings(max_examples=often(120, 3000))
 @given(st.one_of(st.text(), st.binary()))
 def test_any_text_is_refused_in_one_sentence(text: str | bytes) -> None:
     refused(text)

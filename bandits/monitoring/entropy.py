@@ -1,4 +1,4 @@
-"""Selection entropy, of all decisions and within each segment."""
+"""How evenly items are shown: selection entropy, of all decisions and within each segment, and coverage of arms."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numba import njit
 
-from bandits.base.formatting import number
+from bandits.base.formatting import number, percent
 from bandits.base.params import param
 from bandits.base.types import IntArray
 from bandits.results.metrics import normalised_entropy
@@ -99,3 +99,27 @@ class SegmentEntropy(WindowMonitor):
             return f"The selection entropy for {names[segment[r]]} is {number(smallest[r])}, below {number(lowest)}."
 
         return Judgement(smallest < lowest, smallest, lowest, sentence)
+
+
+class Coverage(WindowMonitor):
+    """Report that many arms get less than min(1 %, half of 1/K) of the shows of the last window.
+
+    Large catalogues are counted in buckets of neighbouring items.
+    """
+
+    class Params(MonitorParams):
+        kind: Literal["coverage"] = "coverage"
+        window: int = window_param(1000)
+        share: float = param(
+            0.5, title="Share of arms", ge=0, le=1,
+            help="Share of the arms that may be shown less than this. Larger values tolerate more; usually 0.1 to 0.8.",
+        )  # fmt: skip
+
+    title = "Coverage of arms"
+
+    def judge(self, window: Steps) -> Judgement:
+        shown = counts(window, self.setting)[:, 0]
+        bound = min(0.01, 0.5 / self.setting.n_counted)
+        rare, share = (shown < bound * shown.sum(axis=1, keepdims=True)).mean(axis=1), self.params.share
+        text = "{} of the arms got less than {} of the shows each."
+        return Judgement(rare > share, rare, share, lambda r: text.format(percent(rare[r]), percent(bound, 2)))

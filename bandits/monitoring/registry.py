@@ -21,10 +21,10 @@ REGISTRY: dict[str, type[Monitor]] = registry(
     "feature_drift.FeatureDrift",
     "entropy.Entropy",
     "entropy.SegmentEntropy",
-    "coverage.Coverage",
+    "entropy.Coverage",
     "correlation.Correlation",
     "calibration.Calibration",
-    "fallbacks.Fallbacks",
+    "exploration.Fallbacks",
     "exploration.Exploration",
     "importance_weight.ImportanceWeight",
 )

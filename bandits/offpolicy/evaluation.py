@@ -16,7 +16,7 @@ from bandits.base.types import FloatArray
 
 from .anytime import anytime
 from .debiased import debiased
-from .estimators import REGISTRY, Estimator, Rounds
+from .estimators import REGISTRY, Rounds
 from .gain import gain, half_width_in_errors, reward_bounds
 from .intervals import Interval, bootstrap, check_level, empirical_bernstein, normal
 from .log import DecisionLog
@@ -169,13 +169,7 @@ def evaluate(
         An argument is not allowed, or the log lacks what an estimator requires.
     """
     generator = np.random.default_rng(0) if generator is None else generator
-    log = log if isinstance(log, DecisionLog) else read_log(log)
-    if isinstance(target, str) and target.lstrip().startswith("{"):
-        log, target = learned_agent(log, target)
-    elif isinstance(target, str) and target.startswith(KEPT):
-        log, target = stored_policy(log, target)
-    if not isinstance(target, Target):
-        target = read_target(target, generator) if isinstance(target, str) else Matrix(target)
+    log, target = _read(log, target, generator)
     check_level(level)
     if interval not in INTERVALS:
         raise UserError(f"interval '{short(interval)}': must be one of {', '.join(INTERVALS)}")
@@ -184,52 +178,79 @@ def evaluate(
         log = log.with_propensities(estimated_propensities(log, generator), "estimated")
     target.check(log)
     names = _names(estimators, log, target, interval)
-    unknown: list[Alarm] = []
-    if truth is None and log.experiment and target.whole:
-        try:
-            truth = Truth(*true_value(log, target)[:3])
-        except UserError as error:
-            unknown.append(Alarm("truth", f"The true value is not known: {error}."))
+    truth, unknown = (truth, []) if truth is not None else _simulated_truth(log, target)
     rounds = _rounds(log, target, names, q, model, generator)
     support = measure(log, target, None if log.propensities is None else rounds.weights)
+    close = log.propensities is not None and bool((np.abs(rounds.weights - 1) <= ROUNDING).all())
+    main = next((name for name in (MAIN_OF_SAME if close else MAIN) if name in names), names[0])
+    compute = partial(_interval, rounds=rounds, log=log, kind=interval, generator=generator)
     estimates: dict[str, Interval] = {}
     tuned: dict[str, float] = {}
-    close = log.propensities is not None and bool((np.abs(rounds.weights - 1) <= ROUNDING).all())
-    constant = close and bool(np.ptp(rounds.weights) <= CONSTANT)
-    preferred = MAIN_OF_SAME if close else MAIN
-    main, more = next((name for name in preferred if name in names), names[0]), Interval(*[float("nan")] * 4)
+    more = Interval(*[float("nan")] * 4)
     for name in names:
-        contributions, value = _contributions(REGISTRY[name], rounds)
-        if value is not None:
-            tuned[name] = value
-        clip, reference = value if name == "clipped_ips" else None, REGISTRY[name].reference
-        compute = partial(_interval, rounds=rounds, log=log, kind=interval, generator=generator)
+        part = _contributions(name, rounds, weighted=log.propensities is not None)
+        if part.parameter is not None:
+            tuned[name] = part.parameter
         # A fitted reward model has the noise of the same rewards: both estimates move together, unlike contributions.
         adjusted = interval in ADJUSTED and (q is not None or not REGISTRY[name].model)
-        unbiased = REGISTRY[reference](rounds) if reference and log.propensities is not None else None
+        found = compute(part.values, level=level, clip=part.clip)
         estimates[name] = debiased(
-            compute(contributions, level=level, clip=clip), contributions, unbiased, compute, level=level,
-            groups=log.groups, adjusted=adjusted,
-        )  # fmt: skip
+            found, part.values, part.unbiased, compute, level=level, groups=log.groups, adjusted=adjusted
+        )
         if name == main:
             more = gain(
-                contributions, unbiased, rounds, log, kind=interval, level=level, largest=_largest(rounds, clip),
-                adjusted=adjusted, generator=generator,
+                part.values, part.unbiased, rounds, log, kind=interval, level=level,
+                largest=_largest(rounds, part.clip), adjusted=adjusted, generator=generator,
             )  # fmt: skip
-    if constant:
-        more = Interval(0.0, 0.0, 0.0, 0.0)  # whatever the noise of predicted rewards
-    same = close and more.low <= 0 <= more.high  # small weights' differences matter where rewards are of both signs
+    if close and np.ptp(rounds.weights) <= CONSTANT:
+        # whatever the noise of predicted rewards
+        more = Interval(0.0, 0.0, 0.0, 0.0)
+    # differences of small weights matter where rewards are of both signs
+    same = close and more.low <= 0 <= more.high
     flat = [REGISTRY[name].title for name, e in estimates.items() if e.standard_error == 0]
     bounds = [alarm for alarm in alarms(len(log), support) if not (same and alarm.kind == "mean_weight")]
-    raised = (*_assumptions(log, names, estimated, flat), *unknown, *bounds)
     logged = float(log.rewards.mean())
-    stated = verdict(len(log), logged, 0.0 if same else half_width_in_errors(more, level), level)
-    drawn = None if log.propensities is None else histogram(rounds.weights)
-    each = _by_position(log, rounds, main, partial(_interval, kind=interval, level=level, generator=generator))
     return Evaluation(
-        len(log), target.name, estimates, tuned, support, raised, truth, stated, main, logged, more, drawn, level, each,
-        same,
-    )  # fmt: skip
+        n=len(log),
+        target=target.name,
+        estimates=estimates,
+        tuned=tuned,
+        support=support,
+        alarms=(*_assumptions(log, names, estimated, flat), *unknown, *bounds),
+        truth=truth,
+        verdict=verdict(len(log), logged, 0.0 if same else half_width_in_errors(more, level), level),
+        main=main,
+        logged=logged,
+        gain=more,
+        weights=None if log.propensities is None else histogram(rounds.weights),
+        level=level,
+        positions=_by_position(log, rounds, main, partial(_interval, kind=interval, level=level, generator=generator)),
+        same=same,
+    )
+
+
+def _read(
+    log: DecisionLog | str | Path, target: Target | str | FloatArray, generator: np.random.Generator
+) -> tuple[DecisionLog, Target]:
+    """Return the log, or the half of it that an agent is evaluated on, and the target."""
+    log = log if isinstance(log, DecisionLog) else read_log(log)
+    if isinstance(target, str) and target.lstrip().startswith("{"):
+        return learned_agent(log, target)
+    if isinstance(target, str) and target.startswith(KEPT):
+        return stored_policy(log, target)
+    if isinstance(target, str):
+        return log, read_target(target, generator)
+    return log, target if isinstance(target, Target) else Matrix(target)
+
+
+def _simulated_truth(log: DecisionLog, target: Target) -> tuple[Truth | None, list[Alarm]]:
+    """Return the true value where the log is one of a simulated run; an alarm where it cannot be computed."""
+    if not (log.experiment and target.whole):
+        return None, []
+    try:
+        return Truth(*true_value(log, target)[:3]), []
+    except UserError as error:
+        return None, [Alarm("truth", f"The true value is not known: {error}.")]
 
 
 def _names(asked: Sequence[str] | None, log: DecisionLog, target: Target, interval: str) -> list[str]:
@@ -314,13 +335,24 @@ def fitted(
     return logged_q, target_q
 
 
-def _contributions(estimator: Estimator, rounds: Rounds) -> tuple[FloatArray, float | None]:
-    """Return the contributions, and the parameter where one was chosen."""
+class _Part(NamedTuple):
+    """Contributions to an estimate and to the unbiased one that it refers to, and the parameter that was chosen."""
+
+    values: FloatArray
+    unbiased: FloatArray | None
+    parameter: float | None
+    clip: float | None
+
+
+def _contributions(name: str, rounds: Rounds, *, weighted: bool = True) -> _Part:
+    """Compute the contributions to an estimate; ``weighted``: whether the log has propensities."""
+    estimator = REGISTRY[name]
+    unbiased = REGISTRY[estimator.reference](rounds) if estimator.reference and weighted else None
     if not estimator.tuned:
-        return estimator(rounds), None
+        return _Part(estimator(rounds), unbiased, None, None)
     grid = weight_grid(rounds.weights, square=estimator.tuned == "shrinkage")
     value, contributions = slope(lambda x: estimator(rounds, **{estimator.tuned: x}), grid)
-    return contributions, value
+    return _Part(contributions, unbiased, value, value if estimator.tuned == "clip" else None)
 
 
 def _by_position(log: DecisionLog, rounds: Rounds, main: str, compute: Callable[..., Interval]) -> dict[str, Interval]:
@@ -335,7 +367,7 @@ def _by_position(log: DecisionLog, rounds: Rounds, main: str, compute: Callable[
     for position in positions if len(positions) <= MAX_POSITIONS else []:
         index = log.positions == position
         part, own = Rounds(*(values[index] for values in rounds)), log.select(index)
-        found[str(position)] = compute(_contributions(REGISTRY[main], part)[0], rounds=part, log=own)
+        found[str(position)] = compute(_contributions(main, part).values, rounds=part, log=own)
     return found
 
 

@@ -142,26 +142,25 @@ class Runner:
 
     def _proposed_rounds(self, propose: bool) -> Generator[Round]:
         metric, replications = OBJECTIVES[self.sweep.metric], range(self.sweep.experiment.replications)
-        path = None
-        if self._files is not None:
-            path = self._files.study
-            with suppress(OSError):  # reported when the first block is stored
-                self._files.save_sweep()
-        with closing(OptunaSearch(self.sweep, path, sign=metric.better, stop=self._stop)) as search:
+        stored = self._files.proposals() if self._files is not None else []
+        search = OptunaSearch(self.sweep, stored, sign=metric.better, stop=self._stop)
+        with self._lock:
+            self.landscape = Landscape(self.sweep)
+        while batch := search.ask(propose=propose):
             with self._lock:
-                self.landscape = Landscape(self.sweep)
-            while batch := search.ask(propose=propose):
-                with self._lock:
-                    new = self.landscape.add_points(batch)
-                    if self._files is not None:
-                        self._files.sweep = self.landscape.sweep
-                rows = [(p, r) for p in new for r in replications]
-                yield Round(self.landscape.sweep, rows, np.arange(self.sweep.size))
-                search.tell(self.landscape.means(batch, self.sweep.metric))
-                self.error = self.error or search.error
-            if search.complete:
-                with self._lock:
-                    self.landscape.close()
+                new = self.landscape.add_points(batch)
+                if self._files is not None:
+                    self._files.sweep = self.landscape.sweep
+            if self._files is not None and propose:
+                # a disk that cannot be written is reported when the first block is stored
+                with suppress(OSError):
+                    self._files.save_proposals(search.proposals)
+            rows = [(p, r) for p in new for r in replications]
+            yield Round(self.landscape.sweep, rows, np.arange(self.sweep.size))
+            search.tell(self.landscape.means(batch, self.sweep.metric))
+        if search.complete:
+            with self._lock:
+                self.landscape.close()
 
     def _missing(self, each: Round) -> list[Block]:
         """Return the blocks of a round that are neither in the landscape nor stored; load those that are stored."""

@@ -19,7 +19,7 @@ from tests.storage.test_run_store import finished, put
 from tests.sweeps.test_sweep import rows_of, small
 
 View = dict[str, Any]
-WORK = ("put", "put again", "checkpoint", "rename", "delete", "evict", "block", "thin", "study", "cache", "upload")
+WORK = ("put", "put again", "checkpoint", "rename", "delete", "evict", "block", "thin", "search", "cache", "upload")
 
 
 def searched() -> sweeps.Sweep:
@@ -55,7 +55,7 @@ def prepare(work: str, home: str) -> Callable[[], object]:
         "evict": lambda: store.evict(name),
         "block": lambda: files.save(block, arrays),
         "thin": lambda: BlockFiles(small(), folder / "sweeps").drop_curves(),
-        "study": lambda: sweeps.run(searched(), files=BlockFiles(searched(), folder / "sweeps")),
+        "search": lambda: sweeps.run(searched(), files=BlockFiles(searched(), folder / "sweeps")),
         "cache": lambda: cached_arrays("weights", "network", lambda: {"w": np.arange(5.0)}),
         "upload": lambda: uploads.save_dataset(table, target="c", title="crash"),
     }

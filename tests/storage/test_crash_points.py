@@ -63,4 +63,4 @@ def test_a_kill_at_any_writing_call_leaves_all_or_nothing(
 
 def changed_sweeps(work: str) -> list[Sweep]:
     """Return the sweeps that a piece of work writes."""
-    return {"block": [small(seed=4)], "thin": [small()], "study": [searched()]}.get(work, [])
+    return {"block": [small(seed=4)], "thin": [small()], "search": [searched()]}.get(work, [])

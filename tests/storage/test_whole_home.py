@@ -29,7 +29,7 @@ View = dict[str, object]
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a home with runs, texts, checkpoints, sweeps, a study, caches and data sets."""
+    """Return a home with runs, texts, checkpoints, sweeps, proposals, caches and data sets."""
     home = tmp_path / "whole"
     monkeypatch.setenv("BANDITS_HOME", str(home))
     crash_work.fill(home)

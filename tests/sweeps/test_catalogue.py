@@ -137,8 +137,8 @@ def test_an_unreadable_sweep_does_not_hide_others(kept: Landscape, tmp_path: Pat
     data = small().model_dump(mode="json", include={"experiment", "axes"})
     other = sweeps.read({**data, "search": "optuna", "number": 2, "batch": 2, "sampler": "random"})
     sweeps.run(other, files=BlockFiles(other, tmp_path))
-    study = BlockFiles(other, tmp_path).study
-    study.write_bytes(study.read_bytes().replace(b"COMPLETE", b"CO]PLETE"))
+    path = BlockFiles(other, tmp_path).folder / "sweep.json"
+    path.write_bytes(path.read_bytes().replace(b'"checksum": "', b'"checksum": "0'))
     for _ in range(2):
         assert {line.sweep.hash for line in Catalogue(tmp_path).entries()} == {kept.sweep.hash, other.hash}
     shutil.rmtree(BlockFiles(kept.sweep, tmp_path).folder)

@@ -5,22 +5,25 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
-from bandits.base.errors import UserError
 from bandits.base.files import Arrays, atomic_write, pack, seal, unpack, unseal
 from bandits.experiments.history import History
 from bandits.results.metrics import late_start
 from bandits.storage.annotations import Annotations
 from bandits.storage.eviction import Evictable
 from bandits.storage.run_store import RUN_ID
+from bandits.sweeps.axis import Value
 from bandits.sweeps.block_check import block_problem
 from bandits.sweeps.blocks import CURVE_POINTS, Block
 from bandits.sweeps.sweep import Sweep, read
+
+# fields of sweep.json beside those of the sweep: what Optuna proposed, and a hash of the sweep and these points
+PROPOSALS, CHECKSUM = "proposals", "checksum"
 
 
 class BlockFiles:
@@ -79,6 +82,31 @@ class BlockFiles:
         if not self.exists:
             atomic_write(self._description, self.sweep.model_dump_json(exclude={"proposed"}).encode())
 
+    def proposals(self) -> list[tuple[Value, ...]]:
+        """Return the stored proposals of a search by Optuna; none if they are damaged: they are made again."""
+        with suppress(OSError, ValueError, LookupError, TypeError):
+            stored = json.loads(self._description.read_bytes())
+            found = [tuple(point) for point in stored[PROPOSALS]]
+            if stored[CHECKSUM] == self._checksum(found):
+                return found
+        return []
+
+    def save_proposals(self, proposals: Sequence[tuple[Value, ...]]) -> None:
+        """Store the sweep with all proposals of its search so far.
+
+        Raises
+        ------
+        OSError
+            If the disk is full or cannot be written.
+        """
+        own = self.sweep.model_dump(mode="json", exclude={"proposed"})
+        content = json.dumps({**own, PROPOSALS: proposals, CHECKSUM: self._checksum(proposals)}).encode()
+        if not self.exists or self._description.read_bytes() != content:
+            atomic_write(self._description, content)
+
+    def _checksum(self, proposals: Sequence[tuple[Value, ...]]) -> str:
+        return hashlib.sha256(json.dumps([self.sweep.hash, proposals]).encode()).hexdigest()
+
     def save(self, block: Block, arrays: Arrays, stage: Sweep | None = None) -> None:
         """Write a block atomically.
 
@@ -98,11 +126,6 @@ class BlockFiles:
     @property
     def _description(self) -> Path:
         return self.folder / "sweep.json"
-
-    @property
-    def study(self) -> Path:
-        """Path of the Optuna study."""
-        return self.folder / "study.db"
 
     @property
     def modified(self) -> float:
@@ -153,8 +176,11 @@ def stored_sweep(folder: Path, sweep: str) -> Sweep | None:
     if not RUN_ID.fullmatch(sweep):
         return None
     try:
-        stored = read((folder / sweep / "sweep.json").read_bytes())
-    except (OSError, UserError):
+        data = json.loads((folder / sweep / "sweep.json").read_bytes())
+        if isinstance(data, dict):
+            data = {name: value for name, value in data.items() if name not in (PROPOSALS, CHECKSUM)}
+        stored = read(data)
+    except (OSError, ValueError):
         return None
     return stored if stored.hash == sweep else None
 

@@ -70,7 +70,7 @@ def run(
     *,
     progress: Callable[[int, int], Any] | bool | None = None,
     workers: int | None = None,
-    twin: bool = False,
+    unchanged: bool = False,
 ) -> Result:
     """Run an experiment and return its result.
 
@@ -83,7 +83,7 @@ def run(
     workers : int, optional
         Processes that a long run may use, by default one per processor; the numbers are the same. 0: this process
         alone.
-    twin : bool
+    unchanged : bool
         Run the experiment without its changes too; the summary then states the clicks lost to them.
 
     Returns
@@ -105,11 +105,11 @@ def run(
 
     from .results.change.lost_clicks import without_changes
 
-    if twin:
+    if unchanged:
         without_changes(experiment)  # fails before the run, not after it
     with reporting(progress, experiment.steps) as report:
         result = Result(experiment, run_to_end(experiment, workers, report))
-    if not twin:
+    if not unchanged:
         return result
     with reporting(progress, experiment.steps) as report:
         return run_unchanged(result, workers, report)

@@ -63,7 +63,7 @@ def _result(parsed: argparse.Namespace) -> Result:
     if re.fullmatch("[0-9a-f]{6,64}", given) and not Path(given).exists():
         return stored_runs.load(given)
     experiment = experiment_file.read_experiment(parsed)
-    race = Lockstep(experiment)
+    lockstep = Lockstep(experiment)
     with reporting(None, experiment.steps) as report:
-        run_to_end(race, report)
-    return Result(experiment, race.histories)
+        run_to_end(lockstep, report)
+    return Result(experiment, lockstep.histories)

@@ -55,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
         "--workers", metavar="N", help="processes of a long run; 0: this one; default: one per processor"
     )
     running.add_argument(
-        "--twin", action=argparse.BooleanOptionalAction,
+        "--unchanged", action=argparse.BooleanOptionalAction,
         help="also run it without its changes, and state the clicks lost to them; "
         "default where something changes before the end",
     )  # fmt: skip
@@ -108,9 +108,9 @@ def _run(parsed: argparse.Namespace) -> int:
     workers = read_workers(parsed.workers)
     experiment = experiment_file.read_experiment(parsed)
     changed = any(c.begins < experiment.steps for c in experiment.simulator.all_changes.values())
-    twin = changed if parsed.twin is None else parsed.twin
+    unchanged = changed if parsed.unchanged is None else parsed.unchanged
     alarms = changed if parsed.alarms is None else parsed.alarms
-    if twin:
+    if unchanged:
         without_changes(experiment)  # fails before the run, not after it
     if alarms:
         require_truth(experiment, "--alarms")  # as above
@@ -124,8 +124,8 @@ def _run(parsed: argparse.Namespace) -> int:
     status = 0
     try:
         if parsed.out:
-            result.save(parsed.out)  # before the twin, which may be stopped
-        if twin:
+            result.save(parsed.out)  # before the run without changes, which may be stopped
+        if unchanged:
             with reporting(None, experiment.steps) as report:
                 result = run_unchanged(result, workers, report, keeper)
             if parsed.out:

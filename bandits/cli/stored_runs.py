@@ -69,7 +69,7 @@ def facts(run: StoredRun) -> dict[str, Any]:
     """Return a stored run as plain data."""
     e = run.experiment
     return {
-        "id": run.id, "title": run.title, "world": e.simulator_class().title, "agents": list(e.labels),
+        "id": run.id, "title": run.title, "simulator": e.simulator_class().title, "agents": list(e.labels),
         "steps": e.steps, "replications": e.replications, "tags": run.tags, "starred": run.starred, "notes": run.notes,
         "created": datetime.fromtimestamp(run.created, UTC).isoformat(timespec="seconds"), "bytes": run.bytes,
     }  # fmt: skip
@@ -98,14 +98,14 @@ def _line(run: StoredRun) -> str:
         datetime.fromtimestamp(run.created).strftime("%Y-%m-%d %H:%M"),  # local time
         f"{fact['steps']:,} x {fact['replications']:,}",
         *dict.fromkeys([fact["title"], agents]),  # the default title is the list of agents
-        fact["world"],
+        fact["simulator"],
         *([f"[{fact['tags']}]"] if fact["tags"] else []),
     ]  # fmt: skip
     return "  ".join(map(escaped, parts))
 
 
 def _show(parsed: argparse.Namespace) -> int:
-    result = _with_twin(load(parsed.run))
+    result = _with_unchanged(load(parsed.run))
     if parsed.out:
         result.save(parsed.out)
     if parsed.json:
@@ -116,16 +116,16 @@ def _show(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def _with_twin(result: Result) -> Result:
+def _with_unchanged(result: Result) -> Result:
     """Return a stored run together with the run without its changes, where that is stored too."""
     if not result.experiment.simulator.all_changes:
         return result
     try:
-        twin = _open().get(lost_clicks.without_changes(result.experiment).hash)
+        unchanged = _open().get(lost_clicks.without_changes(result.experiment).hash)
     except (CorruptFileError, UserError):  # it is listed, but its curves are gone: the run itself is whole
-        twin = None
-    finished = twin is not None and all(h.step == twin.experiment.steps for h in twin.histories.values())
-    return Result(result.experiment, result.histories, twin=twin) if finished else result
+        unchanged = None
+    finished = unchanged is not None and all(h.step == unchanged.experiment.steps for h in unchanged.histories.values())
+    return Result(result.experiment, result.histories, unchanged=unchanged) if finished else result
 
 
 def load(given: str) -> Result:

@@ -266,10 +266,10 @@ def state_for(experiment: Experiment, other: Experiment, state: dict[str, Any]) 
     found: dict[str, Any] = {}
     for i, agent in enumerate(experiment.agents):
         unnamed = agent.model_copy(update={"label": None})
-        twin = next((j for j, each in left.items() if each == unnamed), None)
-        if twin is not None and f"{twin}.lane.step" in state:
-            del left[twin]
-            found |= {f"{i}.{name}": value for name, value in _part(state, f"{twin}.").items()}
+        same = next((j for j, each in left.items() if each == unnamed), None)
+        if same is not None and f"{same}.lane.step" in state:
+            del left[same]
+            found |= {f"{i}.{name}": value for name, value in _part(state, f"{same}.").items()}
     return {**found, "step": state["step"]} if found else {}
 
 
@@ -293,15 +293,15 @@ def _compile(experiment: Experiment, agent: int) -> None:
 
 def simulate(experiment: Experiment, *, chunk: int = CHUNK) -> Iterator[tuple[str, Trace]]:
     """Run an experiment and yield its steps as they happen: pairs of label and `Trace`."""
-    race = Lockstep(experiment)
-    while not race.done:
-        yield from race.advance(chunk)
+    lockstep = Lockstep(experiment)
+    while not lockstep.done:
+        yield from lockstep.advance(chunk)
 
 
-def run_to_end(race: Lockstep, progress: Callable[[int, int], Any] | None = None, chunk: int = CHUNK) -> None:
+def run_to_end(lockstep: Lockstep, progress: Callable[[int, int], Any] | None = None, chunk: int = CHUNK) -> None:
     """Advance all agents to the last step; ``progress(step, steps)`` is called after every chunk."""
-    while not race.done:
-        for _ in race.advance(chunk):
+    while not lockstep.done:
+        for _ in lockstep.advance(chunk):
             pass
         if progress is not None:
-            progress(race.step, race.experiment.steps)
+            progress(lockstep.step, lockstep.experiment.steps)

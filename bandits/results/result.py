@@ -94,8 +94,8 @@ class Result(Run):
                 agents[label]["exposure"] = {key: e._asdict() for key, e in exposure._asdict().items()}
             if wanted is not None and (found_launches := launches(h, wanted)):
                 agents[label]["launches"] = [{**one._asdict(), "share": one.share._asdict()} for one in found_launches]
-            if self.twin is not None:
-                agents[label]["lost_to_change"] = lost(self, self.twin, label)._asdict()
+            if self.unchanged is not None:
+                agents[label]["lost_to_change"] = lost(self, self.unchanged, label)._asdict()
         if self.experiment.offers("replay"):
             rated = unpaired.compare_pairs(self.histories)
             apart = [

@@ -16,9 +16,9 @@ class Run:
     experiment : Experiment
     histories : dict of str to History
         By label; agents that have not begun are absent.
-    twin : Run or None
+    unchanged : Run or None
         The same experiment without changes, where it was run too.
     """
 
-    def __init__(self, experiment: Experiment, histories: dict[str, History], *, twin: Self | None = None) -> None:
-        self.experiment, self.histories, self.twin = experiment, histories, twin
+    def __init__(self, experiment: Experiment, histories: dict[str, History], *, unchanged: Self | None = None) -> None:
+        self.experiment, self.histories, self.unchanged = experiment, histories, unchanged

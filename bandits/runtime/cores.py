@@ -121,34 +121,34 @@ def _run_here(
 
     Simulators and agents end with this call, so that they take no memory beside those of the workers.
     """
-    race = Lockstep(experiment)
+    lockstep = Lockstep(experiment)
     try:
-        race.load_state_dict(state)
-        if (pool := _advance(race, processes, progress)) is None:
-            saved = _arrays(race) if with_state else {}
-            return Job(experiment, status="finished", step=race.step, histories=race.histories, saved=saved)
-        return _HandOver(pool, _arrays(race))
+        lockstep.load_state_dict(state)
+        if (pool := _advance(lockstep, processes, progress)) is None:
+            saved = _arrays(lockstep) if with_state else {}
+            return Job(experiment, status="finished", step=lockstep.step, histories=lockstep.histories, saved=saved)
+        return _HandOver(pool, _arrays(lockstep))
     finally:
-        race.close()
+        lockstep.close()
 
 
-def _arrays(race: Lockstep) -> dict[str, Any]:
-    return {k: np.asarray(v) for k, v in race.state_dict().items()}
+def _arrays(lockstep: Lockstep) -> dict[str, Any]:
+    return {k: np.asarray(v) for k, v in lockstep.state_dict().items()}
 
 
-def _advance(race: Lockstep, processes: int, progress: Progress | None) -> Pool | None:
+def _advance(lockstep: Lockstep, processes: int, progress: Progress | None) -> Pool | None:
     """Advance to the end, or until worker processes can take over; return these."""
     chunk, pool, began = 20, None, time.monotonic()
     with ExitStack() as stack:
-        while not race.done:
-            before = race.seconds
-            for _ in race.advance(chunk):
+        while not lockstep.done:
+            before = lockstep.seconds
+            for _ in lockstep.advance(chunk):
                 pass
             now = time.monotonic()
-            chunk = int(np.clip(chunk * CHUNK_SECONDS / max(race.seconds - before, 1e-3), 10, 5000))
+            chunk = int(np.clip(chunk * CHUNK_SECONDS / max(lockstep.seconds - before, 1e-3), 10, 5000))
             if progress is not None:
-                progress(race.step, race.experiment.steps)
-            if processes > 1 and pool is None and now - began > MEASURED and _seconds_left(race) > WORTH_IT:
+                progress(lockstep.step, lockstep.experiment.steps)
+            if processes > 1 and pool is None and now - began > MEASURED and _seconds_left(lockstep) > WORTH_IT:
                 pool = stack.enter_context(closing(Pool(processes, limited=False)))
             elif pool is not None and pool.ready:
                 stack.pop_all()  # its caller closes it
@@ -159,9 +159,9 @@ def _advance(race: Lockstep, processes: int, progress: Progress | None) -> Pool 
     return None
 
 
-def _seconds_left(race: Lockstep) -> float:
-    lanes = [runner.lane for runner in race.runners.values()]
-    return sum(lane.seconds * (race.experiment.steps - lane.step) / max(lane.step, 1) for lane in lanes)
+def _seconds_left(lockstep: Lockstep) -> float:
+    lanes = [runner.lane for runner in lockstep.runners.values()]
+    return sum(lane.seconds * (lockstep.experiment.steps - lane.step) / max(lane.step, 1) for lane in lanes)
 
 
 def _follow(pool: Pool, job: Job, progress: Progress | None) -> bool:

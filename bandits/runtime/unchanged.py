@@ -13,7 +13,7 @@ from .cores import Keep, Progress, run_to_end
 def run_unchanged(
     result: Result, workers: int | None = None, progress: Progress | None = None, keep: Keep | None = None
 ) -> Result:
-    """Return a result together with the run of the same experiment without changes (``twin``).
+    """Return a result together with the run of the same experiment without changes (``unchanged``).
 
     See `bandits.runtime.cores.run_to_end` for the parameters.
 
@@ -24,10 +24,10 @@ def run_unchanged(
     """
     experiment = without_changes(result.experiment)
     histories = run_to_end(experiment, workers, progress, keep)
-    return Result(result.experiment, result.histories, twin=Result(experiment, histories))
+    return Result(result.experiment, result.histories, unchanged=Result(experiment, histories))
 
 
-def lost(result: Result, label: str, *, twin: Result | None = None, workers: int | None = None) -> Estimate:
+def lost(result: Result, label: str, *, unchanged: Result | None = None, workers: int | None = None) -> Estimate:
     """Estimate the clicks that an agent lost to the changes of its run.
 
     These are the clicks of the same run without the changes, minus those of the run, paired by replication. Both have
@@ -40,7 +40,7 @@ def lost(result: Result, label: str, *, twin: Result | None = None, workers: int
     result : Result
     label : str
         Of the agent.
-    twin : Result, optional
+    unchanged : Result, optional
         The result without the changes, if there is one already, with this agent. Otherwise this agent alone is run.
     workers : int, optional
         Processes of that run; see `bandits.run`.
@@ -53,7 +53,7 @@ def lost(result: Result, label: str, *, twin: Result | None = None, workers: int
     Raises
     ------
     UserError
-        Nothing changes in the experiment, there is no such agent, or ``twin`` is another experiment.
+        Nothing changes in the experiment, there is no such agent, or ``unchanged`` is another experiment.
 
     Examples
     --------
@@ -63,10 +63,10 @@ def lost(result: Result, label: str, *, twin: Result | None = None, workers: int
     >>> lost(result, "LinUCB").mean > 0
     True
     """
-    if twin is None:
-        twin = result.twin
-    if twin is not None:
-        return lost_clicks.lost(result, twin, label)
+    if unchanged is None:
+        unchanged = result.unchanged
+    if unchanged is not None:
+        return lost_clicks.lost(result, unchanged, label)
     experiment = without_changes(result.experiment, label)
     (history,) = run_to_end(experiment, workers).values()
     return lost_clicks.lost_between(result.histories[label], history)

@@ -103,20 +103,20 @@ def _run_agents(header: dict[str, Any], saved: dict[str, Any], out: BinaryIO, in
 
     experiment = read(header["experiment"])
     labels = experiment.labels
-    race = Lockstep(experiment, header["agents"], background=True)
+    lockstep = Lockstep(experiment, header["agents"], background=True)
     sent = dict.fromkeys(labels, 0)
     chunk, last_update = FIRST_CHUNK, time.monotonic()
     next_checkpoint = last_update + CHECKPOINT_INTERVAL
 
     def send_histories() -> None:
-        for label, history in race.histories.items():
-            added = {"event": "history", "label": label, "waiting": race.waiting(label)}
+        for label, history in lockstep.histories.items():
+            added = {"event": "history", "label": label, "waiting": lockstep.waiting(label)}
             send(out, added, history.since(sent[label]))
             sent[label] = history.step
-        send(out, {"event": "tick", "step": race.step})
+        send(out, {"event": "tick", "step": lockstep.step})
 
     def send_checkpoint(agents: list[int] | None = None, *, last: bool) -> None:
-        state = {k: np.asarray(v) for k, v in race.state_dict(agents).items()}
+        state = {k: np.asarray(v) for k, v in lockstep.state_dict(agents).items()}
         send(out, {"event": "checkpoint", "last": last}, state)
 
     def leave() -> None:
@@ -125,29 +125,29 @@ def _run_agents(header: dict[str, Any], saved: dict[str, Any], out: BinaryIO, in
         send(out, {"event": "left"})
 
     def give(wanted: list[int]) -> None:
-        agents = [i for i in wanted if labels[i] in race.runners and not race.finished(labels[i])]
+        agents = [i for i in wanted if labels[i] in lockstep.runners and not lockstep.finished(labels[i])]
         send_histories()
         send_checkpoint(agents, last=False)
         for i in agents:
-            race.remove(i)
+            lockstep.remove(i)
         send(out, {"event": "gave", "agents": agents})
 
     def take(agents: list[int], state: dict[str, Any]) -> None:
         for i in agents:
-            race.add(i, state)
+            lockstep.add(i, state)
             sent[labels[i]] = 0
         state.clear()  # a copy of what the agents hold
 
     try:
-        race.load_state_dict(saved)
+        lockstep.load_state_dict(saved)
         saved.clear()
-        while not race.done:
-            began = race.seconds
-            for _ in race.advance(chunk):
+        while not lockstep.done:
+            began = lockstep.seconds
+            for _ in lockstep.advance(chunk):
                 pass
             now = time.monotonic()
             # chunks of about 0.1 s: little overhead, and plots that move
-            chunk = int(np.clip(chunk * 0.1 / max(race.seconds - began, 1e-3), 1, 5000))
+            chunk = int(np.clip(chunk * 0.1 / max(lockstep.seconds - began, 1e-3), 1, 5000))
             if now - last_update >= UPDATE_INTERVAL:
                 send_histories()
                 last_update = now
@@ -167,10 +167,10 @@ def _run_agents(header: dict[str, Any], saved: dict[str, Any], out: BinaryIO, in
                 else:
                     return leave()
     finally:
-        race.close()
+        lockstep.close()
     send_histories()
     send_checkpoint(last=True)
-    send(out, {"event": "finished", "agents": [runner.agent for runner in race.runners.values()]})
+    send(out, {"event": "finished", "agents": [runner.agent for runner in lockstep.runners.values()]})
 
 
 def _run_task(kind: str, header: dict[str, Any], out: BinaryIO, inbox: Inbox) -> None:

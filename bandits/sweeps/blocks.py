@@ -112,8 +112,8 @@ def _memory(point: Experiment, rows: int) -> int:
     """Estimate the bytes of a block with this many rows; its history is smaller than an experiment's."""
     experiment = Experiment.model_validate({**dict(point), "replications": rows})
     cls = experiment.simulator_class()
-    world, groups = cls.describe(experiment.simulator), len(cls.segment_names())
-    history = History.memory(experiment.steps, rows, world.n_items, groups, bucket_size=world.bucket_size)
+    spec, groups = cls.describe(experiment.simulator), len(cls.segment_names())
+    history = History.memory(experiment.steps, rows, spec.n_items, groups, bucket_size=spec.bucket_size)
     return experiment.memory() - history + 40 * (CURVE_POINTS + 1) * rows
 
 

@@ -31,35 +31,35 @@ def find(job: Job) -> Job | None:
 
 def result_of(job: Job) -> Result:
     """Return the result of a run, together with that of the run without changes where both have ended."""
-    twin = None if job.active else find(job)
-    if twin is None or twin.status != "finished":
+    unchanged = None if job.active else find(job)
+    if unchanged is None or unchanged.status != "finished":
         return job.result
-    return Result(job.experiment, job.result.histories, twin=twin.result)
+    return Result(job.experiment, job.result.histories, unchanged=unchanged.result)
 
 
 def offer(job: Job) -> None:
     """State the clicks lost to the changes of a run that has ended, or offer to compute them."""
     if job.active or not job.experiment.simulator.all_changes or not job.result.histories:
         return
-    twin = find(job)
-    if twin is None or (not twin.active and twin.status != "finished"):
+    unchanged = find(job)
+    if unchanged is None or (not unchanged.active and unchanged.status != "finished"):
         noun = job.experiment.simulator_class().reward_noun
         about = "Computes the same run without its changes: as many steps again."
         if st.button(f"{noun.capitalize()} lost to the changes", icon=":material/bolt:", help=about, key="unchanged"):
             try:
-                twin = submit(job)
+                unchanged = submit(job)
             except UserError as error:
                 refuse(error)
-    if twin is not None:
-        until_end(_show, job, twin)
+    if unchanged is not None:
+        until_end(_show, job, unchanged)
 
 
-def _show(job: Job, twin: Job) -> None:
-    if twin.active:
-        st.progress(min(twin.progress, 1.0), text="The same run without its changes")
+def _show(job: Job, unchanged: Job) -> None:
+    if unchanged.active:
+        st.progress(min(unchanged.progress, 1.0), text="The same run without its changes")
         return
-    if twin.status != "finished":
-        st.caption(escape_markdown(status(twin)))
+    if unchanged.status != "finished":
+        st.caption(escape_markdown(status(unchanged)))
         return
-    bullets = "\n".join(f"- {escape_markdown(text)}" for text in lost_clicks.sentences(job.result, twin.result))
+    bullets = "\n".join(f"- {escape_markdown(text)}" for text in lost_clicks.sentences(job.result, unchanged.result))
     st.markdown(bullets.replace(" %", "\u00a0%"))  # no line begins with a percent sign

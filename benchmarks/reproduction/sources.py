@@ -91,8 +91,8 @@ def glm_run(steps: int = 120) -> GlmRun:
     """Play GLM-UCB and compute every score again from the observations."""
     agent = {"kind": "logistic_ucb", "sharing": "shared", "width": "design", "bonus": "probability", "refit": 1,
              "alpha_schedule": "sqrt_log", "alpha": ALPHA, "ridge": RIDGE}  # fmt: skip
-    world = {"kind": "petshop", "n_products": 10, "features": "interaction"}
-    lane = make_lane(read({"simulator": world, "agents": [agent], "steps": steps, "replications": 2}), 0)
+    simulator = {"kind": "petshop", "n_products": 10, "features": "interaction"}
+    lane = make_lane(read({"simulator": simulator, "agents": [agent], "steps": steps, "replications": 2}), 0)
     scores, plain, xs, rewards = [], [], [], []
     for t in range(1, steps + 1):
         round = lane.simulator.round_at(t - 1)

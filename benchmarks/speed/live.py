@@ -72,10 +72,10 @@ def _half_done(seed: int) -> Result:
     experiment: Experiment = read(
         {"agents": [{"kind": kind} for kind in KINDS], "steps": 20_000, "replications": 16, "seed": seed}
     )
-    race = Lockstep(experiment)
-    for _ in race.advance(10_000):
+    lockstep = Lockstep(experiment)
+    for _ in lockstep.advance(10_000):
         pass
-    return Result(experiment, race.histories)
+    return Result(experiment, lockstep.histories)
 
 
 def tick(times: int, behind: bool) -> tuple[float, float, float]:

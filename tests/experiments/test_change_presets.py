@@ -32,7 +32,7 @@ def test_forgetting_halves_the_time_of_recovery() -> None:
 
 @pytest.mark.stress
 def test_the_network_that_was_trained_before_the_run_loses_most_when_puppies_grow_up() -> None:
-    found = run(presets()["drift"].experiment, workers=0, twin=True)
+    found = run(presets()["drift"].experiment, workers=0, unchanged=True)
     for label in found.experiment.labels[1:]:
         assert found.compare("Static MLP", label).difference.high < 0 or label == "Random"
         assert lost(found, "Static MLP").low > lost(found, label).high

@@ -162,10 +162,10 @@ def test_a_history_is_transferred_in_parts() -> None:
     experiment = read(
         {"simulator": {"kind": "petshop", **TINY}, "agents": [{"kind": "linucb"}], "steps": STEPS, "replications": 3}
     )
-    race, copy = Lockstep(experiment), History(STEPS, 3, 6, 4)
-    (history,) = race.histories.values()
-    while not race.done:
-        for _ in race.advance(333):
+    lockstep, copy = Lockstep(experiment), History(STEPS, 3, 6, 4)
+    (history,) = lockstep.histories.values()
+    while not lockstep.done:
+        for _ in lockstep.advance(333):
             pass
         copy.merge(history.since(copy.step))
     assert [s.step for s in copy.spectra] == snapshot_steps(STEPS)

@@ -241,7 +241,7 @@ def test_a_run_with_a_change_prints_its_alarms_and_writes_them(
     e, out = result.experiment, tmp_path / "out"
     file = tmp_path / "experiment.json"
     file.write_text(e.model_dump_json(), encoding="utf-8")
-    command = ["run", str(file), "--workers", "0", "--no-twin", "--out", str(out)]
+    command = ["run", str(file), "--workers", "0", "--no-unchanged", "--out", str(out)]
     assert main(command) == 0
     printed = capsys.readouterr().out.splitlines()
     own = {label: alarms(result, label) for label in e.labels}

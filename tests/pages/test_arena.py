@@ -1303,9 +1303,9 @@ def test_the_clicks_lost_to_changes_are_computed_on_request(pool: Pool) -> None:
     at = open_page("arena", url.to_query(e))
     at.button(key="unchanged").click().run()
     assert not at.exception
-    twin = pool.get(without_changes(e).hash)
-    assert twin is not None
-    ended(twin)
+    unchanged_job = pool.get(without_changes(e).hash)
+    assert unchanged_job is not None
+    ended(unchanged_job)
     at.run()
     assert any("Clicks lost to the changes, against the same run without them" in m.value for m in at.markdown)
     assert not [b for b in at.button if b.key == "unchanged"]

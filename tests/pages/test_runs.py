@@ -61,11 +61,11 @@ def put(store: Store, *agents: Any, **changes: Any) -> Experiment:
 
 def leave_behind(store: Store, e: Experiment) -> Lockstep:
     """Keep the checkpoint of a run that was interrupted after 1,000 steps."""
-    race = Lockstep(e)
-    for _ in race.advance(1000):
+    lockstep = Lockstep(e)
+    for _ in lockstep.advance(1000):
         pass
-    store.keep_checkpoint(e.hash, e, pack({k: np.asarray(v) for k, v in race.state_dict().items()}))
-    return race
+    store.keep_checkpoint(e.hash, e, pack({k: np.asarray(v) for k, v in lockstep.state_dict().items()}))
+    return lockstep
 
 
 def visit() -> AppTest:
@@ -115,7 +115,7 @@ def text(at: AppTest) -> str:
 
 
 def test_an_empty_shelf_says_how_it_fills_and_leads_to_the_arena(store: Store, pool: Pool) -> None:
-    for job in pool.live_jobs():  # the race of the first page
+    for job in pool.live_jobs():  # the run of the first page
         pool.discard(job.id)
     at = visit()
     assert "There are no finished runs yet." in text(at)
@@ -455,10 +455,10 @@ def test_an_interrupted_run_is_resumed_to_the_numbers_of_an_uninterrupted_one(st
 
 def test_whoever_opens_an_interrupted_run_sees_what_it_had_computed(store: Store, pool: Pool) -> None:
     e = experiment("linucb", "random", steps=3000, seed=73)
-    race = leave_behind(store, e)
+    lockstep = leave_behind(store, e)
     at = settled(open_page("arena", url.to_query(e)), "Arena")
     assert status(at) == ("Stopped at step 1,000 of 3,000; results so far are kept · interrupted when the app ended")
-    rate = metrics.estimate(metrics.click_rate(race.histories["LinUCB"]))
+    rate = metrics.estimate(metrics.click_rate(lockstep.histories["LinUCB"]))
     assert {tile["label"]: tile["rate"] for tile in panel(at)["legend"]}["LinUCB"] == f"{rate.mean:.3f}"
     press(at, "Resume", "Arena")
     assert ended(pool.get(e.hash)).status == "finished"

@@ -75,10 +75,10 @@ def test_run_starts_the_chosen_change_and_its_twin(pool: Pool) -> None:
     assert not at.exception
     job = workers.pool().get(at.session_state["job"])
     assert job is not None
-    twin = pool.get(without_changes(job.experiment).hash)
+    unchanged_job = pool.get(without_changes(job.experiment).hash)
     assert job.experiment.simulator.all_changes
-    assert twin is not None
-    for each in (job, twin):
+    assert unchanged_job is not None
+    for each in (job, unchanged_job):
         if each.active:
             pool.stop(each, each.owner)
 

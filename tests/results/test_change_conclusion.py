@@ -162,20 +162,20 @@ def everyone() -> tuple[Result, Result]:
 
 def only(both: tuple[Result, Result], *labels: str) -> tuple[Result, Result]:
     """Return the runs of some of the agents: no result depends on other agents."""
-    result, twin = both
+    result, unchanged = both
     named = zip(result.experiment.labels, result.experiment.agents, strict=True)
     e = shocked([agent.model_dump() for label, agent in named if label in labels])
     return tuple(
         Result(of, {label: r.histories[label] for label in of.labels})
-        for of, r in ((e, result), (without_changes(e), twin))
+        for of, r in ((e, result), (without_changes(e), unchanged))
     )  # type: ignore[return-value]
 
 
 def test_the_sentence_of_a_run(everyone: tuple[Result, Result]) -> None:
-    result, twin = only(everyone, "slow", "fast", "Random", "Oracle")
-    lost = {label: lost_by_row(result, twin, label) for label in ("slow", "fast")}
+    result, unchanged = only(everyone, "slow", "fast", "Random", "Oracle")
+    lost = {label: lost_by_row(result, unchanged, label) for label in ("slow", "fast")}
     difference = round(float((lost["slow"] - lost["fast"]).mean()))
-    stated = conclusion(result, twin)
+    stated = conclusion(result, unchanged)
     assert stated.startswith("fast recovers first, after ")
     assert (
         f"It also loses least to the change: {round(float(lost['fast'].mean()))} clicks, {difference} fewer than slow"
@@ -184,7 +184,7 @@ def test_the_sentence_of_a_run(everyone: tuple[Result, Result]) -> None:
     assert "Random" not in stated  # it had nothing to recover
     assert "Oracle" not in stated
     assert conclusion(result) == stated.partition(" It also")[0]
-    assert conclusion(twin) == ""
+    assert conclusion(unchanged) == ""
     assert conclusion(*only(everyone, "fast", "again")) == (
         "With 16 replications it is not certain which of again and fast recovers first. Nor is it certain which of "
         "again and fast loses least to the change."
@@ -204,10 +204,10 @@ def pair(everyone: tuple[Result, Result]) -> tuple[Result, Result]:
 
 def losing(pair: tuple[Result, Result], **lost: Any) -> tuple[Result, Result]:
     """Return the pair with these losses (R,) of each agent."""
-    result, twin = copy.deepcopy(pair)
+    result, unchanged = copy.deepcopy(pair)
     for label, rows in lost.items():
-        twin.histories[label].sums["clicks"][-1] = result.histories[label].sums["clicks"][-1] + rows
-    return result, twin
+        unchanged.histories[label].sums["clicks"][-1] = result.histories[label].sums["clicks"][-1] + rows
+    return result, unchanged
 
 
 NOISE = np.random.default_rng(7).standard_normal(16)
@@ -238,16 +238,18 @@ def test_an_agent_that_loses_more_may_have_gained(everyone: tuple[Result, Result
 
 def test_replications_that_diverged_choose_no_agent(pair: tuple[Result, Result]) -> None:
     costly = np.where(np.arange(16) < 4, 600.0, 100.0)
-    result, twin = losing(pair, fast=costly + NOISE, slow=costly + 20 + NOISE[::-1])
-    twin.histories["slow"].alive[:4] = False
-    stated = conclusion(result, twin)
+    result, unchanged = losing(pair, fast=costly + NOISE, slow=costly + 20 + NOISE[::-1])
+    unchanged.histories["slow"].alive[:4] = False
+    stated = conclusion(result, unchanged)
     assert "fast recovers first, after " in stated
     assert "It also loses least to the change: 100 clicks, 20 fewer than slow (95 % CI " in stated
     assert stated.endswith("; 12 replications that all finished).")
-    twin.histories["slow"].alive[:] = False
-    assert "loses" not in conclusion(result, twin)
+    unchanged.histories["slow"].alive[:] = False
+    assert "loses" not in conclusion(result, unchanged)
     result.histories["slow"].alive[7:] = False  # too few for an interval of when it recovers
-    assert conclusion(result, twin) == "With 7 replications it is not certain which of fast and slow recovers first."
+    assert (
+        conclusion(result, unchanged) == "With 7 replications it is not certain which of fast and slow recovers first."
+    )
 
 
 def test_several_changes_are_named_as_such() -> None:

@@ -24,7 +24,7 @@ def test_rows_and_columns_do_not_depend_on_what_is_known() -> None:
     assert list(early.iloc[0])[1:] == ["–", "–", "–", "computing"]
     assert list(early.iloc[1])[1:4] == list(late.iloc[1])[1:4]
     assert early["Clicks lost to the change"][1] == "computing"
-    clicks = lost(result, "LinUCB", twin=unchanged)
+    clicks = lost(result, "LinUCB", unchanged=unchanged)
     assert late["Clicks lost to the change"][0] == f"{clicks.mean:,.0f} ± {clicks.high - clicks.mean:,.0f}"
 
 

@@ -171,9 +171,9 @@ def test_intervals_of_a_rare_segment_hold_the_truth(rows: int) -> None:
 
 
 def test_exploration_by_segment_adds_up_to_the_exploration_rate() -> None:
-    race = Lockstep(experiment("linucb", "oracle", steps=400, replications=4))
-    run_to_end(race)
-    for label, history in race.histories.items():
+    lockstep = Lockstep(experiment("linucb", "oracle", steps=400, replications=4))
+    run_to_end(lockstep)
+    for label, history in lockstep.histories.items():
         assert [c.step for c in history.segment_checks] == [c.step for c in history.exploration_checks]
         for split, whole in zip(history.segment_checks, history.exploration_checks, strict=True):
             np.testing.assert_allclose(
@@ -186,13 +186,13 @@ def test_exploration_by_segment_adds_up_to_the_exploration_rate() -> None:
 def test_a_restored_history_keeps_its_segments() -> None:
     launch = [{"kind": "launch", "at": 200, "items": 2}]
     e = experiment("linucb", steps=600, replications=3, changes=launch)
-    race = Lockstep(e)
-    list(race.advance(350))
+    lockstep = Lockstep(e)
+    list(lockstep.advance(350))
     other = Lockstep(e)
-    other.load_state_dict(race.state_dict())
-    run_to_end(race)
+    other.load_state_dict(lockstep.state_dict())
+    run_to_end(lockstep)
     run_to_end(other)
-    one, two = (r.histories["LinUCB"] for r in (race, other))
+    one, two = (r.histories["LinUCB"] for r in (lockstep, other))
     assert np.array_equal(one.segment_sums.sums, two.segment_sums.sums)  # type: ignore[union-attr]
     assert np.array_equal(one.launch_sums.sums, two.launch_sums.sums)  # type: ignore[union-attr]
     state = one.state_dict()

@@ -63,7 +63,7 @@ def test_a_run_loses_what_the_same_run_without_the_change_earned_more() -> None:
         np.testing.assert_array_equal(a.sums["clicks"][before], b.sums["clicks"][before])  # the same random numbers
         expected = (b.sums["clicks"][-1] - a.sums["clicks"][-1]).mean()
         assert lost(changed, label).mean == expected  # it runs the agent alone
-        assert lost(changed, label, twin=unchanged) == lost(changed, label)
+        assert lost(changed, label, unchanged=unchanged) == lost(changed, label)
     assert lost(changed, "LinUCB").mean > 0
 
 
@@ -107,16 +107,16 @@ def test_impossible_questions_are_refused() -> None:
         lost(changed, "LinUCB")
     for other in (made([], {"kind": "random"}, seed=1), made([], {"kind": "ucb1"}), changed):
         with pytest.raises(UserError, match="not the run of Random without changes"):
-            lost(changed, "Random", twin=other)
+            lost(changed, "Random", unchanged=other)
     with pytest.raises(UserError, match="nothing changes"):
-        run(still.experiment, twin=True)
+        run(still.experiment, unchanged=True)
 
 
 def test_files_reports_and_the_command_line_state_the_loss(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plain = made(SHOCK, {"kind": "linucb"}, {"kind": "random"})
     assert "lost_to_change" not in plain.summary()["agents"]["LinUCB"]
     assert lost_clicks.sentences(plain) == []
-    result = run(plain.experiment, workers=0, twin=True)
+    result = run(plain.experiment, workers=0, unchanged=True)
     expected = {**lost(plain, "LinUCB")._asdict()}
     assert result.summary()["agents"]["LinUCB"]["lost_to_change"] == expected
     (sentence,) = lost_clicks.sentences(result)
@@ -129,10 +129,10 @@ def test_files_reports_and_the_command_line_state_the_loss(tmp_path: Path, capsy
     saved = json.loads((tmp_path / "out" / "summary.json").read_text(encoding="utf-8"))
     assert saved == json.loads(json.dumps(result.summary()))
     late = ["--set", "simulator.changes=[]", "--set", "simulator.shock_step=600"]
-    for option in (["--no-twin"], late):  # a change after the last step changes nothing
+    for option in (["--no-unchanged"], late):  # a change after the last step changes nothing
         assert cli.main(["run", str(file), *option, "--workers", "0"]) == 0
         assert "lost to the changes" not in capsys.readouterr().out
-    assert cli.main(["run", str(file), "--twin", "--set", "simulator.changes=[]"]) == 2
+    assert cli.main(["run", str(file), "--unchanged", "--set", "simulator.changes=[]"]) == 2
     assert "nothing changes" in capsys.readouterr().err
 
 

@@ -234,13 +234,13 @@ def test_before_the_end_of_the_run_what_lies_beyond_is_not_known(found: Recovery
 def test_the_words_follow_from_the_step_that_an_agent_has_reached() -> None:
     parts = {"kind": "petshop", "n_products": 10, "changes": [{"kind": "shock", "at": 300}]}
     e = read({"simulator": parts, "agents": [{"kind": "random"}], "steps": 1200, "replications": 2})
-    race = Lockstep(e)
-    list(race.advance(1000))
-    result = Result(e, race.histories)
+    lockstep = Lockstep(e)
+    list(lockstep.advance(1000))
+    result = Result(e, lockstep.histories)
     assert recovery.in_words(result, "Random") == "not by step 1,000"
     assert "Random not by step 1,000" in recovery.sentences(result)[0]
-    list(race.advance(200))
-    assert recovery.in_words(Result(e, race.histories), "Random") == "not within the run"
+    list(lockstep.advance(200))
+    assert recovery.in_words(Result(e, lockstep.histories), "Random") == "not within the run"
 
 
 def test_without_a_change_nothing_is_stated() -> None:

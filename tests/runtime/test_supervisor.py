@@ -43,9 +43,9 @@ class Scripted:
 
 def leaves(job: Job, agents: list[int], step: int) -> Scripted:
     """Return a worker that returns some agents at a step."""
-    race = Lockstep(job.experiment, agents)
-    list(race.advance(step))
-    state = {k: np.asarray(v) for k, v in race.state_dict().items()}
+    lockstep = Lockstep(job.experiment, agents)
+    list(lockstep.advance(step))
+    state = {k: np.asarray(v) for k, v in lockstep.state_dict().items()}
     return Scripted(({"event": "checkpoint", "last": True}, state), ({"event": "left"}, {}))
 
 

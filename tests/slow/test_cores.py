@@ -99,15 +99,15 @@ def test_more_agents_than_workers_have_the_same_bits(pools: list[Pool], workers:
 @pytest.mark.parametrize("n", [0, 2])
 def test_a_finished_run_can_be_kept_with_its_state(n: int, pools: list[Pool]) -> None:
     """Whatever computed it, the state is that of all agents at the last step."""
-    e, kept, race = experiment(*FIVE, steps=2000), list[Job](), Lockstep(experiment(*FIVE, steps=2000))
+    e, kept, lockstep = experiment(*FIVE, steps=2000), list[Job](), Lockstep(experiment(*FIVE, steps=2000))
     histories = cores.run_to_end(e, n, keep=kept.append)
     assert len(pools) == n // 2
     (job,) = kept
     assert job.histories is histories
     assert (job.experiment, job.status, job.step) == (e, "finished", 2000)
     assert job.seconds > 0
-    run_to_end(race)
-    expected = race.state_dict()
+    run_to_end(lockstep)
+    expected = lockstep.state_dict()
     assert job.saved.keys() == expected.keys()
     for name, value in expected.items():
         if not name.endswith("seconds"):

@@ -127,13 +127,13 @@ def test_a_stopped_run_keeps_its_results(pool: Pool, gate: Gate) -> None:
     assert 0 < job.progress < 1
     assert job.seconds == seconds  # the timer has stopped
     # results equal those of a run in process at that step
-    race = Lockstep(job.experiment)
-    while race.step < max(steps.values()):
-        for _ in race.advance(5000):
+    lockstep = Lockstep(job.experiment)
+    while lockstep.step < max(steps.values()):
+        for _ in lockstep.advance(5000):
             pass
     for label, h in job.histories.items():
         for name in History.SUMS:
-            np.testing.assert_array_equal(h.sums[name][: h.size], race.histories[label].sums[name][: h.size])
+            np.testing.assert_array_equal(h.sums[name][: h.size], lockstep.histories[label].sums[name][: h.size])
     pool.stop(job)  # repeating it changes nothing
     assert job.status == "stopped"
     again = pool.submit(job.experiment)  # submitted again: a new run
@@ -227,9 +227,9 @@ def test_what_is_taken_over_lifts_no_limit_and_is_of_the_same_code(monkeypatch: 
 @pytest.mark.parametrize("changes", [{"seed": 33}, {"steps": 800}, {"replications": 4}])
 def test_nothing_is_taken_over_from_another_experiment(changes: dict[str, int]) -> None:
     e = experiment("linucb", "random", steps=900, seed=32)
-    race = Lockstep(e)
-    run_to_end(race)
-    state = race.state_dict()
+    lockstep = Lockstep(e)
+    run_to_end(lockstep)
+    state = lockstep.state_dict()
     other = experiment("linucb", "random", **{"steps": 900, "seed": 32, **changes})
     assert state_for(e, e, state).keys() == state.keys()
     assert state_for(other, e, state) == {}
@@ -353,10 +353,10 @@ def test_an_interrupted_run_shows_its_results_and_resumes_identically(tmp_path: 
         assert pool.get(e.hash) is job
         assert (job.status, job.error, job.interrupted) == ("stopped", "interrupted when the app ended", True)
         assert 0 < job.step == int(job.saved["step"]) < e.steps
-        race = Lockstep(e)
-        race.load_state_dict(job.saved)
+        lockstep = Lockstep(e)
+        lockstep.load_state_dict(job.saved)
         assert list(job.histories) == list(e.labels)
-        for label, history in race.histories.items():
+        for label, history in lockstep.histories.items():
             same(job.histories[label], history)
         assert 0 < job.progress < 1
         assert job.seconds > 0
@@ -631,10 +631,10 @@ def test_memory_is_estimated_before_anything_is_allocated() -> None:
 
 def test_the_estimate_covers_the_state_of_the_agents() -> None:
     e = experiment("linucb", "lints", replications=16, simulator={"kind": "petshop", "n_products": 400})
-    race = Lockstep(e)
-    run_to_end(race)
+    lockstep = Lockstep(e)
+    run_to_end(lockstep)
     state = [v for i in range(2) for v in make_lane(e, i).state_dict().values() if isinstance(v, np.ndarray)]
-    held = sum(a.nbytes for h in race.histories.values() for a in (h.counts, *h.sums.values()))
+    held = sum(a.nbytes for h in lockstep.histories.values() for a in (h.counts, *h.sums.values()))
     assert sum(a.nbytes for a in state) + held <= e.memory() < MEMORY_LIMIT
 
 

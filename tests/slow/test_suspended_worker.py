@@ -30,9 +30,9 @@ def test_a_large_state_for_a_suspended_worker_stops_no_other(monkeypatch: pytest
 
     monkeypatch.setattr(supervisor, "start_worker", start_and_keep)
     e = experiment("lints", "linucb", simulator={"kind": "petshop", "n_products": 400}, replications=8, seed=7000)
-    race = Lockstep(e)
-    list(race.advance(100))
-    saved = {k: np.asarray(v) for k, v in race.state_dict().items()}
+    lockstep = Lockstep(e)
+    list(lockstep.advance(100))
+    saved = {k: np.asarray(v) for k, v in lockstep.state_dict().items()}
     for agent in "01":  # far more than a pipe holds
         assert sum(v.nbytes for k, v in saved.items() if k.startswith(agent)) > 2**20
     with closing(Pool(2)) as pool:

@@ -117,12 +117,12 @@ def _paired(gap: FloatArray) -> Comparison:
     return Comparison(estimate(gap), len(gap), better, p, None, None, 0.0)
 
 
-def sentences(result: Run, twin: Run | None = None) -> list[str]:
+def sentences(result: Run, unchanged: Run | None = None) -> list[str]:
     """Return the conclusion as a list, empty where there is none; see `conclusion` for the parameters."""
-    return list(filter(None, [conclusion(result, twin)]))
+    return list(filter(None, [conclusion(result, unchanged)]))
 
 
-def conclusion(result: Run, twin: Run | None = None) -> str:
+def conclusion(result: Run, unchanged: Run | None = None) -> str:
     """State which agent recovers first from the last change and which loses least to all changes.
 
     "Gains" is stated only where every compared agent is shown to earn more with the changes than without them. Losses
@@ -135,8 +135,8 @@ def conclusion(result: Run, twin: Run | None = None) -> str:
     ----------
     result : Run
         A run in which the simulator changes.
-    twin : Run, optional
-        The same run without the changes; by default `Result.twin`.
+    unchanged : Run, optional
+        The same run without the changes; by default `Result.unchanged`.
 
     Returns
     -------
@@ -146,9 +146,9 @@ def conclusion(result: Run, twin: Run | None = None) -> str:
     Raises
     ------
     UserError
-        ``twin`` is not that run.
+        ``unchanged`` is not that run.
     """
-    twin, labels = twin or result.twin, _compared(result)
+    unchanged, labels = unchanged or result.unchanged, _compared(result)
     if len(labels) < 2:
         return ""
     change, parts, alone = last_change(result.experiment.simulator), [], ""
@@ -163,8 +163,8 @@ def conclusion(result: Run, twin: Run | None = None) -> str:
             alone = first.label if first is not None and not first.tied else ""
             last = " from the last change" if _several(result) else ""
             parts.append(recovered(first, found, min(rows.values()), last))
-    if twin is not None:
-        parts += filter(None, [_lost(result, twin, labels, alone)])
+    if unchanged is not None:
+        parts += filter(None, [_lost(result, unchanged, labels, alone)])
     if len(parts) > 1 and all(part.startswith(unsure) for part in parts):
         parts[1] = f"Nor is it certain{parts[1].removeprefix(unsure)}"
     aside = _aside(min(rows.values()))
@@ -205,10 +205,10 @@ def recovered(first: Leader | None, found: Mapping[str, Recovery], rows: int, la
     return _one_of(ahead, f"recovers first{last}", later, rows)
 
 
-def _lost(result: Run, twin: Run, labels: Sequence[str], alone: str) -> str:
+def _lost(result: Run, unchanged: Run, labels: Sequence[str], alone: str) -> str:
     """State which agent loses least, or gains most; empty where fewer than two agents share a replication."""
     noun, changes = result.experiment.simulator_class().reward_noun, "changes" if _several(result) else "change"
-    lost = common_rows({label: lost_by_row(result, twin, label) for label in labels})
+    lost = common_rows({label: lost_by_row(result, unchanged, label) for label in labels})
     rows = min(map(len, lost.values()), default=0)
     if len(lost) < 2 or not rows:
         return ""

@@ -75,34 +75,34 @@ def lost_by_row(result: Run, unchanged: Run, label: str) -> FloatArray:
     same = given.model_copy(update={"agents": wanted.agents}) == wanted
     if not same or label not in unchanged.histories or given.agents[_index(given, label)] != _agent(wanted, label):
         raise UserError(
-            f"twin is not the run of {label} without changes: it has other agents, sizes, simulator or seed"
+            f"unchanged is not the run of {label} without changes: it has other agents, sizes, simulator or seed"
         )
     return _by_row(result.histories[label], unchanged.histories[label], "clicks")
 
 
-def sentences(result: Run, twin: Run | None = None) -> list[str]:
+def sentences(result: Run, unchanged: Run | None = None) -> list[str]:
     """State what each agent lost to the changes, or earned by them, and whether the best choice improved.
 
     Parameters
     ----------
     result : Run
-    twin : Run, optional
-        The same run without changes; by default `Result.twin`. Nothing is stated where it is not at hand.
+    unchanged : Run, optional
+        The same run without changes; by default `Result.unchanged`. Nothing is stated where it is not at hand.
     """
-    twin = twin or result.twin
-    if twin is None:
+    unchanged = unchanged or result.unchanged
+    if unchanged is None:
         return []
     noun, parts, gained = result.experiment.simulator_class().reward_noun, [], False
     for label, history in result.histories.items():
         if history.alive.any():
-            found = lost(result, twin, label)
+            found = lost(result, unchanged, label)
             gained |= found.mean < 0
             parts.append(f"{label} {_spoken(found, noun)}")
     if not parts:
         return []
     rows = f"{result.experiment.replications} paired replications"
     text = f"{noun.capitalize()} lost to the changes, against the same run without them ({rows}): {'; '.join(parts)}."
-    best = _optimum_gained(result, twin) if gained else 0.0
+    best = _optimum_gained(result, unchanged) if gained else 0.0
     if best < 1:
         return [text]
     more = f"The best choice earns {count(best)} {noun} more with the changes than without them"
@@ -118,10 +118,10 @@ def _spoken(found: Estimate, noun: str) -> str:
     return f"earned {words.mean(gained, 'count')} {noun} more than without the changes{words.bracket(gained, 'count')}"
 
 
-def _optimum_gained(result: Run, twin: Run) -> float:
+def _optimum_gained(result: Run, unchanged: Run) -> float:
     """Compute what the best choice earns more with the changes: the users and the optimum are those of all agents."""
     label = next(label for label, history in result.histories.items() if history.alive.any())
-    return -lost_between(result.histories[label], twin.histories[label], "best_value").mean
+    return -lost_between(result.histories[label], unchanged.histories[label], "best_value").mean
 
 
 def _index(experiment: Experiment, label: str) -> int:

@@ -41,12 +41,12 @@ _PRICE = "price"  # field of the address: the comparison that is shown
 
 def start(experiment: Experiment, *, by_slider: bool) -> Job:
     """Start a run, and the same run without changes behind it; a slider's runs replace those that have not ended."""
-    twin = workers.pool().get(st.session_state.get("change-twin", ""))
+    before = workers.pool().get(st.session_state.get("change-unchanged", ""))
     unchanged = without_changes(experiment)
-    if by_slider and twin is not None and twin.active and twin.owner == owner() and twin.id != unchanged.hash:
-        workers.pool().stop(twin, owner())
+    if by_slider and before is not None and before.active and before.owner == owner() and before.id != unchanged.hash:
+        workers.pool().stop(before, owner())
     job = followed.submit_and_follow(experiment, by_slider=by_slider)
-    st.session_state["change-twin"] = _submit(unchanged).id
+    st.session_state["change-unchanged"] = _submit(unchanged).id
     return job
 
 
@@ -55,15 +55,15 @@ def _submit(experiment: Experiment) -> Job:
 
 
 def show(job: Job) -> None:
-    """Draw a run with changes; update while it or its twin is computed."""
-    twin = workers.pool().get(without_changes(job.experiment).hash)
-    until_end(_show, job, twin)
+    """Draw a run with changes; update while it or the run without its changes is computed."""
+    unchanged_job = workers.pool().get(without_changes(job.experiment).hash)
+    until_end(_show, job, unchanged_job)
     if not job.active and job.result.histories:
         _price(job)
 
 
-def _show(job: Job, twin: Job | None) -> None:
-    active = job.active or (twin is not None and twin.active)
+def _show(job: Job, unchanged_job: Job | None) -> None:
+    active = job.active or (unchanged_job is not None and unchanged_job.active)
     also = ". Computing the same run without the change" if active and not job.active else ""
     st.caption(f"{escape_markdown(status(job))}{also}")
     if not job.result.histories:
@@ -78,8 +78,8 @@ def _show(job: Job, twin: Job | None) -> None:
             )
     with job.lock:
         result = job.result
-        done = twin is not None and twin.status == "finished" and not job.active
-        unchanged = twin.result if done and twin is not None else None
+        done = unchanged_job is not None and unchanged_job.status == "finished" and not job.active
+        unchanged = unchanged_job.result if done and unchanged_job is not None else None
         conclusions = [] if job.active else [*recovery.sentences(result), *lost_clicks.sentences(result, unchanged)]
         first = _PENDING if active else change_conclusion.conclusion(result, unchanged)
         table = change_table(result, unchanged, pending="computing" if active else "press Run")

@@ -46,6 +46,9 @@ FORBIDDEN = {  # pattern: what to write
 }
 PATTERN = re.compile("|".join(rf"(?P<w{i}>\b(?:{p})\b)" for i, p in enumerate(FORBIDDEN)), re.IGNORECASE)
 
+# tells ten times faster that a text has none of them
+ANY = re.compile(rf"\b(?:{'|'.join(FORBIDDEN)})\b")
+
 # Strings that are names, not texts: a random stream, a preset, keys of widgets and of the session.
 NAMES = re.compile(r"world|race|[a-z]+(?:-[a-z]*)+")
 # Passages that may contain such a word: code, dotted paths, terms of the field, a title.
@@ -77,6 +80,8 @@ class Finding(NamedTuple):
 
 def words(text: str) -> Iterator[tuple[str, str, int]]:
     """Find the forbidden words of a text: word, replacement, offset."""
+    if not ANY.search(text.lower()):
+        return
     for found in PATTERN.finditer(TERMS.sub(lambda m: " " * len(m[0]), text)):
         place = int(str(found.lastgroup)[1:])
         yield found[0], list(FORBIDDEN.values())[place], found.start()
@@ -94,6 +99,9 @@ def check_code(file: str, source: str) -> Iterator[Finding]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and not NAMES.fullmatch(node.value):
             yield from check_text(file, node.value, node.lineno)
+    # splitting into tokens takes as long as all the rest, and most files hold no such word
+    if not ANY.search(source.lower()):
+        return
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield from check_text(file, token.string, token.start[0])

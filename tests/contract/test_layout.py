@@ -135,7 +135,7 @@ def test_private_names_stay_in_their_package() -> None:
 
 
 def test_every_file_is_in_a_package() -> None:
-    folders = {folder.name for folder in SOURCE.iterdir() if folder.is_dir() and folder.name != "__pycache__"}
+    folders = {folder.name for folder in SOURCE.iterdir() if any(folder.rglob("*.py"))}
     assert folders == set(ORDER)
     assert {file.name for file in SOURCE.glob("*.py")} == {"__init__.py", "__main__.py"}
 

@@ -1,4 +1,4 @@
-"""The command ``diagnose``: the conclusions and verdicts of the page Diagnostics, for a stored run or an experiment."""
+"""The command ``diagnose``: the conclusions and verdicts of the view Diagnostics, for a stored run or an experiment."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def test_from_the_first_visit_to_tables_and_summary(pool: Pool) -> None:
 def test_another_time_limit_measures_nothing_anew(pool: Pool) -> None:
     at = ended(visit())
     before = known()
-    at = settled(at.segmented_control[0].set_value(0.01).run())
+    at = settled(at.segmented_control(key="cost-time-limit").set_value(0.01).run())
     assert known() is before
     assert "10\u00a0ms" in panel(at)["cells"][0]["figure"]["layout"]["meta"]["note"]
 

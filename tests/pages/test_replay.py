@@ -41,7 +41,7 @@ def test_pages_claim_nothing_that_a_log_does_not_show(pool: Pool) -> None:
     assert "common random numbers" not in bullets
     assert "visitor sequences" not in bullets
     for name, sentence in [
-        ("diagnostics", "Diagnostics requires true expected rewards"),
+        ("arena/diagnostics", "Diagnostics requires true expected rewards"),
         ("labs/guards", "neither guards nor alarms can be judged"),
         ("data/what_if", "cannot be logged: it replays a log"),
     ]:

@@ -342,11 +342,11 @@ def test_a_log_that_is_not_here_or_damaged_or_deleted_is_named_in_one_sentence(e
     with pytest.raises(UserError, match=r"parts is 100; the log has only 50 events"):
         make_lane(replay(log=keep_for_replay(users_log(np.random.default_rng(2), 50), "Small"), parts=100), 0)
     path.write_bytes(content[: len(content) // 2])
-    with pytest.raises(UserError, match="is damaged: upload the log again on the page What if"):
+    with pytest.raises(UserError, match="is damaged: upload the log again under Data, What if"):
         kept_logs.load(name)
     kept_logs.delete(name)
     with pytest.raises(
-        UserError, match=r"is not kept here: upload it again on the page What if\?; known are open_bandit"
+        UserError, match=r"is not kept here: upload it again under Data, What if\?; known are open_bandit"
     ):
         replay(log=name)
 

@@ -29,7 +29,7 @@ MAX_LOGS = 50
 MAX_EVENTS, MAX_ITEMS, MAX_FEATURES = 500_000, 1000, 200
 MAX_CELLS = 20_000_000  # events times features
 _ID = re.compile(r"[a-z0-9-]{1,40}-[0-9a-f]{12}")
-WHERE = "on the page What if?"
+WHERE = "under Data, What if?"
 
 
 class LogInfo(NamedTuple):

@@ -1,4 +1,4 @@
-"""Show what user segments and items got on the page Diagnostics."""
+"""Show what user segments and items got in the view Diagnostics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Show the first of two stages on the page Diagnostics: recall, cost and regret of the approximate index."""
+"""Show the first of two stages in the view Diagnostics: recall, cost and regret of the approximate index."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The page What if?: choose a log and a target policy, draw the evaluation."""
+"""The view What if?: choose a log and a target policy, draw the evaluation."""

@@ -1,1 +1,1 @@
-"""The page Artwork."""
+"""The lab Artwork."""

@@ -1,1 +1,1 @@
-"""The page Shock lab."""
+"""The lab Shock lab."""

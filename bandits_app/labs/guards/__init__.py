@@ -1,1 +1,1 @@
-"""The page Guard rails."""
+"""The lab Guard rails."""

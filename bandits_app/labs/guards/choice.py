@@ -1,4 +1,4 @@
-"""The controls of the page Guard rails: which guard, around which agents of the run viewed last."""
+"""The controls of the lab Guard rails: which guard, around which agents of the run viewed last."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The page New items."""
+"""The lab New items."""

@@ -1,4 +1,4 @@
-"""The controls of the page New items: which launches, in which run."""
+"""The controls of the lab New items: which launches, in which run."""
 
 from __future__ import annotations
 

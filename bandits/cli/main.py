@@ -14,7 +14,7 @@ from pathlib import Path
 from bandits import __version__
 from bandits.base.errors import UserError
 
-from . import catalogue, cost, deletion, diagnose, evaluate, experiment_file, keep, lesson, monitor, stored_runs
+from . import catalogue, cost, diagnose, evaluate, experiment_file, keep, lesson, monitor, stored_runs
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands: dict[str, Callable[[argparse.Namespace], int]] = {
         "list": catalogue.run, "run": _run, "sweep": _sweep, "audit": _audit,
         "diagnose": diagnose.run, "monitor": monitor.run, "evaluate": evaluate.run,
-        "cost": cost.run, "delete": deletion.run, "check": _check, "app": _app, "lesson": lesson.run,
+        "cost": cost.run, "check": _check, "app": _app, "lesson": lesson.run,
         **stored_runs.COMMANDS,
     }  # fmt: skip
     try:
@@ -87,7 +87,6 @@ def _parser() -> argparse.ArgumentParser:
         "--refine", action="store_true", help="add values around the best point until it is enclosed by near ones"
     )
     stored_runs.add_commands(commands)
-    deletion.add_command(commands)
     cost.add_command(commands)
     checking = commands.add_parser("check", help="run the contract on agents and simulators of your own")
     checking.add_argument("file", metavar="FILE.py", help="Python file that defines them")

@@ -1,4 +1,4 @@
-"""Commands for stored runs: ``runs``, ``show`` and ``store check|repair|evict``."""
+"""Commands for stored runs: ``runs``, ``show``, ``delete`` and ``store check|repair|evict``."""
 
 from __future__ import annotations
 
@@ -38,6 +38,8 @@ def add_commands(commands: Any) -> None:
     show.add_argument("run", metavar="RUN", help="its id, or at least the first 6 digits of it")
     show.add_argument("--json", action="store_true", help="the summary as JSON")
     show.add_argument("--out", metavar="DIR", help="write experiment, curves, summary and timing to this folder")
+    delete = commands.add_parser("delete", help="delete stored runs of all visitors")
+    delete.add_argument("runs", metavar="RUN", nargs="+", help="its id, or at least the first 6 digits of it")
     store = commands.add_parser("store", help="check, repair or evict stored runs")
     store.add_argument(
         "action", choices=["check", "repair", "evict"],
@@ -159,6 +161,18 @@ def full_id(store: Store, given: str) -> str:
     return ids[0]
 
 
+def _delete(parsed: argparse.Namespace) -> int:
+    """Delete the runs; nothing is deleted if one of them is not found."""
+    from bandits.runtime.pool import Pool
+
+    store = Store()
+    pool = Pool(workers=0, store=store)
+    for each in [full_id(store, given) for given in parsed.runs]:
+        pool.delete(each)
+        print(f"deleted {each[:ID_DIGITS]}")
+    return 0
+
+
 def _store(parsed: argparse.Namespace) -> int:
     if parsed.action == "evict":
         return _evict(eviction.budget(parsed.budget))
@@ -190,4 +204,9 @@ def _open() -> Store:
     return store
 
 
-COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {"runs": _runs, "show": _show, "store": _store}
+COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "runs": _runs,
+    "show": _show,
+    "delete": _delete,
+    "store": _store,
+}

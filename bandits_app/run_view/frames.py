@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Generic, NamedTuple, TypeVar
+
+from bandits.base.recent import Recent
 
 T = TypeVar("T")
 MAX_FRAMES = 64
@@ -31,7 +32,7 @@ class Frames(Generic[T]):
 
     def __init__(self, tick: float) -> None:
         self._tick = tick
-        self._frames: OrderedDict[Hashable, _Frame[T]] = OrderedDict()
+        self._frames: Recent[Hashable, _Frame[T]] = Recent(MAX_FRAMES)
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, moment: Callable[[], tuple[Hashable, ...]], make: Callable[[], T]) -> T:
@@ -58,7 +59,5 @@ class Frames(Generic[T]):
                 content, before = make(), now
                 if (now := moment()) == before:
                     break
-            self._frames[key] = _Frame(before, time.monotonic(), content)
-            while len(self._frames) > MAX_FRAMES:
-                self._frames.popitem(last=False)
+            self._frames.keep(key, _Frame(before, time.monotonic(), content))
             return content

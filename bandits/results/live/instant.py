@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from threading import Lock, Semaphore
@@ -12,6 +11,7 @@ from typing import Any, NamedTuple
 from bandits.base.errors import UserError
 from bandits.base.formatting import count, count_of, duration, size
 from bandits.base.params import Params, metadata, structural_key
+from bandits.base.recent import Recent
 from bandits.experiments.experiment import Experiment, read
 from bandits.results import words
 from bandits.results.comparison import paired_tests
@@ -103,8 +103,8 @@ class Instant:
 
     def __init__(self) -> None:
         self._lock, self._computing = Lock(), Semaphore(AT_ONCE)
-        self._previews: OrderedDict[tuple[str, int], _KeptPreview] = OrderedDict()
-        self._subjects: OrderedDict[tuple[int, str], _Subject] = OrderedDict()
+        self._previews: Recent[tuple[str, int], _KeptPreview] = Recent(KEPT)
+        self._subjects: Recent[tuple[int, str], _Subject] = Recent(SUBJECTS)
 
     def answer(
         self, experiment: Experiment, label: str, params: Mapping[str, Any], *, rest: bool = False, quick: bool = False
@@ -167,13 +167,8 @@ class Instant:
             raise UserError("there is no agent of that name")
         with self._lock:
             place = id(experiment), label  # a subject holds its experiment: no other one gets this id
-            subject = self._subjects.pop(place, None) or _Subject(experiment, label)
-            kept = self._previews.pop(subject.simulator, None) or _KeptPreview(experiment)
-            self._subjects[place], self._previews[subject.simulator] = subject, kept
-            for each, most in ((self._subjects, SUBJECTS), (self._previews, KEPT)):
-                while len(each) > most:
-                    each.popitem(last=False)
-            return subject, kept
+            subject = self._subjects.use(place, lambda: _Subject(experiment, label))
+            return subject, self._previews.use(subject.simulator, lambda: _KeptPreview(experiment))
 
 
 def _sentence(gain: Estimate, start: str, experiment: Experiment, *, whole: bool) -> str:
@@ -208,7 +203,7 @@ class _KeptPreview:
 
     def __init__(self, experiment: Experiment) -> None:
         self.preview, self.lock = Preview(experiment), Lock()
-        self._starts: OrderedDict[tuple[str, str, int, int], Result] = OrderedDict()
+        self._starts: Recent[tuple[str, str, int, int], Result] = Recent(STARTS)
         self._seconds: dict[tuple[str, int, int], float] = {}
 
     @contextmanager
@@ -249,8 +244,4 @@ class _KeptPreview:
         """Return the result where the slider was."""
         agent = experiment.agents[experiment.labels.index(label)]
         key = label, agent.model_dump_json(), experiment.steps, experiment.replications
-        result = self._starts.pop(key, None) or self.preview.run(experiment, label)
-        self._starts[key] = result
-        while len(self._starts) > STARTS:
-            self._starts.popitem(last=False)
-        return result
+        return self._starts.use(key, lambda: self.preview.run(experiment, label))

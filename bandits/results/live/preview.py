@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import OrderedDict
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
@@ -12,6 +11,7 @@ from threadpoolctl import ThreadpoolController
 from bandits.base.errors import UserError
 from bandits.base.formatting import short
 from bandits.base.randomness import KeptStreams
+from bandits.base.recent import Recent
 from bandits.base.types import FloatArray
 from bandits.experiments.experiment import Experiment, read
 from bandits.experiments.lane import Lane
@@ -49,7 +49,7 @@ class Preview:
 
     def __init__(self, experiment: Experiment) -> None:
         self.experiment = experiment
-        self._simulators: OrderedDict[int, _KeptSimulator] = OrderedDict()
+        self._simulators: Recent[int, _KeptSimulator] = Recent(SIZES)
 
     def update(self, label: str, *, steps: int | None = None, replications: int | None = None, **params: Any) -> Result:
         """Run one agent.
@@ -156,11 +156,7 @@ class Preview:
         if (experiment.simulator, experiment.seed) != (mine.simulator, mine.seed):
             raise UserError("a preview can only run experiments with its own simulator and seed")
         agent = _position(experiment, label)
-        kept = self._simulators.pop(rows, None) or _KeptSimulator(experiment)
-        self._simulators[rows] = kept
-        while len(self._simulators) > SIZES:
-            self._simulators.popitem(last=False)
-        return agent, kept
+        return agent, self._simulators.use(rows, lambda: _KeptSimulator(experiment))
 
 
 def _position(experiment: Experiment, label: str) -> int:

@@ -4,7 +4,7 @@ import streamlit as st
 
 from bandits import UserError, read
 from bandits.experiments.presets import presets
-from bandits.results import text
+from bandits.results.describe import describe_experiment
 from bandits_app.arena import below, decision_log, preset_box, run_buttons, share
 from bandits_app.arena.controls import controls, main_sliders
 from bandits_app.arena.diagnostics import page as diagnostics
@@ -94,7 +94,7 @@ if drafted != job.experiment:
     )
     previous_results.show(drafted, job)
 elif not presenting:
-    about_row.caption(about or text.describe_experiment(job.experiment), width="stretch")
+    about_row.caption(about or describe_experiment(job.experiment), width="stretch")
 if about and not presenting:
     with about_row.popover("Read all", type="tertiary"):
         st.markdown(about)

@@ -14,7 +14,8 @@ from typing import Any
 from bandits.base.errors import UserError
 from bandits.base.files import home
 from bandits.base.formatting import escaped
-from bandits.results import text, words
+from bandits.results import words
+from bandits.results.caveats import replay_notes
 from bandits.results.change import conclusion as change_conclusion
 from bandits.results.change import lost_clicks, recovery
 from bandits.results.change.marks import variation_budget
@@ -64,7 +65,7 @@ def leaderboard(result: Result) -> str:
         lines.append(f"{label:<24} {'  '.join(numbers)}")
     changed = [*change_conclusion.sentences(result), *recovery.sentences(result)]
     more = [*changed, *lost_clicks.sentences(result), *fallbacks.sentences(result)]
-    return "\n".join([*lines, *text.replay_notes(result), *more, *variation_budget(result.experiment)])
+    return "\n".join([*lines, *replay_notes(result), *more, *variation_budget(result.experiment)])
 
 
 def facts(run: StoredRun) -> dict[str, Any]:

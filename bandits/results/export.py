@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from bandits import __version__
 from bandits.experiments.experiment import Experiment
+from bandits.results.caveats import caveats, divergence_notes, rare_reward_notes
+from bandits.results.comparison.conclusion import leader_comparisons, learning_summary, ranking, shock_summary
+from bandits.results.describe import describe_experiment
 
-from . import metrics, text, words
+from . import metrics, words
 from .change import conclusion as change_conclusion
 from .change import lost_clicks, recovery
 from .change.marks import variation_budget
@@ -70,7 +73,7 @@ def script(experiment: Experiment) -> str:
     content = experiment.model_dump_json(exclude_defaults=False)
     return "\n".join(
         [
-            f"# {text.describe_experiment(experiment)} (experiment {experiment.hash[:12]}).",
+            f"# {describe_experiment(experiment)} (experiment {experiment.hash[:12]}).",
             f"# Written by Bandit Playground {__version__}. Run this file (here: run.py) in any folder. Install",
             "# the package from a checkout of the repository:   pip install CHECKOUT, then python run.py",
             "# or use the environment that make setup creates:  PYTHONPATH=CHECKOUT CHECKOUT/.venv/bin/python run.py",
@@ -117,16 +120,16 @@ def report(result: Result, *, window: int = metrics.WINDOW, date: datetime | Non
     bundle = resources.files("plotly").joinpath("package_data", "plotly.min.js").read_text(encoding="utf-8")
     sentences = (
         [
-            *text.divergence_notes(result),
-            *text.rare_reward_notes(result),
-            *text.leader_comparisons(result),
-            *text.shock_summary(result),
+            *divergence_notes(result),
+            *rare_reward_notes(result),
+            *leader_comparisons(result),
+            *shock_summary(result),
             *change_conclusion.sentences(result),
             *recovery.sentences(result),
             *fallbacks.sentences(result),
             *lost_clicks.sentences(result),
             *variation_budget(result.experiment),
-            text.learning_summary(result),
+            learning_summary(result),
         ]
         if result.histories
         else []
@@ -135,7 +138,7 @@ def report(result: Result, *, window: int = metrics.WINDOW, date: datetime | Non
         title=html.escape(", ".join(experiment.labels)),
         subtitle=html.escape(_subtitle(result)),
         origin=f"Report of {written:%Y-%m-%d %H:%M} UTC, Bandit Playground {__version__}, seed {experiment.seed}",
-        caveats="".join(f"<li>{html.escape(s)}</li>" for s in text.caveats(result)),
+        caveats="".join(f"<li>{html.escape(s)}</li>" for s in caveats(result)),
         rows="".join(_rows(result)),
         sentences="".join(f"<li>{html.escape(s)}</li>" for s in sentences),
         json=html.escape(experiment.model_dump_json(indent=2)),
@@ -151,7 +154,7 @@ def report(result: Result, *, window: int = metrics.WINDOW, date: datetime | Non
 
 def _subtitle(result: Result) -> str:
     e = result.experiment
-    description = text.describe_experiment(e)
+    description = describe_experiment(e)
     reached = min((h.step for h in result.histories.values()), default=0)
     return description if reached == e.steps else f"{description}; not finished, at step {reached:,}"
 
@@ -159,7 +162,7 @@ def _subtitle(result: Result) -> str:
 def _rows(result: Result) -> list[str]:
     """Make the rows of the leaderboard, best first, agents without steps last."""
     e = result.experiment
-    looks, order = styles(e), text.ranking(result)
+    looks, order = styles(e), ranking(result)
     rows = []
     for label in [*order, *(one for one in e.labels if one not in order)]:
         history = result.histories.get(label)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from bandits.base.errors import UserError
 from bandits.base.formatting import short
+from bandits.results.comparison.conclusion import ranking
+from bandits.results.describe import describe_experiment
 
-from . import text, words
+from . import words
 from .figures.board import board
 from .figures.board import plot as draw
 from .figures.curves import figure
@@ -63,7 +65,7 @@ def leaderboard_html(result: Run) -> str:
     shown = [METRICS[name].of(experiment) for name in LEADERBOARD]
     head = ("agent", *(html.escape(f"{metric.heading} (95 % CI)") for metric in shown))
     rows = []
-    for label in text.ranking(result):
+    for label in ranking(result):
         found = leaderboard(result.histories[label])
         cells = [
             f'<span style="color:{looks[label].color}">●</span> {html.escape(label)}',
@@ -71,5 +73,5 @@ def leaderboard_html(result: Run) -> str:
         ]
         rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
     heads = "".join(f"<th>{name}</th>" for name in head)
-    caption = html.escape(text.describe_experiment(experiment))
+    caption = html.escape(describe_experiment(experiment))
     return f"<table><caption>{caption}</caption><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"

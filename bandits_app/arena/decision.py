@@ -6,7 +6,7 @@ import streamlit as st
 
 from bandits import Experiment, UserError
 from bandits.base.processes import BusyError, Line, Task
-from bandits.results import text
+from bandits.results.decision.explanation import explain_decision
 from bandits.results.decision.figure import decision
 from bandits.results.decision.why import Why, why
 from bandits.results.figures.style import styles
@@ -45,7 +45,7 @@ def _section(job: Job) -> None:
         if isinstance(explanation, str):
             refuse(explanation)
             return
-        reason, *more = text.explain_decision(explanation)
+        reason, *more = explain_decision(explanation)
         st.markdown(f"**{escape_markdown(reason)}** {escape_markdown(' '.join(more))}")
         spec = decision(explanation, styles(job.experiment)[label])
         height = 80 + 34 * len(spec["layout"]["yaxis"]["tickvals"])

@@ -10,10 +10,12 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from bandits.base.formatting import count, count_of
-from bandits.results import metrics, text, words
+from bandits.results import metrics, words
+from bandits.results.caveats import agent_notes, divergence_notes, rare_reward_notes, replay_notes
 from bandits.results.change import recovery
 from bandits.results.change.marks import variation_budget
 from bandits.results.comparison import paired_tests
+from bandits.results.comparison.conclusion import learning_summary, ranking, reference_comparisons, shock_summary
 from bandits.results.figures.board import Bands, bands
 from bandits.results.figures.board import board as plots
 from bandits.results.figures.previous_run import ParameterChange, parameter_changes, relabelled
@@ -119,7 +121,7 @@ def _choose_reference(job: Job) -> None:
     """Draw the choice of the agent that the conclusions compare with, and the correction that applies."""
     result = job.result
     labels = [label for label, history in result.histories.items() if history.alive.any()]
-    leader = f"the leader ({text.ranking(result)[0]})"  # no agent's name has parentheses
+    leader = f"the leader ({ranking(result)[0]})"  # no agent's name has parentheses
     with st.container(key="reference", horizontal=True, vertical_alignment="bottom", gap="small"):
         key = _reference_key(job)
         st.selectbox("Compared with", ["", *labels], format_func=lambda label: label or leader, key=key, width=260)
@@ -217,7 +219,7 @@ def _previous_curves(
 def _tiles(job: Job, result: Result) -> list[dict[str, str]]:
     """Make the leaderboard, one tile per agent, best first; it is also the plots' legend."""
     tile_styles = styles(job.experiment)
-    order = text.ranking(result)
+    order = ranking(result)
     waiting = [label for label in job.experiment.labels if label not in order]
     leader = result.histories[order[0]] if order else None
     tiles, noun = [], job.experiment.simulator_class().reward_noun
@@ -261,7 +263,7 @@ def _difference(difference: float, noun: str) -> str:
 def _notes(job: Job) -> list[str]:
     """State what is known of a run before it ends."""
     with job.lock:
-        return text.agent_notes(job.result)
+        return agent_notes(job.result)
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
@@ -272,13 +274,13 @@ def _conclusions(_job: Job, reference: str, moment: object) -> list[str]:  # noq
     """
     result = _job.result
     if not result.histories:
-        return text.agent_notes(result)
-    compared, shock = text.reference_comparisons(result, reference), text.shock_summary(result)
-    conclusions = [*text.divergence_notes(result), *text.rare_reward_notes(result), *compared, *shock]
+        return agent_notes(result)
+    compared, shock = reference_comparisons(result, reference), shock_summary(result)
+    conclusions = [*divergence_notes(result), *rare_reward_notes(result), *compared, *shock]
     conclusions += [*recovery.sentences(result), *fallbacks.sentences(result), *variation_budget(_job.experiment)]
-    conclusions += [*text.agent_notes(result), text.learning_summary(result)]
+    conclusions += [*agent_notes(result), learning_summary(result)]
     if _job.experiment.offers("replay"):
-        return [*text.replay_notes(result), *conclusions]
+        return [*replay_notes(result), *conclusions]
     shared = not _job.experiment.simulator_class().layout_per_row(_job.experiment.simulator)
     if shared and _job.experiment.replications > 1:
         many = " The comparisons over the whole run hold together after correction for multiple comparisons"

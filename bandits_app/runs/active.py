@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from bandits import UserError
-from bandits.results import text as words
+from bandits.results.describe import describe_agents, describe_experiment
 from bandits_app.run_view.board import TICK
 from bandits_app.run_view.status import status
 from bandits_app.session import workers
@@ -32,7 +32,7 @@ def _running(shown_ids: set[str]) -> None:
     for job in sorted(jobs, key=lambda job: job.id):  # a fixed order while they run
         with st.container(border=True):
             left, right = st.columns([5, 1], vertical_alignment="center")
-            left.html(heading(words.describe_agents(job.experiment), words.describe_experiment(job.experiment)))
+            left.html(heading(describe_agents(job.experiment), describe_experiment(job.experiment)))
             left.progress(min(job.progress, 1.0), text=status(job))
             if right.button("Open", key=f"going-{job.id}", icon=":material/open_in_new:", width="stretch"):
                 open_job(job)
@@ -55,8 +55,8 @@ def unfinished() -> None:
         for experiment in found:
             with st.container(border=True):
                 left, resume, drop = st.columns([4, 1, 1], vertical_alignment="center")
-                run, name = experiment.hash, words.describe_agents(experiment)
-                left.html(heading(name, words.describe_experiment(experiment)))
+                run, name = experiment.hash, describe_agents(experiment)
+                left.html(heading(name, describe_experiment(experiment)))
                 if resume.button("Resume", key=f"resume-{run}", icon=":material/resume:", width="stretch"):
                     try:
                         open_job(workers.pool().resume_unfinished(experiment, owner()))

@@ -11,7 +11,7 @@ import streamlit as st
 
 from bandits import Estimate, Result
 from bandits.base.formatting import count
-from bandits.results import text, words
+from bandits.results import words
 from bandits.results.comparison.overlay import overlay, scales, styles_of_runs
 from bandits.results.comparison.run_comparison import (
     PairedDifference,
@@ -23,6 +23,7 @@ from bandits.results.comparison.run_comparison import (
     settings,
 )
 from bandits.results.comparison.run_conclusion import conclusions
+from bandits.results.describe import describe_experiment
 from bandits.results.figures.style import Style
 from bandits.results.registry import METRICS
 from bandits.storage.run_store import StoredRun
@@ -45,7 +46,7 @@ def show(found: Sequence[StoredRun]) -> None:
             st.error(f"Run {name}: {escape_markdown(unavailable_reason(run))}", icon=":material/broken_image:")
             continue
         results[name] = job.result
-        legend.append((name, display_title(run), text.describe_experiment(run.experiment)))
+        legend.append((name, display_title(run), describe_experiment(run.experiment)))
     st.html(_legend(legend))
     if len(results) < 2:
         st.markdown("A comparison needs at least two runs whose curves are stored.")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from bandits.results.text import describe_changes, describe_simulator
+from bandits.results.describe import describe_changes, describe_simulator
 from bandits.sweeps import Sweep
 from bandits.sweeps.figures import grid
 from bandits.sweeps.storage.catalogue import CatalogueEntry

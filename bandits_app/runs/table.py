@@ -10,8 +10,14 @@ from functools import partial
 import streamlit as st
 
 from bandits import UserError
-from bandits.results import text as words
 from bandits.results.comparison.overlay import MAX_RUNS
+from bandits.results.describe import (
+    describe_agents,
+    describe_changes,
+    describe_experiment,
+    describe_rarest_first,
+    describe_simulator,
+)
 from bandits.storage import budget
 from bandits.storage.run_store import Store, StoredRun
 from bandits_app.session import draft, workers
@@ -32,7 +38,7 @@ _COMPARED = "shelf-compared"
 
 def display_title(run: StoredRun) -> str:
     """Return the title of a run; without one, its agents with their changed parameters."""
-    return run.title if _titled(run) else words.describe_agents(run.experiment)
+    return run.title if _titled(run) else describe_agents(run.experiment)
 
 
 def _titled(run: StoredRun) -> bool:
@@ -81,7 +87,7 @@ def search(found: Sequence[StoredRun], query: str, *, starred: bool = False) -> 
 
     def matches(run: StoredRun) -> bool:
         e = run.experiment
-        places = run.title, run.tags, run.notes, words.describe_agents(e), words.describe_simulator(e), e.simulator.kind
+        places = run.title, run.tags, run.notes, describe_agents(e), describe_simulator(e), e.simulator.kind
         text = _spelled(" ".join(places))
         return all(term.search(text) for term in wanted)
 
@@ -101,14 +107,14 @@ def _pattern(term: str) -> re.Pattern[str]:
 
 def rows_of(runs: Sequence[StoredRun]) -> list[Row]:
     """Return the rows of the table: the title of a run that has none begins with what others lack."""
-    return list(map(_row, runs, words.describe_rarest_first([run.experiment for run in runs])))
+    return list(map(_row, runs, describe_rarest_first([run.experiment for run in runs])))
 
 
 def _row(run: StoredRun, agents: str) -> Row:
     e = run.experiment
     return Row(
         run.id, run.starred, run.title if _titled(run) else agents, run.headline, listing.simulator_name(e),
-        words.describe_changes(e), e.steps, e.replications, run.created, run.tags, run.notes,
+        describe_changes(e), e.steps, e.replications, run.created, run.tags, run.notes,
     )  # fmt: skip
 
 
@@ -118,8 +124,8 @@ def table(found: Sequence[StoredRun]) -> list[StoredRun]:
     selected = listing.draw(rows, kind="run")
     if len(selected) == 1:
         run = found[selected[0]]
-        size = "curves deleted" if run.evicted else words.describe_experiment(run.experiment)
-        agents = words.describe_agents(run.experiment)
+        size = "curves deleted" if run.evicted else describe_experiment(run.experiment)
+        agents = describe_agents(run.experiment)
         details(_row(run, agents), size, agents, run.experiment.simulator_class().rate_title.lower())
     return [found[i] for i in selected]
 
@@ -138,12 +144,12 @@ def actions(selected: Sequence[StoredRun]) -> None:
         st.rerun()
     if st.button("Edit", key="edit-run", icon=":material/edit:", disabled=not one, help="Title, tags and notes"):
         run = selected[0]
-        about = heading(display_title(run), words.describe_experiment(run.experiment))
+        about = heading(display_title(run), describe_experiment(run.experiment))
         fields = {"Title": run.title, "Tags": run.tags, "Notes": run.notes}
         edit("run", run.id, about, fields, partial(_save, run))
     allowed = may_delete([run.id for run in selected], workers.pool().owners)
     if destructive.button("Delete", key="runs", disabled=not (selected and allowed), help=refusal(allowed)):
-        named = [(run.id, f"{display_title(run)} ({words.describe_experiment(run.experiment)})") for run in selected]
+        named = [(run.id, f"{display_title(run)} ({describe_experiment(run.experiment)})") for run in selected]
         confirm("Delete", "run", named, lambda run: workers.pool().delete(run, deleter()))
 
 

@@ -8,7 +8,8 @@ from streamlit.delta_generator import DeltaGenerator
 
 from bandits.base.formatting import number, percent
 from bandits.base.types import BoolArray
-from bandits.results import text, words
+from bandits.results import words
+from bandits.results.caveats import FEW_REWARDS
 from bandits.sweeps import Sweep
 from bandits.sweeps.analysis.landscape import LEVEL
 from bandits.sweeps.analysis.records import Explained, Importance
@@ -45,7 +46,7 @@ def show(job: SweepJob, metric: str) -> None:
     noun = job.sweep.experiment.simulator_class().reward_noun
     if few and not job.active:
         st.markdown(
-            f"- {few} of {len(results)} points have fewer than {text.FEW_REWARDS} {noun} in all replications together; "
+            f"- {few} of {len(results)} points have fewer than {FEW_REWARDS} {noun} in all replications together; "
             "their 95 % confidence intervals may cover as little as 60 %."
         )
     if pairing == pairing:

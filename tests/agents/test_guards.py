@@ -23,7 +23,7 @@ from bandits.contract import agents as contract
 from bandits.experiments.history import History
 from bandits.experiments.lane import Lane
 from bandits.experiments.lockstep import make_lane
-from bandits.results import text
+from bandits.results.decision.explanation import explain_decision
 from bandits.results.decision.why import why
 from bandits.results.guards.fallbacks import fallbacks, sentences
 from tests.support import often, thinned
@@ -777,7 +777,7 @@ def test_an_explanation_names_the_guard_that_decided() -> None:
     slow = experiment({"kind": "linucb", "guards": [late]}, steps=80, rows=2)
     for e, words in ((cap, "at the limit of the exposure cap"), (slow, "the fallback stood in")):
         found = [why(e, 0, step) for step in range(60, 81, 3)]
-        sentences = [text.explain_decision(each)[0] for each in found]
+        sentences = [explain_decision(each)[0] for each in found]
         assert any(each.startswith("A guard chose ") and words in each for each in sentences)
         assert all(("A guard" in each) == bool(w.guard) for each, w in zip(sentences, found, strict=True))
         assert not all(w.guard for w in found)

@@ -16,7 +16,7 @@ from bandits import Experiment, Result, run
 from bandits.experiments import url
 from bandits.experiments.presets import presets
 from bandits.results import metrics
-from bandits.results import text as words
+from bandits.results.comparison.conclusion import ranking
 from bandits.storage.run_store import Store
 from tests.browser.conftest import App, Open
 from tests.browser.test_journeys import run_button, set_number, status, tiles
@@ -78,8 +78,8 @@ def as_if_nothing_had_happened(app: App, page: Page, name: str) -> None:
     for label, history in whole.histories.items():
         same(kept.histories[label], history)
     shown = tiles(page).all_inner_texts()
-    assert [text.split("\n")[0] for text in shown] == words.ranking(whole)
-    for text, label in zip(shown, words.ranking(whole), strict=True):
+    assert [text.split("\n")[0] for text in shown] == ranking(whole)
+    for text, label in zip(shown, ranking(whole), strict=True):
         assert f"{metrics.estimate(metrics.click_rate(whole.histories[label])).mean:.3f}" in text
 
 

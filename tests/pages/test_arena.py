@@ -23,9 +23,10 @@ from bandits.experiments import url
 from bandits.experiments.presets import presets
 from bandits.experiments.snapshots import snapshot_steps
 from bandits.results import metrics
-from bandits.results import text as words
 from bandits.results.change.lost_clicks import without_changes
+from bandits.results.comparison.conclusion import leader_comparisons, learning_summary, ranking, reference_comparisons
 from bandits.results.decision import why as whys
+from bandits.results.decision.explanation import explain_decision
 from bandits.results.export import report
 from bandits.results.result import Result
 from bandits.runtime.pool import Job, Pool
@@ -198,38 +199,38 @@ def test_the_conclusions_compare_with_the_agent_that_the_user_chooses(pool: Pool
     job = ended(pool.submit(experiment("linucb", "lints", "random", steps=2000, seed=920)))
     at = arena(job)
     choice = next(box for box in at.selectbox if box.label == "Compared with")
-    leader = words.ranking(job.result)[0]
+    leader = ranking(job.result)[0]
     assert choice.options == [f"the leader ({leader})", "LinUCB", "LinTS", "Random"]
     assert "glossary#holm-correction" in "".join(caption.value for caption in at.caption)
     at = settled(choice.set_value("Random").run())
-    assert sentences(at)[:2] == words.reference_comparisons(job.result, "Random")
-    assert sentences(at)[:2] != words.leader_comparisons(job.result)
+    assert sentences(at)[:2] == reference_comparisons(job.result, "Random")
+    assert sentences(at)[:2] != leader_comparisons(job.result)
     at = settled(next(box for box in at.selectbox if box.label == "Compared with").set_value("").run())
-    assert sentences(at)[:2] == words.leader_comparisons(job.result)
+    assert sentences(at)[:2] == leader_comparisons(job.result)
 
 
 def test_an_agent_that_is_called_the_leader_can_be_chosen(pool: Pool) -> None:
     job = ended(pool.submit(experiment("linucb", "lints", {"kind": "random", "label": "the leader"}, steps=2000)))
     at = arena(job)
-    assert words.ranking(job.result)[0] != "the leader"
-    assert sentences(at)[:2] == words.leader_comparisons(job.result)
+    assert ranking(job.result)[0] != "the leader"
+    assert sentences(at)[:2] == leader_comparisons(job.result)
     choice = next(box for box in at.selectbox if box.label == "Compared with")
     assert len(set(choice.options)) == 4
     at = settled(choice.set_value("the leader").run())
-    assert sentences(at)[:2] == words.reference_comparisons(job.result, "the leader")
+    assert sentences(at)[:2] == reference_comparisons(job.result, "the leader")
 
 
 def test_conclusions_are_computed_once_and_do_not_block_other_sessions(
     pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = ended(pool.submit(experiment("linucb", "lints", "random", steps=2000, seed=925)))
-    blocked, compute = list[bool](), words.reference_comparisons
+    blocked, compute = list[bool](), reference_comparisons
 
     def computed(result: Result, reference: str | None) -> list[str]:
         blocked.append(board_module._frames()._lock.locked() or job.lock.locked())
         return compute(result, reference)
 
-    monkeypatch.setattr(words, "reference_comparisons", computed)
+    monkeypatch.setattr(board_module, "reference_comparisons", computed)
     at = arena(job)
     arena(job)
     settled(at.select_slider(key="view-window").set_value(100).run())
@@ -260,12 +261,12 @@ def test_a_finished_run_shows_its_numbers(pool: Pool) -> None:
     job = ended(pool.submit(experiment("linucb", "lints", "random", steps=2000, seed=920)))
     at = arena(job)
     assert status(at).startswith("Finished: 2,000 steps, 3 replications, in ")
-    order = words.ranking(job.result)
+    order = ranking(job.result)
     assert sorted(order, key=board(at).index) == order
     best = metrics.estimate(metrics.click_rate(job.histories[order[0]]))
     assert f"{best.mean:.3f} ± {(best.high - best.low) / 2:.3f}" in board(at)
-    assert sentences(at)[:2] == words.leader_comparisons(job.result)
-    assert sentences(at)[2] == words.learning_summary(job.result)
+    assert sentences(at)[:2] == leader_comparisons(job.result)
+    assert sentences(at)[2] == learning_summary(job.result)
     click_rate = {t["name"]: t for t in plots(at)[0]["data"] if "fill" not in t}
     assert click_rate["LinTS"]["y"][-1] == pytest.approx(metrics.ctr(job.histories["LinTS"]).mid[-1], rel=1e-6)
     window = at.select_slider(key="view-window")
@@ -908,7 +909,7 @@ def test_a_run_that_rests_is_asked_why_it_showed_an_arm(pool: Pool, monkeypatch:
     at.session_state["why-open"] = True
     at = settled(at.run())
     figure, said = asked(at)
-    assert said == " ".join(words.explain_decision(whys.why(e, "LinUCB", 600, 0)))
+    assert said == " ".join(explain_decision(whys.why(e, "LinUCB", 600, 0)))
     assert figure["layout"]["title"]["text"] == "LinUCB at step 600"
     (agent,) = [s for s in at.selectbox if s.label == "Agent"]
     at = settled(agent.set_value("LinTS").run())
@@ -916,7 +917,7 @@ def test_a_run_that_rests_is_asked_why_it_showed_an_arm(pool: Pool, monkeypatch:
         (number,) = [n for n in at.number_input if n.label == label]
         at = settled(number.set_value(value).run())
     figure, said = asked(at)
-    assert said == " ".join(words.explain_decision(whys.why(e, "LinTS", 17, 2)))
+    assert said == " ".join(explain_decision(whys.why(e, "LinTS", 17, 2)))
     assert len(figure["layout"]["yaxis"]["ticktext"]) == 5
     monkeypatch.setattr(decision_section.EXPLANATIONS, "seconds", 1e-3)
     (number,) = [n for n in at.number_input if n.label == "Step"]

@@ -10,9 +10,9 @@ import pytest
 
 from bandits import UserError, read, run
 from bandits.experiments.lockstep import make_lane
-from bandits.results import text
 from bandits.results.artwork import title as artwork
 from bandits.results.artwork.title import Replay
+from bandits.results.decision.explanation import explain_decision
 from bandits.results.figures.style import styles
 from bandits.results.items.demand import demand
 from bandits.results.items.launches import WINDOW, fair_share
@@ -116,7 +116,7 @@ def test_the_explanation_holds_the_estimates_of_the_agent_for_every_picture(play
             assert c.truth == truth[k]
         assert why.candidates[0].name == f"picture {visit.picture} ({visit.content})"
         assert why.candidates[0].truth == visit.truth
-        *_, last = text.explain_decision(why)
+        *_, last = explain_decision(why)
         assert "Observed" not in last  # it was only asked
         drawn = artwork.explanation_figure(why, styles(experiment())["LinUCB"])
         assert len(drawn["layout"]["yaxis"]["ticktext"]) == n

@@ -16,8 +16,8 @@ from scipy.special import ndtr
 from bandits import Experiment, UserError
 from bandits.agents import REGISTRY as AGENTS
 from bandits.experiments.lockstep import make_lane
-from bandits.results import text
 from bandits.results.decision import why as whys
+from bandits.results.decision.explanation import explain_decision
 from bandits.results.decision.figure import decision
 from bandits.results.decision.why import Candidate, Why, next_switch, why
 from bandits.results.figures.style import styles
@@ -64,7 +64,7 @@ def test_explanations_equal_the_trace_of_the_run(environment: str) -> None:
             assert sum(c.alike for c in actual.candidates) == IDENTICAL[environment]
             if actual.how != "score" and not actual.randomised:
                 assert shown.score == max(s for c in actual.candidates for s in (c.score, *c.others))
-            message = text.explain_decision(actual)
+            message = explain_decision(actual)
             assert all(s.endswith(".") and "nan" not in s for s in message), message
             panel.pack([decision(actual, styles(e)[label])], 300, alt=[message[0]])  # plain numbers, or gaps in arrays
 
@@ -223,7 +223,7 @@ def test_random_choices_are_distinguished_from_scored_ones() -> None:
     assert {w.randomised for w in decisions} == {True, False}
     for w in decisions:
         assert all(math.isnan(c.score) for c in w.candidates) == w.randomised
-        assert ("at random" in text.explain_decision(w)[0]) == w.randomised
+        assert ("at random" in explain_decision(w)[0]) == w.randomised
 
 
 # refusals
@@ -321,37 +321,35 @@ OUTCOME = "The true expected reward of Cat Food was 0.4 clicks; Dog Toy, the bes
     ],
 )  # fmt: skip
 def test_a_decision_in_one_sentence(decided: Why, message: str) -> None:
-    assert text.explain_decision(decided) == [message, OUTCOME]
+    assert explain_decision(decided) == [message, OUTCOME]
 
 
 def test_the_outcome_in_one_sentence() -> None:
     right = SHOWN._replace(best=True)
-    assert text.explain_decision(why_of("greedy", right, OTHER))[-1] == (
+    assert explain_decision(why_of("greedy", right, OTHER))[-1] == (
         "The true expected reward of Cat Food was 0.4 clicks, the highest of all candidates. Observed reward: 1."
     )
     slate = why_of("greedy", right, OTHER._replace(slot=2), reward=0.0)
-    assert text.explain_decision(slate)[-1].endswith(
-        ", the highest of all candidates. Observed reward of the slate: 0."
-    )
+    assert explain_decision(slate)[-1].endswith(", the highest of all candidates. Observed reward of the slate: 0.")
 
 
 def test_choice_probabilities_in_one_sentence() -> None:
     four = [SHOWN._replace(chance=0.2), OTHER._replace(chance=0.7), arm("Fish", score=0.2, chance=0.06)]
     four.append(arm("Toy", score=0.1, chance=0.04))
-    message = text.explain_decision(why_of("sample", *four, redraws=1000))
+    message = explain_decision(why_of("sample", *four, redraws=1000))
     assert message[0] == "A chose Cat Food: its sampled value, 0.5, was the highest (mean 0.41)."
     assert message[1] == (
         "Choice probabilities (estimated from 1,000 samples): "
         "Dog Toy (70 %), Cat Food (20 %), Fish (6 %), others (4 %)."
     )
-    assert text.explain_decision(why_of("sample", *four))[1].startswith("Choice probabilities (exact): Dog Toy (70 %)")
+    assert explain_decision(why_of("sample", *four))[1].startswith("Choice probabilities (exact): Dog Toy (70 %)")
     rare = [arm("Fish", score=0.2, chance=0.26), arm("Toy", score=0.1, chance=0.04), SHOWN._replace(chance=0.001)]
-    found = text.explain_decision(why_of("sample", *rare, OTHER._replace(chance=0.699)))
+    found = explain_decision(why_of("sample", *rare, OTHER._replace(chance=0.699)))
     assert found[1].endswith("Dog Toy (70 %), Fish (26 %), Toy (4 %), the one shown (0.1 %).")
     fourth = [rare[0], rare[1]._replace(chance=0.06), SHOWN._replace(chance=0.02), OTHER._replace(chance=0.66)]
-    assert text.explain_decision(why_of("sample", *fourth))[1].endswith("Toy (6 %), the one shown (2.0 %).")
+    assert explain_decision(why_of("sample", *fourth))[1].endswith("Toy (6 %), the one shown (2.0 %).")
     fifth = [*fourth, arm("Bird", score=0.1, chance=0.015)]
-    assert text.explain_decision(why_of("sample", *fifth))[1].endswith("the one shown (2.0 %), others (2 %).")
+    assert explain_decision(why_of("sample", *fifth))[1].endswith("the one shown (2.0 %), others (2 %).")
 
 
 def test_the_figure_has_a_line_for_every_arm_and_marks_the_shown_one() -> None:

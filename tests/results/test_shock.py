@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from bandits import run
-from bandits.results import text
 from bandits.results.change.shock import around_shock, rates_around
 from bandits.results.comparison import paired_tests
+from bandits.results.comparison.conclusion import shock_summary
 from bandits.results.result import Result
 from tests.support import experiment, history
 
@@ -56,7 +56,7 @@ def test_the_leader_after_the_shock_is_compared_over_the_steps_after_it() -> Non
     at = int(np.searchsorted(a.grid, 600))
     gap = [h.sums["clicks"][-1] - h.sums["clicks"][at] for h in (a, b)]
     assert found.comparison.difference.mean == pytest.approx((gap[0] - gap[1]).mean())
-    (sentence,) = text.shock_summary(result)
+    (sentence,) = shock_summary(result)
     assert sentence.startswith("Market shock at step 600: the click-through rate of LinUCB")
     assert f"after it, {found.leader} leads" in sentence
 
@@ -71,9 +71,9 @@ def test_the_leader_after_the_shock_need_not_be_the_best_agent() -> None:
 
 
 def test_no_shock_and_a_shock_that_is_not_reached_say_nothing() -> None:
-    assert text.shock_summary(run(experiment("linucb", "random"))) == []
+    assert shock_summary(run(experiment("linucb", "random"))) == []
     late = {**SHOCKED, "shock_step": 5000}
-    assert text.shock_summary(run(experiment("linucb", "random", simulator=late))) == []
+    assert shock_summary(run(experiment("linucb", "random", simulator=late))) == []
     found = around_shock(run(experiment("oracle", "random", simulator=SHOCKED, steps=900)))
     assert found is not None
     assert (found.step, found.best, found.leader, found.runner_up) == (600, "Random", "Random", "")
@@ -101,7 +101,7 @@ def test_nothing_is_stated_about_a_shock_in_the_first_or_last_interval(shock: in
     result = run(experiment("random", simulator=simulator, steps=40_000, replications=2))
     assert shock not in result.histories["Random"].grid
     assert around_shock(result) is None
-    assert text.shock_summary(result) == []
+    assert shock_summary(result) == []
 
 
 def test_a_run_stopped_before_the_next_stored_step_states_nothing_about_the_shock() -> None:

@@ -15,9 +15,18 @@ from bandits import Experiment, History, read, run
 from bandits.agents.guards.params import Fallback, Floor, GuardParams, Reset
 from bandits.base.formatting import count, percent
 from bandits.experiments.presets import Preset, presets
-from bandits.results import metrics, text
+from bandits.results import metrics
+from bandits.results.caveats import FEW_REWARDS, divergence_notes, rare_reward_notes
 from bandits.results.comparison import paired_tests
+from bandits.results.comparison.conclusion import (
+    describe_comparison,
+    leader_comparisons,
+    learning_summary,
+    ranking,
+    reference_comparisons,
+)
 from bandits.results.comparison.paired_tests import Comparison
+from bandits.results.describe import describe_agents, describe_guard, describe_rarest_first
 from bandits.results.metrics import Estimate
 from bandits.results.result import Result
 from tests.support import experiment, history
@@ -81,7 +90,7 @@ def comparison(
     ],
 )
 def test_a_comparison_in_one_sentence(actual: Comparison, p: float, sentence: str) -> None:
-    assert text.describe_comparison("A", "B", actual, p) == sentence
+    assert describe_comparison("A", "B", actual, p) == sentence
 
 
 @given(
@@ -118,16 +127,16 @@ def test_numbers_are_formatted() -> None:
     ],
 )
 def test_a_guard_is_named_with_its_main_values_and_what_is_changed(guard: GuardParams, words: str) -> None:
-    assert text.describe_guard(guard) == words
+    assert describe_guard(guard) == words
 
 
 def test_what_fewest_runs_have_is_named_first() -> None:
     runs = [experiment("linucb", "random", {"kind": "epsilon_greedy", "epsilon": e}) for e in (0.1, 0.2)]
-    assert text.describe_rarest_first(runs) == [
+    assert describe_rarest_first(runs) == [
         "ε-greedy (epsilon 0.1), LinUCB, Random", "ε-greedy (epsilon 0.2), LinUCB, Random",
     ]  # fmt: skip
-    assert text.describe_rarest_first(runs[:1]) == [text.describe_agents(runs[0])]
-    assert text.describe_rarest_first([]) == []
+    assert describe_rarest_first(runs[:1]) == [describe_agents(runs[0])]
+    assert describe_rarest_first([]) == []
 
 
 def test_ranking_is_by_clicks_per_step_so_far() -> None:
@@ -140,28 +149,28 @@ def test_ranking_is_by_clicks_per_step_so_far() -> None:
         "Random": history(dead, alive=[False] * 3),
         "UCB1": History(10, 3, 5),
     }
-    assert text.ranking(Result(e, histories)) == ["LinTS", "LinUCB", "UCB1", "Random"]
+    assert ranking(Result(e, histories)) == ["LinTS", "LinUCB", "UCB1", "Random"]
 
 
 def test_verdicts_compare_the_leader_with_every_other_agent() -> None:
     result = run(experiment("linucb", "random", "oracle", steps=2000, replications=8))
-    actual = text.leader_comparisons(result)
+    actual = leader_comparisons(result)
     assert len(actual) == 2
     assert actual[0].startswith("Oracle earned ")
     assert actual[1].startswith("Oracle earned ")
     assert "than LinUCB" in actual[0]
     assert "than Random" in actual[1]
-    assert text.leader_comparisons(run(experiment("random"))) == []
+    assert leader_comparisons(run(experiment("random"))) == []
 
 
 def test_any_agent_can_be_the_reference_with_the_same_correction() -> None:
     result = run(experiment("linucb", "random", "oracle", "ucb1", steps=2000, replications=8))
-    order = text.ranking(result)
-    leader = text.reference_comparisons(result, None)
-    assert text.reference_comparisons(result, order[0]) == leader
-    assert text.reference_comparisons(result, "no such agent") == leader
+    order = ranking(result)
+    leader = reference_comparisons(result, None)
+    assert reference_comparisons(result, order[0]) == leader
+    assert reference_comparisons(result, "no such agent") == leader
     for label in order[1:]:
-        found = text.reference_comparisons(result, label)
+        found = reference_comparisons(result, label)
         assert len(found) == 3
         assert all(label in sentence for sentence in found)
         assert len(set(found) & set(leader)) == 1  # the pair with the leader: the same interval
@@ -176,33 +185,33 @@ def test_verdicts_are_corrected_for_the_number_of_pairs() -> None:
     e = experiment("linucb", "lints", "random", steps=20, replications=8)
     pair = Result(e, {"LinUCB": lead, "LinTS": other})
     assert 0.01 < pair.compare("LinUCB", "LinTS").p_value < 0.05
-    assert "earned" in text.leader_comparisons(pair)[0]
+    assert "earned" in leader_comparisons(pair)[0]
     crowd = Result(e, {"LinUCB": lead, "LinTS": other, "Random": other, "UCB1": other, "Popularity": other})
-    assert all("do not differ significantly" in sentence for sentence in text.leader_comparisons(crowd))
+    assert all("do not differ significantly" in sentence for sentence in leader_comparisons(crowd))
 
 
 def test_agents_stopped_in_every_replication_are_not_compared() -> None:
     e = experiment("linucb", "random", steps=10)
     histories = {"LinUCB": history(np.full((10, 3), np.nan), alive=[False] * 3), "Random": history(np.ones((10, 3)))}
-    assert text.leader_comparisons(Result(e, histories)) == []
+    assert leader_comparisons(Result(e, histories)) == []
 
 
 def test_the_summary_states_whether_agents_learned() -> None:
-    learned = text.learning_summary(run(experiment("oracle", "linucb", "random", steps=1000)))
+    learned = learning_summary(run(experiment("oracle", "linucb", "random", steps=1000)))
     assert learned.startswith("LinUCB closed ")
     assert "of the gap between random choice and the oracle (95 % CI " in learned
-    assert text.learning_summary(run(experiment("oracle", "random"))) == "No agent learns during this run."
+    assert learning_summary(run(experiment("oracle", "random"))) == "No agent learns during this run."
     stubborn = {"kind": "epsilon_greedy", "epsilon": 1.0}
-    assert "No learning agent is significantly better than random choice" in text.learning_summary(
+    assert "No learning agent is significantly better than random choice" in learning_summary(
         run(experiment(stubborn, steps=1000))
     )
     flat = {"kind": "petshop", "n_products": 5, "click_rates": [[0.5] * 5] * 4}
-    assert text.learning_summary(run(experiment("linucb", simulator=flat))).startswith("Nothing can be learned here")
+    assert learning_summary(run(experiment("linucb", simulator=flat))).startswith("Nothing can be learned here")
 
 
 def test_one_replication_is_reported_as_such() -> None:
     result = run(experiment("linucb", "oracle", steps=2000, replications=1))
-    (sentence,) = text.leader_comparisons(result)
+    (sentence,) = leader_comparisons(result)
     assert sentence.endswith("in a single replication, which gives no interval.")
 
 
@@ -238,11 +247,11 @@ def test_the_first_preset_compares_two_exploration_bonuses_with_other_baselines(
 
 def test_diverged_replications_are_reported() -> None:
     result = run(experiment("linucb", "random", steps=300))
-    assert text.divergence_notes(result) == []
+    assert divergence_notes(result) == []
     history = result.histories["Random"]
     history.alive[2] = False
     history.sums["value"][101:, 2] = np.nan
-    (sentence,) = text.divergence_notes(result)
+    (sentence,) = divergence_notes(result)
     assert sentence.startswith(
         f"1 of {history.rows} replications of Random diverged and stopped, the first near step 100"
     )
@@ -252,13 +261,11 @@ def test_agents_with_few_clicks_are_named() -> None:
     e = experiment("linucb", "lints", "random", steps=10)
     few, enough, half = np.zeros((10, 3)), np.zeros((10, 3)), np.full((10, 3), 0.25)
     few[0, :2], enough[:7] = 1, 1
-    (note,) = text.rare_reward_notes(
-        Result(e, {"LinUCB": history(few), "LinTS": history(enough), "Random": history(half)})
-    )
+    (note,) = rare_reward_notes(Result(e, {"LinUCB": history(few), "LinTS": history(enough), "Random": history(half)}))
     assert "LinUCB (2)" in note
     assert "LinTS" not in note
     assert "Random" not in note  # rewards that are no counts
-    assert text.rare_reward_notes(Result(e, {"LinTS": history(enough)})) == []
+    assert rare_reward_notes(Result(e, {"LinTS": history(enough)})) == []
 
 
 @pytest.mark.parametrize("replications", [4, 8, 16, 32])
@@ -271,5 +278,5 @@ def test_intervals_of_means_cover_from_the_stated_number_of_clicks(replications:
         found = (metrics.estimate(sample) for sample in samples)
         return sum(low <= clicks / replications <= high for _, low, high in found) / 2000
 
-    assert coverage(text.FEW_REWARDS) == pytest.approx(0.95, abs=0.02)
+    assert coverage(FEW_REWARDS) == pytest.approx(0.95, abs=0.02)
     assert coverage(1.2) < 0.75

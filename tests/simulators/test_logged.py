@@ -19,8 +19,10 @@ from bandits.experiments.lane import join
 from bandits.experiments.lockstep import make_lane
 from bandits.lessons.sources import RunSource
 from bandits.offpolicy import DecisionLog, keep_for_replay, open_bandit, recording
-from bandits.results import metrics, text
+from bandits.results import metrics
+from bandits.results.caveats import caveats, rare_reward_notes, replay_notes
 from bandits.results.comparison import run_comparison, unpaired
+from bandits.results.comparison.conclusion import leader_comparisons, learning_summary
 from bandits.results.comparison.overlay import overlay
 from bandits.results.decision.why import why
 from bandits.results.export import report
@@ -171,7 +173,7 @@ def test_only_a_log_that_is_used_up_is_too_small() -> None:
         e = replay(steps=steps, agents=AGENTS[:1], replications=replications, parts=50)
         h = e.empty_history()
         h.step, h.sums["clicks"][:] = steps, 0
-        (note,) = text.rare_reward_notes(Result(e, {"LinUCB": h}))
+        (note,) = rare_reward_notes(Result(e, {"LinUCB": h}))
         return note.rpartition("; ")[2]
 
     assert [advice(*used) for used in ((200, 50), (199, 50), (200, 49))] == [
@@ -196,7 +198,7 @@ def test_an_interval_agrees_with_the_verdict_beside_it() -> None:
     share = found.p_value / p
     expected = unpaired.compare(result.histories["LinUCB"], result.histories["Beta Thompson"], 1 - 0.05 * share)
     assert unpaired.corrected(found, p) == pytest.approx(expected.difference)
-    (sentence,) = (s for s in text.leader_comparisons(result) if "Beta Thompson" in s)
+    (sentence,) = (s for s in leader_comparisons(result) if "Beta Thompson" in s)
     assert "cannot tell LinUCB and Beta Thompson apart" in sentence
     assert "CI −" in sentence
 
@@ -230,7 +232,7 @@ def test_after_the_end_of_the_log_nothing_counts() -> None:
     assert trace.counted[:100].any()
     assert not trace.counted[100:].any()
     assert not trace.rewards[100:].any()
-    (note,) = text.replay_notes(run(replay(steps=300, agents=AGENTS[2:], parts=100)))
+    (note,) = replay_notes(run(replay(steps=300, agents=AGENTS[2:], parts=100)))
     assert "of 400 events" in note
     assert "ends at step 100: later steps count nothing" in note
     with pytest.raises(UserError, match="replications is 5; the log has 4 parts"):
@@ -268,8 +270,8 @@ def test_nothing_is_claimed_that_a_log_does_not_show(result: Result) -> None:
     assert run_comparison.pairing_obstacle(e, e)
     assert not run_comparison.paired({"A": result, "B": result})
     assert {o.metric for o in run_comparison.outcomes([result])} == {"ctr", "clicks"}
-    words = [*text.leader_comparisons(result), *text.replay_notes(result), *text.caveats(result)]
-    words.append(text.learning_summary(result))
+    words = [*leader_comparisons(result), *replay_notes(result), *caveats(result)]
+    words.append(learning_summary(result))
     assert not any("paired replications" in each or "common random numbers" in each for each in words)
     assert any("nothing is paired" in each for each in words)
     page = report(result)

@@ -9,7 +9,7 @@ import pytest
 
 from bandits import Experiment, diagnostics, run
 from bandits.experiments.presets import presets
-from bandits.results import text
+from bandits.results.comparison.conclusion import leader_comparisons
 from bandits.results.result import Result
 from benchmarks.reproduction import exploration
 from benchmarks.reproduction.exploration import DOCUMENT, LOSS, SETUPS, Outcome, Rates, Row
@@ -92,7 +92,7 @@ def test_the_run_of_home_names_the_agent_that_explores_too_much() -> None:
         found = {label: diagnostics.findings(shown, label) for label in shown.histories}
         assert found["LinUCB alpha 1.5"]["exploration"].direction == "too much"
         assert "LinUCB" not in found or found["LinUCB"]["exploration"].direction == "about right"
-    lead = next(s for s in text.leader_comparisons(result) if "than LinUCB alpha 1.5" in s)
+    lead = next(s for s in leader_comparisons(result) if "than LinUCB alpha 1.5" in s)
     earned, interval = re.search(r"earned (\d+ more clicks) .*?(95 % CI [\d,]+ to [\d,]+)", lead).groups()  # type: ignore[union-attr]
     sentence = diagnostics.findings(result, "LinUCB alpha 1.5")["exploration"].summary
     assert f"earned {earned} ({interval})" in sentence

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from bandits import UserError, sweeps
+from bandits.results.describe import plain_value
 from bandits.results.registry import OBJECTIVES
-from bandits.results.text import plain_value
 from bandits.runtime.pool import Pool
 from bandits.storage.annotations import Annotations
 from bandits.storage.budget import VARIABLE, usage

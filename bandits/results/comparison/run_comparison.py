@@ -16,10 +16,10 @@ from bandits.base.params import Params, metadata
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
 from bandits.results import metrics
+from bandits.results.describe import describe_guard
 from bandits.results.metrics import Estimate
 from bandits.results.registry import LEADERBOARD, METRICS, leaderboard
 from bandits.results.run import Run
-from bandits.results.text import describe_guard
 
 from . import paired_tests
 

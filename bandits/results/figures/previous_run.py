@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from bandits.experiments.experiment import Experiment
+from bandits.results.describe import plain_value
 from bandits.results.metrics import Band
-from bandits.results.text import plain_value
 
 
 class ParameterChange(NamedTuple):

@@ -10,10 +10,10 @@ from bandits.base.formatting import count_of, listed, percent
 from bandits.experiments.experiment import Experiment
 from bandits.results import words
 from bandits.results.comparison.paired_tests import Comparison, compare, corrected, holm
+from bandits.results.describe import describe_guard
 from bandits.results.items.exposure import less_shown_half, most_shown, smallest_segment
 from bandits.results.metrics import Estimate, estimate, total
 from bandits.results.run import Run
-from bandits.results.text import describe_guard
 
 if TYPE_CHECKING:
     from bandits.agents.guards.params import GuardParams

@@ -15,9 +15,9 @@ from bandits.base.recent import Recent
 from bandits.experiments.experiment import Experiment, read
 from bandits.results import words
 from bandits.results.comparison import paired_tests
+from bandits.results.describe import plain_value
 from bandits.results.metrics import Estimate
 from bandits.results.result import Result
-from bandits.results.text import plain_value
 
 from .preview import Preview
 

@@ -12,10 +12,10 @@ from bandits.base.files import Arrays
 from bandits.base.types import BoolArray, FloatArray
 from bandits.experiments.history import History
 from bandits.results import metrics
+from bandits.results.caveats import FEW_REWARDS
 from bandits.results.metrics import Estimate
 from bandits.results.registry import OBJECTIVES
 from bandits.results.result import plain
-from bandits.results.text import FEW_REWARDS
 from bandits.sweeps.axis import Axis, Value
 from bandits.sweeps.blocks import block_history, point_history
 from bandits.sweeps.sweep import Sweep
@@ -114,7 +114,7 @@ class Landscape:
         return (metrics.estimate(known), len(known)) if len(known) else None
 
     def points_with_few_clicks(self) -> int:
-        """Count the points whose replications earned fewer than `text.FEW_REWARDS` clicks together; 0 if not counts."""
+        """Count the points that earned fewer than `caveats.FEW_REWARDS` clicks together; 0 if not counts."""
         clicks = self.numbers("ctr") * self.sweep.experiment.steps
         counts = np.round(clicks)
         if not np.isclose(clicks, counts, atol=1e-6, equal_nan=True).all() or (counts < 0).any():

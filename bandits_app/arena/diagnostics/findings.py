@@ -12,7 +12,7 @@ from bandits.diagnostics.background import ReferenceTask
 from bandits.diagnostics.figures import panels
 from bandits.diagnostics.spectrum_figures import spectrum_animation
 from bandits.experiments.experiment import require_truth
-from bandits.results import text
+from bandits.results.describe import describe_experiment
 from bandits.results.figures.style import Spec, styles
 from bandits.runtime.pool import Job
 from bandits_app.run_view import board
@@ -46,7 +46,7 @@ def _show(job: Job, references: ReferenceTask) -> None:
     received = tuple(reference is None for reference in references.references)
     version = (job.id, board.version(job), tuple(sorted(references.pending)), *received)
     found = _verdicts(job, references, version)
-    st.caption(f"{status(job)}. {text.describe_experiment(job.experiment)}{_reference_status(references)}")
+    st.caption(f"{status(job)}. {describe_experiment(job.experiment)}{_reference_status(references)}")
     if references.error:
         key = (job.experiment, _without_agents(job.experiment))
         st.button("Recompute reference values", key="health-again", on_click=_reference_task.clear, args=key)

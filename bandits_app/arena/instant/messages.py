@@ -15,11 +15,11 @@ from bandits.base.errors import UserError
 from bandits.base.formatting import count_of, short
 from bandits.experiments.experiment import Experiment, read
 from bandits.results import metrics, words
+from bandits.results.describe import plain_value
 from bandits.results.figures.board import XAxis, agent_traces
 from bandits.results.live.instant import Answer, Instant, NotQuickError, can_follow
 from bandits.results.metrics import Estimate
 from bandits.results.result import Result
-from bandits.results.text import plain_value
 from bandits_app.session import workers
 from bandits_app.widgets.live_panel.panel import pack
 

@@ -8,9 +8,9 @@ import streamlit as st
 
 from bandits import Experiment, UserError
 from bandits.base.formatting import count, count_of
-from bandits.results import text
 from bandits.results.artwork import title as artwork
 from bandits.results.artwork.title import Replay, Visit
+from bandits.results.decision.explanation import explain_decision
 from bandits.results.decision.why import Why
 from bandits.results.figures.style import styles
 from bandits.runtime.pool import Job
@@ -80,7 +80,7 @@ def _two_visitors(job: Job, played: Replay, title: int, label: str, found: list[
         answers = [_explain(played, title, visit, label, f"{key}-{visit.user}") for visit in visits]
     bullets(
         [
-            f"{visit.cluster.capitalize()}: {' '.join(text.explain_decision(why))} "
+            f"{visit.cluster.capitalize()}: {' '.join(explain_decision(why))} "
             f"True taste of this visitor for what the picture shows: {visit.likes}."
             for visit, why in zip(visits, answers, strict=True)
         ]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from bandits import Experiment
-from bandits.results import text
 from bandits.results.artwork import one_model as sharing
 from bandits.results.change.marks import description
+from bandits.results.comparison.conclusion import leader_comparisons
 from bandits.results.figures.board import board
 from bandits.runtime.pool import Job
 from bandits_app.labs import lab
@@ -33,7 +33,7 @@ def _show(job: Job) -> None:
     with job.lock:
         specs = board(job.result)[:2]
         first = [] if job.active else sharing.conclusions(job.result)
-        sentences = [] if job.active else text.leader_comparisons(job.result)
+        sentences = [] if job.active else leader_comparisons(job.result)
     bullets(first)
     panel.draw(specs, key="artwork-board", revision=job.id, height=320)
     bullets(sentences)

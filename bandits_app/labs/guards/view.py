@@ -9,8 +9,8 @@ from bandits.base.formatting import count_of
 from bandits.monitoring.background import AlarmTask
 from bandits.monitoring.conclusion import conclusion
 from bandits.monitoring.figures import alarm_table, exposure, exposure_by_segment, first_observations, timeline
-from bandits.results import text
 from bandits.results.change.marks import description
+from bandits.results.describe import describe_experiment
 from bandits.results.figures.board import board
 from bandits.results.guards import cost as guard_cost
 from bandits.results.guards import fallbacks
@@ -35,7 +35,7 @@ def show(job: Job) -> None:
 
 
 def _show(job: Job) -> None:
-    about = f"{status(job)}. {text.describe_experiment(job.experiment)}. {description(job.experiment)}"
+    about = f"{status(job)}. {describe_experiment(job.experiment)}. {description(job.experiment)}"
     st.caption(escape_markdown(about.strip()))
     if not job.result.histories:
         return

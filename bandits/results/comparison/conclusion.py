@@ -1,0 +1,162 @@
+"""State in sentences which agent leads, by how much, and how much was learned."""
+
+from __future__ import annotations
+
+import math
+
+from bandits.base.formatting import count, count_of, number
+from bandits.results import metrics, words
+from bandits.results.change.shock import around_shock
+from bandits.results.comparison import paired_tests, unpaired
+from bandits.results.comparison.paired_tests import Comparison
+from bandits.results.metrics import Estimate
+from bandits.results.run import Run
+
+
+def ranking(result: Run) -> list[str]:
+    """Sort the labels by mean reward per step so far, best first; agents without steps come last."""
+
+    def rate(label: str) -> float:
+        history = result.histories[label]
+        value = metrics.estimate(metrics.click_rate(history)).mean
+        return value if math.isfinite(value) else -math.inf
+
+    return sorted(result.histories, key=rate, reverse=True)
+
+
+def describe_comparison(a: str, b: str, comparison: Comparison, p_value: float, noun: str = "clicks") -> str:
+    """Describe the difference between agent ``a``, which is ahead, and agent ``b`` over the whole run.
+
+    Parameters
+    ----------
+    p_value : float
+        Corrected for the number of pairs; the interval in the sentence is widened to agree with it.
+    noun : str
+        What the simulator counts as reward.
+    """
+    d, rows = comparison.difference, comparison.rows
+    if rows < 2:
+        return (
+            f"{a} earned {count_of(d.mean, 'more ' + noun)} than {b} in a single replication, which gives no interval."
+        )
+    if d.low == d.high:
+        return f"{a} and {b} differ by {count_of(d.mean, noun)} in each of the {rows} replications."
+    evidence = f"{words.interval(paired_tests.corrected(comparison, p_value), 'count')}; {rows} paired replications"
+    if p_value >= 0.05:
+        return f"{a} and {b} do not differ significantly: {count_of(d.mean, noun)} ({evidence})."
+    text = f"{a} earned {count_of(d.mean, f'more {noun}')} than {b} ({evidence})"
+    if comparison.break_even_step and comparison.exploration_cost >= 1:  # a lead that changed early is noise
+        text += f"; break-even at step {count(comparison.break_even_step)}"
+        if comparison.break_even_interval:
+            text += words.bracket(Estimate(comparison.break_even_step, *comparison.break_even_interval), "count")
+        elif rows < paired_tests.MIN_BREAK_EVEN_ROWS:
+            text += f" (no interval: fewer than {paired_tests.MIN_BREAK_EVEN_ROWS} replications)"
+        text += f", after trailing by up to {count_of(comparison.exploration_cost, noun)}"
+    return text + "."
+
+
+def leader_comparisons(result: Run) -> list[str]:
+    """Compare the leader with each other agent; see `reference_comparisons`."""
+    return reference_comparisons(result, None)
+
+
+def reference_comparisons(result: Run, reference: str | None) -> list[str]:
+    """Compare an agent, by default the leader, with each other one, best first.
+
+    P-values and intervals are Holm-corrected over all pairs, as the same data chose the leader: the sentences hold
+    together, whichever reference is chosen.
+    """
+    order = [label for label in ranking(result) if result.histories[label].alive.any()]
+    if len(order) < 2:
+        return []
+    if reference not in order:
+        reference = order[0]
+    noun = result.experiment.simulator_class().reward_noun
+    if result.experiment.offers("replay"):
+        return _replay_comparisons(result, order, reference)
+    p_values = {
+        pair: p
+        for pair, (_, p) in paired_tests.compare_pairs({label: result.histories[label] for label in order}).items()
+        if reference in pair
+    }
+    comparisons = {
+        (a, b): paired_tests.compare(result.histories[a], result.histories[b]) for (a, b), p in p_values.items()
+    }
+    return [describe_comparison(a, b, comparisons[a, b], p, noun) for (a, b), p in p_values.items()]
+
+
+def _replay_comparisons(result: Run, order: list[str], reference: str) -> list[str]:
+    """Compare an agent with each other one where a log was replayed, by intervals that pair nothing.
+
+    The intervals are widened to agree with the corrected p-values.
+    """
+    simulator = result.experiment.simulator_class()
+    pairs = unpaired.compare_pairs({label: result.histories[label] for label in order})
+    sentences = []
+    for (a, b), (found, p) in pairs.items():
+        if reference not in (a, b):
+            continue
+        d = unpaired.corrected(found, p)
+        if not math.isfinite(d.low):
+            sentences.append(f"{a} and {b}: no interval, as there are too few replications or {simulator.reward_noun}.")
+            continue
+        gap = f"{number(d.mean)} {simulator.reward_noun} per counted event ({words.interval(d)}; not paired)"
+        if p < 0.05:
+            sentences.append(f"{a} earned {gap} more than {b}.")
+        else:
+            sentences.append(f"This log cannot tell {a} and {b} apart: {gap}.")
+    return sentences
+
+
+def shock_summary(result: Run) -> list[str]:
+    """State in one sentence what a shock changed and which agent leads after it; nothing without a shock."""
+    around = around_shock(result)
+    if around is None:
+        return []
+    simulator = result.experiment.simulator_class()
+    rate = simulator.rate_title
+    sentence = (
+        f"Market shock at step {count(around.step)}: the {rate[0].lower()}{rate[1:]} of {around.best}, the best agent "
+        f"of the whole run, was {words.stated(around.before, 'rate')} before the shock and "
+        f"{words.stated(around.after, 'rate')} after it"
+    )
+    if around.comparison is None:
+        return [f"{sentence}."]
+    again = around.leader == around.best
+    leads = "leads too" if again else f"leads with {words.stated(around.leader_after, 'rate')}"
+    difference = count_of(around.comparison.difference.mean, f"more {simulator.reward_noun}")
+    certain = words.interval(paired_tests.corrected(around.comparison, around.p_value), "count")
+    if around.comparison.rows < 2:
+        certain = "one replication"
+    elif around.p_value >= 0.05:
+        certain += ", not significant"
+    return [f"{sentence}; after it, {around.leader} {leads}, {difference} than {around.runner_up} ({certain})."]
+
+
+def learning_summary(result: Run) -> str:
+    """State the share of the oracle's gain over random choice that the best learning agent reached."""
+    if not result.experiment.offers("truth"):
+        return "How much could be learned is not known: a log does not show the true rewards."
+    learners = {
+        label
+        for i, label in enumerate(result.experiment.labels)
+        if label in result.histories and result.experiment.agent_class(i).learns
+    }
+    if not learners:
+        return "No agent learns during this run."
+    label = max(sorted(learners), key=lambda name: _oracle_share(result, name).mean)
+    best = _oracle_share(result, label)
+    if not math.isfinite(best.mean):
+        return "Nothing can be learned here: all choices have the same expected reward."
+    if best.low <= 0:
+        return "No learning agent is significantly better than random choice."
+    among = f", the largest share of the {len(learners)} agents that learn during the run" if len(learners) > 1 else ""
+    return (
+        f"{label} closed {words.mean(best, 'share')} of the gap between random choice and the oracle"
+        f"{words.bracket(best, 'share')}{among}."
+    )
+
+
+def _oracle_share(result: Run, label: str) -> Estimate:
+    found = metrics.estimate(metrics.oracle_share(result.histories[label]))
+    return found if math.isfinite(found.mean) else Estimate(-math.inf, -math.inf, -math.inf)

@@ -12,7 +12,7 @@ from bandits_app.session import draft
 from bandits_app.session.followed import submit_and_follow
 from bandits_app.session.workers import pool
 from bandits_app.widgets import door
-from bandits_app.widgets.text import refuse
+from bandits_app.widgets.text import glued, refuse
 
 if door.choose({"start": "Start", "which": "Which should I use?"}, "View of Home") == "which":
     which.draw()
@@ -39,11 +39,13 @@ try:
 except UserError as error:
     refuse(error)
 st.markdown(
-    "A contextual bandit chooses which product each visitor sees, and observes only whether that product is clicked. "
-    "It must exploit what it has learned to earn clicks now, and explore other products to earn more later. All agents "
-    "meet the same visitors and random numbers (common random numbers), so differences between curves are differences "
-    "between agents. Each curve is a mean over independent replications; its band is the 95 % confidence interval of "
-    "the mean. The **Glossary** defines all terms.".replace(" %", "\u00a0%")
+    glued(
+        "A contextual bandit chooses which product each visitor sees, and observes only whether that product is "
+        "clicked. It must exploit what it has learned to earn clicks now, and explore other products to earn more "
+        "later. All agents meet the same visitors and random numbers (common random numbers), so differences between "
+        "curves are differences between agents. Each curve is a mean over independent replications; its band is the "
+        "95 % confidence interval of the mean. The **Glossary** defines all terms."
+    )
 )
 st.page_link("home.py", query_params={"view": "which"}, label="Which should I use?", icon=":material/rule:")
 with st.expander("Click probabilities of the pet shop", icon=":material/table:"):

@@ -11,7 +11,7 @@ from bandits import Experiment, UserError
 from bandits.experiments.presets import presets
 from bandits.runtime.pool import Job
 from bandits_app.session import followed, run_requests
-from bandits_app.widgets.text import escape_markdown, refuse
+from bandits_app.widgets.text import escape_markdown, glued, refuse
 
 
 def start_alone(experiment: Experiment, *, by_slider: bool) -> Job:
@@ -80,7 +80,7 @@ def page(lab: Lab) -> None:
             on_click=run_requests.request,
         )
     if lab.about is not None and experiment is not None:
-        st.caption(escape_markdown(lab.about(experiment)).replace(" %", "\u00a0%"))
+        st.caption(glued(escape_markdown(lab.about(experiment))))
     if experiment is not None and (source := run_requests.pending()):
         try:
             started = lab.start(experiment, by_slider=source == "slider")

@@ -28,6 +28,7 @@ from bandits.runtime.pool import Job
 from bandits_app.glossary.terms import link
 from bandits_app.session import followed
 from bandits_app.widgets.live_panel import panel
+from bandits_app.widgets.text import glued
 
 from .frames import Frames
 from .options import View
@@ -107,7 +108,7 @@ def _board(shown: _Shown, key: str, choose_reference: bool, was_active: bool) ->
         _choose_reference(job)
     if not fill and (sentences := _notes(job) if job.active else _conclusions(job, reference, (job.id, version(job)))):
         bullets = "\n".join(f"- {sentence}" for sentence in sentences)
-        st.markdown(bullets.replace(" %", "\u00a0%"))  # no line begins with a percent sign
+        st.markdown(glued(bullets))
     if was_active and not job.active:
         st.session_state.refused = st.session_state.pop("shown-refusals", [])  # the rerun keeps them on the page
         st.rerun()

@@ -11,7 +11,7 @@ from bandits.results.result import Result
 from bandits.runtime.pool import Job
 from bandits_app.session import workers
 from bandits_app.session.owner import address, owner
-from bandits_app.widgets.text import escape_markdown, refuse
+from bandits_app.widgets.text import escape_markdown, glued, refuse
 from bandits_app.widgets.until_end import until_end
 
 from .status import status
@@ -62,4 +62,4 @@ def _show(job: Job, unchanged: Job) -> None:
         st.caption(escape_markdown(status(unchanged)))
         return
     bullets = "\n".join(f"- {escape_markdown(text)}" for text in lost_clicks.sentences(job.result, unchanged.result))
-    st.markdown(bullets.replace(" %", "\u00a0%"))  # no line begins with a percent sign
+    st.markdown(glued(bullets))

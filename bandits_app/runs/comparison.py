@@ -29,7 +29,7 @@ from bandits.results.registry import METRICS
 from bandits.storage.run_store import StoredRun
 from bandits_app.session import workers
 from bandits_app.widgets.live_panel import panel
-from bandits_app.widgets.text import escape_markdown
+from bandits_app.widgets.text import escape_markdown, glued
 
 from .table import display_title, unavailable_reason
 
@@ -57,7 +57,7 @@ def show(found: Sequence[StoredRun]) -> None:
         "These runs can be paired, but no agent has the same label or the same parameters in two of them."
     ]
     lines = stated[0] if len(stated) == 1 else "\n".join(f"- {sentence}" for sentence in stated)
-    st.markdown(lines.replace(" %", "\u00a0%"))  # no line begins with a percent sign
+    st.markdown(glued(lines))
 
     st.subheader("Settings that differ", anchor=False)
     differences = settings(list(experiments.values()))

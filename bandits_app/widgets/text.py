@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import streamlit as st
 
 from bandits import UserError
+from bandits.base.formatting import GLUE
 
 
 def refuse(error: UserError | str) -> None:
@@ -25,9 +26,13 @@ def sentence(text: str) -> str:
 def bullets(sentences: Iterable[str]) -> None:
     """Write one sentence a bullet; nothing without any."""
     text = "\n".join(f"- {escape_markdown(sentence)}" for sentence in sentences)
-    # No line begins with a percent sign.
     if text:
-        st.markdown(text.replace(" %", "\u00a0%"))
+        st.markdown(glued(text))
+
+
+def glued(text: str) -> str:
+    """Keep numbers and percent signs on one line, so that no line begins with a percent sign."""
+    return text.replace(" %", f"{GLUE}%")
 
 
 def escape_markdown(text: str) -> str:

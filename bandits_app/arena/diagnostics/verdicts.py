@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import streamlit as st
 
-from bandits.base.formatting import GLUE
 from bandits.diagnostics import Conclusion, Finding, Verdict, conclude
 from bandits.diagnostics.conclusion import SEVERITY, by_severity
 from bandits.diagnostics.figures import MARKS
-from bandits_app.widgets.text import escape_markdown, safe_cell
+from bandits_app.widgets.text import escape_markdown, glued, safe_cell
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,7 +48,7 @@ def show_card(conclusions: dict[str, Conclusion]) -> None:
         for label, (verdict, direction, text) in conclusions.items():
             mark = f":{_COLOURS[verdict]}[**{MARKS[verdict]}**]"
             exploration = f" – {direction} exploration" if direction.startswith("too") else ""
-            sentences = escape_markdown(text.replace(" %", f"{GLUE}%"))
+            sentences = escape_markdown(glued(text))
             st.markdown(f"{mark} **{escape_markdown(label)}{exploration}.** {sentences}")
 
 

@@ -17,7 +17,7 @@ from bandits.offpolicy.evaluation import Evaluation
 from bandits.offpolicy.stored_run import KEPT
 from bandits_app.glossary.terms import link
 from bandits_app.widgets.live_panel import panel
-from bandits_app.widgets.text import escape_markdown, refuse
+from bandits_app.widgets.text import escape_markdown, glued, refuse
 from bandits_app.widgets.until_end import until_end
 
 from .formulas import ANCHORS
@@ -95,10 +95,10 @@ def _evaluated(source: Source, target: str, task: EvaluationTask) -> None:
 def draw(found: Evaluation, note: str = "") -> None:
     """Draw an evaluation; ``note`` states what the target is."""
     first, *rest = conclusion.sentences(found)
-    st.markdown(f"**{escape_markdown(first)}**".replace(" %", "\u00a0%"))
+    st.markdown(glued(f"**{escape_markdown(first)}**"))
     if note:
         st.caption(note)
-    st.markdown("\n".join(f"- {escape_markdown(text)}" for text in rest).replace(" %", "\u00a0%"))
+    st.markdown(glued("\n".join(f"- {escape_markdown(text)}" for text in rest)))
     for alarm in found.alarms:
         st.warning(escape_markdown(alarm.sentence), icon=":material/warning:")
     drawn = figures.weights(found)

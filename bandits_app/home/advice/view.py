@@ -12,7 +12,7 @@ from bandits.advice.choosing import Answers, filled, lines_of
 from bandits.advice.evidence import Line
 from bandits.agents import REGISTRY
 from bandits.base.formatting import count, number
-from bandits_app.widgets.text import escape_markdown
+from bandits_app.widgets.text import escape_markdown, glued
 
 PER_DAY = {"hundreds": 500, "thousands": 5_000, "more": 50_000}  # decisions; see the options of the guide
 
@@ -78,8 +78,10 @@ def origin() -> None:
     """State how the lines were measured."""
     found = evidence()
     st.caption(
-        f"Made by `{found.command}`. {escape_markdown(found.machine)}. Intervals are 95 %, paired where two agents are "
-        "compared; all hold for these simulators, not for others.".replace(" %", "\u00a0%")
+        glued(
+            f"Made by `{found.command}`. {escape_markdown(found.machine)}. Intervals are 95 %, paired where two agents "
+            "are compared; all hold for these simulators, not for others."
+        )
     )
     with st.expander("All measured lines", icon=":material/table:"):
         rows = [
@@ -103,4 +105,4 @@ def _sources(lines: Mapping[str, Line]) -> None:
 
 
 def _joined(text: str) -> str:
-    return text.replace(" %", "\u00a0%").replace("~", "\\~")
+    return glued(text).replace("~", "\\~")

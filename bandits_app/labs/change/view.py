@@ -18,7 +18,7 @@ from bandits_app.run_view.status import status
 from bandits_app.session import followed, workers
 from bandits_app.session.owner import address, owner
 from bandits_app.widgets.live_panel import panel
-from bandits_app.widgets.text import escape_markdown, refuse
+from bandits_app.widgets.text import escape_markdown, glued, refuse
 from bandits_app.widgets.until_end import until_end
 
 from . import choice
@@ -86,14 +86,14 @@ def _show(job: Job, unchanged_job: Job | None) -> None:
         specs = figures.board(result, recovery.WINDOW, before=before, changes=changes)[:2]
     if first:
         with st.container(key="change-conclusion"):
-            st.markdown(f"**{escape_markdown(first)}**".replace(" %", "\u00a0%"))
+            st.markdown(glued(f"**{escape_markdown(first)}**"))
     with st.container(key="change-table"):  # nothing moves while numbers come in
         st.table(table, hide_index=True)
         st.html(f"<style>{_COLUMNS}</style>")
-    st.caption(_CAPTION.format(noun=job.experiment.simulator_class().reward_noun).replace(" %", "\u00a0%"))
+    st.caption(glued(_CAPTION.format(noun=job.experiment.simulator_class().reward_noun)))
     panel.draw(specs, key="change-board", revision=job.id, height=320)
     bullets = "\n".join(f"- {escape_markdown(sentence)}" for sentence in conclusions)  # last: nothing moves below them
-    st.markdown(bullets.replace(" %", "\u00a0%"))  # no line begins with a percent sign
+    st.markdown(glued(bullets))
 
 
 _CAPTION = (

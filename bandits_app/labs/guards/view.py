@@ -18,7 +18,7 @@ from bandits.runtime.pool import Job
 from bandits_app.labs.lab import Lab
 from bandits_app.run_view.status import status
 from bandits_app.widgets.live_panel import panel
-from bandits_app.widgets.text import escape_markdown, refuse, sentence
+from bandits_app.widgets.text import escape_markdown, glued, refuse, sentence
 from bandits_app.widgets.until_end import until_end
 
 from . import choice
@@ -48,7 +48,7 @@ def _show(job: Job) -> None:
     if sentences:
         lines = [f"**{escape_markdown(first)}**\n"] if first else []
         lines += [f"- {escape_markdown(sentence)}" for sentence in sentences if sentence != first]
-        st.markdown("\n".join(lines).replace(" %", "\u00a0%"))  # no line begins with a percent sign
+        st.markdown(glued("\n".join(lines)))
     panel.draw(specs, key="guard-board", revision=job.id)
 
 
@@ -89,7 +89,7 @@ def _show_alarms(job: Job, task: AlarmTask) -> None:
     simulator, alarms = job.experiment.simulator, dict(task.alarms)
     found = conclusion(alarms, simulator, rows=task.rows, steps=task.steps, monitors=task.monitors)
     first, semicolon, rest = escape_markdown(found).partition("; ")  # what can be relied on comes first
-    st.markdown(f"**{first}**{semicolon}{rest}".replace(" %", "\u00a0%"))  # no line begins with a percent sign
+    st.markdown(glued(f"**{first}**{semicolon}{rest}"))
     if not any(alarms.values()):
         return
     drawn = timeline(job.result, alarms, task.rows)

@@ -13,7 +13,7 @@ from bandits.runtime.pool import Job
 from bandits_app.labs.lab import Lab
 from bandits_app.run_view.status import status
 from bandits_app.widgets.live_panel import panel
-from bandits_app.widgets.text import escape_markdown, safe_cell
+from bandits_app.widgets.text import escape_markdown, glued, safe_cell
 from bandits_app.widgets.until_end import until_end
 
 from . import choice
@@ -37,13 +37,13 @@ def _show(job: Job) -> None:
     if sentences:
         first = [f"**{escape_markdown(sentence)}**" for sentence in sentences]  # of each launch
         text = first[0] if len(first) == 1 else "\n".join(f"- {sentence}" for sentence in first)
-        st.markdown(text.replace(" %", "\u00a0%"))  # no line begins with a percent sign
+        st.markdown(glued(text))
     panel.draw(specs, key="items-board", revision=job.id, height=320)
     if table is not None:
         st.dataframe(
             table.assign(Agent=[safe_cell(label) for label in table["Agent"]]), hide_index=True, key="items-table"
         )
-        st.caption(new_items.about(job.result).replace(" %", "\u00a0%"))
+        st.caption(glued(new_items.about(job.result)))
 
 
 def _lacks(experiment: Experiment) -> str:

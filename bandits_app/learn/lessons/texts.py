@@ -7,6 +7,7 @@ import re
 import streamlit as st
 
 from bandits.lessons.answers import TOLERANCE, Outcome
+from bandits_app.widgets.text import glued
 
 RULE = f"A number counts as right if it is off by at most {TOLERANCE:.0%} of its slider's range."
 WRONG = ":red[:material/cancel:]"
@@ -17,7 +18,7 @@ def show(markdown: str) -> None:
     # Texts have no numbered lists.
     markdown = re.sub(r"^(\d+)([.)])(?=\s)", r"\1\\\2", markdown, flags=re.MULTILINE)
     # No line begins with a percent sign.
-    st.markdown(markdown.replace(" %", "\u00a0%"))
+    st.markdown(glued(markdown))
 
 
 def compare(outcome: Outcome) -> None:

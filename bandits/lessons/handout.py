@@ -125,6 +125,6 @@ footer{{color:#555;font-size:.8rem;margin-top:2rem}}
 </style></head><body>
 <h1>{title}</h1><p>{about}</p><p>{minutes} minutes. You need: {needs}</p><p>{copy}</p>
 {body}
-<footer>Bandit Playground {version}, page Lessons.</footer>
+<footer>Bandit Playground {version}, page Learn.</footer>
 </body></html>
 """

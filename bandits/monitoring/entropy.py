@@ -1,4 +1,4 @@
-"""How evenly items are shown: selection entropy, of all decisions and within each segment, and coverage of arms."""
+"""Selection entropy of what is shown, of all decisions and within each segment, and coverage of arms."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def sizes(name: str) -> tuple[int, int, int]:
         return info.rows, info.features, info.classes
     known = ", ".join([*SIZES, *(info.id for info in uploads.listing())])
     raise UserError(
-        f"data '{short(name)}' is not stored here: upload the CSV again on the page Your data; known are {known}"
+        f"data '{short(name)}' is not stored here: upload the CSV again on the page Data; known are {known}"
     )
 
 
@@ -115,7 +115,7 @@ class Classification(Simulator):
         data: str = param(
             "magic", title="Data set", basic=True, pattern=r"^[a-z0-9_.-]{1,60}$",
             help="magic: telescope images of gamma rays or hadrons. adult: census incomes. digits, wine, "
-            "breast_cancer: shipped with scikit-learn. Further entries are CSV files uploaded on the page Your data.",
+            "breast_cancer: shipped with scikit-learn. Further entries are CSV files uploaded on the page Data.",
         )  # fmt: skip
         encoding: Encoding = param(
             "block", title="Encoding", basic=True,

@@ -1,4 +1,4 @@
-"""Parts of the page Your data: the columns of an uploaded table, and the list of uploaded data sets."""
+"""Parts of the view Your data: the columns of an uploaded table, and the list of uploaded data sets."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def measure(setup: Setup, seed: int) -> list[Outcome]:
 
 
 def references_of(e: Experiment) -> tuple[Any, Any, Any]:
-    """Compute the reference values, as the page Diagnostics does."""
+    """Compute the reference values, as the view Diagnostics does."""
     return diagnostics.oracle_reference(e), diagnostics.linearity_check(e), diagnostics.position_bias_check(e)
 
 

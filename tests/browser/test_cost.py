@@ -1,4 +1,4 @@
-"""The page Cost of confidence fills while it measures, and fits a phone."""
+"""The lab Cost of confidence fills while it measures, and fits a phone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``python -m bandits diagnose``: the conclusions of the page Diagnostics on the command line."""
+"""``python -m bandits diagnose``: the conclusions of the view Diagnostics on the command line."""
 
 from __future__ import annotations
 

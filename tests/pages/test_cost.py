@@ -1,4 +1,4 @@
-"""The page Cost of confidence: measured elsewhere, filled while it goes on, refused in one sentence."""
+"""The lab Cost of confidence: measured elsewhere, filled while it goes on, refused in one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page Your data: from a CSV to a run, and back."""
+"""The view Your data: from a CSV to a run, and back."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def test_brought_data_can_be_raced_on_again_and_deleted(pool: Pool) -> None:
     (run,) = [b for b in at.main.button if b.label == "Run"]
     at = settled(run.click().run(), "Arena")
     (said,) = set(refusals(at))
-    assert said.startswith(f"Data '{first}' is not stored here: upload the CSV again on the page Your data")
+    assert said.startswith(f"Data '{first}' is not stored here: upload the CSV again on the page Data")
 
 
 def test_data_damaged_or_deleted_meanwhile_leave_the_shelf(pool: Pool) -> None:

@@ -1,4 +1,4 @@
-"""The page Diagnostics: verdicts and figures of the current run."""
+"""The view Diagnostics: verdicts and figures of the current run."""
 
 from __future__ import annotations
 

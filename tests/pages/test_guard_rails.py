@@ -1,4 +1,4 @@
-"""The page Guard rails: agents with and without a guard, and alarms."""
+"""The lab Guard rails: agents with and without a guard, and alarms."""
 
 from __future__ import annotations
 

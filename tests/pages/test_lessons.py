@@ -1,4 +1,4 @@
-"""The page Lessons: the list, predictions that are kept, filled texts, tasks, links and the card."""
+"""The view Lessons: the list, predictions that are kept, filled texts, tasks, links and the card."""
 
 from __future__ import annotations
 

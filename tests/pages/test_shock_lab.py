@@ -1,4 +1,4 @@
-"""The page Shock lab: a change, what it costs, and how forgetting changes that."""
+"""The lab Shock lab: a change, what it costs, and how forgetting changes that."""
 
 from __future__ import annotations
 

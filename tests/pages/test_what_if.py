@@ -1,4 +1,4 @@
-"""The page What if?: logs, target policies, evaluations, files, and the decision log in the Arena."""
+"""The view What if?: logs, target policies, evaluations, files, and the decision log in the Arena."""
 
 from __future__ import annotations
 

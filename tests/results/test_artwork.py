@@ -1,4 +1,4 @@
-"""What the page Artwork states of one title: choices, reasons and expected take fractions follow from their sources."""
+"""What the lab Artwork states of one title: choices, reasons and expected take fractions follow from their sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page New items states: shares of traffic and regret of launches, exactly, and who never finds them."""
+"""What the lab New items states: shares of traffic and regret of launches, exactly, and who never finds them."""
 
 from __future__ import annotations
 

@@ -474,7 +474,7 @@ def test_unknown_data_are_refused_wherever_they_are_named(name: Any) -> None:
     assert all(word in sentence(caught) for word in ("magic", "breast_cancer", known))
     if name in ("x-123", "mine-0123456789ab"):
         assert sentence(caught).startswith(
-            f"data '{name}' is not stored here: upload the CSV again on the page Your data; known are magic, adult, "
+            f"data '{name}' is not stored here: upload the CSV again on the page Data; known are magic, adult, "
         )
     uploads.delete(str(name))
     assert [k.id for k in uploads.listing()] == [known]
@@ -495,7 +495,7 @@ def test_the_command_line_runs_uploaded_data_and_refuses_unknown_data(
     (home() / "data" / f"{name}.parquet").write_bytes(b"PAR1 but no more")
     assert main(["run", str(file)]) == 2
     assert capsys.readouterr().err == (
-        f"error: the file of data '{name}' is damaged: upload the CSV again on the page Your data\n"
+        f"error: the file of data '{name}' is damaged: upload the CSV again on the page Data\n"
     )
 
 
@@ -517,7 +517,7 @@ def test_tampered_files_are_refused(folder: Path) -> None:
     path = folder / f"{name}.parquet"
     whole, table = path.read_bytes(), pq.ParquetFile(path).read()
     facts = json.loads(table.schema.metadata[b"bandit-playground"])
-    damaged = f"the file of data '{name}' is damaged: upload the CSV again on the page Your data"
+    damaged = f"the file of data '{name}' is damaged: upload the CSV again on the page Data"
 
     def rewrite(data: pa.Table, **changes: Any) -> None:
         metadata = {b"bandit-playground": json.dumps({**facts, **changes})}
@@ -672,7 +672,7 @@ def test_a_damaged_file_fails_a_run_in_one_sentence(folder: Path) -> None:
         job = pool.submit(read(experiment_on(name)))
         wait_for(lambda: not job.active, "the end")
         assert (job.status, job.error) == (
-            "failed", f"the file of data '{name}' is damaged: upload the CSV again on the page Your data",
+            "failed", f"the file of data '{name}' is damaged: upload the CSV again on the page Data",
         )  # fmt: skip
     finally:
         pool.close()

@@ -1,4 +1,4 @@
-"""Real data sets as CSV files, to try the page Your data with."""
+"""Real data sets as CSV files, to try the view Your data with."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ def _facts(path: Path, changed: int) -> DatasetInfo:  # noqa: ARG001 - part of t
 
 
 def _damaged(name: str) -> UserError:
-    return UserError(f"the file of data '{name}' is damaged: upload the CSV again on the page Your data")
+    return UserError(f"the file of data '{name}' is damaged: upload the CSV again on the page Data")
 
 
 _FILES = KeptFiles("data", "data", _ID, _facts)

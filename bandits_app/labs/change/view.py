@@ -158,7 +158,7 @@ def _lacks(experiment: Experiment) -> str:
 SHOCK = Lab(
     "Shock lab",
     "What does a change cost, and which agents recover? Choose a change and press **Run**; change the discount factor "
-    "to see how agents that forget faster or more slowly would have done (dotted: the run before).",
+    "to see how agents that forget faster or more slowly would have done (dotted: the previous run).",
     key="change",
     above="change",
     choose=choice.choose,

@@ -1,4 +1,4 @@
-"""Draw a tab of the page Cost of confidence: controls, measurement and explanation, of networks or of LinUCB."""
+"""Draw a tab of the lab Cost of confidence: controls, measurement and explanation, of networks or of LinUCB."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def _show_alarms(job: Job, task: AlarmTask) -> None:
         searched = f"first {task.rows} of {job.experiment.replications} replications"
     st.caption(
         f"Searched: the {searched} of {count_of(len(alarms), 'agents')}; a case is one replication of one agent{also}. "
-        "First alarm: the earliest step, and in how many of these replications of the agent the monitor rang."
+        "First alarm: the earliest step, and in how many of these replications of the agent it raised an alarm."
         f"{delay} False alarms: of monitors of change, per 10,000 steps{before}; while an agent learns, its "
         "rewards rise, and they report that too."
     )

@@ -14,6 +14,7 @@ from bandits.base.errors import UserError
 from bandits.base.files import atomic_write
 from bandits.base.formatting import short
 from bandits.base.row_names import LINE, RowNames
+from bandits.base.types import FloatArray
 
 from .log import MAX_CELLS, MAX_ROWS, DecisionLog
 from .parquet import MAX_VECTOR
@@ -96,17 +97,45 @@ def read_dsjson(text: Iterable[str]) -> DecisionLog:
     UserError
         A line is not JSON, has an unknown version, a reward without its decision, or values that are not allowed.
     """
-    entries = [_entry(line, number) for number, line in enumerate(text, start=1) if line.strip()]
-    kept = [(number, entry) for number, entry in entries if entry.get("_skipLearn") is not True]
-    if not 1 <= len(kept) <= MAX_ROWS:
-        raise UserError(f"a log must have 1 to {MAX_ROWS:,} rows; got {len(kept):,}")
+    parsed = [_entry(line, number) for number, line in enumerate(text, start=1) if line.strip()]
+    kept = [(number, entry) for number, entry in parsed if entry.get("_skipLearn") is not True]
+    n = len(kept)
+    if not 1 <= n <= MAX_ROWS:
+        raise UserError(f"a log must have 1 to {MAX_ROWS:,} rows; got {n:,}")
     listed = [_candidates(entry, number) for number, entry in kept]
     head = kept[0][1].get(OWN, {})
     names = tuple(head.get("items") or dict.fromkeys(name for candidates in listed for name in candidates))
-    index = {name: k for k, name in enumerate(names)}
-    n, K = len(kept), len(names)
+    K = len(names)
     if n * K > MAX_CELLS:
         raise UserError(f"c._multi: rows times actions must be at most {MAX_CELLS:,}; got {n:,} rows and {K:,} actions")
+    decisions = _decisions(kept, listed, names)
+    entries, available = [entry for _, entry in kept], decisions["available"]
+    columns = _columns(kept, head)
+    features, feature_names = _features(entries, head)
+    return DecisionLog(
+        **{**decisions, "available": None if head.get("all", bool(available.all())) else available},
+        **_texts_and_numbers(entries, head),
+        names=names,
+        columns=columns,
+        features=features,
+        feature_names=feature_names,
+        places=RowNames(LINE, [number for number, _ in kept]),
+    )
+
+
+Entries = list[tuple[int, dict[str, Any]]]
+
+
+def _decisions(kept: Entries, listed: list[list[str]], names: tuple[str, ...]) -> dict[str, Any]:
+    """Return actions, rewards, propensities, candidates and, where all lines state them, vectors of propensities.
+
+    Raises
+    ------
+    UserError
+        A value is missing or not allowed.
+    """
+    n, K = len(kept), len(names)
+    index = {name: k for k, name in enumerate(names)}
     actions, rewards, propensities = np.empty(n, np.int64), np.empty(n), np.empty(n)
     available, vectors = np.zeros((n, K), bool), np.zeros((n, K))
     whole = all(len(entry["p"]) == len(candidates) for (_, entry), candidates in zip(kept, listed, strict=True))
@@ -122,32 +151,47 @@ def read_dsjson(text: Iterable[str]) -> DecisionLog:
             if isinstance(error, UserError):
                 raise
             raise UserError(f"line {number}: a value cannot be read ({error})") from error
-    entries_kept = [entry for _, entry in kept]
-    if other := next(
-        (k for k, e in kept if e.get(OWN, {}).get("columns", {}).keys() != head.get("columns", {}).keys()), 0
-    ):
+    return {
+        "actions": actions,
+        "rewards": rewards,
+        "propensities": propensities,
+        "available": available,
+        "distributions": vectors if whole and K > 1 else None,
+    }
+
+
+def _columns(kept: Entries, head: dict[str, Any]) -> dict[str, FloatArray]:
+    """Return the other columns of our own logs.
+
+    Raises
+    ------
+    UserError
+        A line has others than the first.
+    """
+    names = head.get("columns", {}).keys()
+    own = [(number, entry.get(OWN, {}).get("columns", {})) for number, entry in kept]
+    if other := next((number for number, columns in own if columns.keys() != names), 0):
         raise UserError(f"line {other}, {OWN}: must have the columns of the first line")
-    features, feature_names = _features(entries_kept, head)
-    log: dict[str, Any] = {}
-    own = [entry.get(OWN, {}) for entry in entries_kept]
-    for keys, dtype in ((INTEGERS, np.int64), (TEXTS, np.object_)):
-        log |= {
-            name: np.array([o[key] for o in own], dtype) for key, name in keys.items() if all(key in o for o in own)
-        }
-    if head.get("times", True):
-        log["times"] = np.array([str(entry.get("Timestamp", "")) for entry in entries_kept], object)
-    if head.get("ids", True):
-        log["event_ids"] = np.array([str(entry["EventId"]) for entry in entries_kept], object)
-    if head.get("versions", True):
-        states = [entry.get("VWState") for entry in entries_kept]
-        log["versions"] = np.array([str(s.get("m", "")) if isinstance(s, dict) else "" for s in states], object)
-    columns = {name: np.array([o["columns"][name] for o in own], float) for name in head.get("columns", {})}
-    return DecisionLog(
-        actions=actions, rewards=rewards, names=names, propensities=propensities, columns=columns,
-        distributions=vectors if whole and K > 1 else None, features=features, feature_names=feature_names,
-        available=None if head.get("all", bool(available.all())) else available,
-        places=RowNames(LINE, [number for number, _ in kept]), **log,
-    )  # fmt: skip
+    return {name: np.array([columns[name] for _, columns in own], float) for name in names}
+
+
+def _texts_and_numbers(entries: list[dict[str, Any]], head: dict[str, Any]) -> dict[str, Any]:
+    """Return what our own logs state in every line, and time, id and version where the first line has them."""
+    own = [entry.get(OWN, {}) for entry in entries]
+    found: dict[str, Any] = {
+        name: np.array([each[key] for each in own], dtype)
+        for keys, dtype in ((INTEGERS, np.int64), (TEXTS, np.object_))
+        for key, name in keys.items()
+        if all(key in each for each in own)
+    }
+    states = [entry.get("VWState") for entry in entries]
+    texts = {
+        "times": [str(entry.get("Timestamp", "")) for entry in entries],
+        "event_ids": [str(entry["EventId"]) for entry in entries],
+        "versions": [str(state.get("m", "")) if isinstance(state, dict) else "" for state in states],
+    }
+    stated = {"times": "times", "event_ids": "ids", "versions": "versions"}
+    return found | {name: np.array(texts[name], object) for name, key in stated.items() if head.get(key, True)}
 
 
 def _has(log: DecisionLog, name: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -153,38 +153,45 @@ def sample() -> bytes:
 
 
 def _column(name: str, cells: Sequence[str], rows: Sequence[int], comma: bool) -> Column:
+    """Type a column: of numbers where most cells are, otherwise of texts."""
     counts = Counter(cells)
     if max(map(len, counts)) > MAX_CELL:
         row, cell = next(pair for pair in zip(rows, cells, strict=True) if len(pair[1]) > MAX_CELL)
-        raise UserError(
-            f"row {row}, column '{short(name)}': the cell has {len(cell):,} characters; "
-            f"at most {MAX_CELL:,} are allowed"
-        )
-    text = {cell: printable(cell) for cell in counts}
-    text = {cell: MISSING if shown.lower() in NOT_GIVEN else shown for cell, shown in text.items()}
+        length = f"the cell has {len(cell):,} characters; at most {MAX_CELL:,} are allowed"
+        raise UserError(f"row {row}, column '{short(name)}': {length}")
+    text = {cell: _shown(cell) for cell in counts}
     number = {cell: math.nan if shown == MISSING else parsed_number(shown, comma) for cell, shown in text.items()}
     missing = sum(n for cell, n in counts.items() if text[cell] == MISSING)
     strays = sum(n for cell, n in counts.items() if number[cell] is None)
     given = len(cells) - missing
-
-    problem, numeric = "", given - strays >= MOSTLY * given
-    if numeric:
-        invalid = {cell for cell, size in number.items() if size is None or abs(size) > MAX_NUMBER}
-        if invalid:
-            row, cell = next(pair for pair in zip(rows, cells, strict=True) if pair[1] in invalid)
-            reason = (
-                "is not a number, unlike the rest of the column" if number[cell] is None
-                else f"is out of range; numbers must lie between -{MAX_NUMBER:g} and {MAX_NUMBER:g}"
-            )  # fmt: skip
-            problem = f"row {row}, column '{short(name)}': '{short(text[cell])}' {reason}"
-    sizes = set(number.values()) if numeric and not problem else set(text.values())
-    distinct = len({size for size in sizes if size == size and size != MISSING})
+    numeric = given - strays >= MOSTLY * given
+    problem = _stray(name, cells, rows, number) if numeric else ""
     example = short(next((text[cell] for cell in cells if text[cell] != MISSING), ""))
-    kind: Literal["number", "category", "mixed"] = "mixed" if problem else "number" if numeric else "category"
-    values: FloatArray | tuple[str, ...] = tuple(text[cell] for cell in cells)
-    if kind == "number":
-        values = np.array([number[cell] for cell in cells], np.float64) + 0.0  # no minus zero
-    return Column(name, kind, values, example, missing, distinct, problem)
+    if numeric and not problem:
+        # no minus zero
+        values = np.array([number[cell] for cell in cells], np.float64) + 0.0
+        distinct = len({size for size in number.values() if size == size})
+        return Column(name, "number", values, example, missing, distinct, problem)
+    distinct = len(set(text.values()) - {MISSING})
+    texts = tuple(text[cell] for cell in cells)
+    return Column(name, "mixed" if problem else "category", texts, example, missing, distinct, problem)
+
+
+def _shown(cell: str) -> str:
+    text = printable(cell)
+    return MISSING if text.lower() in NOT_GIVEN else text
+
+
+def _stray(name: str, cells: Sequence[str], rows: Sequence[int], number: Mapping[str, float | None]) -> str:
+    """Describe the first cell of a column of numbers that is none, or out of range; empty if there is none."""
+    invalid = {cell for cell, size in number.items() if size is None or abs(size) > MAX_NUMBER}
+    if not invalid:
+        return ""
+    row, cell = next(pair for pair in zip(rows, cells, strict=True) if pair[1] in invalid)
+    reason = "is not a number, unlike the rest of the column"
+    if number[cell] is not None:
+        reason = f"is out of range; numbers must lie between -{MAX_NUMBER:g} and {MAX_NUMBER:g}"
+    return f"row {row}, column '{short(name)}': '{short(_shown(cell))}' {reason}"
 
 
 def _shortest(number: float) -> str:

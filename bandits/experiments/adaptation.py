@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -51,27 +52,7 @@ def adapt(data: Data, kind: str) -> Adaptation:
     suited: dict[str, list[AgentParams]] = {}
     for params in given.agents if given else ():
         suited.setdefault(params.kind, []).append(params)
-    agents: list[AgentParams] = []
-    left_out: list[Statement] = []
-    changed: list[Statement] = []
-    for values, label in zip(data["agents"], labels_of(data["agents"]), strict=True):
-        agent_model: type[Any] = AGENTS[values["kind"]].Params
-        own: AgentParams | None = parse(agent_model, values)
-        replace = values["kind"] in suited and (own is None or own in usual or own == agent_model())
-        fitting = None if own is None or replace else fit(own, setting, SHARE)
-        if own is not None and fitting is not None:
-            agents.append(fitting)
-            changed += differences(label, own, fitting)
-        elif better := suited.get(values["kind"]):
-            new = [params for params in better if params not in agents]
-            agents += new
-            if not new:
-                left_out.append((label, "with the preset's settings it equals another agent"))
-            elif own not in better:
-                changed.append((label, "the preset's settings"))
-        else:
-            why = "its settings are not valid" if own is None else obstacle(own, setting, SHARE)
-            left_out.append((label, why))
+    agents, changed, left_out = _moved(data["agents"], setting, usual, suited)
     if len(agents) > MAX_AGENTS:
         names = labels_of(distinct_labels([plain(p) for p in agents]))[MAX_AGENTS:]
         left_out += [(name, f"an experiment has at most {MAX_AGENTS} agents") for name in names]
@@ -89,6 +70,46 @@ def adapt(data: Data, kind: str) -> Adaptation:
             smaller.experiment, (*left_out, *smaller.left_out), (*changed, *smaller.changed), smaller.added
         )
     return Adaptation(read(moved), tuple(left_out), tuple(dict.fromkeys(changed)), added)
+
+
+def _moved(
+    given: Sequence[Data], setting: Setting, usual: Sequence[AgentParams], suited: Mapping[str, Sequence[AgentParams]]
+) -> tuple[list[AgentParams], list[Statement], list[Statement]]:
+    """Return the agents that can move, what is changed about them, and what is left out.
+
+    Parameters
+    ----------
+    given : sequence of dict
+        Agents of the old experiment.
+    setting : Setting
+        The new simulator.
+    usual : sequence of AgentParams
+        Agents of the old simulator's preset.
+    suited : mapping of str to sequence of AgentParams
+        Agents of the new simulator's preset, by kind.
+    """
+    agents: list[AgentParams] = []
+    changed: list[Statement] = []
+    left_out: list[Statement] = []
+    for values, label in zip(given, labels_of(given), strict=True):
+        model: type[Any] = AGENTS[values["kind"]].Params
+        own: AgentParams | None = parse(model, values)
+        better = suited.get(values["kind"], ())
+        replace = bool(better) and (own is None or own in usual or own == model())
+        fitting = None if own is None or replace else fit(own, setting, SHARE)
+        if own is not None and fitting is not None:
+            agents.append(fitting)
+            changed += differences(label, own, fitting)
+        elif better:
+            new = [params for params in better if params not in agents]
+            agents += new
+            if not new:
+                left_out.append((label, "with the preset's settings it equals another agent"))
+            elif own not in better:
+                changed.append((label, "the preset's settings"))
+        else:
+            left_out.append((label, "its settings are not valid" if own is None else obstacle(own, setting, SHARE)))
+    return agents, changed, left_out
 
 
 def suited_agent(kind: str, data: Data) -> Data:

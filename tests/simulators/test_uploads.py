@@ -204,9 +204,9 @@ def test_curves_of_a_run_are_drawn_when_its_data_are_gone() -> None:
     result = run(read({"simulator": {"kind": "classification", "data": name}, "steps": 40, "replications": 2,
                        "agents": [{"kind": "random"}]}))  # fmt: skip
     history = result.histories["Random"]
-    before = figures.rate(result.experiment, history, 10)
+    before = figures.drawn_rate(result.experiment, history, 10)
     uploads.delete(name)
-    after = figures.rate(result.experiment, history, 10)
+    after = figures.drawn_rate(result.experiment, history, 10)
     assert np.array_equal(after.mid, before.mid)
     assert np.array_equal(np.clip(after.low, 0, 1), before.low)
 

@@ -65,6 +65,14 @@ def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
+def _runs_stay_in_this_process() -> Iterator[None]:
+    """Hand no long run over to worker processes: whether it is long depends on what else the machine computes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bandits.runtime.cores.WORTH_IT", float("inf"))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
 def _gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate]:
     """Load the gate in all processes that tests start; the test process itself has imported the package before."""
     with pytest.MonkeyPatch.context() as patch:

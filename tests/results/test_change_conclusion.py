@@ -142,15 +142,15 @@ def test_a_difference_is_found() -> None:
 
 
 def shocked(agents: list[dict[str, Any]], **options: Any) -> Any:
-    simulator = {"kind": "petshop", "n_products": 10, "changes": [{"kind": "shock", "at": 3000}]}
-    return read({"simulator": simulator, "agents": agents, "steps": 7000, "replications": 16, "seed": 4, **options})
+    simulator = {"kind": "petshop", "n_products": 10, "changes": [{"kind": "shock", "at": 1500}]}
+    return read({"simulator": simulator, "agents": agents, "steps": 3500, "replications": 16, "seed": 5, **options})
 
 
 SLOW, FAST = ({"kind": "linucb", "alpha": 0.4, "gamma": gamma, "label": label}
-              for label, gamma in (("slow", 1.0), ("fast", 0.999)))  # fmt: skip
+              for label, gamma in (("slow", 1.0), ("fast", 0.998)))  # fmt: skip
 
 
-AGAIN = {**FAST, "label": "again", "gamma": 0.99901}
+AGAIN = {**FAST, "label": "again", "gamma": 0.99801}
 
 
 @pytest.fixture(scope="module")
@@ -253,8 +253,8 @@ def test_replications_that_diverged_choose_no_agent(pair: tuple[Result, Result])
 
 
 def test_several_changes_are_named_as_such() -> None:
-    simulator = {"kind": "petshop", "n_products": 10, "changes": [{"kind": "shock", "at": at} for at in (2000, 3000)]}
-    e = read({"simulator": simulator, "agents": [SLOW, FAST], "steps": 7000, "replications": 16, "seed": 4})
+    simulator = {"kind": "petshop", "n_products": 10, "changes": [{"kind": "shock", "at": at} for at in (1000, 1500)]}
+    e = shocked([SLOW, FAST], simulator=simulator)
     stated = conclusion(run(e), run(without_changes(e)))
     assert "recovers first from the last change" in stated
     assert " to the changes" in stated

@@ -38,10 +38,10 @@ def test_a_log_costs_what_random_choice_loses_at_each_interaction(result: Result
 
 @pytest.mark.parametrize(("at", "known"), [(100, True), (1, False)])
 def test_a_log_costs_what_it_costs_in_the_simulator_before_its_first_change(at: int, known: bool) -> None:
-    agent = {"kind": "neural_greedy", "hidden": [4], "pretrain": 500}
+    agent = {"kind": "neural_greedy", "hidden": [4], "pretrain": 500, "every": 500}
     change = {"kind": "traffic", "at": at, "shares": [0, 0, 0, 1]}
     simulator = {"kind": "petshop", "n_products": 10, "n_users": 40}
-    data = {"simulator": simulator, "agents": [agent], "steps": 4000, "replications": 3}
+    data = {"simulator": simulator, "agents": [agent], "steps": 2100, "replications": 3}
     still = run(read({**data, "steps": 100})).summary()["agents"]["Neural greedy"]["training"]["log_regret"]
     changed = run(read({**data, "simulator": {**simulator, "changes": [change]}}))
     cost = changed.summary()["agents"]["Neural greedy"]["training"]["log_regret"]

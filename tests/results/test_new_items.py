@@ -13,6 +13,7 @@ from bandits.experiments.lockstep import Lockstep
 from bandits.results.items import new_items
 from bandits.results.items.demand import demand
 from bandits.results.items.launches import cohort_shares
+from tests.support import thinned
 
 LAUNCHES = [
     {"kind": "launch", "at": 1000, "items": 4, "category": "Fish", "quality": 1.5},
@@ -43,8 +44,14 @@ SLATES = {
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"layout": "per_row", "variety": 0.3}, {"changes": [*LAUNCHES, {"kind": "drift", "start": 500, "end": 1500}]}],
-    ids=["shared", "per row", "drift"],
+    thinned(
+        [
+            pytest.param({}, id="shared"),
+            pytest.param({"layout": "per_row", "variety": 0.3}, id="per row"),
+            pytest.param({"changes": [*LAUNCHES, {"kind": "drift", "start": 500, "end": 1500}]}, id="drift"),
+        ],
+        lambda number: number == 2,
+    ),
 )
 def test_the_share_of_regret_is_that_of_every_single_decision(options: dict[str, Any]) -> None:
     e = experiment(**options)

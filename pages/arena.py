@@ -29,8 +29,9 @@ else:
     layout.compact()
     head.title("Arena", anchor=False, width="content")
     head.caption(
-        "Which agent earns the most, and how certain is the difference?", width="stretch",
-        help="Choose a preset, or change the simulator and the agents in the sidebar; then press **Run**.",
+        "Which agent earns the most?", width="stretch",
+        help="And how certain is the difference? Choose a preset, or change the simulator and the agents in the "
+        "sidebar; then press **Run**.",
     )  # fmt: skip
 with st.sidebar:  # never empty: drawn anew after a presentation, it would have the wrong size
     if presenting:

@@ -5,7 +5,7 @@ import streamlit as st
 from bandits import UserError
 from bandits.experiments.presets import presets
 from bandits_app.home import doors, facts
-from bandits_app.home.advice import page as which
+from bandits_app.home.advice import view as which
 from bandits_app.run_view import board
 from bandits_app.run_view.options import View
 from bandits_app.session import draft

@@ -41,7 +41,7 @@ def test_why_and_how_well(visit: Open) -> None:
     expect(page.get_by_text("LinTS at step 300")).to_be_visible()  # the step stays
     expect(page.get_by_text(re.compile(r"Choice probabilities \(exact"))).to_be_visible()
 
-    page.get_by_role("link", name="Diagnostics").click()
+    page.get_by_test_id("stButtonGroup").get_by_text("Diagnostics", exact=True).click()
     expect(page.get_by_text("Finished: 800 steps", exact=False)).to_be_visible()
     expect(page.get_by_test_id("stDataFrame").first).to_be_visible()
     page.get_by_text(re.compile(r"^Show the \d+ figures")).click()

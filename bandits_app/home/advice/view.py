@@ -7,14 +7,30 @@ from collections.abc import Mapping
 import pandas as pd
 import streamlit as st
 
+from bandits import UserError
 from bandits.advice import advise, evidence, guide, measured_changes
 from bandits.advice.choosing import Answers, filled, lines_of
 from bandits.advice.evidence import Line
 from bandits.agents import REGISTRY
 from bandits.base.formatting import count, number
-from bandits_app.widgets.text import escape_markdown, glued
+from bandits_app.widgets.text import escape_markdown, glued, refuse
 
 PER_DAY = {"hundreds": 500, "thousands": 5_000, "more": 50_000}  # decisions; see the options of the guide
+
+
+def draw() -> None:
+    """Draw the view."""
+    st.title("Which should I use?", anchor=False)
+    st.markdown(
+        "Which agent fits your problem, and what was measured? Answer the questions; each sentence names where its "
+        "numbers were measured and links that run, or the experiment closest to it."
+    )
+    try:
+        answer(ask())
+        chapter()
+        origin()
+    except UserError as error:
+        refuse(error)
 
 
 def ask() -> Answers:

@@ -101,7 +101,7 @@ def _lane(experiment: Experiment, *, compiled: bool) -> None:
 def measure_recording(repeats: int = 3) -> Section:
     """Measure `bandits.offpolicy.record` against the lane step by step and compiled."""
     section = Section(
-        "Recording: a log of decisions against the lane that it is a log of",
+        "Recording: a log of decisions against its lane, step by step",
         f"`bandits.offpolicy.record` in the pet shop with 10 products, {STEPS:,} steps; processor time, in turn "
         f"{repeats} times. The log has the probability of every product at every decision; a lane computes none. A "
         "lane runs step by step, or in compiled code where agent and guards allow it. The probabilities of LinTS are "
@@ -121,7 +121,7 @@ def measure_recording(repeats: int = 3) -> Section:
             times = interleave(sides, repeats)
             share = ratio(times["log"], times["False"])
             section.rows.append((f"{name}, {R}", str(share), str(ratio(times["log"], times["True"]))))
-            goal = f"{name}, {R} replications: at most 1.2 of the lane step by step"
+            goal = f"{name}, {R} replications: at most 1.2"
             section.targets.append((goal, f"{share.middle:.2f}", share.middle <= 1.2))
     return section
 

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Sequence
 from copy import copy
 from functools import cache
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, TypedDict, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -49,7 +49,24 @@ class Params(BaseModel):
     @classmethod
     def when_empty(cls, name: str, values: dict[str, Any]) -> str:  # noqa: ARG003
         """Return what an empty value of a field means beside the other values, in a word or two; empty if nothing."""
-        return str(metadata(cls.model_fields[name], "empty") or "")
+        return str(declaration(cls.model_fields[name])["empty"] or "")
+
+
+class Declaration(TypedDict):
+    """What `param` declares of a field beside its title, help, default and bounds; see there."""
+
+    symbol: str
+    unit: str
+    structural: bool
+    basic: bool
+    log: bool
+    empty: str
+    later: bool
+    slates: bool
+    typical: list[float] | None
+    usual: list[float] | None
+    sweep: list[Any] | None
+    table: dict[str, list[str]] | None
 
 
 def param(
@@ -108,14 +125,26 @@ def param(
     bounds
         pydantic's ``ge, gt, le, lt, min_length, max_length, pattern, strict``.
     """
-    extra: dict[str, Any] = {"symbol": symbol, "unit": unit, "structural": structural, "basic": basic, "log": log}
-    extra["empty"], extra["later"], extra["slates"] = empty, later, slates
-    extra["typical"], extra["usual"] = list(typical) if typical else None, list(usual) if usual else None
     if isinstance(default, tuple):
         bounds.setdefault("strict", False)  # JSON knows lists only
-    extra["sweep"] = list(sweep) if sweep else None
-    extra["table"] = {"rows": list(table[0]), "columns": list(table[1])} if table else None
-    return Field(default, title=title, description=help, json_schema_extra=extra, **bounds)
+    extra: Declaration = {
+        "symbol": symbol,
+        "unit": unit,
+        "structural": structural,
+        "basic": basic,
+        "log": log,
+        "empty": empty,
+        "later": later,
+        "slates": slates,
+        "typical": list(typical) if typical else None,
+        "usual": list(usual) if usual else None,
+        "sweep": list(sweep) if sweep else None,
+        "table": {"rows": list(table[0]), "columns": list(table[1])} if table else None,
+    }
+    return Field(default, title=title, description=help, json_schema_extra=cast("dict[str, Any]", extra), **bounds)
+
+
+_NOTHING: Declaration = param(None, title="", help="").json_schema_extra
 
 
 def override_default(params: type[Params], name: str, default: Any) -> Any:
@@ -132,10 +161,10 @@ def schemas(model: type[BaseModel]) -> dict[str, dict[str, Any]]:
     return properties
 
 
-def metadata(field: Any, name: str) -> Any:
-    """Return one of the entries that `param` attached to a pydantic field; None for fields declared otherwise."""
+def declaration(field: Any) -> Declaration:
+    """Return what `param` declared of a pydantic field; nothing for fields declared otherwise."""
     entries = field.json_schema_extra
-    return entries.get(name) if isinstance(entries, dict) else None
+    return cast("Declaration", entries) if isinstance(entries, dict) and "symbol" in entries else _NOTHING
 
 
 def entry_kinds(model: type[Params], name: str) -> dict[str, type[Params]]:
@@ -152,7 +181,7 @@ def entry_kinds(model: type[Params], name: str) -> dict[str, type[Params]]:
 
 def structural_key(params: Params) -> str:
     """Return a text that is equal for parameter sets whose rows can share a block."""
-    fixed = {n for n, f in type(params).model_fields.items() if metadata(f, "structural") or n == "kind"}
+    fixed = {n for n, f in type(params).model_fields.items() if declaration(f)["structural"] or n == "kind"}
     return params.model_dump_json(include=fixed) + params.mode()
 
 
@@ -163,7 +192,7 @@ def hash_content(params: Params) -> dict[str, Any]:
     its source file: after an edit, its experiments are run again.
     """
     fields = type(params).model_fields.items()
-    at_default = {n for n, f in fields if metadata(f, "later") and getattr(params, n) == f.default}
+    at_default = {n for n, f in fields if declaration(f)["later"] and getattr(params, n) == f.default}
     fields_by_name = params.model_dump(mode="json", exclude=at_default)
     # a key with a space: no parameter can have that name
     return {**fields_by_name, "source digest": params.source_digest} if params.source_digest else fields_by_name

@@ -15,7 +15,7 @@ from typing import Any
 
 from bandits.agents import REGISTRY as AGENTS
 from bandits.base.docstrings import description, references
-from bandits.base.params import metadata
+from bandits.base.params import declaration
 from bandits.experiments.kinds import agent_kinds, simulator_kinds
 from bandits.experiments.validation import describe_range
 from bandits.simulators import REGISTRY as SIMULATORS
@@ -36,11 +36,11 @@ def catalogue() -> dict[str, Any]:
                 "parameters": {
                     name: {
                         "title": field.title,
-                        "symbol": metadata(field, "symbol"),
-                        "unit": metadata(field, "unit"),
+                        "symbol": declaration(field)["symbol"],
+                        "unit": declaration(field)["unit"],
                         "default": field.default,
                         "allowed": describe_range(cls.Params, name),
-                        "structural": bool(metadata(field, "structural")),
+                        "structural": bool(declaration(field)["structural"]),
                         "help": field.description,
                     }
                     for name, field in cls.Params.model_fields.items()

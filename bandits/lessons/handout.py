@@ -9,6 +9,7 @@ from pydantic.fields import FieldInfo
 
 from bandits import __version__
 from bandits.base.formatting import number
+from bandits.base.params import declaration
 from bandits.results.result import Result
 
 from . import svg
@@ -90,8 +91,7 @@ def _line(width: int) -> str:
 
 def _label(field: FieldInfo) -> str:
     """Write the label of a parameter as the app does: its title, and its symbol."""
-    extra = field.json_schema_extra
-    symbol = str(extra.get("symbol", "")) if isinstance(extra, dict) else ""
+    symbol = declaration(field)["symbol"]
     return inline(f"{field.title} ${symbol}$" if symbol else str(field.title))
 
 

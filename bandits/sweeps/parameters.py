@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from bandits.base.params import Params, metadata, schemas
+from bandits.base.params import Params, declaration, schemas
 
 LOG_FROM = 10  # ratio of the ends of a positive range from which it is on a log scale
 DECADES = 1000  # ratio of the ends of a range that begins at 0, on a log scale
@@ -57,7 +57,7 @@ def allows(owner: type[Params], name: str, value: float) -> bool:
 def is_scale(owner: type[Params], name: str) -> bool:
     """Whether a parameter is declared as one whose ratios count, not its differences."""
     field = owner.model_fields[name]
-    return bool(metadata(field, "log") or metadata(field, "sweep"))
+    return bool(declaration(field)["log"] or declaration(field)["sweep"])
 
 
 def suggest_axis(owner: type[Params], name: str, number: int = 9) -> dict[str, Any]:
@@ -73,13 +73,13 @@ def suggest_axis(owner: type[Params], name: str, number: int = 9) -> dict[str, A
     """
     field = owner.model_fields[name]
     if (options := choices(owner, name)) is not None:
-        return {"values": tuple(metadata(field, "sweep") or options)}
+        return {"values": tuple(declaration(field)["sweep"] or options)}
     if not is_numeric(owner, name):
         return {"values": (False, True)}
     default = float(field.default) if isinstance(field.default, (int, float)) else 1.0
     least, most = bounds(owner, name)
     allowed = 0.0 if least is None else float(least), max(10 * default, 1.0) if most is None else float(most)
-    low, high = metadata(field, "sweep") or metadata(field, "typical") or allowed
+    low, high = declaration(field)["sweep"] or declaration(field)["typical"] or allowed
     axis = {"low": float(low), "high": float(high), "number": number, "scale": "linear"}
     return log_axis(owner, name, axis) if is_scale(owner, name) or (low > 0 and high / low >= LOG_FROM) else axis
 
@@ -100,7 +100,7 @@ def log_axis(owner: type[Params], name: str, axis: dict[str, Any]) -> dict[str, 
         return {**axis, "scale": "linear"}
     extra = set(axis.get("extra", ()))
     if low <= 0:
-        declared = metadata(owner.model_fields[name], "sweep") or (high / DECADES, high)
+        declared = declaration(owner.model_fields[name])["sweep"] or (high / DECADES, high)
         low = declared[0] if declared[0] < high else high / DECADES
         low = max(low, 1.0) if is_integer(owner, name) and high > 1 else low
     if allows(owner, name, 0 if is_integer(owner, name) else 0.0):

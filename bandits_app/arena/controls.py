@@ -10,7 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from bandits.agents import REGISTRY as AGENTS
-from bandits.base.params import metadata
+from bandits.base.params import declaration
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.labels import following_label, labels_of, states
 from bandits.results.figures.style import palette
@@ -50,7 +50,7 @@ def controls(draft: Draft, choose_agent: Callable[[Draft], int] | None = None) -
 def _main_parameter(kind: str) -> str | None:
     """Return the name of an agent's main parameter, the first with a symbol that its card shows, or None."""
     fields = AGENTS[kind].Params.model_fields
-    shown = [name for name, field in fields.items() if metadata(field, "basic") and metadata(field, "symbol")]
+    shown = [name for name, field in fields.items() if declaration(field)["basic"] and declaration(field)["symbol"]]
     own = AGENTS[kind].Params.__annotations__
     return next(iter(sorted(shown, key=lambda name: name not in own)), None)
 
@@ -167,7 +167,7 @@ def _line(agent: dict[str, Any], label: str) -> str:
     line = f"**{escape_markdown(label)}**"
     for name in fields(model, basic=True)[:1]:
         field = model.model_fields[name]
-        value, symbol = agent.get(name, field.default), metadata(field, "symbol")
+        value, symbol = agent.get(name, field.default), declaration(field)["symbol"]
         if states(label, name, value):
             continue
         title = plain_symbol(str(symbol)) if symbol else str(field.title).split()[0].lower()

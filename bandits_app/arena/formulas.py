@@ -9,7 +9,7 @@ import streamlit as st
 from bandits import Experiment
 from bandits.agents import agent_class
 from bandits.agents.logistic.base import LogisticParams
-from bandits.base.params import metadata
+from bandits.base.params import declaration
 from bandits_app.glossary.terms import link, link_symbol
 
 _PLOTS = r"""
@@ -33,7 +33,7 @@ def explain(experiment: Experiment) -> None:
             st.latex(cls.formula)
             parameters = []
             for name, field in type(agent).model_fields.items():
-                if symbol := metadata(field, "symbol"):
+                if symbol := declaration(field)["symbol"]:
                     title = link_symbol(symbol, str(field.title))
                     parameters.append(f"- ${symbol}={getattr(agent, name):g}$, {title}: {field.description}")
             summary = re.sub(r",? \[\d+\]_", "", (cls.__doc__ or "").split("\n")[0])

@@ -11,7 +11,7 @@ import pandas as pd
 import streamlit as st
 from pydantic import ValidationError
 
-from bandits.base.params import Params, entry_kinds, metadata, schemas
+from bandits.base.params import Params, declaration, entry_kinds, schemas
 from bandits.experiments.validation import refusal
 
 from . import usual_range
@@ -28,7 +28,9 @@ def fields(model: type[Params], *, basic: bool, slates: bool = True) -> list[str
     """
     shown = {n: f for n, f in model.model_fields.items() if n not in ("kind", "label")}
     names = [
-        n for n, f in shown.items() if bool(metadata(f, "basic")) == basic and (slates or not metadata(f, "slates"))
+        n
+        for n, f in shown.items()
+        if bool(declaration(f)["basic"]) == basic and (slates or not declaration(f)["slates"])
     ]
     return sorted(names, key=lambda name: name not in model.__annotations__)  # inherited fields come last
 
@@ -70,7 +72,7 @@ def _usual_ranges(model: type[Params], values: dict[str, Any], key: str) -> dict
     found = {}
     for name, value in values.items():
         field, own = model.model_fields[name], f"{key}-{name}"
-        if not (usual := metadata(field, "usual")):
+        if not (usual := declaration(field)["usual"]):
             continue
         given = float(field.default if value is None else value)
         options = slider_values(model, name, given, own)
@@ -82,7 +84,7 @@ def _usual_ranges(model: type[Params], values: dict[str, Any], key: str) -> dict
 
 def _ends(value: float, bounds: tuple[Any, Any], field: Any) -> tuple[float, float]:
     """Return the ends of an evenly spaced slider: the typical range, extended to hold the present value."""
-    first, last = metadata(field, "typical") or bounds
+    first, last = declaration(field)["typical"] or bounds
     return min(first, value), max(last, value)
 
 
@@ -155,8 +157,8 @@ def _widget(model: type[Params], name: str, values: dict[str, Any], key: str, *,
         placeholder = model.when_empty(name, values) or None
         bounds = _bounds(schemas(model)[name])
         return _number(common, value, kind, optional, bounds, field, placeholder, bounded=bounded)
-    if metadata(field, "table"):
-        entered: Any = _table(common, value, field, schemas(model)[name])
+    if table := declaration(field)["table"]:
+        entered: Any = _table(common, value, table, schemas(model)[name])
     elif kind is str:
         text = st.text_input(**common, value=value or "", placeholder=empty if optional else None)
         entered = None if optional and not text else text
@@ -190,7 +192,7 @@ def _entries(kind: Any) -> set[Any] | None:
 
 def label(field: Any) -> str:
     """Return the label of a field's widget: title, symbol and unit."""
-    symbol, unit = metadata(field, "symbol"), metadata(field, "unit")
+    symbol, unit = declaration(field)["symbol"], declaration(field)["unit"]
     return f"{field.title}{f' {plain_symbol(str(symbol))}' if symbol else ''}{f' ({unit})' if unit else ''}"
 
 
@@ -198,7 +200,7 @@ def _help(field: Any, kind: Any) -> str:
     text = str(field.description)
     for option in get_args(kind) if get_origin(kind) is Literal else ():
         text = text.replace(f"{option}:", f"{_spoken(option)}:")
-    return f"{text} Shaded: the usual range." if metadata(field, "usual") else text
+    return f"{text} Shaded: the usual range." if declaration(field)["usual"] else text
 
 
 def _bounds(schema: dict[str, Any]) -> tuple[Any, Any]:
@@ -222,7 +224,7 @@ def _number(
     bounded: bool,
 ) -> Any:
     low, high = (None if bound is None else kind(bound) for bound in bounds)
-    typical, log = metadata(field, "typical"), bool(metadata(field, "log"))
+    typical, log = declaration(field)["typical"], bool(declaration(field)["log"])
     sliding = log or typical or (low is not None and high is not None)
     if kind is float and sliding and not optional:
         return _slider(common, float(value), low, high, field, bounded=bounded)
@@ -239,7 +241,7 @@ def slider_values(model: type[Params], name: str, value: float, key: str) -> lis
     """List the values of the logarithmic slider with this key; None for a field whose slider is evenly spaced."""
     field = model.model_fields[name]
     low, high = _bounds(schemas(model)[name])
-    return _decades(value, key, low, high, metadata(field, "typical")) if metadata(field, "log") else None
+    return _decades(value, key, low, high, declaration(field)["typical"]) if declaration(field)["log"] else None
 
 
 def _decades(value: float, key: str, low: float | None, high: float | None, typical: Any) -> list[float]:
@@ -254,8 +256,8 @@ def _decades(value: float, key: str, low: float | None, high: float | None, typi
 
 def _slider(common: dict[str, Any], value: float, low: Any, high: Any, field: Any, *, bounded: bool) -> float:
     """Draw a slider over the typical range, extended to hold the present value."""
-    if metadata(field, "log"):
-        options = _decades(value, common["key"], low, high, metadata(field, "typical"))
+    if declaration(field)["log"]:
+        options = _decades(value, common["key"], low, high, declaration(field)["typical"])
         return float(st.select_slider(**common, options=options, value=value, format_func=lambda v: f"{v:g}"))
     first, last = _ends(value, (low, high), field)
     if last - first > 100:
@@ -267,9 +269,10 @@ def _slider(common: dict[str, Any], value: float, low: Any, high: Any, field: An
     return float(st.slider(**common, min_value=low, max_value=high, value=value, step=step, format=shown))
 
 
-def _table(common: dict[str, Any], value: Any, field: Any, schema: dict[str, Any]) -> list[list[float]]:
-    """Draw a table of numbers with the rows and columns that the field names."""
-    names = metadata(field, "table")
+def _table(
+    common: dict[str, Any], value: Any, names: dict[str, list[str]], schema: dict[str, Any]
+) -> list[list[float]]:
+    """Draw a table of numbers with the ``rows`` and ``columns`` that the field names."""
     cell = schema
     while inner := cell.get("items") or next(iter(cell.get("prefixItems", [])), None):
         cell = inner

@@ -18,7 +18,7 @@ from streamlit.testing.v1 import AppTest
 from bandits import Experiment, UserError, read, run
 from bandits.agents import REGISTRY as AGENTS
 from bandits.base.docstrings import description
-from bandits.base.params import entry_kinds, metadata
+from bandits.base.params import declaration, entry_kinds
 from bandits.experiments import url
 from bandits.experiments.presets import presets
 from bandits.experiments.snapshots import snapshot_steps
@@ -960,7 +960,7 @@ def spoken(field: Any) -> str:
     text = str(field.description)
     for option in get_args(field.annotation) if get_origin(field.annotation) is Literal else ():
         text = text.replace(f"{option}:", f"{option.replace('_', ' ')}:")
-    return f"{text} Shaded: the usual range." if metadata(field, "usual") else text
+    return f"{text} Shaded: the usual range." if declaration(field)["usual"] else text
 
 
 @pytest.mark.parametrize("kind", thinned(AGENTS, lambda number: number % 3 == 0))
@@ -972,7 +972,7 @@ def test_every_agent_can_be_added_duplicated_named_and_removed(pool: Pool, kind:
     for name, field in AGENTS[kind].Params.model_fields.items():
         if entry_kinds(AGENTS[kind].Params, name):
             assert widget(at, f"agent{number}-{name}-0-0-add").proto.help == field.description
-        elif name != "kind" and not metadata(field, "slates"):
+        elif name != "kind" and not declaration(field)["slates"]:
             told = widget(at, f"agent{number}-{name}")
             assert told.proto.help == spoken(field)
             assert told.label.startswith(field.title)
@@ -1063,7 +1063,9 @@ def test_every_widget_of_an_agent_reaches_the_experiment(pool: Pool, kind: str) 
     at = press(arena(ended(pool.submit(experiment("random", seed=954)))), AGENTS[kind].title)
     number = list(at.session_state["draft"].agents)[-1]
     fields = {n: f for n, f in AGENTS[kind].Params.model_fields.items() if n not in ("kind", "label", "guards")}
-    fields = {n: f for n, f in fields.items() if not metadata(f, "slates")}  # the pet shop shows one product at a time
+    fields = {
+        n: f for n, f in fields.items() if not declaration(f)["slates"]
+    }  # the pet shop shows one product at a time
     expected = {}
     for name, field in fields.items():
         expected[name] = other(at, f"agent{number}-{name}", field)

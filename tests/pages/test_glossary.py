@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from bandits.agents import REGISTRY as AGENTS
-from bandits.base.params import metadata
+from bandits.base.params import declaration
 from bandits.runtime.pool import Pool
 from bandits_app.arena.formulas import explain
 from bandits_app.glossary.terms import document, link_symbol, terms
@@ -60,7 +60,7 @@ def test_links_of_the_formulas_lead_to_terms() -> None:
     assert linked <= terms().keys()
     assert explain.__doc__
     symbols = {
-        str(metadata(field, "symbol")) for agent in AGENTS.values() for field in agent.Params.model_fields.values()
+        str(declaration(field)["symbol"]) for agent in AGENTS.values() for field in agent.Params.model_fields.values()
     }
     for greek in (r"\alpha", r"\lambda", r"\sigma^2", r"\varepsilon", r"\gamma"):
         assert greek in symbols

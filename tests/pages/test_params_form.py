@@ -10,7 +10,7 @@ from pydantic import Field
 from streamlit.testing.v1 import AppTest
 
 from bandits.agents import REGISTRY as AGENTS
-from bandits.base.params import Params, metadata, param
+from bandits.base.params import Params, declaration, param
 from bandits.simulators import REGISTRY as SIMULATORS
 from bandits_app.widgets.params_form import label
 
@@ -301,7 +301,7 @@ def test_the_usual_range_is_shaded_on_the_track_and_in_the_help() -> None:
     assert at.slider[0].proto.help.endswith("Shaded: the usual range.")
     fields = [(f"{cls.__name__} {name}", f) for cls in AGENTS.values() for name, f in cls.Params.model_fields.items()]
     for name, field in fields:
-        if usual := metadata(field, "usual"):
+        if usual := declaration(field)["usual"]:
             low, high = usual
             assert field.annotation is float, name
             assert re.search(rf"usually {low:.10g} to {high:.10g}\b", str(field.description)) or low < 1e-3, name

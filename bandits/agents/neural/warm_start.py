@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bandits.base.files import cached_arrays, is_cached
-from bandits.base.params import metadata, param
+from bandits.base.params import declaration, param
 from bandits.base.types import Float32Array, FloatArray, IntArray, LoggedData, OfflineTraining, SimulatorSpec
 
 from .training import NetworkTraining
@@ -61,7 +61,9 @@ class WarmStart(NetworkTraining):
         digest = [params.source_digest] if params.source_digest else []
         names = [name for name in fields if name not in ("label", "guards")] if digest else self.PRETRAIN_READS
         recipe = [
-            getattr(params, name) if metadata(fields[name], "structural") else [getattr(p, name) for p in self.params]
+            getattr(params, name)
+            if declaration(fields[name])["structural"]
+            else [getattr(p, name) for p in self.params]
             for name in names
         ]
         place = [self.access.key, self.streams.seed, *self.streams.rows]

@@ -12,7 +12,7 @@ import numpy as np
 
 from bandits.agents import REGISTRY as AGENTS
 from bandits.agents.guards.params import GuardParams
-from bandits.base.params import Params, metadata
+from bandits.base.params import Params, declaration
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
 from bandits.results import metrics
@@ -144,7 +144,7 @@ def _fields(path: str, params: Params) -> Iterator[tuple[str, str, str, bool]]:
             for i, one in enumerate(given):
                 yield f"{path}.{name}.{i}", f"{title.removesuffix('s')} {i + 1}", _describe(one), default
         elif isinstance(value, list) and any(isinstance(one, list) for one in value):
-            rows = (metadata(field, "table") or {}).get("rows", ())
+            rows = (declaration(field)["table"] or {}).get("rows", ())
             for i, inner in enumerate(value):
                 row = rows[i] if i < len(rows) else f"row {i + 1}"
                 yield f"{path}.{name}.{i}", f"{title}, {row}", _text(inner), default

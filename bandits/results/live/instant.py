@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from bandits.base.errors import UserError
 from bandits.base.formatting import count, count_of, duration, size
-from bandits.base.params import Params, metadata, structural_key
+from bandits.base.params import Params, declaration, structural_key
 from bandits.base.recent import Recent
 from bandits.experiments.experiment import Experiment, read
 from bandits.results import words
@@ -91,7 +91,7 @@ def too_slow(experiment: Experiment, label: str, seconds_per_decision: float | N
 def can_follow(model: type[Params], name: str) -> bool:
     """Return whether a parameter may follow a slider: a number that does not decide how large the agent is."""
     field = model.model_fields.get(name)
-    return field is not None and field.annotation is float and not metadata(field, "structural")
+    return field is not None and field.annotation is float and not declaration(field)["structural"]
 
 
 class NotQuickError(Exception):

@@ -8,7 +8,7 @@ from typing import Any
 
 from bandits.base.errors import UserError
 from bandits.base.formatting import short
-from bandits.base.params import Params, metadata, schemas
+from bandits.base.params import Params, declaration, schemas
 
 
 def slider(params: Params, name: str, draw: Callable[[Any], Any]) -> Any:
@@ -25,9 +25,9 @@ def slider(params: Params, name: str, draw: Callable[[Any], Any]) -> Any:
     def show(value: Any) -> None:
         display(draw(value))  # type: ignore[no-untyped-call]
 
-    low, high = metadata(field, "sweep") or metadata(field, "typical") or _limits(type(params), name, value)
+    low, high = declaration(field)["sweep"] or declaration(field)["typical"] or _limits(type(params), name, value)
     common: dict[str, Any] = {"value": value, "description": name, "continuous_update": True}
-    if metadata(field, "log") and min(low, value) > 0:
+    if declaration(field)["log"] and min(low, value) > 0:
         ends = {"min": math.log10(min(low, value)), "max": math.log10(max(high, value))}
         slider = ipywidgets.FloatLogSlider(**common, **ends, step=0.02)
     else:

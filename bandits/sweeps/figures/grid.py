@@ -9,7 +9,7 @@ import numpy as np
 
 from bandits.agents.guards.params import GuardParams
 from bandits.base.formatting import number, short
-from bandits.base.params import metadata
+from bandits.base.params import declaration
 from bandits.base.types import BoolArray, FloatArray
 from bandits.results import metrics, words
 from bandits.results.figures.board import drawn_rate
@@ -181,7 +181,7 @@ def with_unit(sweep: Sweep, axis: int, value: Value) -> str:
 def _unit(sweep: Sweep, axis: int) -> Any:
     """Return the unit of the parameter of an axis; None without one, or where several move together."""
     field, *more = _fields(sweep, axis)
-    return None if more else metadata(field, "unit")
+    return None if more else declaration(field)["unit"]
 
 
 def _fields(sweep: Sweep, axis: int) -> list[Any]:

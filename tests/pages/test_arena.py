@@ -963,7 +963,7 @@ def spoken(field: Any) -> str:
     return f"{text} Shaded: the usual range." if declaration(field)["usual"] else text
 
 
-@pytest.mark.parametrize("kind", thinned(AGENTS, lambda number: number % 3 == 0))
+@pytest.mark.parametrize("kind", thinned(AGENTS, lambda number: number % 6 == 0, lambda number: number % 2 == 0))
 def test_every_agent_can_be_added_duplicated_named_and_removed(pool: Pool, kind: str) -> None:
     at = arena(ended(pool.submit(experiment({"kind": "random"}, seed=951))))
     at = press(at, AGENTS[kind].title)
@@ -998,7 +998,7 @@ def test_there_is_always_one_agent_and_there_are_never_more_than_twelve(pool: Po
     assert status(at).startswith("Finished")
 
 
-@pytest.mark.parametrize("kind", thinned(SIMULATORS, lambda number: number % 3 == 0))
+@pytest.mark.parametrize("kind", thinned(SIMULATORS, lambda number: number % 5 == 0))
 def test_every_field_of_every_simulator_has_its_widget_and_help(pool: Pool, kind: str) -> None:
     at = arena(ended(pool.submit(experiment({"kind": "random"}, seed=953))))
     for chosen in (*SIMULATORS, kind):
@@ -1057,8 +1057,7 @@ def other(at: AppTest, ending: str, field: Any) -> Any:
     return value
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", AGENTS)
+@pytest.mark.parametrize("kind", thinned(AGENTS, lambda _: False, lambda number: number % 3 == 0))
 def test_every_widget_of_an_agent_reaches_the_experiment(pool: Pool, kind: str) -> None:
     at = press(arena(ended(pool.submit(experiment("random", seed=954)))), AGENTS[kind].title)
     number = list(at.session_state["draft"].agents)[-1]
@@ -1078,7 +1077,7 @@ def test_every_widget_of_an_agent_reaches_the_experiment(pool: Pool, kind: str) 
     }
 
 
-@pytest.mark.parametrize("kind", thinned(SIMULATORS, lambda number: number % 3 == 0))
+@pytest.mark.parametrize("kind", thinned(SIMULATORS, lambda number: number == 1))
 def test_every_widget_of_a_simulator_reaches_the_experiment(pool: Pool, kind: str) -> None:
     start = experiment({"kind": "random", "label": "Mine"}, seed=955, simulator={"kind": kind})
     at = arena(ended(pool.submit(start)))
@@ -1099,7 +1098,7 @@ def test_every_widget_of_a_simulator_reaches_the_experiment(pool: Pool, kind: st
     "kind",
     thinned(
         [kind for kind, cls in SIMULATORS.items() if "changes" in cls.Params.model_fields],
-        lambda number: number % 3 == 0,
+        lambda number: number == 0,
     ),
 )
 def test_every_change_that_is_added_reaches_the_experiment(pool: Pool, kind: str) -> None:
@@ -1147,7 +1146,7 @@ def test_a_browser_that_is_late_does_not_choose_its_preset_again(pool: Pool) -> 
             assert draft(at).steps == steps
 
 
-@pytest.mark.parametrize("name", thinned(presets(), lambda number: number % 8 == 0))
+@pytest.mark.parametrize("name", thinned(presets(), lambda number: number % 16 == 0, lambda number: number % 4 == 0))
 def test_presets_load_into_the_controls(pool: Pool, name: str) -> None:
     at = arena(ended(pool.submit(experiment(seed=956))))
     pick = preset_box(at)

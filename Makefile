@@ -101,6 +101,7 @@ stress: setup-dev
 	BANDITS_STRESS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser" $(ARGS) tests/slow/test_kill_worker_and_server.py tests/slow/test_kill_sweep.py tests/slow/test_shares.py \
 		tests/storage/test_run_store.py tests/storage/test_damage.py tests/storage/test_crash_points.py tests/storage/test_whole_home.py \
 		tests/experiments/test_malformed_input.py tests/experiments/test_validation.py tests/experiments/test_change_presets.py \
+		tests/experiments/test_adaptation.py tests/agents/test_guards.py \
 		tests/experiments/test_row_invariance.py tests/experiments/test_compiled_stepping.py tests/models/test_gradient_covariance.py tests/agents/test_neural.py \
 		tests/simulators/test_uploads.py tests/experiments/test_url.py tests/models/test_nonstationary.py \
 		tests/contract/test_agents.py tests/slow/test_memory_estimates.py tests/slow/test_defaults.py tests/slow/test_published.py \

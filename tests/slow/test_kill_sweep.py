@@ -32,8 +32,8 @@ from tests.gate import Gate
 from tests.slow.cluster_support import Dask
 from tests.support import PATIENCE, often, wait_for
 
-KILLS = often(2, 6)
-RUNNERS = often(3, 20)
+KILLS = often(1, 6)
+RUNNERS = often(2, 20)
 SEED, STEP = 17, 1000  # blocks of the sweep are held at this step
 BLOCKS = 24
 DATA: dict[str, Any] = {

@@ -9,7 +9,9 @@ from pathlib import Path
 from bandits.base.errors import UserError
 from bandits.base.formatting import short, size
 from bandits.base.row_names import IN_TABLE
-from bandits.tables import HEAD, Limits, RawTable, header, read_csv
+from bandits.tables.csv_reader import HEAD, header, read_csv
+from bandits.tables.raw_table import RawTable
+from bandits.tables.text import Limits
 
 from . import open_bandit, parquet
 from .dsjson import read_dsjson

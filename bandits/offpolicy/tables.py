@@ -13,7 +13,7 @@ from bandits.base.errors import UserError
 from bandits.base.formatting import short
 from bandits.base.row_names import ROWS, RowNames
 from bandits.base.types import BoolArray, FloatArray, IntArray
-from bandits.tables import RawTable
+from bandits.tables.raw_table import RawTable
 
 from .log import MAX_CELLS, MAX_ROWS, DecisionLog, TextArray
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -18,10 +17,9 @@ from bandits.base.formatting import short
 from bandits.base.row_names import RowNames
 from bandits.base.types import FloatArray
 
+from .numbers import MISSING, parsed_number
+
 SOME = 100
-# in lower case
-MISSING = frozenset({"", "?", "na", "n/a", "nan", "null"})
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d{1,4})?|[+-]?inf(inity)?", re.ASCII | re.IGNORECASE)
 
 
 class RawTable(NamedTuple):
@@ -96,13 +94,6 @@ class RawTable(NamedTuple):
     def _column(self, name: str) -> pa.Array:
         column = self.data.column(name).combine_chunks()
         return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-
-
-def parsed_number(text: str, comma: bool = False) -> float | None:
-    """Parse a number, infinities included; None for any other text."""
-    if comma and "." not in text:
-        text = text.replace(",", ".", 1)
-    return float(text) if _NUMBER.fullmatch(text) else None
 
 
 def _parsed(column: pa.Array, comma: bool) -> tuple[FloatArray | None, int]:

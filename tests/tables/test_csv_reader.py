@@ -15,7 +15,10 @@ from hypothesis import strategies as st
 
 from bandits import UserError
 from bandits.base.row_names import ROWS
-from bandits.tables import Limits, RawTable, csv_reader, header, read_csv
+from bandits.tables import csv_reader
+from bandits.tables.csv_reader import header, read_csv
+from bandits.tables.raw_table import RawTable
+from bandits.tables.text import Limits
 
 LENIENT = Limits(10**6, rows=10_000, columns=100, cell=1000, lenient=True)
 TEXT = "item,reward,note\nGröße M,1.5,a\nGröße S,-0.25,b\n"

@@ -12,8 +12,9 @@ import numpy as np
 from bandits.base.errors import UserError
 from bandits.base.formatting import printable, short
 from bandits.base.types import FloatArray
-from bandits.tables import MISSING as NOT_GIVEN
-from bandits.tables import Limits, parsed_number, read_csv
+from bandits.tables.numbers import MISSING as NOT_GIVEN
+from bandits.tables.numbers import parsed_number
+from bandits.tables.text import Limits
 
 MAX_ROWS = 200_000
 MAX_COLUMNS = 100
@@ -130,6 +131,8 @@ def inspect(raw: bytes) -> Table:
     UserError
         One sentence: row, column, what is wrong.
     """
+    from bandits.tables.csv_reader import read_csv
+
     table = read_csv(raw, LIMITS)
     rows: list[int] = np.asarray(table.rows.numbers).tolist()
     return Table(tuple(_column(name, table.cells(name), rows, table.comma) for name in table.names), tuple(rows))

@@ -10,7 +10,7 @@ from bandits.base.files import damaged_caches, home
 
 from .eviction import Evictable
 
-FOLDERS = {"weights": "network", "training": "record of a training", "indexes": "search index"}
+FOLDERS = {"weights": "network", "indexes": "search index"}
 
 
 def remove_damaged_caches() -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -32,13 +31,14 @@ from bandits.models.neural.offline_training import click_logits, fit_click_model
 from .params import Width
 
 _MAX_PAIRS = 100_000  # pairs of user and item scored at once
+RECORD = ("validation_loss", "train", "validation", "perfect", "seconds")  # of a training, kept with its weights
 
 
 class StaticMLP(Agent):
     """A neural network trained once on logged random interactions, then fixed.
 
     The input is the embeddings of user and product, or the features of the candidate in simulators without identities.
-    There is one network per layout; its weights are cached by the content of the training, and its losses beside them.
+    There is one network per layout; its weights and losses are cached by the content of the training.
     """
 
     class Params(AgentParams):
@@ -102,11 +102,11 @@ class StaticMLP(Agent):
         """Train one network per layout, or read it from the cache."""
         if self._networks is not None:
             return
-        trained = {int(layout): self._trained(int(layout)) for layout in self._layouts}
-        networks, records = ({layout: pair[i] for layout, pair in trained.items()} for i in (0, 1))
-        self.validation_loss = float(np.mean([n.pop("validation_loss") for n in networks.values()]))
-        curves = {name: np.stack([r[name] for r in records.values()]) for name in ("train", "validation", "perfect")}
-        n, seconds = self.params[0].interactions, sum(float(r["seconds"]) for r in records.values())
+        networks = {int(layout): self._trained(int(layout)) for layout in self._layouts}
+        records = [{name: network.pop(name) for name in RECORD} for network in networks.values()]
+        self.validation_loss = float(np.mean([record["validation_loss"] for record in records]))
+        curves = {name: np.stack([r[name] for r in records]) for name in ("train", "validation", "perfect")}
+        n, seconds = self.params[0].interactions, sum(float(r["seconds"]) for r in records)
         losses = curves["train"], curves["validation"], curves["perfect"]
         self.offline_training = OfflineTraining(n, seconds, n_held_out(n), *losses)
         if self.spec.n_users:
@@ -114,8 +114,7 @@ class StaticMLP(Agent):
         self._networks = networks
 
     def is_trained(self) -> bool:
-        recipes = [self._recipe(int(layout)) for layout in self._layouts]
-        return all(is_cached(folder, recipe) for recipe in recipes for folder in ("weights", "training"))
+        return all(is_cached("weights", self._recipe(int(layout))) for layout in self._layouts)
 
     def scores(self, round: Round) -> FloatArray:
         self.prepare()
@@ -155,30 +154,27 @@ class StaticMLP(Agent):
     def _recipe(self, layout: int) -> str:
         """Return everything that the weights of a layout depend on."""
         recipe = self.params[0].model_dump(exclude={"kind", "label", "guards"})
-        return json.dumps(["static_mlp", 2, recipe, self.access.key, layout], sort_keys=True)
+        return json.dumps(["static_mlp", 3, recipe, self.access.key, layout], sort_keys=True)
 
-    def _trained(self, layout: int) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the weights of a layout and the record of its training, from the cache or by training once."""
+    def _trained(self, layout: int) -> dict[str, Any]:
+        """Return the weights of a layout with the record of its training, from the cache or by training once."""
         p, s = self.params[0], self.spec
 
-        @cache
-        def fit() -> tuple[dict[str, Any], dict[str, Any]]:
+        def fit() -> dict[str, Any]:
             began, log = time.perf_counter(), self.access.log(layout, p.interactions)
             seed = int(self.streams.generator("log", row=layout, part=1).integers(2**31))
             fitted = fit_click_model(
                 log, n_features=s.n_features, n_users=s.n_users, n_items=s.n_items, embedding=p.embedding,
                 hidden=p.hidden, learning_rate=p.learning_rate, batch=p.batch, epochs=p.epochs, seed=seed,
             )  # fmt: skip
-            record = {
+            return fitted.weights | {
+                "validation_loss": np.array(fitted.validation_loss),
                 "train": fitted.train_curve, "validation": fitted.validation_curve,
                 "perfect": np.array(perfect_loss(log, n_held_out(p.interactions))),
                 "seconds": np.array(time.perf_counter() - began),
             }  # fmt: skip
-            return {**fitted.weights, "validation_loss": np.array(fitted.validation_loss)}, record
 
-        recipe = self._recipe(layout)
-        weights = cached_arrays("weights", recipe, lambda: fit()[0])
-        return weights, cached_arrays("training", recipe, lambda: fit()[1])
+        return cached_arrays("weights", self._recipe(layout), fit)
 
 
 def _all_scores(weights: dict[str, Any]) -> FloatArray:

@@ -34,7 +34,7 @@ from bandits.sweeps.sweep import Sweep, read
 from .block_files import BlockFiles, stored_sweep
 
 T = TypeVar("T")
-VERSION = 3
+VERSION = 1
 _TABLES = {
     "sweeps": "id TEXT PRIMARY KEY, sweep TEXT NOT NULL, points INTEGER NOT NULL, runs INTEGER NOT NULL, "
     "steps INTEGER NOT NULL, seed INTEGER NOT NULL, done REAL NOT NULL, changed REAL NOT NULL, bytes INTEGER NOT NULL, "

@@ -82,7 +82,7 @@ def install() -> None:
                 n = min(n, held.step - self.step)
         yield from advance(self, n)
 
-    class TrainingWithGate(lockstep.Task):
+    class TrainingWithGate(lockstep.ChildTask):
         """A training that goes on while the test holds it."""
 
         def __init__(self, line: Line, function: Callable[..., Any], experiment: Any, agent: int) -> None:
@@ -122,7 +122,7 @@ def install() -> None:
             stand("cost", held, held.step)
         receive(self, message)
 
-    Lockstep.advance, lockstep.Task = advance_with_gate, TrainingWithGate  # type: ignore[method-assign, misc]
+    Lockstep.advance, lockstep.ChildTask = advance_with_gate, TrainingWithGate  # type: ignore[method-assign, misc]
     StaticMLP.is_trained = is_trained_with_gate  # type: ignore[method-assign]
     blocks.make_lane, Measurement.receive = lane_with_gate, receive_with_gate  # type: ignore[method-assign]
 

@@ -72,11 +72,11 @@ class Line:
         self.noun, self.waiting, self.at_once = noun, waiting, at_once
         self.seconds, self.memory, self.advice, self.idle = seconds, memory, advice, idle
         self.variables = dict(variables or {})
-        self.tasks: list[Task] = []
+        self.tasks: list[ChildTask] = []
         self._moved = threading.Condition()
         self._warm: _Child | None = None
 
-    def enter(self, task: Task) -> None:
+    def enter(self, task: ChildTask) -> None:
         """Add a task at the end.
 
         Raises
@@ -89,12 +89,12 @@ class Line:
                 raise BusyError(f"{self.waiting} {self.noun} are waiting already; try again in a minute")
             self.tasks.append(task)
 
-    def wait_for_turn(self, task: Task) -> None:
+    def wait_for_turn(self, task: ChildTask) -> None:
         """Wait until a task is among the first or is cancelled."""
         with self._moved:
             self._moved.wait_for(lambda: task.cancelled or task in self.tasks[: self.at_once])
 
-    def leave(self, task: Task) -> None:
+    def leave(self, task: ChildTask) -> None:
         """Remove a task; the next one has its turn."""
         with self._moved:
             if task in self.tasks:
@@ -138,7 +138,7 @@ class Line:
             child.end()
 
 
-class Task:
+class ChildTask:
     """A call in a child process, which waits in a line; callers poll its attributes, or wait for its result.
 
     Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from bandits.base.processes import Line, Task
+from bandits.base.processes import ChildTask, Line
 from bandits.experiments.experiment import Experiment
 
 from .references import (
@@ -25,7 +25,7 @@ REFERENCES: dict[str, Callable[[Experiment], Any]] = {
 }
 
 
-class ReferenceTask(Task):
+class ReferenceTask(ChildTask):
     """The reference values of an experiment, available one after the other as they are computed.
 
     Attributes

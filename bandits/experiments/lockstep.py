@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from bandits.agents import AgentParams
 from bandits.base.params import structural_key
-from bandits.base.processes import Line, Task
+from bandits.base.processes import ChildTask, Line
 from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray
 from bandits.simulators import Simulator
@@ -72,7 +72,7 @@ class _LaneRunner:
     lane: Lane
     history: History
     bases: list[FloatArray] | None
-    training: Task | None = None
+    training: ChildTask | None = None
     prepared: bool = False
     snapshots: list[int] = field(default_factory=list)
 
@@ -154,7 +154,7 @@ class Lockstep:
         history.watch(lane.simulator.launched())
         runner = _LaneRunner(agent, lane, history, bases, snapshots=snapshot_steps(experiment.steps))
         if self._background and "log" in cls.requires(params) and not lane.agent.is_trained():
-            runner.training = Task(TRAININGS, train, experiment, agent)
+            runner.training = ChildTask(TRAININGS, train, experiment, agent)
         return runner
 
     def add(self, agent: int, state: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bandits.base.processes import Line, Task
+from bandits.base.processes import ChildTask, Line
 from bandits.experiments.experiment import Experiment
 
 from .alarm import Alarm
@@ -16,7 +16,7 @@ ROWS = 8
 LINE = Line("searches for alarms", waiting=8, seconds=300.0)
 
 
-class AlarmTask(Task):
+class AlarmTask(ChildTask):
     """The alarms of the agents of a run, available one agent after the other.
 
     Parameters

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from bandits.base.processes import Line, Task
+from bandits.base.processes import ChildTask, Line
 from bandits.experiments.experiment import Experiment
 
 from .choices import LogSummary, summarise
@@ -30,7 +30,7 @@ EVALUATIONS = Line("evaluations", waiting=8, seconds=600.0, memory=MEMORY, advic
 READINGS = Line("readings of logs", waiting=16, at_once=4, seconds=60.0, memory=MEMORY, advice=LARGER)
 
 
-class RecordTask(Task):
+class RecordTask(ChildTask):
     """The decision log of one agent, recorded by an exact replay.
 
     Parameters
@@ -61,7 +61,7 @@ class RecordTask(Task):
         return self.result or b""
 
 
-class EvaluationTask(Task):
+class EvaluationTask(ChildTask):
     """The evaluation of a target policy on a log.
 
     Parameters
@@ -105,7 +105,7 @@ def summarise_file(content: bytes, ending: str, mapping: Mapping[str, str] | Non
     UserError
         The file holds what is not allowed, or takes more memory or time than a page may.
     """
-    found: LogSummary = Task(READINGS, summary, content, ending, mapping).wait()
+    found: LogSummary = ChildTask(READINGS, summary, content, ending, mapping).wait()
     return found
 
 
@@ -117,7 +117,7 @@ def keep_file(content: bytes, ending: str, mapping: Mapping[str, str] | None, ti
     UserError
         The file cannot be replayed or kept, or takes more memory or time than a page may.
     """
-    return str(Task(READINGS, kept, content, ending, mapping, title, uniform).wait())
+    return str(ChildTask(READINGS, kept, content, ending, mapping, title, uniform).wait())
 
 
 def recorded(experiment: Experiment, label: str, rows: int, send: Callable[[int], None]) -> bytes:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from bandits.base.processes import Line, Task
+from bandits.base.processes import ChildTask, Line
 
 from .measure import measure
 from .request import CostRequest
@@ -18,7 +18,7 @@ from .results import CostReport, Progress
 LINE = Line("measurements", waiting=8, seconds=300.0, variables={"BANDITS_DEVICE": "cpu"})
 
 
-class Measurement(Task):
+class Measurement(ChildTask):
     """One measurement, started when it is created.
 
     Attributes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from bandits import Experiment, UserError
-from bandits.base.processes import BusyError, Line, Task
+from bandits.base.processes import BusyError, ChildTask, Line
 from bandits.results.decision.explanation import explain_decision
 from bandits.results.decision.figure import decision
 from bandits.results.decision.why import Why, why
@@ -57,7 +57,7 @@ def _section(job: Job) -> None:
 def _explain(_experiment: Experiment, run: str, label: str, step: int, replication: int) -> Why | str:  # noqa: ARG001
     """Return the explanation of a decision, or the reason why there is none; the run's hash is the key."""
     try:
-        found: Why = Task(EXPLANATIONS, why, _experiment, label, step, replication).wait()
+        found: Why = ChildTask(EXPLANATIONS, why, _experiment, label, step, replication).wait()
         return found
     except BusyError:  # the same question may be answered later
         raise

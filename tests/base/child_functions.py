@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bandits.base.errors import UserError
-from bandits.base.processes import Line, Task
+from bandits.base.processes import ChildTask, Line
 
 
 def double(value: Any) -> Any:
@@ -63,7 +63,7 @@ def abort() -> None:
     os.abort()
 
 
-class Printed(Task):
+class Printed(ChildTask):
     """A task that prints the first entry of its messages."""
 
     def receive(self, message: Any) -> None:
@@ -77,4 +77,4 @@ def serve_naps() -> None:
 
 def print_niceness() -> None:
     """Print the niceness of a child."""
-    print(Task(Line("looks", waiting=0), about_this_process).wait()[1])
+    print(ChildTask(Line("looks", waiting=0), about_this_process).wait()[1])

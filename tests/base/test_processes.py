@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 
 from bandits.base.errors import UserError
-from bandits.base.processes import NICE, BusyError, Line, Task
+from bandits.base.processes import NICE, BusyError, ChildTask, Line
 from tests.base import child_functions as functions
 from tests.support import hold, wait_for
 
 ROOT = Path(__file__).parents[2]
 
 
-class Listener(Task):
+class Listener(ChildTask):
     """A task that keeps its messages."""
 
     def __init__(self, line: Line, function: Callable[..., Any], *arguments: Any) -> None:
@@ -51,18 +51,18 @@ def python(function: str) -> list[str]:
 
 def test_results_and_messages_arrive_whatever_is_printed() -> None:
     values = {"x": np.arange(3.0), "y": (float("nan"), "α")}
-    task = Task(line(), functions.double, [values])
+    task = ChildTask(line(), functions.double, [values])
     assert repr(task.wait()) == repr([values, values])
     assert (task.status, task.error, task.active) == ("finished", "", False)
     counted = Listener(line(), functions.count, 3)
     assert counted.wait() == "counted"
     assert counted.messages == [0, 1, 2]
-    assert Task(line(), functions.print_and_return).wait() == 1
+    assert ChildTask(line(), functions.print_and_return).wait() == 1
 
 
 def test_a_task_has_a_process_of_its_own_with_the_variables_of_its_line() -> None:
     of_line = line(variables={"OF_THE_LINE": "yes"})
-    (a, nice, folder, variable), (b, *_) = (Task(of_line, functions.about_this_process).wait() for _ in range(2))
+    (a, nice, folder, variable), (b, *_) = (ChildTask(of_line, functions.about_this_process).wait() for _ in range(2))
     assert a != b
     assert nice == max(os.getpriority(os.PRIO_PROCESS, 0), NICE)
     assert variable == "yes"
@@ -72,16 +72,16 @@ def test_a_task_has_a_process_of_its_own_with_the_variables_of_its_line() -> Non
 
 def test_a_line_may_keep_its_process_for_some_time_also_after_a_refusal() -> None:
     warm = line(idle=60.0)
-    first = Task(warm, functions.about_this_process).wait()[0]
+    first = ChildTask(warm, functions.about_this_process).wait()[0]
     with pytest.raises(UserError):
-        Task(warm, functions.refuse).wait()
-    assert Task(warm, functions.about_this_process).wait()[0] == first
+        ChildTask(warm, functions.refuse).wait()
+    assert ChildTask(warm, functions.about_this_process).wait()[0] == first
     os.kill(first, signal.SIGKILL)
     wait_for(lambda: not alive(first), "its death")
-    assert Task(warm, functions.about_this_process).wait()[0] != first
+    assert ChildTask(warm, functions.about_this_process).wait()[0] != first
     warm.end_child()
     short = line(idle=0.01)
-    last = Task(short, functions.about_this_process).wait()[0]
+    last = ChildTask(short, functions.about_this_process).wait()[0]
     wait_for(lambda: not alive(last), "the end of the process")
 
 
@@ -91,7 +91,7 @@ def test_errors_are_sentences(capfd: pytest.CaptureFixture[str]) -> None:
         (functions.fail, "the process for naps ended with status 1; the server's log has the reason"),
         (functions.die, "the process for naps ended with status -9; the server's log has the reason"),
     ):
-        task = Task(line(), function)
+        task = ChildTask(line(), function)
         with pytest.raises(UserError) as caught:
             task.wait()
         assert (str(caught.value), task.status) == (sentence, "failed")
@@ -101,10 +101,10 @@ def test_errors_are_sentences(capfd: pytest.CaptureFixture[str]) -> None:
 def test_a_process_that_cannot_be_started_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     with pytest.raises(UserError, match=r"^a process for naps could not be started \(No such file or directory\)$"):
-        Task(line(), functions.double, 1).wait()
+        ChildTask(line(), functions.double, 1).wait()
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(UserError, match=r"^the process for naps ended with status 1; the server's log"):
-        Task(line(), functions.double, 1).wait()
+        ChildTask(line(), functions.double, 1).wait()
 
 
 def test_time_and_memory_are_limited() -> None:
@@ -113,24 +113,24 @@ def test_time_and_memory_are_limited() -> None:
         task.wait()
     assert not any(Path(path).exists() for _, path in task.messages)
     small = line(memory=2 * 10**9)
-    assert Task(small, functions.allocate, 10**6).wait() == 10**6
+    assert ChildTask(small, functions.allocate, 10**6).wait() == 10**6
     sentence = r"^stopped because one of the naps took more than 2\s?.*GB of memory$"
     for function, *arguments in ((functions.allocate, 3 * 10**9), (functions.abort,)):
         with pytest.raises(UserError, match=sentence):
-            Task(small, function, *arguments).wait()
+            ChildTask(small, function, *arguments).wait()
 
 
 def test_tasks_wait_in_a_line_that_refuses_when_it_is_full() -> None:
     narrow = line()
     with hold(narrow):
-        tasks = [Task(narrow, functions.double, i) for i in range(2)]
+        tasks = [ChildTask(narrow, functions.double, i) for i in range(2)]
         with pytest.raises(BusyError, match=r"^2 naps are waiting already; try again in a minute$"):
-            Task(narrow, functions.double, 2)
+            ChildTask(narrow, functions.double, 2)
         assert [task.status for task in tasks] == ["waiting", "waiting"]
         tasks[0].cancel()
         with pytest.raises(UserError, match="cancelled"):
             tasks[0].wait()
-        tasks.append(Task(narrow, functions.double, 2))
+        tasks.append(ChildTask(narrow, functions.double, 2))
     assert [task.wait() for task in tasks[1:]] == [2, 4]
     assert narrow.tasks == []
     wide = line(at_once=2, waiting=0)
@@ -151,7 +151,7 @@ def test_a_task_that_is_cancelled_leaves_neither_process_nor_files() -> None:
         task.wait()
     assert not alive(pid)
     assert not Path(path).exists()
-    assert Task(of_line, functions.double, 1).wait() == 2
+    assert ChildTask(of_line, functions.double, 1).wait() == 2
 
 
 def test_a_child_ends_with_the_server_that_is_killed() -> None:

@@ -88,8 +88,9 @@ test: setup-dev
 test-quick: setup-dev
 	$(PYTEST) -n 3 -m "not slow" $(ARGS)
 
+# tests of the browser and of kills wait for other processes: a third process uses what two leave idle
 test-slow: setup-dev
-	$(PYTEST) -n 2 -m slow --durations=30 $(ARGS)
+	$(PYTEST) -n 3 -m slow --durations=30 $(ARGS)
 
 test-all: test test-slow
 

@@ -17,7 +17,7 @@ from bandits.base.types import FloatArray, Round
 from bandits.experiments.lane import Lane, build_lane
 from tests.agents.test_formulas import BINARY
 from tests.contract import worlds
-from tests.support import thinned
+from tests.support import often, thinned
 
 ROWS = (0, 1, 2)
 EXACT: list[tuple[str, dict[str, Any]]] = [
@@ -76,9 +76,9 @@ def chi_square(counts: FloatArray, p: FloatArray, n: int) -> float:
 
 @pytest.mark.parametrize(("kind", "params"), EXACT, ids=str)
 def test_exact_probabilities_are_the_frequencies_of_scores(kind: str, params: dict[str, Any]) -> None:
-    """Scores of the same estimates at 6,000 later steps, so from the agent's own random numbers, and redraws."""
+    """Scores of the same estimates at many later steps, so from the agent's own random numbers, and redraws."""
     lane, round = lane_of(kind, **params)
-    agent, n = lane.agent, 6000
+    agent, n = lane.agent, often(2500, 6000)
     assert agent.propensity == "exact"
     p = agent.probabilities(round)
     np.testing.assert_allclose(p.sum(axis=1), 1, rtol=0, atol=1e-9)
@@ -118,7 +118,7 @@ def test_guards_keep_probabilities_right(kind: str, params: dict[str, Any], stac
     inner = unguarded(lane.agent).propensity
     mixes = stack[0]["kind"] != "cap"
     assert lane.agent.propensity == ("exact" if inner == "deterministic" and mixes else inner)
-    p, n = lane.agent.probabilities(round), 4000
+    p, n = lane.agent.probabilities(round), 2000
     np.testing.assert_allclose(p.sum(axis=1), 1, rtol=0, atol=1e-9)
     assert not p[~round.available].any()
     if inner == "deterministic":

@@ -555,15 +555,15 @@ def test_a_finished_run_can_be_continued(pool: Pool) -> None:
     assert ended(longer).status == "finished"
 
 
-@pytest.mark.parametrize("typed", ["64, -3", "many", "", "64; 32", "1.5", ", ".join(["8"] * 7), "99999"])
-def test_invalid_widths_are_refused_below_their_field(pool: Pool, typed: str) -> None:
+def test_invalid_widths_are_refused_below_their_field(pool: Pool) -> None:
     at = arena(ended(pool.submit(experiment({"kind": "random"}, seed=941))))
     at = press(at, "Static MLP")
-    widget(at, "-hidden").set_value(typed)
-    at = settled(at.run())
-    (refusal,) = [m.value for m in at.sidebar.markdown if m.value.startswith(":small[:red[hidden")]
-    assert refusal.endswith("The value stays 64, 32.]")
-    assert tuple(at.session_state["draft"].data()["agents"][1]["hidden"]) == (64, 32)
+    for typed in ("64, -3", "many", "", "64; 32", "1.5", ", ".join(["8"] * 7), "99999"):
+        widget(at, "-hidden").set_value(typed)
+        at = settled(at.run())
+        (refusal,) = [m.value for m in at.sidebar.markdown if m.value.startswith(":small[:red[hidden")]
+        assert refusal.endswith("The value stays 64, 32.]"), typed
+        assert tuple(at.session_state["draft"].data()["agents"][1]["hidden"]) == (64, 32)
 
 
 def opened(given: dict[str, str]) -> AppTest:
@@ -594,7 +594,12 @@ def test_a_link_that_cannot_be_run_is_refused_in_one_sentence(pool: Pool, given:
     assert "<img" not in at.error[0].value.replace("\\<", "")  # quoted, not drawn
     assert address(at) == presets()["race"].experiment.hash
     assert not at.get("progress")  # no result of another experiment below it
-    assert refusals(settled(at.run())) == [refusal]
+
+
+def test_beside_a_refused_link_the_first_experiment_is_offered(pool: Pool) -> None:
+    at = opened({"simulator": "casino"})
+    refused = refusals(at)
+    assert refusals(settled(at.run())) == refused != []
     at = press(at, "Show Baselines on the pet shop")
     assert not at.error
     assert plots(at)

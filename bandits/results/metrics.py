@@ -97,11 +97,18 @@ def _reached(history: History, name: str) -> FloatArray:
     return history.sums[name][: history.size]
 
 
-def window_bounds(grid: IntArray, window: int) -> tuple[IntArray, IntArray]:
+def window_bounds(grid: IntArray | FloatArray, window: int) -> tuple[IntArray, IntArray]:
     """Return for every grid point after the first its index and that of the start of its window."""
     end = np.arange(1, len(grid))
     start = np.searchsorted(grid, grid[1:] - window, side="right") - 1
     return end, np.minimum(np.maximum(start, 0), end - 1)
+
+
+def whole_windows(grid: IntArray | FloatArray, window: int) -> tuple[IntArray, IntArray]:
+    """Return the grid points that end a whole window, and those at which their windows start, by index."""
+    start = np.searchsorted(grid, grid - window, side="right") - 1
+    end = np.flatnonzero(start >= 0)
+    return end, start[end]
 
 
 def replayed(history: History) -> bool:

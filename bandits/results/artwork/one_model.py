@@ -124,8 +124,7 @@ def impressions_needed(history: History) -> FloatArray:
     the oracle, in expected rewards.
     """
     grid = history.grid[: history.size]
-    ends = np.flatnonzero(grid >= WINDOW)
-    starts = np.searchsorted(grid, grid[ends] - WINDOW, side="right") - 1
+    ends, starts = metrics.whole_windows(grid, WINDOW)
     names = ("value", "best_value", "random_value")
     value, best, random = (history.sums[name][ends] - history.sums[name][starts] for name in names)
     closed = (value - random) >= LEVEL * (best - random)

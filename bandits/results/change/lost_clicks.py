@@ -6,14 +6,13 @@ is paired by replication.
 
 from __future__ import annotations
 
-import numpy as np
-
 from bandits.base.errors import UserError
 from bandits.base.formatting import count
 from bandits.base.types import FloatArray
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
 from bandits.results import words
+from bandits.results.comparison import paired_tests
 from bandits.results.metrics import Estimate, estimate
 from bandits.results.run import Run
 
@@ -48,13 +47,7 @@ def lost_between(changed: History, unchanged: History, name: str = "clicks") -> 
     Estimate
         Mean over the replications that finished in both runs, with a 95 % interval (Student t of paired differences).
     """
-    return estimate(_by_row(changed, unchanged, name))
-
-
-def _by_row(changed: History, unchanged: History, name: str) -> FloatArray:
-    """Return the difference in each replication, float64 (R,); NaN where one of the two diverged."""
-    at, both = min(changed.size, unchanged.size) - 1, changed.alive & unchanged.alive
-    return np.where(both, unchanged.sums[name][at] - changed.sums[name][at], np.nan)
+    return estimate(paired_tests.gaps(unchanged, changed, name))
 
 
 def lost(result: Run, unchanged: Run, label: str) -> Estimate:
@@ -77,7 +70,7 @@ def lost_by_row(result: Run, unchanged: Run, label: str) -> FloatArray:
         raise UserError(
             f"unchanged is not the run of {label} without changes: it has other agents, sizes, simulator or seed"
         )
-    return _by_row(result.histories[label], unchanged.histories[label], "clicks")
+    return paired_tests.gaps(unchanged.histories[label], result.histories[label], "clicks")
 
 
 def sentences(result: Run, unchanged: Run | None = None) -> list[str]:

@@ -12,7 +12,7 @@ from bandits.base.types import FloatArray
 from bandits.experiments.experiment import Experiment, read
 from bandits.experiments.history import History
 from bandits.results import metrics, words
-from bandits.results.comparison.paired_tests import holm, paired_test
+from bandits.results.comparison.paired_tests import gaps, holm, paired_test
 from bandits.results.figures.style import AXIS, COUNT, REFERENCE, Spec, styles
 from bandits.results.metrics import Estimate
 from bandits.results.run import Run
@@ -85,13 +85,13 @@ def compare(changed: Run, unchanged: Run) -> list[Forgetting]:
 def estimated(names: Sequence[str], lost: Sequence[FloatArray], gained: Sequence[FloatArray]) -> list[Forgetting]:
     """Estimate price and gain of each value from paired differences, each float64 (R,)."""
     corrected = holm([paired_test(gap)[1] for gap in gained])
-    prices, gains = ([metrics.estimate(gap, family=len(names)) for gap in gaps] for gaps in (lost, gained))
+    prices, gains = ([metrics.estimate(gap, family=len(names)) for gap in each] for each in (lost, gained))
     return [Forgetting(*each) for each in zip(names, prices, gains, corrected, strict=True)]
 
 
 def _difference(a: History, b: History) -> FloatArray:
-    at, both = min(a.size, b.size) - 1, a.alive & b.alive
-    return np.asarray((a.sums["value"][at] - b.sums["value"][at])[both])
+    found = gaps(a, b, "value")
+    return np.asarray(found[np.isfinite(found)])
 
 
 def figure(found: list[Forgetting], changed: Run) -> Spec:

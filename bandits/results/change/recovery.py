@@ -20,6 +20,7 @@ import numpy as np
 from bandits.base.formatting import count, percent
 from bandits.base.types import BoolArray, FloatArray
 from bandits.experiments.history import History
+from bandits.results.metrics import whole_windows
 from bandits.results.run import Run
 from bandits.simulators.base import SimulatorParams
 
@@ -81,9 +82,8 @@ def recovery_from(history: History, change: int, *, family: int = 1) -> Recovery
     together in 95 % of runs (Bonferroni).
     """
     grid = history.grid[: history.size]
-    ends = np.arange(len(grid))
-    starts = np.searchsorted(grid, grid - WINDOW, side="right") - 1
-    after = (starts >= 0) & (grid[starts] >= change)
+    ends, starts = whole_windows(grid, WINDOW)
+    after = grid[starts] >= change
     ends, starts = ends[after], starts[after]
     if len(ends) == 0 or not history.alive.any():
         return None
@@ -122,10 +122,9 @@ class Before(NamedTuple):
 def before_change(history: History, begins: int) -> Before | None:
     """Compute how close to the optimum an agent was before a change; None if fewer than `WINDOW` steps precede it."""
     grid = history.grid[: history.size]
-    ends = np.flatnonzero((grid >= WINDOW) & (grid <= begins))
+    ends, starts = whole_windows(grid[grid <= begins], WINDOW)
     if not len(ends) or not history.alive.any():
         return None
-    starts = np.searchsorted(grid, grid[ends] - WINDOW, side="right") - 1
     shown, best = (history.sums[name][:, history.alive].mean(axis=1) for name in ("value", "best_value"))
     earned, possible = shown[ends] - shown[starts], best[ends] - best[starts]
     return Before(

@@ -51,9 +51,14 @@ class Comparison(NamedTuple):
 
 def mean_lead(a: History, b: History) -> float:
     """Compute the mean difference in clicks so far between a and b over common rows: the fast part of `compare`."""
-    at = min(a.size, b.size) - 1
     both = a.alive & b.alive
-    return float((a.sums["clicks"][at] - b.sums["clicks"][at])[both].mean()) if both.any() else float("nan")
+    return float(gaps(a, b)[both].mean()) if both.any() else float("nan")
+
+
+def gaps(a: History, b: History, name: str = "clicks") -> FloatArray:
+    """Return a minus b of a sum so far in each replication, float64 (R,); NaN where one of the two diverged."""
+    at, both = min(a.size, b.size) - 1, a.alive & b.alive
+    return np.where(both, a.sums[name][at] - b.sums[name][at], np.nan)
 
 
 def compare(a: History, b: History, *, since: int = 0) -> Comparison:

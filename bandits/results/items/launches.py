@@ -9,7 +9,7 @@ import numpy as np
 
 from bandits.base.types import FloatArray
 from bandits.experiments.history import History
-from bandits.results.metrics import Estimate, estimate
+from bandits.results.metrics import Estimate, estimate, whole_windows
 
 from .demand import Cohort, Demand
 
@@ -106,9 +106,7 @@ def _steps(grid: FloatArray, shown: FloatArray, deserved: list[float]) -> tuple[
     Then the side of the fair share on which all windows of the last fifth are that are not near it: -1 below, 1 above,
     0 on both or none.
     """
-    ends = np.arange(len(grid))
-    starts = np.searchsorted(grid, grid - WINDOW, side="right") - 1
-    ends, starts = ends[starts >= 0], starts[starts >= 0]
+    ends, starts = whole_windows(grid, WINDOW)
     out, sides = np.full(shown.shape[1], np.inf if len(ends) else np.nan), np.zeros(shown.shape[1])
     if len(ends):
         got = (shown[ends] - shown[starts]) / (grid[ends] - grid[starts])[:, None]

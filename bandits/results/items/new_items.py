@@ -60,10 +60,7 @@ def fair_band(wanted: Demand, history: History, cohort: Cohort) -> Band:
 
 def _windows(grid: FloatArray) -> tuple[IntArray, IntArray]:
     """Return ends and starts, as places in the grid, of windows of up to `WINDOW` steps; none is empty."""
-    if len(grid) < 2:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    ends = np.arange(1, len(grid))
-    return ends, np.maximum(np.searchsorted(grid, grid[1:] - WINDOW, side="right") - 1, 0)
+    return metrics.window_bounds(grid, WINDOW)
 
 
 def regret_share(history: History, cohort: Cohort, place: int) -> RegretShare | None:

@@ -23,7 +23,7 @@ def choose(views: Mapping[str, str], label: str) -> str:
     first = next(iter(views))
     named = st.query_params.get(FIELD, first)
     shown = named if named in views else first
-    key = f"view-{first}"
+    key = f"views-{first}"
     st.session_state[key] = shown
     st.segmented_control(
         label,

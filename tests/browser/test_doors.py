@@ -71,4 +71,4 @@ def test_a_link_to_a_view_keeps_its_experiment_and_a_reload_keeps_the_view(visit
     settled(page, "What if?")
     page.reload()
     settled(page, "What if?")
-    expect(page.get_by_text("Run: LinUCB")).to_be_visible()
+    expect(page.get_by_role("combobox", name="Log")).to_have_value("Run: LinUCB")

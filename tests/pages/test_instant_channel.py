@@ -23,7 +23,7 @@ from bandits.runtime.pool import Pool
 from bandits_app.arena.instant import channel, messages
 from bandits_app.server.security import Guard
 from bandits_app.widgets.live_panel.panel import unpack
-from tests.support import experiment, wait_for
+from tests.support import experiment, often, wait_for
 
 E = experiment("linucb", "random", steps=400, replications=4)
 
@@ -192,16 +192,17 @@ def test_a_long_message_ends_the_connection_and_nothing_else(address: str) -> No
         assert asked(client, question())[0]["label"] == "LinUCB"
 
 
-def test_of_ten_thousand_questions_the_newest_is_answered(address: str) -> None:
+def test_of_many_questions_the_newest_is_answered(address: str) -> None:
+    n = often(2000, 10_000)
     with line(address) as client, line(address) as other:
-        for seq in range(1, 10_001):
+        for seq in range(1, n + 1):
             client.send(question(seq))
         assert asked(other, question(5))[0]["seq"] == 5  # meanwhile
         answered = []
-        while not answered or answered[-1] < 10_000:
+        while not answered or answered[-1] < n:
             answered.append(received(client)[0]["seq"])
     assert answered == sorted(set(answered))
-    assert len(answered) < 5000  # most were dropped
+    assert len(answered) < n / 2  # most were dropped
 
 
 def test_more_visitors_than_there_is_room_for(address: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from bandits.lessons import lessons
 from bandits.lessons.handout import handout
 from bandits.lessons.markdown_html import formula, to_html
@@ -23,6 +25,7 @@ def test_the_pupils_copy_has_blanks_and_no_result() -> None:
     assert "0.4030" not in page  # computed columns of tables are blank
 
 
+@pytest.mark.slow
 def test_every_lesson_has_a_copy_for_pupils_without_its_runs() -> None:
     for each in lessons().values():
         page = handout(each, {}, answers=False)

@@ -42,6 +42,7 @@ def test_both_exact_computations_agree_and_the_diagonal_is_that_of_the_matrix(ob
     np.testing.assert_allclose(found["diagonal"], np.sqrt((J**2 / np.diag(A)).sum(axis=1)), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_printed_listing_stops_and_the_corrected_one_has_the_gradients() -> None:
     network, (x, _) = GradientBonus.network(), GradientBonus.data(GradientBonus.Params())
     assert "does not require grad" in printed_error(network, x)

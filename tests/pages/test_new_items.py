@@ -72,6 +72,7 @@ def test_a_change_that_was_added_stays_while_it_is_edited(pool: Pool) -> None:
     assert [n.value for n in at.number_input if n.label == "Items"] == [1]
 
 
+@pytest.mark.slow
 def test_a_title_is_chosen_and_its_pictures_explained(pool: Pool) -> None:
     shared = {"kind": "linucb", "sharing": "shared", "alpha": 0.3}
     apart = {"kind": "linucb", "label": "LinUCB per title", "sharing": "per_category", "alpha": 0.3}

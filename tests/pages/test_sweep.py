@@ -454,6 +454,7 @@ def test_a_link_of_a_halving_is_run_as_one(app_pool: Pool) -> None:
     assert at.session_state["sweep-seen"] == sweep.hash
 
 
+@pytest.mark.slow
 def test_a_search_by_optuna_is_run_and_shown(app_pool: Pool) -> None:
     ridge = {"path": "agents.0.ridge", "low": 0.1, "high": 1.0}
     own = {"search": "optuna", "number": 12, "batch": 6, "metric": "pseudo_regret"}

@@ -70,8 +70,8 @@ def test_an_agent_is_evaluated_on_the_log_of_another(pool: Pool) -> None:
     "name",
     thinned(
         [(name,) for name in open_bandit.NAMES],
-        lambda n: open_bandit.NAMES[n] == "open_bandit/bts/men",
-        lambda n: open_bandit.NAMES[n] in ("open_bandit/bts/all", "open_bandit/random/women"),
+        lambda _: False,
+        lambda n: open_bandit.NAMES[n] in ("open_bandit/bts/men", "open_bandit/random/women"),
     ),
 )
 def test_the_open_bandit_sample_says_what_it_can_answer(pool: Pool, name: str) -> None:

@@ -178,6 +178,7 @@ def test_titles_are_those_there_at_the_end_and_unknown_agents_are_refused() -> N
         artwork.replay(e, "nothing", 10)
 
 
+@pytest.mark.slow
 def test_agents_that_need_all_rows_are_replayed_with_them() -> None:
     found = artwork.replay(experiment(), "Neural greedy", 60)
     assert found.lane.rows == 2

@@ -143,12 +143,12 @@ def test_an_agent_with_the_switching_alpha_shows_the_other_arm(agent: dict[str, 
 # other random draws
 
 
-@pytest.mark.parametrize(("kind", "n"), [("logistic_ts", 40_000), ("lints", 0)])
+@pytest.mark.parametrize(("kind", "n"), [("logistic_ts", 10_000), ("lints", 0)])
 def test_the_choice_probability_of_two_gaussians_equals_the_closed_form(
     kind: str, n: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """P(a ~ N(m, s^2) beats b ~ N(m', s'^2)) = Phi((m - m') / hypot(s, s')); Hoeffding bounds an estimate's error."""
-    monkeypatch.setattr(whys, "REDRAWS", 40_000)
+    monkeypatch.setattr(whys, "REDRAWS", 10_000)
     e = experiment(kind, simulator={"kind": "petshop", "n_products": 2}, replications=1)
     bound = math.sqrt(math.log(2 / 1e-9) / (2 * n)) if n else 1e-9
     for step in (1, 10, 60, 300):

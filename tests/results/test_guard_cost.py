@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from typing import Any
 
 import numpy as np
 import pytest
 
-from bandits import run
+from bandits import Result, run
 from bandits.experiments.guarding import with_and_without
 from bandits.results import metrics
 from bandits.results.comparison import paired_tests
@@ -44,7 +45,9 @@ def test_the_cost_is_the_paired_difference(replications: int) -> None:
     )
     assert ("paired replications" in first) == (replications > 1)
     assert ("not significant" in second) == (replications > 1)  # it changes nothing in the mean
-    assert guard_cost.sentences(run(plain, workers=0)) == []
+    unguarded = run(plain, workers=0)
+    assert guard_cost.sentences(unguarded) == []
+    assert guard_cost.conclusion(unguarded) == ""
     half = r", and for [a-z ]+, the smallest segment, the less shown half of the products gets [\d.]+ % of the shows"
     assert re.search(half, first)
     ends = re.search(
@@ -87,9 +90,15 @@ def test_what_a_floor_and_a_cap_bring_is_stated() -> None:
     assert "of the shows" not in guard_cost.sentences(late)[0]
 
 
-def test_several_agents_are_summarised_by_what_is_significant() -> None:
+@pytest.fixture(scope="module")
+def several() -> Result:
+    """Three agents with and without a floor."""
     plain = experiment({"kind": "linucb", "alpha": 0.4}, "lints", "random", steps=2000, replications=8)
-    result = run(with_and_without(plain, {"kind": "floor", "epsilon": 0.5}, plain.labels), workers=0)
+    return run(with_and_without(plain, {"kind": "floor", "epsilon": 0.5}, plain.labels), workers=0)
+
+
+def test_several_agents_are_summarised_by_what_is_significant(several: Result) -> None:
+    result = several
     each = [
         re.findall(r"gets ([\d.]+) % of the shows instead of ([\d.]+) %", s)[0] for s in guard_cost.sentences(result)
     ]
@@ -103,7 +112,6 @@ def test_several_agents_are_summarised_by_what_is_significant() -> None:
     shares = f"{min(after)} to {max(after)} % of the shows instead of {min(before)} to {max(before)} %"
     shares += ", depending on the agent"
     assert stated.endswith(f"half of the products gets {shares}.")
-    assert guard_cost.conclusion(run(plain, workers=0)) == ""
 
 
 def test_each_guard_of_an_agent_has_its_own_clause() -> None:
@@ -124,9 +132,8 @@ def test_each_guard_of_an_agent_has_its_own_clause() -> None:
     )
 
 
-def test_pairs_with_one_common_replication_or_none_state_no_effect() -> None:
-    plain = experiment({"kind": "linucb", "alpha": 0.4}, "lints", "random", steps=2000, replications=8)
-    result = run(with_and_without(plain, {"kind": "floor", "epsilon": 0.5}, plain.labels), workers=0)
+def test_pairs_with_one_common_replication_or_none_state_no_effect(several: Result) -> None:
+    result = copy.deepcopy(several)
     result.histories["LinTS"].alive[1:] = False
     assert guard_cost.conclusion(result).startswith(
         "The exploration floor (epsilon 0.5) costs clicks with LinUCB and is not shown to change the clicks of Random; "

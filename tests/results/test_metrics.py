@@ -77,10 +77,11 @@ def test_grids_contain_the_start_regular_steps_and_the_end() -> None:
 def test_click_rate_is_the_mean_click_of_the_window(pair: tuple[History, Trace], window: int) -> None:
     h, trace = pair
     ends = h.grid[1:]
-    rows = [trace.rewards[s:t].mean(axis=0) for s, t in zip(starts(h.grid, window), ends, strict=True)]
+    begins = starts(h.grid, window)
+    rows = [trace.rewards[s:t].mean(axis=0) for s, t in zip(begins, ends, strict=True)]
     # a window is at least as long as requested, unless the run is shorter, and at most one grid spacing longer
-    assert all(t - s >= min(window, t) for s, t in zip(starts(h.grid, window), ends, strict=True))
-    assert all(t - s <= window + h.grid[1] for s, t in zip(starts(h.grid, window), ends, strict=True))
+    assert all(t - s >= min(window, t) for s, t in zip(begins, ends, strict=True))
+    assert all(t - s <= window + h.grid[1] for s, t in zip(begins, ends, strict=True))
     close(metrics.ctr(h, window), ends, rows)
 
 
@@ -459,8 +460,9 @@ def test_a_history_does_not_depend_on_how_traces_are_split() -> None:
     made = History(2500, 3, 10)
     for piece in pieces:
         made.extend(piece)
+    expected = run(e).histories["LinUCB"]
     for name in History.SUMS:
-        np.testing.assert_array_equal(made.sums[name], run(e).histories["LinUCB"].sums[name])
+        np.testing.assert_array_equal(made.sums[name], expected.sums[name])
     with pytest.raises(ValueError, match="ends at 2500"):
         made.extend(pieces[0])
 

@@ -260,15 +260,13 @@ def test_agents_of_equal_label_and_different_kind_are_distinct() -> None:
 
 
 def test_the_correction_counts_all_pairs_shown() -> None:
-    actual = paired({n: run(experiment({"kind": "linucb", "alpha": a})) for n, a in zip("ABC", (0, 1, 4), strict=True)})
-    alone = [
-        paired({n: run(experiment({"kind": "linucb", "alpha": a})) for n, a in pair})[0].p_value
-        for pair in itertools.combinations(zip("ABC", (0, 1, 4), strict=True), 2)
-    ]
+    runs = {n: run(experiment({"kind": "linucb", "alpha": a})) for n, a in zip("ABC", (0, 1, 4), strict=True)}
+    actual = paired(runs)
+    alone = [paired({n: runs[n] for n in pair})[0].p_value for pair in itertools.combinations("ABC", 2)]
     assert [pair.p_value for pair in actual] == paired_tests.holm(alone)
     for pair in actual:  # intervals agree with them
         assert (pair.difference.low * pair.difference.high > 0) is (pair.p_value < 0.05)
-    single = paired({n: run(experiment({"kind": "linucb", "alpha": a})) for n, a in zip("AC", (0, 4), strict=True)})[0]
+    single = paired({n: runs[n] for n in "AC"})[0]
     both = next(pair for pair in actual if (pair.a, pair.b) == ("A", "C"))
     assert both.difference.low < single.difference.low < single.difference.high < both.difference.high
 

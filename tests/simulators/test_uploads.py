@@ -92,6 +92,7 @@ def experiment_on(data: str, **changes: Any) -> dict[str, Any]:
 # equality with built-in data
 
 
+@pytest.mark.slow
 def test_runs_on_uploaded_and_built_in_wine_are_bit_identical() -> None:
     name = upload(of_scikit_learn("wine", named_classes=True), "answer")
     uploaded, built_in = run(read(experiment_on(name))), run(read(experiment_on("wine")))

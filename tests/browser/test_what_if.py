@@ -1,4 +1,4 @@
-"""A run is logged with a floor and another agent is evaluated on it; logs of a user with and without propensities."""
+"""A run is logged with a floor and another agent is evaluated on it; a log of a user."""
 
 from __future__ import annotations
 
@@ -52,30 +52,21 @@ def test_a_run_with_a_floor_is_logged_and_another_agent_evaluated(visit: Open) -
     assert not page.evaluate(WIDER)
 
 
-def log(*, propensities: bool) -> dict[str, Any]:
+def log() -> dict[str, Any]:
     """A CSV of 600 uniformly random decisions."""
     g = np.random.default_rng(1)
     items, clicks = g.integers(0, 3, 600), g.random(600)
     rows = [f"{item},{int(click < 0.2 + 0.1 * item)},0.3333333333" for item, click in zip(items, clicks, strict=True)]
-    lines = ["item,click,propensity", *rows] if propensities else ["item,click", *(r.rpartition(",")[0] for r in rows)]
-    return {"name": "log.csv", "mimeType": "text/csv", "buffer": "\n".join(lines).encode()}
+    return {"name": "log.csv", "mimeType": "text/csv", "buffer": "\n".join(["item,click,propensity", *rows]).encode()}
 
 
 @pytest.mark.parametrize(("screen", "scheme"), [(DESK, "light")])
 def test_a_log_of_a_user(visit: Open, screen: dict[str, Any], scheme: Literal["light", "dark"]) -> None:
     page = visit("/what_if", color_scheme=scheme, **screen)
     choose(page, "Log", "Your file")
-    page.locator("input[type=file]").set_input_files(log(propensities=True))
+    page.locator("input[type=file]").set_input_files(log())
     expect(page.get_by_text("600 decisions, 3 items.")).to_be_visible()
     choose(page, "Target policy", "Always one item")
     evaluate(page)
     expect(page.locator(".bp-plot")).to_have_count(2)
-    assert not page.evaluate(WIDER)
-    page.locator("input[type=file]").set_input_files(log(propensities=False))
-    expect(page.get_by_text("only DM and replay are possible")).to_be_visible()
-    choose(page, "Target policy", "Always one item")
-    page.get_by_role("button", name="Evaluate").click()
-    expect(page.get_by_text("because it has no propensities")).to_be_visible()
-    expect(page.locator(".bp-plot")).to_have_count(1)
-    expect(page.get_by_text("leaves out the error of the predicted rewards")).to_be_visible()
     assert not page.evaluate(WIDER)

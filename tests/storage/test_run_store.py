@@ -326,6 +326,7 @@ def test_a_full_disk_loses_only_the_new_run(tmp_path: Path) -> None:
     assert list((tmp_path / "staged").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_full_disk_keeps_checkpoint_and_index_unchanged(tmp_path: Path) -> None:
     store, result = Store(tmp_path), finished(1)
     name = put(store, result)

@@ -34,7 +34,7 @@ HOSTILE = (
 
 @pytest.fixture(scope="module")
 def result() -> Result:
-    return run(experiment("linucb", "beta_ts", "random", steps=1500))
+    return run(experiment("linucb", "beta_ts", "random", steps=600))
 
 
 def hostile(result: Result, label: str) -> Result:

@@ -192,5 +192,5 @@ def test_segments_and_items_have_tables_of_what_they_got(pool: Pool) -> None:
     segments, items = (d.value for d in at.dataframe if "Agent" in d.value.columns and len(d.value) in (2, 8))
     assert segments.columns.tolist()[:2] == ["Agent", "Segment"]
     assert len(segments) == 8
-    assert re.fullmatch(r"-?\d\.\d{3} \(-?\d\.\d{3} to -?\d\.\d{3}\)", segments["Disparity"].iloc[0])
+    assert re.fullmatch(r"−?\d\.\d{3} \(−?\d\.\d{3} to −?\d\.\d{3}\)", segments["Disparity"].iloc[0])
     assert items["Launch at 1,000: share"].str.contains(" of 0.").all()

@@ -195,13 +195,6 @@ def test_a_restored_history_keeps_its_segments() -> None:
     one, two = (r.histories["LinUCB"] for r in (lockstep, other))
     assert np.array_equal(one.segment_sums.sums, two.segment_sums.sums)  # type: ignore[union-attr]
     assert np.array_equal(one.launch_sums.sums, two.launch_sums.sums)  # type: ignore[union-attr]
-    state = one.state_dict()
-    earlier = {name: value for name, value in state.items() if "segment_" not in name and "launch_" not in name}
-    restored = e.empty_history()
-    restored.load_state_dict(earlier)
-    assert restored.segment_sums is None
-    assert restored.launch_sums is None
-    assert restored.segment_checks == []
 
 
 # launches

@@ -382,7 +382,7 @@ def test_a_slow_agent_shows_kept_runs_and_runs_on_release(visit: Open) -> None:
     assert strip(slider).locator(".bi-kept").evaluate_all(clear) == 0  # marks that are seen
     before, address, drawn_as = tiles(page).all_inner_texts(), page.url, slider.evaluate(KEY_OF)
     drag(page, slider, 80)
-    expect(strip(slider)).to_contain_text(re.compile(r"Kept run: learning rate = 0\.02, CTR 0\.\d{3}"))
+    expect(strip(slider)).to_contain_text(re.compile(r"Stored run: learning rate = 0\.02, CTR 0\.\d{3}"))
     expect(page.locator(".bp-trying")).to_contain_text("stored run: learning rate = 0.02")
     assert page.locator(".bp-tried path").count() > 0
     page.keyboard.press("Escape")
@@ -394,7 +394,7 @@ def test_a_slow_agent_shows_kept_runs_and_runs_on_release(visit: Open) -> None:
     assert page.url == address
     expect(strip(slider)).to_contain_text("Until then")
     drag(page, slider, 80)
-    expect(strip(slider)).to_contain_text("Kept run")
+    expect(strip(slider)).to_contain_text("Stored run")
     page.mouse.up()
     page.wait_for_url(lambda there: there != address)
     status(page, "^Finished: 200 steps, 2 replications")

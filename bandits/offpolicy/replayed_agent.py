@@ -10,8 +10,10 @@ from scipy.stats import t as student
 from threadpoolctl import threadpool_limits
 
 from bandits.agents.guards.base import unguarded
+from bandits.agents.guards.stack import build
 from bandits.base.errors import UserError
 from bandits.base.formatting import short
+from bandits.base.randomness import Streams
 from bandits.base.selection import top_k
 from bandits.base.types import Feedback, FloatArray, IntArray
 from bandits.experiments.experiment import Experiment, read
@@ -133,7 +135,9 @@ def _check_uniform(log: DecisionLog) -> IntArray:
 def _replay(log: DecisionLog, index: IntArray, logged: Experiment, experiment: Experiment, row: int) -> FloatArray:
     """Replay the events of one replication in their order; return the rewards of those that the agent accepts."""
     simulator = make_lane(logged, 0, [row]).simulator
-    agent = make_lane(experiment, 0, [row], simulator=simulator).agent
+    # its random numbers are not those that chose what was logged
+    streams = Streams(experiment.seed, (row,))
+    agent = build(experiment.agent_class(0), experiment.agents, simulator.spec, streams, simulator.access())
     agent.prepare()
     rewards: list[float] = []
     alive, forget = np.ones(1, np.bool_), getattr(unguarded(agent), "clear_cache", None)

@@ -16,7 +16,8 @@ NO_INTERVAL = "one replication"
 
 
 def _decimals(value: float, digits: int) -> str:
-    return f"{value + 0.0:.{digits}f}".replace("-", "−") if math.isfinite(value) else "–"
+    # Adding 0 takes the sign from a zero.
+    return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−") if math.isfinite(value) else "–"
 
 
 def _count_end(value: float) -> str:
@@ -40,11 +41,19 @@ _WRITERS: dict[Form, Sequence[Callable[[float], str]]] = {
 
 
 def _writer(estimate: Estimate, form: Form) -> Callable[[float], str]:
-    """Choose the fewest digits with which the ends of an interval differ."""
+    """Choose the fewest digits with which the ends of an interval differ, and differ from 0 where it excludes 0."""
     writers, (_, low, high) = _WRITERS[form], estimate
     if not low < high:
         return writers[0]
-    return next((write for write in writers if write(low) != write(high)), writers[-1])
+    if form == "count" and excludes_zero(estimate):
+        return _count_end
+    apart = [low, high, *([0.0] if excludes_zero(estimate) else [])]
+    return next((write for write in writers if len({*map(write, apart)}) == len(apart)), writers[-1])
+
+
+def excludes_zero(estimate: Estimate) -> bool:
+    """Return whether both ends of an interval are on the same side of 0."""
+    return estimate.low > 0 or estimate.high < 0
 
 
 def has_interval(estimate: Estimate) -> bool:

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from bandits import UserError
-from bandits.results.registry import OBJECTIVES
+from bandits.results.metric_registry import OBJECTIVES
 from bandits.sweeps import read
 from bandits_app.arena.controls import controls
 from bandits_app.session import draft

@@ -20,7 +20,7 @@ from bandits.results.change import conclusion as change_conclusion
 from bandits.results.change import lost_clicks, recovery
 from bandits.results.change.marks import variation_budget
 from bandits.results.guards import fallbacks
-from bandits.results.registry import METRICS, first_three
+from bandits.results.metric_registry import METRICS, first_three
 from bandits.results.result import Result
 from bandits.storage import eviction, reserve
 from bandits.storage.caches import remove_damaged_caches

@@ -13,7 +13,7 @@ from bandits.base.errors import UserError
 from bandits.base.files import home
 from bandits.base.formatting import number, percent, short
 from bandits.results import words
-from bandits.results.registry import OBJECTIVES
+from bandits.results.metric_registry import OBJECTIVES
 from bandits.runtime.cores import read_workers
 from bandits.runtime.pool import Pool
 from bandits.sweeps.analysis.landscape import Landscape

@@ -16,8 +16,8 @@ from bandits.experiments.lockstep import make_lane
 from bandits.results import metrics
 from bandits.results.change.recovery import before_change, change_span, recovery
 from bandits.results.comparison import paired_tests, unpaired
+from bandits.results.metric_registry import METRICS
 from bandits.results.metrics import Estimate
-from bandits.results.registry import METRICS
 from bandits.results.result import Result
 
 from .worked import Values, WorkedExample

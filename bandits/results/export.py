@@ -24,8 +24,8 @@ from .change.marks import variation_budget
 from .figures.board import board
 from .figures.style import AXIS, styles
 from .guards import fallbacks
+from .metric_registry import LEADERBOARD, METRICS, leaderboard
 from .metrics import Estimate
-from .registry import LEADERBOARD, METRICS, leaderboard
 from .result import Result
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from .figures.board import board
 from .figures.board import plot as draw
 from .figures.curves import figure
 from .figures.style import styles
-from .registry import CURVES, LEADERBOARD, METRICS, leaderboard
+from .metric_registry import CURVES, LEADERBOARD, METRICS, leaderboard
 from .run import Run
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from .guards.fallbacks import fallbacks
 from .items import fairness
 from .items.demand import demand
 from .items.launches import launches
+from .metric_registry import CURVES, METRICS
 from .metrics import Band
-from .registry import CURVES, METRICS
 from .run import Run
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from bandits.results.comparison import paired_tests
-from bandits.results.registry import OBJECTIVES
+from bandits.results.metric_registry import OBJECTIVES
 from bandits.sweeps.analysis.landscape import Landscape, level_of_look
 
 from .blocks import Row, coarse_to_fine

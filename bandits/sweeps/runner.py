@@ -14,7 +14,7 @@ import numpy as np
 from bandits.base.errors import UserError
 from bandits.base.files import Arrays
 from bandits.base.types import FloatArray, IntArray
-from bandits.results.registry import OBJECTIVES
+from bandits.results.metric_registry import OBJECTIVES
 from bandits.sweeps.analysis.landscape import Landscape
 from bandits.sweeps.execution.executors import Executor, InProcessExecutor
 from bandits.sweeps.storage.block_files import BlockFiles

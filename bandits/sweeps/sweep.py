@@ -20,7 +20,7 @@ from bandits.base.types import IntArray
 from bandits.experiments.experiment import Experiment, require_truth
 from bandits.experiments.experiment import read as read_experiment
 from bandits.experiments.validation import describe_range, parse, refusal
-from bandits.results.registry import Objective
+from bandits.results.metric_registry import Objective
 
 from .axis import Axis, Value, rounded
 from .parameters import is_integer, is_numeric, sweepable

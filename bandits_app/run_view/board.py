@@ -22,7 +22,7 @@ from bandits.results.figures.previous_run import ParameterChange, parameter_chan
 from bandits.results.figures.style import styles
 from bandits.results.figures.zoom import zoom
 from bandits.results.guards import fallbacks
-from bandits.results.registry import first_three
+from bandits.results.metric_registry import first_three
 from bandits.results.result import Result
 from bandits.runtime.pool import Job
 from bandits_app.glossary.terms import link

@@ -9,7 +9,7 @@ import streamlit as st
 from bandits import Experiment
 from bandits.experiments.snapshots import LEVELS, snapshot_steps
 from bandits.results.figures.board import SPECTRUM, Options, XAxis, fourth_plots
-from bandits.results.registry import METRICS
+from bandits.results.metric_registry import METRICS
 
 WINDOWS = [100, 200, 500, 1000, 2000, 5000]
 AXES: dict[XAxis, str] = {"step": "steps", "log step": "steps, log", "earned": "clicks"}

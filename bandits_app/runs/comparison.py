@@ -25,7 +25,7 @@ from bandits.results.comparison.run_comparison import (
 from bandits.results.comparison.run_conclusion import conclusions
 from bandits.results.describe import describe_experiment
 from bandits.results.figures.style import Style
-from bandits.results.registry import METRICS
+from bandits.results.metric_registry import METRICS
 from bandits.storage.run_store import StoredRun
 from bandits_app.session import workers
 from bandits_app.widgets.live_panel import panel

@@ -12,7 +12,7 @@ from bandits.agents.guards.params import GuardParams
 from bandits.base.formatting import count_of
 from bandits.base.params import Params
 from bandits.experiments.guarding import guard_kinds
-from bandits.results.registry import OBJECTIVES
+from bandits.results.metric_registry import OBJECTIVES
 from bandits.simulators import REGISTRY as SIMULATORS
 from bandits.sweeps import Axis, Sweep
 from bandits.sweeps.axis import JOINT

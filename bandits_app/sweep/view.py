@@ -9,8 +9,8 @@ from bandits import UserError, read
 from bandits.base.formatting import count_of, duration, time_left
 from bandits.results import words
 from bandits.results.figures.style import Spec
+from bandits.results.metric_registry import OBJECTIVES, Metric
 from bandits.results.metrics import Estimate
-from bandits.results.registry import OBJECTIVES, Metric
 from bandits.sweeps import Sweep
 from bandits.sweeps.analysis.nearest import NearestPoint, nearest_points, nearest_proposed
 from bandits.sweeps.analysis.records import PointResult

@@ -21,7 +21,7 @@ import numpy as np
 
 from bandits import run, sweeps
 from bandits.base.files import Arrays
-from bandits.results.registry import OBJECTIVES
+from bandits.results.metric_registry import OBJECTIVES
 from bandits.runtime.pool import Pool
 from bandits.sweeps import Landscape, Sweep
 from bandits.sweeps.blocks import Block, compute

@@ -18,7 +18,7 @@ from bandits import Experiment, run
 from bandits.agents import REGISTRY as AGENTS
 from bandits.base.processes import worker_environment
 from bandits.cli import main as cli
-from bandits.results.registry import CURVES
+from bandits.results.metric_registry import CURVES
 from bandits.simulators import REGISTRY as SIMULATORS
 
 ROOT = Path(__file__).parents[2]

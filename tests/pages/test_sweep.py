@@ -16,7 +16,7 @@ from bandits import sweeps
 from bandits.base.errors import UserError
 from bandits.experiments import url as experiment_link
 from bandits.experiments.experiment import Experiment
-from bandits.results.registry import OBJECTIVES
+from bandits.results.metric_registry import OBJECTIVES
 from bandits.runtime.pool import Pool
 from bandits.runtime.task_queue import Task
 from bandits.sweeps import Landscape, Sweep, url

@@ -17,7 +17,7 @@ from bandits.experiments.snapshots import snapshot_steps
 from bandits.experiments.trace import COLUMNS
 from bandits.results import metrics
 from bandits.results.comparison import paired_tests
-from bandits.results.registry import CURVES
+from bandits.results.metric_registry import CURVES
 from bandits.results.result import Result
 from tests.support import experiment, history, traces
 

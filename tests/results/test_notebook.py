@@ -17,7 +17,7 @@ from bandits import Experiment, Result, UserError, agents, run, simulators
 from bandits.experiments import experiment as experiments
 from bandits.results import result as results
 from bandits.results.figures.style import styles
-from bandits.results.registry import CURVES
+from bandits.results.metric_registry import CURVES
 from tests.support import experiment
 
 

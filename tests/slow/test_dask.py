@@ -23,7 +23,7 @@ from bandits import sweeps
 from bandits.base.errors import UserError
 from bandits.base.processes import worker_environment
 from bandits.cli import main as cli
-from bandits.results.registry import OBJECTIVES
+from bandits.results.metric_registry import OBJECTIVES
 from bandits.runtime.pool import Pool
 from bandits.sweeps import Landscape, Sweep
 from bandits.sweeps.blocks import Block

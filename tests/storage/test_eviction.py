@@ -9,7 +9,7 @@ import pytest
 
 from bandits import UserError, run, sweeps
 from bandits.cli.main import main
-from bandits.results.registry import OBJECTIVES
+from bandits.results.metric_registry import OBJECTIVES
 from bandits.runtime.pool import Pool
 from bandits.storage.eviction import budget, evict, evictable_runs
 from bandits.storage.run_store import EvictedError, Store

@@ -16,7 +16,7 @@ import pytest
 
 from bandits import UserError, sweeps
 from bandits.results.describe import plain_value
-from bandits.results.registry import OBJECTIVES
+from bandits.results.metric_registry import OBJECTIVES
 from bandits.runtime.pool import Pool
 from bandits.storage.annotations import Annotations
 from bandits.storage.budget import VARIABLE, usage

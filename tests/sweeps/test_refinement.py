@@ -12,7 +12,7 @@ from bandits import sweeps
 from bandits.agents import REGISTRY as AGENTS
 from bandits.base.errors import UserError
 from bandits.cli import main as cli
-from bandits.results.registry import OBJECTIVES
+from bandits.results.metric_registry import OBJECTIVES
 from bandits.sweeps import Landscape, Sweep, url
 from bandits.sweeps.blocks import Block
 from bandits.sweeps.execution.executors import InProcessExecutor

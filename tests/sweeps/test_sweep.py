@@ -24,7 +24,7 @@ from bandits.cli import sweep as command
 from bandits.experiments.presets import presets
 from bandits.experiments.validation import describe_range
 from bandits.results.comparison import paired_tests
-from bandits.results.registry import OBJECTIVES
+from bandits.results.metric_registry import OBJECTIVES
 from bandits.simulators import REGISTRY as SIMULATORS
 from bandits.sweeps import Landscape, Sweep
 from bandits.sweeps.blocks import Block, StoppedError, coarse_to_fine, compute, pack

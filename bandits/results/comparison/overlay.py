@@ -9,7 +9,7 @@ from bandits.results import metrics
 from bandits.results.figures.board import drawn_band
 from bandits.results.figures.curves import curves
 from bandits.results.figures.style import FORMATS, Spec, Style, palette
-from bandits.results.registry import METRICS, first_three
+from bandits.results.metric_registry import METRICS, first_three
 from bandits.results.run import Run
 from bandits.simulators.base import Simulator
 

@@ -17,8 +17,8 @@ from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
 from bandits.results import metrics
 from bandits.results.describe import describe_guard
+from bandits.results.metric_registry import LEADERBOARD, METRICS, leaderboard
 from bandits.results.metrics import Estimate
-from bandits.results.registry import LEADERBOARD, METRICS, leaderboard
 from bandits.results.run import Run
 
 from . import paired_tests

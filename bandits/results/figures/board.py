@@ -13,8 +13,8 @@ from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
 from bandits.results import metrics
 from bandits.results.change.marks import description, mark
+from bandits.results.metric_registry import CURVES, METRICS, Metric, first_three
 from bandits.results.metrics import Band
-from bandits.results.registry import CURVES, METRICS, Metric, first_three
 from bandits.results.run import Run
 
 from .curves import agent_curve, clip_band, curves, cut, settled, thin

@@ -13,8 +13,8 @@ from bandits.base.types import BoolArray, FloatArray
 from bandits.experiments.history import History
 from bandits.results import metrics
 from bandits.results.caveats import FEW_REWARDS
+from bandits.results.metric_registry import OBJECTIVES
 from bandits.results.metrics import Estimate
-from bandits.results.registry import OBJECTIVES
 from bandits.results.result import plain
 from bandits.sweeps.axis import Axis, Value
 from bandits.sweeps.blocks import block_history, point_history

@@ -7,8 +7,8 @@ import numpy as np
 from bandits.base.formatting import listed
 from bandits.results.figures.curves import curves
 from bandits.results.figures.style import Spec, distinct_styles
+from bandits.results.metric_registry import OBJECTIVES
 from bandits.results.metrics import Band
-from bandits.results.registry import OBJECTIVES
 from bandits.sweeps.analysis.landscape import Landscape
 from bandits.sweeps.analysis.wins_from import leads
 from bandits.sweeps.axis import Value

@@ -9,8 +9,8 @@ from bandits import run
 from bandits.experiments.history import History
 from bandits.experiments.trace import Trace
 from bandits.results.figures.board import board, fourth_plots
+from bandits.results.metric_registry import METRICS, OBJECTIVES
 from bandits.results.metrics import late_start
-from bandits.results.registry import METRICS, OBJECTIVES
 from tests.support import experiment
 
 T, R = 1000, 3

@@ -37,8 +37,11 @@ def count_of(value: float, noun: str) -> str:
 
 
 def percent(value: float, digits: int = 0) -> str:
-    """Format a share as a percentage: 87 %."""
-    return "–" if not math.isfinite(value) else f"{round(100 * value, digits) + 0.0:.{digits}f} %"  # never -0 %
+    """Format a share as a percentage: 87 %, −3 %."""
+    if not math.isfinite(value):
+        return "–"
+    # Adding 0 makes −0 a 0
+    return f"{round(100 * value, digits) + 0.0:.{digits}f} %".replace("-", "−")
 
 
 def duration(seconds: float) -> str:

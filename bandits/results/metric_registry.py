@@ -87,6 +87,22 @@ class Metric(NamedTuple):
     level: float | None = None
     needs: str = ""
 
+    def measured(
+        self,
+        curve: Callable[[History, int], Band | None] | None = None,
+        value: Callable[[History], FloatArray | None] | None = None,
+        *,
+        better: int = 0,
+        scope: str = "",
+        gap_unit: str = "",
+    ) -> Metric:
+        """Return the metric with its curve, and with the value of the whole run and what is said of it."""
+        return self._replace(curve=curve, value=value, better=better, scope=scope, gap_unit=gap_unit)
+
+    def explained(self, caption: str, note: str, absent: str = "") -> Metric:
+        """Return the metric with the texts of its plot."""
+        return self._replace(caption=caption, note=note, absent=absent)
+
     def rows(self, history: History) -> FloatArray:
         """Return the value of every replication, float64 (R,); NaN where it is unknown."""
         found = self.value(history) if self.value is not None else None
@@ -151,195 +167,118 @@ def _lost(best: str, own: str) -> Callable[[History], FloatArray]:
 
 def _level(level: float) -> Metric:
     share = f"{100 * level:.0f} %"
-    return Metric(
-        f"calibration_{100 * level:.0f}",
-        "Calibration",
-        "interval coverage",
-        "rate",
-        curve=lambda history, _: metrics.calibration(history, level),
-        note=f"Share of candidates whose true expected reward lies in the agent's own {share} "
-        "interval. Dashed: nominal level (calibrated). Below: overconfident. Above: "
-        "underconfident. Agents that do not estimate their uncertainty have no curve.",
-        caption=f"Share of true values in the {share} interval",
-        absent="None of these agents estimates its uncertainty.",
-        range=(0, 1.04),
-        level=level,
+    return (
+        Metric(
+            f"calibration_{100 * level:.0f}", "Calibration", "interval coverage", "rate", range=(0, 1.04), level=level
+        )
+        .measured(lambda history, _: metrics.calibration(history, level))
+        .explained(
+            f"Share of true values in the {share} interval",
+            f"Share of candidates whose true expected reward lies in the agent's own {share} "
+            "interval. Dashed: nominal level (calibrated). Below: overconfident. Above: "
+            "underconfident. Agents that do not estimate their uncertainty have no curve.",
+            absent="None of these agents estimates its uncertainty.",
+        )
     )
 
 
 _MATRIX = "None of these agents has a design matrix (ridge model)."
 _METRICS = (
-    Metric(
-        "ctr",
-        "{rate}",
-        "{noun} per {round}",
-        "rate",
-        curve=metrics.ctr,
-        value=metrics.click_rate,
-        better=1,
-        note="Moving average over {window} steps.",
-        caption="Average of the last {window} {events}",
-        average=True,
-        references=True,
+    Metric("ctr", "{rate}", "{noun} per {round}", "rate", average=True, references=True)
+    .measured(metrics.ctr, metrics.click_rate, better=1)
+    .explained("Average of the last {window} {events}", "Moving average over {window} steps."),
+    Metric("late_ctr", "Final {rate}", "{noun} per {round}", "rate").measured(
+        value=metrics.late_click_rate, better=1, scope="last fifth of the run"
     ),
-    Metric(
-        "late_ctr",
-        "Final {rate}",
-        "{noun} per {round}",
-        "rate",
-        value=metrics.late_click_rate,
+    Metric("clicks", "Cumulative {noun}", "{noun}", "count", references=True)
+    .measured(
+        lambda history, _: metrics.cumulative_clicks(history),
+        lambda history: metrics.total(history, "clicks"),
         better=1,
-        scope="last fifth of the run",
-    ),
-    Metric(
-        "clicks",
-        "Cumulative {noun}",
-        "{noun}",
-        "count",
-        curve=lambda history, _: metrics.cumulative_clicks(history),
-        value=lambda history: metrics.total(history, "clicks"),
-        better=1,
-        note="{noun} earned so far.",
-        caption="{noun} earned so far",
-        references=True,
-    ),
-    Metric(
-        "counted",
-        "Counted events",
-        "events",
-        "count",
-        curve=lambda history, _: metrics.counted_decisions(history) if metrics.replayed(history) else None,
-        value=metrics.counted,
-        note="Events so far in which the agent chose what the log shows: only these are known and "
+    )
+    .explained("{noun} earned so far", "{noun} earned so far."),
+    Metric("counted", "Counted events", "events", "count", needs="replay")
+    .measured(
+        lambda history, _: metrics.counted_decisions(history) if metrics.replayed(history) else None, metrics.counted
+    )
+    .explained(
+        "Choices that equal the logged ones",
+        "Events so far in which the agent chose what the log shows: only these are known and "
         "learned from. About one in K of a random log with K items.",
-        caption="Choices that equal the logged ones",
-        needs="replay",
     ),
-    Metric(
-        "pseudo_regret",
-        "Cumulative regret",
-        "expected {noun} lost",
-        "count",
-        curve=lambda history, _: metrics.pseudo_regret(history),
-        value=_lost("best_value", "value"),
+    Metric("pseudo_regret", "Cumulative regret", "expected {noun} lost", "count", needs="truth")
+    .measured(
+        lambda history, _: metrics.pseudo_regret(history),
+        _lost("best_value", "value"),
         better=-1,
-        note="Expected {noun} lost relative to always choosing the best {best}. A flat curve means "
-        "that nothing is lost any more.",
-        caption="Expected {noun} lost so far",
         gap_unit="expected {noun}",
-        needs="truth",
+    )
+    .explained(
+        "Expected {noun} lost so far",
+        "Expected {noun} lost relative to always choosing the best {best}. A flat curve means "
+        "that nothing is lost any more.",
     ),
-    Metric(
-        "average_regret",
-        "Average regret",
-        "expected {noun} lost per step",
-        "rate",
-        curve=lambda history, _: metrics.pseudo_regret(history, average=True),
-        better=-1,
-        note="Expected {noun} lost per step so far: the cumulative regret divided by the number of "
+    Metric("average_regret", "Average regret", "expected {noun} lost per step", "rate", average=True, needs="truth")
+    .measured(lambda history, _: metrics.pseudo_regret(history, average=True), better=-1)
+    .explained(
+        "Cumulative regret divided by the steps",
+        "Expected {noun} lost per step so far: the cumulative regret divided by the number of "
         "steps. It falls towards 0 if the agent learns to choose the best {best}.",
-        caption="Cumulative regret divided by the steps",
-        average=True,
-        needs="truth",
     ),
-    Metric(
-        "realised_regret",
-        "Realised regret",
-        "{noun} lost",
-        "count",
-        curve=lambda history, _: metrics.realised_regret(history),
-        value=_lost("best_clicks", "clicks"),
-        better=-1,
-        note="{noun} lost relative to always choosing the best {best}, under the same random numbers.",
-        caption="{noun} lost so far, with their noise",
-        needs="truth",
+    Metric("realised_regret", "Realised regret", "{noun} lost", "count", needs="truth")
+    .measured(lambda history, _: metrics.realised_regret(history), _lost("best_clicks", "clicks"), better=-1)
+    .explained(
+        "{noun} lost so far, with their noise",
+        "{noun} lost relative to always choosing the best {best}, under the same random numbers.",
     ),
-    Metric(
-        "oracle_share",
-        "Share of the oracle's gain",
-        "share",
-        "share",
-        value=metrics.oracle_share,
-        better=1,
-        scope="0: random, 1: oracle",
-        gap_unit="of the gain",
-        needs="truth",
+    Metric("oracle_share", "Share of the oracle's gain", "share", "share", needs="truth").measured(
+        value=metrics.oracle_share, better=1, scope="0: random, 1: oracle", gap_unit="of the gain"
     ),
-    Metric(
-        "entropy",
-        "Selection entropy",
-        "normalised entropy",
-        "rate",
-        curve=metrics.entropy,
-        value=metrics.final_entropy,
-        note="Normalised entropy of the {counted} shown in the last {count_window} steps. "
-        "1: uniform; 0: always the same.",
-        caption="1: uniform; 0: always the same",
-        range=(0, 1.04),
-        counts=True,
+    Metric("entropy", "Selection entropy", "normalised entropy", "rate", range=(0, 1.04), counts=True)
+    .measured(metrics.entropy, metrics.final_entropy)
+    .explained(
+        "1: uniform; 0: always the same",
+        "Normalised entropy of the {counted} shown in the last {count_window} steps. 1: uniform; 0: always the same.",
     ),
-    Metric(
-        "catalogue_coverage",
-        "Catalogue coverage",
-        "share of items shown",
-        "rate",
-        curve=metrics.catalogue_coverage,
-        note="Share of the {counted} shown at least once in the last {count_window} steps.",
-        caption="Shown in the last {count_window} steps",
-        range=(0, 1.04),
-        counts=True,
+    Metric("catalogue_coverage", "Catalogue coverage", "share of items shown", "rate", range=(0, 1.04), counts=True)
+    .measured(metrics.catalogue_coverage)
+    .explained(
+        "Shown in the last {count_window} steps",
+        "Share of the {counted} shown at least once in the last {count_window} steps.",
     ),
-    Metric(
-        "smallest_eigenvalue",
-        "Smallest eigenvalue",
-        "eigenvalue of A",
-        "number",
-        curve=lambda history, _: metrics.smallest_eigenvalue(history),
-        note="Smallest eigenvalue of the design matrix (median over arms): information collected in "
+    Metric("smallest_eigenvalue", "Smallest eigenvalue", "eigenvalue of A", "number", log=True)
+    .measured(lambda history, _: metrics.smallest_eigenvalue(history))
+    .explained(
+        "Information in the least explored direction",
+        "Smallest eigenvalue of the design matrix (median over arms): information collected in "
         "the direction that is explored least.",
-        caption="Information in the least explored direction",
         absent=_MATRIX,
-        log=True,
     ),
-    Metric(
-        "condition_number",
-        "Condition number",
-        "largest / smallest eigenvalue",
-        "number",
-        curve=lambda history, _: metrics.condition_number(history),
-        note="Largest eigenvalue of the design matrix divided by the smallest (median over arms).",
-        caption="Large: some directions are hardly explored",
+    Metric("condition_number", "Condition number", "largest / smallest eigenvalue", "number", log=True)
+    .measured(lambda history, _: metrics.condition_number(history))
+    .explained(
+        "Large: some directions are hardly explored",
+        "Largest eigenvalue of the design matrix divided by the smallest (median over arms).",
         absent=_MATRIX,
-        log=True,
     ),
     *(_level(level) for level in LEVELS),
-    Metric(
-        "exploration_rate",
-        "Exploration rate",
-        "exploration rate",
-        "rate",
-        curve=lambda history, _: metrics.exploration_rate(history),
-        value=metrics.mean_exploration_rate,
-        note="Share of the decisions that are not the agent's own choice with the highest estimated "
+    Metric("exploration_rate", "Exploration rate", "exploration rate", "rate", range=(-0.02, 1.04), within=(0, 1))
+    .measured(lambda history, _: metrics.exploration_rate(history), metrics.mean_exploration_rate)
+    .explained(
+        "Share of decisions that are not greedy",
+        "Share of the decisions that are not the agent's own choice with the highest estimated "
         "mean (of a slate: share of its items), estimated at every snapshot on the next rounds. "
         "0: greedy; 1: never the best estimate.",
-        caption="Share of decisions that are not greedy",
         absent="None of these agents has an exploration rate.",
-        range=(-0.02, 1.04),
-        within=(0, 1),
     ),
-    Metric(
-        "spectrum",
-        "Eigenvalue spectrum",
-        "eigenvalue of A",
-        "number",
-        curve=lambda history, _: metrics.spectrum(history),
-        note="Eigenvalues of the design matrix A = λI + Σxx′: information collected in each "
-        "direction of feature space. A low tail: directions that are hardly explored. Line: median; "
-        "band: middle 80 % over {spread}{moment}.",
-        caption="Low tail: unexplored",
+    Metric("spectrum", "Eigenvalue spectrum", "eigenvalue of A", "number", log=True)
+    .measured(lambda history, _: metrics.spectrum(history))
+    .explained(
+        "Low tail: unexplored",
+        "Eigenvalues of the design matrix A = λI + Σxx′: information collected in each direction "
+        "of feature space. A low tail: directions that are hardly explored. Line: median; band: "
+        "middle 80 % over {spread}{moment}.",
         absent=_MATRIX,
-        log=True,
     ),
 )
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _METRICS}

@@ -111,7 +111,7 @@ def test_a_corrected_interval_contains_zero_if_and_only_if_p_exceeds_005(gap: li
 def test_numbers_are_formatted() -> None:
     assert [count(n) for n in (0, 999.6, 1234, math.nan, math.inf)] == ["0", "1,000", "1,234", "–", "–"]
     assert [percent(n) for n in (0.874, math.nan)] == ["87 %", "–"]
-    assert percent(0.8745, 1) == "87.5 %"
+    assert [percent(n, 1) for n in (0.8745, -0.031, -0.0001)] == ["87.5 %", "−3.1 %", "0.0 %"]
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bandits.results.preview import Preview as Preview
+
     from .base.errors import UserError as UserError
     from .experiments.experiment import Experiment as Experiment
     from .experiments.experiment import read as read
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     from .results.comparison.paired_tests import compare as compare
     from .results.decision.why import why as why
     from .results.export import report as report
-    from .results.live.preview import Preview as Preview
     from .results.metrics import Band as Band
     from .results.metrics import Estimate as Estimate
     from .results.result import Result as Result

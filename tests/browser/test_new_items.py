@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from bandits.experiments.presets import presets
-from bandits.results.artwork.title import titles
+from bandits.results.artwork_title import titles
 from tests.browser.conftest import Open
 from tests.browser.test_journeys import run_button
 from tests.browser.test_sweep import choose

@@ -11,9 +11,9 @@ import pytest
 
 from bandits import Result, run
 from bandits.experiments.guarding import with_and_without
+from bandits.results import guard_cost
 from bandits.results import metrics
 from bandits.results.comparison import paired_tests
-from bandits.results.guards import cost as guard_cost
 from tests.support import experiment
 
 FLOOR = {"kind": "floor", "epsilon": 0.2}

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from bandits import Experiment, Preview, Result, UserError, read, run
+from bandits.results import instant as module
 from bandits.results.figures.board import XAxis, agent_traces, board
-from bandits.results.live import instant as module
-from bandits.results.live.instant import MOVING, RESTING, Instant, NotQuickError, shortened, too_slow
+from bandits.results.instant import MOVING, RESTING, Instant, NotQuickError, shortened, too_slow
 from bandits.results.metrics import t_quantile
 from tests.support import experiment
 

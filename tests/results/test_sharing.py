@@ -12,7 +12,7 @@ from scipy.stats import binom
 from bandits import read, run
 from bandits.experiments.history import History
 from bandits.experiments.trace import Trace
-from bandits.results.artwork import one_model as sharing
+from bandits.results import artwork_sharing as sharing
 from bandits.results.result import Result
 
 STEPS = 6000

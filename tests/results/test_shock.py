@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bandits import run
-from bandits.results.change.shock import around_shock, rates_around
+from bandits.results.change.before_after import around_shock, rates_around
 from bandits.results.comparison import paired_tests
 from bandits.results.comparison.conclusion import shock_summary
 from bandits.results.result import Result

@@ -19,7 +19,7 @@ from bandits.experiments.lane import join
 from bandits.experiments.lockstep import make_lane
 from bandits.lessons.sources import RunSource
 from bandits.offpolicy import DecisionLog, keep_for_replay, open_bandit, recording
-from bandits.results import metrics
+from bandits.results import instant, metrics
 from bandits.results.caveats import caveats, rare_reward_notes, replay_notes
 from bandits.results.comparison import run_comparison, unpaired
 from bandits.results.comparison.conclusion import leader_comparisons, learning_summary
@@ -27,7 +27,6 @@ from bandits.results.comparison.overlay import overlay
 from bandits.results.decision.why import why
 from bandits.results.export import report
 from bandits.results.figures.board import board, drawn_rate
-from bandits.results.live import instant
 from bandits.simulators.datasets import kept_logs, logs
 from bandits.simulators.logged import Logged
 from bandits.sweeps import read as read_sweep

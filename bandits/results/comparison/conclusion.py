@@ -6,7 +6,7 @@ import math
 
 from bandits.base.formatting import count, count_of, number
 from bandits.results import metrics, words
-from bandits.results.change.shock import around_shock
+from bandits.results.change.before_after import around_shock
 from bandits.results.comparison import paired_tests, unpaired
 from bandits.results.comparison.paired_tests import Comparison
 from bandits.results.metrics import Estimate

@@ -17,7 +17,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 from threadpoolctl import threadpool_limits
 
-from bandits.results.live.instant import Instant
+from bandits.results.instant import Instant
 
 from .messages import LONGEST, answer
 

@@ -12,7 +12,7 @@ import streamlit as st
 from bandits.agents import REGISTRY as AGENTS
 from bandits.experiments.experiment import Experiment
 from bandits.results.figures.board import SPECTRUM
-from bandits.results.live.instant import can_follow, too_slow
+from bandits.results.instant import can_follow, too_slow
 from bandits.runtime.job import Job
 from bandits_app.run_view.options import View
 from bandits_app.session import draft as drafts

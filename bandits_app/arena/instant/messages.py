@@ -17,7 +17,7 @@ from bandits.experiments.experiment import Experiment, read
 from bandits.results import metrics, words
 from bandits.results.describe import plain_value
 from bandits.results.figures.board import XAxis, agent_traces
-from bandits.results.live.instant import Answer, Instant, NotQuickError, can_follow
+from bandits.results.instant import Answer, Instant, NotQuickError, can_follow
 from bandits.results.metrics import Estimate
 from bandits.results.result import Result
 from bandits_app.session import workers

@@ -8,8 +8,8 @@ import streamlit as st
 
 from bandits import Experiment, UserError
 from bandits.base.formatting import count, count_of
-from bandits.results.artwork import title as artwork
-from bandits.results.artwork.title import Replay, Visit
+from bandits.results import artwork_title as artwork
+from bandits.results.artwork_title import Replay, Visit
 from bandits.results.decision.explanation import explain_decision
 from bandits.results.decision.why import Why
 from bandits.results.figures.style import styles

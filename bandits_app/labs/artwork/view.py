@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from bandits import Experiment
-from bandits.results.artwork import one_model as sharing
+from bandits.results import artwork_sharing as sharing
 from bandits.results.change.marks import description
 from bandits.results.comparison.conclusion import leader_comparisons
 from bandits.results.figures.board import board

@@ -6,7 +6,7 @@ import streamlit as st
 
 from bandits import Experiment
 from bandits.experiments.guarding import guard_kinds, guardable, suggestion, with_and_without
-from bandits.results.guards.cost import guarded_pairs
+from bandits.results.guard_cost import guarded_pairs
 from bandits.runtime.pool import Job
 from bandits_app.widgets.params_form import fields, form
 

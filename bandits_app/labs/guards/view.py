@@ -9,10 +9,10 @@ from bandits.base.formatting import count_of
 from bandits.monitoring.background import AlarmTask
 from bandits.monitoring.conclusion import conclusion
 from bandits.monitoring.figures import alarm_table, exposure, exposure_by_segment, first_observations, timeline
+from bandits.results import guard_cost
 from bandits.results.change.marks import description
 from bandits.results.describe import describe_experiment
 from bandits.results.figures.board import board
-from bandits.results.guards import cost as guard_cost
 from bandits.results.guards import fallbacks
 from bandits.runtime.pool import Job
 from bandits_app.labs.lab import Lab

@@ -17,9 +17,8 @@ from bandits.results import words
 from bandits.results.comparison import paired_tests
 from bandits.results.describe import plain_value
 from bandits.results.metrics import Estimate
+from bandits.results.preview import Preview
 from bandits.results.result import Result
-
-from .preview import Preview
 
 MOVING = 40_000  # decisions while a slider moves ...
 RESTING = 400_000  # ... and while it rests: of most experiments, the whole run

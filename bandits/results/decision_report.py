@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from bandits.base.types import FloatArray
+from bandits.results.decision.why import Candidate, Why
 from bandits.results.figures.style import RATE, REFERENCE, Spec, Style, faint
-
-from .why import Candidate, Why
 
 _NOTES = {
     "bonus": "Dot: estimated mean. Bar: exploration bonus. The candidate with the highest sum is shown (ring).",

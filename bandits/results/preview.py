@@ -17,10 +17,9 @@ from bandits.experiments.experiment import Experiment, read
 from bandits.experiments.lane import Lane
 from bandits.experiments.lockstep import make_lane
 from bandits.experiments.snapshots import Spectrum
+from bandits.results.live.slider import slider
 from bandits.results.result import Result
 from bandits.simulators import Simulator
-
-from .slider import slider
 
 SIZES = 2  # numbers of replications whose simulators are kept: while a slider moves, and at rest
 PART = 5000  # steps at a time

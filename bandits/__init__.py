@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bandits.results.preview import Preview as Preview
+    from bandits.results.decision import why as why
 
     from .base.errors import UserError as UserError
     from .experiments.experiment import Experiment as Experiment
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from .results.change.recovery import recovery as recovery
     from .results.comparison.paired_tests import Comparison as Comparison
     from .results.comparison.paired_tests import compare as compare
-    from .results.decision.why import why as why
     from .results.export import report as report
     from .results.metrics import Band as Band
     from .results.metrics import Estimate as Estimate
+    from .results.preview import Preview as Preview
     from .results.result import Result as Result
     from .runtime.unchanged import lost as lost
 
@@ -45,9 +45,9 @@ _MODULES = {
     "monitoring": ["alarms"],
     "results.change.recovery": ["recovery"],
     "results.comparison.paired_tests": ["Comparison", "compare"],
-    "results.decision.why": ["why"],
+    "results.decision": ["why"],
     "results.export": ["report"],
-    "results.live.preview": ["Preview"],
+    "results.preview": ["Preview"],
     "results.metrics": ["Band", "Estimate"],
     "results.result": ["Result"],
     "runtime.unchanged": ["lost"],

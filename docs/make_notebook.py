@@ -85,7 +85,7 @@ CELLS = [
     (
         "code",
         "from bandits import why\n"
-        "from bandits.results.decision.explanation import explain_decision\n\n"
+        "from bandits.results.decision_report import explain_decision\n\n"
         'for sentence in explain_decision(why(experiment, "LinUCB", step=2000)):\n'
         "    print(sentence)",
     ),

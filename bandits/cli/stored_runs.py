@@ -14,12 +14,11 @@ from typing import Any
 from bandits.base.errors import UserError
 from bandits.base.files import home
 from bandits.base.formatting import escaped
-from bandits.results import words
+from bandits.results import guard_cost, words
 from bandits.results.caveats import replay_notes
 from bandits.results.change import conclusion as change_conclusion
 from bandits.results.change import lost_clicks, recovery
 from bandits.results.change.marks import variation_budget
-from bandits.results.guards import fallbacks
 from bandits.results.metric_registry import METRICS, first_three
 from bandits.results.result import Result
 from bandits.storage import eviction, reserve
@@ -64,7 +63,7 @@ def leaderboard(result: Result) -> str:
         numbers = [f"{name} {words.cell(each, METRICS[name].form)}" for name, each in found.items()]
         lines.append(f"{label:<24} {'  '.join(numbers)}")
     changed = [*change_conclusion.sentences(result), *recovery.sentences(result)]
-    more = [*changed, *lost_clicks.sentences(result), *fallbacks.sentences(result)]
+    more = [*changed, *lost_clicks.sentences(result), *guard_cost.fallback_sentences(result)]
     return "\n".join([*lines, *replay_notes(result), *more, *variation_budget(result.experiment)])
 
 

@@ -148,10 +148,10 @@ def _recent_counts(grid: IntArray, counts: IntArray, alive: BoolArray, steps: in
 
     Where the grid is wider than that, return `RESAMPLES` random subsets of that size for every row.
     """
-    n = len(grid) - 1
-    start = max(0, min(int(np.searchsorted(grid, grid[n] - steps, side="right")) - 1, n - 1))
-    shown: IntArray = (counts[n] - counts[start])[alive]
-    spanned = int(grid[n] - grid[start])
+    last, (_, starts) = len(grid) - 1, metrics.window_bounds(grid, steps)
+    start = starts[-1] if len(starts) else 0
+    shown: IntArray = (counts[last] - counts[start])[alive]
+    spanned = int(grid[last] - grid[start])
     if spanned <= steps or not len(shown):
         return shown
     rng = np.random.default_rng(0)

@@ -11,7 +11,7 @@ from bandits.base.formatting import count, percent
 from bandits.results import metrics
 from bandits.results.change.marks import mark
 from bandits.results.figures.style import STEP, Spec, log_ticks, styles
-from bandits.results.items.exposure import less_shown_half
+from bandits.results.items.fairness import less_shown_half
 from bandits.results.run import Run
 from bandits.simulators.base import SimulatorParams
 

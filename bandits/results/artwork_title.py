@@ -17,7 +17,7 @@ from bandits.base.types import FloatArray, IntArray, Round
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.lane import Lane
 from bandits.experiments.lockstep import make_lane
-from bandits.results.decision.why import Why, ask, position, record, replay_to
+from bandits.results.decision import Why, ask, position, record, replay_to
 from bandits.results.decision_report import decision
 from bandits.results.figures.curves import empty_figure
 from bandits.results.figures.style import RATE, Spec, Style

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from bandits import __version__
 from bandits.experiments.experiment import Experiment
+from bandits.results import guard_cost
 from bandits.results.caveats import caveats, divergence_notes, rare_reward_notes
 from bandits.results.comparison.conclusion import leader_comparisons, learning_summary, ranking, shock_summary
 from bandits.results.describe import describe_experiment
@@ -23,7 +24,6 @@ from .change import lost_clicks, recovery
 from .change.marks import variation_budget
 from .figures.board import board
 from .figures.style import AXIS, styles
-from .guards import fallbacks
 from .metric_registry import LEADERBOARD, METRICS, leaderboard
 from .metrics import Estimate
 from .result import Result
@@ -126,7 +126,7 @@ def report(result: Result, *, window: int = metrics.WINDOW, date: datetime | Non
             *shock_summary(result),
             *change_conclusion.sentences(result),
             *recovery.sentences(result),
-            *fallbacks.sentences(result),
+            *guard_cost.fallback_sentences(result),
             *lost_clicks.sentences(result),
             *variation_budget(result.experiment),
             learning_summary(result),

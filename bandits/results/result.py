@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from bandits.base.errors import UserError
+from bandits.results.guard_cost import fallbacks
 
 from . import log_training, metrics, notebook
 from .change.lost_clicks import lost
 from .change.recovery import recovery
 from .comparison import paired_tests, unpaired
 from .comparison.paired_tests import Comparison
-from .guards.fallbacks import fallbacks
 from .items import fairness
 from .items.demand import demand
 from .items.launches import launches

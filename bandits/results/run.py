@@ -1,11 +1,18 @@
-"""A run: an experiment and what its agents have done so far."""
+"""A run: an experiment, what its agents have done so far, and the best of them."""
 
 from __future__ import annotations
 
-from typing import Self
+import json
+import math
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import NamedTuple, Self
 
+from bandits.agents import REGISTRY as AGENTS
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
+from bandits.results import metrics
+from bandits.results.metrics import Estimate
 
 
 class Run:
@@ -22,3 +29,53 @@ class Run:
 
     def __init__(self, experiment: Experiment, histories: dict[str, History], *, unchanged: Self | None = None) -> None:
         self.experiment, self.histories, self.unchanged = experiment, histories, unchanged
+
+
+class Headline(NamedTuple):
+    """The agent with the highest mean reward per step; the oracle counts only where no other agent runs.
+
+    Attributes
+    ----------
+    label : str
+    ctr : Estimate
+        Reward per step over the whole run: the click-through rate where rewards are clicks.
+    regret : Estimate
+        Cumulative regret: expected reward lost over the whole run.
+    """
+
+    label: str
+    ctr: Estimate
+    regret: Estimate
+
+
+def headline(experiment: Experiment, histories: Mapping[str, History]) -> Headline | None:
+    """Find the best agent of a run; None if all replications of all agents diverged."""
+    needs = {label: AGENTS[a.kind].needs for label, a in zip(experiment.labels, experiment.agents, strict=True)}
+    found = [
+        Headline(
+            label,
+            metrics.estimate(metrics.click_rate(history)),
+            metrics.estimate(metrics.total(history, "best_value") - metrics.total(history, "value")),
+        )
+        for label, history in histories.items()
+    ]
+    measured = [one for one in found if math.isfinite(one.ctr.mean)]
+    fair = [one for one in measured if "truth" not in needs[one.label]] or measured
+    return max(fair, key=lambda one: one.ctr.mean, default=None)
+
+
+def to_json(found: Headline | None) -> str:
+    """Write a headline as JSON, without NaN; an empty text for None."""
+    if found is None:
+        return ""
+    numbers = [[value if math.isfinite(value) else None for value in estimate] for estimate in found[1:]]
+    return json.dumps([found.label, *numbers])
+
+
+def from_json(text: str | None) -> Headline | None:
+    """Read a headline; None for an empty or damaged text."""
+    with suppress(ValueError, TypeError):
+        label, *numbers = json.loads(text or "")
+        ctr, regret = (Estimate(*(math.nan if value is None else float(value) for value in one)) for one in numbers)
+        return Headline(str(label), ctr, regret)
+    return None

@@ -20,7 +20,7 @@ def _decimals(value: float, digits: int) -> str:
     return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−") if math.isfinite(value) else "–"
 
 
-def _count_end(value: float) -> str:
+def count_end(value: float) -> str:
     """Format as a whole number, or with one digit where that would be 0: 380, −0.3."""
     return number(float(f"{value:.1g}")) if 1e-3 < abs(value) <= 0.5 else count(value)
 
@@ -70,7 +70,7 @@ def ends(estimate: Estimate, form: Form = "number") -> str:
     """Format the ends of an interval: 0.406 to 0.420."""
     if not has_interval(estimate):
         return NO_INTERVAL
-    write = _count_end if form == "count" else _writer(estimate, form)
+    write = count_end if form == "count" else _writer(estimate, form)
     return f"{write(estimate.low)} to {write(estimate.high)}"
 
 

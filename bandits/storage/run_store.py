@@ -20,8 +20,8 @@ from bandits.base.errors import UserError
 from bandits.base.files import Arrays, home
 from bandits.experiments.experiment import Experiment, read
 from bandits.experiments.history import History
-from bandits.results.headline import headline, to_json
 from bandits.results.result import Result
+from bandits.results.run import headline, to_json
 
 from . import reserve
 from .annotations import Annotations

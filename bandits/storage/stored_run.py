@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from bandits.base.errors import UserError
 from bandits.base.files import Arrays
 from bandits.experiments.experiment import Experiment, read
-from bandits.results.headline import Headline, from_json
 from bandits.results.result import Result
+from bandits.results.run import Headline, from_json
 
 COLUMNS = "id, experiment, title, tags, created, seconds, bytes, evicted, starred, notes, headline"
 

@@ -6,9 +6,8 @@ import streamlit as st
 
 from bandits import Experiment, UserError
 from bandits.base.processes import BusyError, ChildTask, Line
-from bandits.results.decision.explanation import explain_decision
-from bandits.results.decision.why import Why, why
-from bandits.results.decision_report import decision
+from bandits.results.decision import Why, why
+from bandits.results.decision_report import decision, explain_decision
 from bandits.results.figures.style import styles
 from bandits.runtime.pool import Job
 from bandits_app.widgets.live_panel import panel

@@ -10,18 +10,17 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from bandits.base.formatting import count, count_of
-from bandits.results import metrics, words
+from bandits.results import guard_cost, metrics, words
 from bandits.results.caveats import agent_notes, divergence_notes, rare_reward_notes, replay_notes
 from bandits.results.change import recovery
 from bandits.results.change.marks import variation_budget
 from bandits.results.comparison import paired_tests
 from bandits.results.comparison.conclusion import learning_summary, ranking, reference_comparisons, shock_summary
+from bandits.results.describe import ParameterChange, parameter_changes, relabelled
 from bandits.results.figures.board import Bands, bands
 from bandits.results.figures.board import board as plots
-from bandits.results.figures.previous_run import ParameterChange, parameter_changes, relabelled
+from bandits.results.figures.curves import zoom
 from bandits.results.figures.style import styles
-from bandits.results.figures.zoom import zoom
-from bandits.results.guards import fallbacks
 from bandits.results.metric_registry import first_three
 from bandits.results.result import Result
 from bandits.runtime.pool import Job
@@ -278,7 +277,11 @@ def _conclusions(_job: Job, reference: str, moment: object) -> list[str]:  # noq
         return agent_notes(result)
     compared, shock = reference_comparisons(result, reference), shock_summary(result)
     conclusions = [*divergence_notes(result), *rare_reward_notes(result), *compared, *shock]
-    conclusions += [*recovery.sentences(result), *fallbacks.sentences(result), *variation_budget(_job.experiment)]
+    conclusions += [
+        *recovery.sentences(result),
+        *guard_cost.fallback_sentences(result),
+        *variation_budget(_job.experiment),
+    ]
     conclusions += [*agent_notes(result), learning_summary(result)]
     if _job.experiment.offers("replay"):
         return [*replay_notes(result), *conclusions]

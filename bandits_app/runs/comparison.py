@@ -15,6 +15,7 @@ from bandits.results import words
 from bandits.results.comparison.overlay import overlay, scales, styles_of_runs
 from bandits.results.comparison.run_comparison import (
     PairedDifference,
+    conclusions,
     describe_difference,
     metric_titles,
     outcomes,
@@ -22,7 +23,6 @@ from bandits.results.comparison.run_comparison import (
     reasons,
     settings,
 )
-from bandits.results.comparison.run_conclusion import conclusions
 from bandits.results.describe import describe_experiment
 from bandits.results.figures.style import Style
 from bandits.results.metric_registry import METRICS

@@ -7,7 +7,7 @@ import streamlit as st
 from bandits import Experiment, UserError
 from bandits.experiments import url
 from bandits.experiments.presets import presets
-from bandits.results.figures.previous_run import parameter_changes
+from bandits.results.describe import parameter_changes
 from bandits.runtime.pool import Job
 from bandits_app.widgets import door
 from bandits_app.widgets.text import escape_markdown

@@ -23,9 +23,9 @@ from bandits.contract import agents as contract
 from bandits.experiments.history import History
 from bandits.experiments.lane import Lane
 from bandits.experiments.lockstep import make_lane
-from bandits.results.decision.explanation import explain_decision
-from bandits.results.decision.why import why
-from bandits.results.guards.fallbacks import fallbacks, sentences
+from bandits.results.decision import why
+from bandits.results.decision_report import explain_decision
+from bandits.results.guard_cost import fallback_sentences, fallbacks
 from tests.support import often, thinned
 
 SHOP = {"kind": "petshop", "n_products": 10, "n_users": 60}
@@ -624,7 +624,7 @@ def test_a_run_goes_on_when_its_agent_fails(where: str, to: str, monkeypatch: py
     assert f"{expected.sum():,} decisions by the fallback" in history.note
     if where != "nan":
         assert "RuntimeError: out of order" in history.note
-    assert any("the fallback made" in s for s in sentences(first))
+    assert any("the fallback made" in s for s in fallback_sentences(first))
 
 
 def test_a_fallback_has_learned_from_all_decisions(monkeypatch: pytest.MonkeyPatch) -> None:

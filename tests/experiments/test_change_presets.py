@@ -6,7 +6,7 @@ import pytest
 
 from bandits import Result, lost, recovery, run
 from bandits.experiments.presets import presets
-from bandits.results.guards.fallbacks import fallbacks
+from bandits.results.guard_cost import fallbacks
 from bandits.results.items.demand import demand
 from bandits.results.items.launches import launches
 

@@ -8,7 +8,7 @@ from bandits import run
 from bandits.experiments.guarding import with_and_without
 from bandits.monitoring.figures import exposure, exposure_by_segment
 from bandits.results import metrics
-from bandits.results.items.exposure import less_shown_half
+from bandits.results.items.fairness import less_shown_half
 from tests.support import experiment
 
 SHOP = {"kind": "petshop", "n_products": 10}

@@ -22,11 +22,11 @@ from bandits.base.params import declaration, entry_kinds
 from bandits.experiments import url
 from bandits.experiments.presets import presets
 from bandits.experiments.snapshots import snapshot_steps
+from bandits.results import decision as whys
 from bandits.results import metrics
 from bandits.results.change.lost_clicks import without_changes
 from bandits.results.comparison.conclusion import leader_comparisons, learning_summary, ranking, reference_comparisons
-from bandits.results.decision import why as whys
-from bandits.results.decision.explanation import explain_decision
+from bandits.results.decision_report import explain_decision
 from bandits.results.export import report
 from bandits.results.result import Result
 from bandits.runtime.pool import Job, Pool

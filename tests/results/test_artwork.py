@@ -12,7 +12,7 @@ from bandits import UserError, read, run
 from bandits.experiments.lockstep import make_lane
 from bandits.results import artwork_title as artwork
 from bandits.results.artwork_title import Replay
-from bandits.results.decision.explanation import explain_decision
+from bandits.results.decision_report import explain_decision
 from bandits.results.figures.style import styles
 from bandits.results.items.demand import demand
 from bandits.results.items.launches import WINDOW, fair_share

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bandits import Result, lost, read, run
+from bandits.results.change.before_after import change_table
 from bandits.results.change.lost_clicks import without_changes
-from bandits.results.change.table import change_table
 
 COLUMNS = ["Agent", "CTR before", "CTR after", "Recovery", "Clicks lost to the change"]
 

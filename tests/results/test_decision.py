@@ -16,10 +16,9 @@ from scipy.special import ndtr
 from bandits import Experiment, UserError
 from bandits.agents import REGISTRY as AGENTS
 from bandits.experiments.lockstep import make_lane
-from bandits.results.decision import why as whys
-from bandits.results.decision.explanation import explain_decision
-from bandits.results.decision.why import Candidate, Why, next_switch, why
-from bandits.results.decision_report import decision
+from bandits.results import decision as whys
+from bandits.results.decision import Candidate, Why, next_switch, why
+from bandits.results.decision_report import decision, explain_decision
 from bandits.results.figures.style import styles
 from bandits.simulators import REGISTRY as SIMULATORS
 from bandits_app.widgets.live_panel import panel

@@ -14,8 +14,7 @@ from bandits import History, read, run
 from bandits.experiments.lockstep import Lockstep, make_lane, run_to_end
 from bandits.experiments.snapshots import SegmentCheck
 from bandits.results.items.demand import Cohort, Demand, demand
-from bandits.results.items.fairness import Ratio, exposure, gini, segments, worst_ratio
-from bandits.results.items.fairness_table import item_table, segment_table
+from bandits.results.items.fairness import Ratio, exposure, gini, item_table, segment_table, segments, worst_ratio
 from bandits.results.items.launches import launches, median
 from bandits.results.result import Result
 from bandits.simulators.petshop_rates import SPOKEN_PERSONAS

@@ -12,9 +12,9 @@ from bandits import Experiment, History, run
 from bandits.agents import REGISTRY
 from bandits.experiments.snapshots import LEVELS
 from bandits.results import metrics
+from bandits.results.describe import ParameterChange
 from bandits.results.figures.board import bands, board
 from bandits.results.figures.curves import MAX_POINTS, curves, figure, thin
-from bandits.results.figures.previous_run import ParameterChange
 from bandits.results.figures.style import COUNT, NUMBER, RATE, REFERENCE, STEP, Spec, palette, styles, tick_text
 from bandits.results.metrics import Band
 from bandits.results.result import Result

@@ -11,8 +11,7 @@ import pytest
 
 from bandits import Result, run
 from bandits.experiments.guarding import with_and_without
-from bandits.results import guard_cost
-from bandits.results import metrics
+from bandits.results import guard_cost, metrics
 from bandits.results.comparison import paired_tests
 from tests.support import experiment
 

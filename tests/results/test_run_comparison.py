@@ -27,7 +27,7 @@ from bandits.results.comparison.run_comparison import (
     reasons,
     settings,
 )
-from bandits.results.figures.previous_run import parameter_changes, relabelled
+from bandits.results.describe import parameter_changes, relabelled
 from tests.support import experiment, history
 
 

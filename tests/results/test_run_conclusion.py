@@ -8,8 +8,7 @@ import numpy as np
 
 from bandits import Result, run
 from bandits.base.types import FloatArray
-from bandits.results.comparison.run_comparison import paired
-from bandits.results.comparison.run_conclusion import conclusions
+from bandits.results.comparison.run_comparison import conclusions, paired
 from tests.support import experiment, history
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from bandits import run
 from bandits.results.figures.board import board
-from bandits.results.figures.zoom import zoom
+from bandits.results.figures.curves import zoom
 from tests.support import experiment
 
 

@@ -24,7 +24,7 @@ from bandits.results.caveats import caveats, rare_reward_notes, replay_notes
 from bandits.results.comparison import run_comparison, unpaired
 from bandits.results.comparison.conclusion import leader_comparisons, learning_summary
 from bandits.results.comparison.overlay import overlay
-from bandits.results.decision.why import why
+from bandits.results.decision import why
 from bandits.results.export import report
 from bandits.results.figures.board import board, drawn_rate
 from bandits.simulators.datasets import kept_logs, logs

@@ -55,10 +55,16 @@ def mean_lead(a: History, b: History) -> float:
     return float(gaps(a, b)[both].mean()) if both.any() else float("nan")
 
 
-def gaps(a: History, b: History, name: str = "clicks") -> FloatArray:
-    """Return a minus b of a sum so far in each replication, float64 (R,); NaN where one of the two diverged."""
-    at, both = min(a.size, b.size) - 1, a.alive & b.alive
-    return np.where(both, a.sums[name][at] - b.sums[name][at], np.nan)
+def gaps(a: History, b: History, name: str = "clicks", *, at: int | None = None) -> FloatArray:
+    """Return a minus b of a sum up to a stored step, float64 (R,): by default the last one that both have reached.
+
+    R are the replications that both have; NaN where one of the two diverged.
+    """
+    rows = min(a.rows, b.rows)
+    first, second = (
+        h.sums[name][min(a.size, b.size) - 1 if at is None else np.searchsorted(h.grid, at), :rows] for h in (a, b)
+    )
+    return np.where(a.alive[:rows] & b.alive[:rows], first - second, np.nan)
 
 
 def compare(a: History, b: History, *, since: int = 0) -> Comparison:

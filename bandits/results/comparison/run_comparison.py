@@ -1,4 +1,8 @@
-"""Compare runs: settings, outcomes, and paired differences where the random numbers are common."""
+"""Compare runs: settings, outcomes, and paired differences where the random numbers are common.
+
+An agent is named as better in one of two runs only if its paired test is significant after correction for all pairs of
+runs and agents (Holm). The error rate is simulated in `tests/results/test_run_conclusion.py`.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +16,16 @@ import numpy as np
 
 from bandits.agents import REGISTRY as AGENTS
 from bandits.agents.guards.params import GuardParams
+from bandits.base.formatting import count, listed
 from bandits.base.params import Params, declaration
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
-from bandits.results import metrics
+from bandits.results import metrics, words
+from bandits.results.comparison import paired_tests
 from bandits.results.describe import describe_guard
 from bandits.results.metric_registry import LEADERBOARD, METRICS, leaderboard
 from bandits.results.metrics import Estimate
 from bandits.results.run import Run
-
-from . import paired_tests
 
 MISSING = "–"
 
@@ -249,10 +253,10 @@ def matches(a: Experiment, b: Experiment) -> list[Match]:
 
 
 def _pair(match: Match, a: str, b: str, x: History, y: History) -> PairedDifference:
-    step = int(np.intersect1d(x.grid[: x.size], y.grid[: y.size])[-1])  # runs of different lengths have different grids
-    rows = min(x.rows, y.rows)
-    clicks = [h.sums["clicks"][np.searchsorted(h.grid, step)][:rows] for h in (x, y)]
-    gap = (clicks[0] - clicks[1])[x.alive[:rows] & y.alive[:rows]]
+    # Runs of different lengths have different grids
+    step = int(np.intersect1d(x.grid[: x.size], y.grid[: y.size])[-1])
+    gap = paired_tests.gaps(x, y, at=step)
+    gap = gap[np.isfinite(gap)]
     other = match.b if match.b != match.a else ""
     p_value = paired_tests.paired_test(gap)[1]
     return PairedDifference(match.a, a, b, step, metrics.estimate(gap), len(gap), p_value, other)
@@ -271,3 +275,63 @@ def _instead(a: Experiment, b: Experiment) -> str:
     if a.simulator_class() is b.simulator_class():
         return "Compare their intervals instead."
     return "Rates of different simulators are not comparable."
+
+
+LEVEL = 0.05
+
+
+def conclusions(results: Mapping[str, Run], found: Sequence[PairedDifference]) -> list[str]:
+    """State for each pair of runs with common random numbers which agents earn more in which of them.
+
+    Parameters
+    ----------
+    results : mapping of str to Run
+        By name of the run.
+    found : sequence of PairedDifference
+        All of `run_comparison.paired`, for which p-values are corrected together.
+
+    Returns
+    -------
+    list of str
+        One sentence for each pair of runs with an agent in common.
+    """
+    runs = dict.fromkeys((pair.a, pair.b) for pair in found)
+    return [_sentence(results, [pair for pair in found if (pair.a, pair.b) == names]) for names in runs]
+
+
+def _sentence(results: Mapping[str, Run], pairs: Sequence[PairedDifference]) -> str:
+    a, b, step = pairs[0].a, pairs[0].b, pairs[0].step
+    longest = max(results[a].experiment.steps, results[b].experiment.steps)
+    until = f" up to step {count(step)}" if step < longest else ""
+    rows = {pair.rows for pair in pairs}
+    shared = f", {max(rows)} paired replications" if len(rows) == 1 and max(rows) > 1 else ""
+    noun = results[a].experiment.simulator_class().reward_noun
+    tested = [pair for pair in pairs if pair.rows > 1]
+    equal = [pair for pair in tested if pair.difference.low == pair.difference.high == 0]
+    exact = [pair for pair in tested if pair.difference.low == pair.difference.high != 0]
+    apart = exact + [pair for pair in tested if pair.p_value < LEVEL]
+    open_ = [pair for pair in tested if pair not in equal and pair not in apart]
+    parts = [
+        _earns(pair, noun, "" if shared else f"; {pair.rows} paired replications")
+        for pair in sorted(apart, key=lambda pair: -abs(pair.difference.mean))
+    ]
+    parts += [f"the difference for {_names(open_)} is not significant"] if open_ else []
+    parts += [f"{_names(equal)} earn{'s' * (len(equal) == 1)} the same in both"] if equal else []
+    for finished, why in ((1, "one common replication cannot tell for"), (0, "no replication finished in both for")):
+        few = [pair for pair in pairs if pair.rows == finished]
+        parts += [f"{why} {_names(few)}"] if few else []
+    return f"{b} compared with {a}{until}{shared}: {'; '.join(parts)}."
+
+
+def _earns(pair: PairedDifference, noun: str, rows: str) -> str:
+    word, gap = ("fewer", pair.difference) if pair.difference.mean > 0 else ("more", -pair.difference)
+    evidence = f"({words.interval(gap, 'count')}{rows})" if gap.low < gap.high else "in each replication"
+    return f"{_name(pair)} earns {words.count_end(gap.mean)} {noun} {word} in {pair.b} {evidence}"
+
+
+def _names(pairs: Sequence[PairedDifference]) -> str:
+    return listed(_name(pair) for pair in pairs)
+
+
+def _name(pair: PairedDifference) -> str:
+    return f"{pair.label} (in {pair.b}: {pair.other})" if pair.other else pair.label

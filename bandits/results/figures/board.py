@@ -13,12 +13,12 @@ from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
 from bandits.results import metrics
 from bandits.results.change.marks import description, mark
+from bandits.results.describe import ParameterChange
 from bandits.results.metric_registry import CURVES, METRICS, Metric, first_three
 from bandits.results.metrics import Band
 from bandits.results.run import Run
 
 from .curves import agent_curve, clip_band, curves, cut, settled, thin
-from .previous_run import ParameterChange
 from .style import COUNT, FORMATS, STEP, Spec, Style, styles
 
 # Curves by metric and label

@@ -9,10 +9,17 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
+from bandits.base.formatting import count
 from bandits.base.types import FloatArray
 from bandits.experiments.history import History
+from bandits.results import words
+from bandits.results.items.demand import demand
+from bandits.results.items.launches import launches
+from bandits.results.items.new_items import reached
 from bandits.results.metrics import Estimate, estimate
+from bandits.results.run import Run
 
 WORST = 10  # the worst tenth of the items
 
@@ -175,3 +182,73 @@ def _alive(history: History, values: FloatArray) -> FloatArray:
     out = np.array(values, np.float64)
     out[~history.alive] = np.nan
     return out
+
+
+def less_shown_half(history: History) -> FloatArray | None:
+    """Return the share of the shows of each segment that the half of the items got which it saw least, float64 (R, G).
+
+    50 % under uniform choice, with enough shows; NaN without shows. None where segments are not counted.
+    """
+    if history.segments is None or (at := history.segments.reached(history.step) - 1) < 0:
+        return None
+    shown = np.sort(history.segments.counts[at], axis=2)  # (R, G, n_items)
+    total, half = shown.sum(axis=2), shown[:, :, : shown.shape[2] // 2].sum(axis=2)
+    return np.asarray(np.divide(half, total, out=np.full(half.shape, np.nan), where=total > 0))
+
+
+def smallest_segment(history: History) -> int | None:
+    """Return the index of the segment with the fewest visits; None where segments are not counted."""
+    if history.segments is None or (at := history.segments.reached(history.step) - 1) < 0:
+        return None
+    return int(history.segments.counts[at].sum(axis=(0, 2)).argmin())
+
+
+def most_shown(history: History) -> FloatArray:
+    """Return the share of all shows of the item that was shown most, float64 (R,); NaN without shows."""
+    shown = history.counts[history.count_size - 1]
+    total = shown.sum(axis=1)
+    return np.asarray(np.divide(shown.max(axis=1), total, out=np.full(len(total), np.nan), where=total > 0))
+
+
+def segment_table(result: Run) -> pd.DataFrame | None:
+    """Return one row per agent and user segment; None where there are no segments, or no sums by segment."""
+    names = result.experiment.simulator_class().segment_names()
+    rows = []
+    for label in result.experiment.labels:
+        history = result.histories.get(label)
+        found = None if history is None or not history.step else segments(history)
+        for name, own in zip(names, found or (), strict=False):
+            rows.append(
+                {
+                    "Agent": label,
+                    "Segment": name,
+                    "Visits": count(own.visits.mean),
+                    "CTR": words.cell(own.ctr, "rate"),
+                    "Regret per visit": words.cell(own.regret_per_visit, "rate"),
+                    "Disparity": words.cell(own.disparity, "rate"),
+                    "Exploration": words.cell(own.exploration, "rate"),
+                }
+            )
+    return pd.DataFrame(rows) if rows else None
+
+
+def item_table(result: Run) -> pd.DataFrame | None:
+    """Return one row per agent on its items, and on each launch that it has passed; None where there is no merit."""
+    wanted = demand(result.experiment)
+    rows = []
+    for label in result.experiment.labels:
+        history = result.histories.get(label)
+        if wanted is None or history is None or (found := exposure(history, wanted.merit)) is None:
+            continue
+        row = {
+            "Agent": label,
+            "Gini": words.cell(found.gini, "rate"),
+            "Exposure over merit": words.cell(found.exposure_merit_ratio, "rate"),
+        }
+        for i, one in enumerate(found_launches := launches(history, wanted)):
+            alone = [each.step for each in found_launches].count(one.step) == 1
+            name = f"Launch at {count(one.step)}" if alone else f"Launch {i + 1} at {count(one.step)}"
+            row[f"{name}: share"] = f"{words.cell(one.share, 'rate')} of {one.fair_share:.3f}"
+            row[f"{name}: fair share"] = reached(one)
+        rows.append(row)
+    return pd.DataFrame(rows).fillna("–") if rows else None

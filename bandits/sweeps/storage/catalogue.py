@@ -21,9 +21,9 @@ import numpy as np
 
 from bandits.base.errors import UserError
 from bandits.results.describe import plain_value
-from bandits.results.headline import Headline, from_json, to_json
 from bandits.results.metric_registry import OBJECTIVES
 from bandits.results.metrics import Estimate
+from bandits.results.run import Headline, from_json, to_json
 from bandits.storage.annotations import Annotations
 from bandits.storage.sqlite_index import Database, DatabaseCorruptError
 from bandits.sweeps.analysis.landscape import Landscape

@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from bandits.results.items.demand import demand
-from bandits.results.items.fairness_table import item_table, segment_table
+from bandits.results.items.fairness import item_table, segment_table
 from bandits.runtime.pool import Job
 from bandits_app.widgets.text import safe_cell
 

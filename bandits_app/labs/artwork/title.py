@@ -10,8 +10,8 @@ from bandits import Experiment, UserError
 from bandits.base.formatting import count, count_of
 from bandits.results import artwork_title as artwork
 from bandits.results.artwork_title import Replay, Visit
-from bandits.results.decision.explanation import explain_decision
-from bandits.results.decision.why import Why
+from bandits.results.decision import Why
+from bandits.results.decision_report import explain_decision
 from bandits.results.figures.style import styles
 from bandits.runtime.pool import Job
 from bandits_app.widgets.live_panel import panel

@@ -8,10 +8,10 @@ from bandits import Experiment, UserError
 from bandits.results.change import conclusion as change_conclusion
 from bandits.results.change import lost_clicks, recovery
 from bandits.results.change import price_of_forgetting as price
+from bandits.results.change.before_after import change_table
 from bandits.results.change.lost_clicks import without_changes
-from bandits.results.change.table import change_table
+from bandits.results.describe import parameter_changes, relabelled
 from bandits.results.figures import board as figures
-from bandits.results.figures.previous_run import parameter_changes, relabelled
 from bandits.runtime.pool import Job
 from bandits_app.labs.lab import Lab
 from bandits_app.run_view.status import status

@@ -13,7 +13,6 @@ from bandits.results import guard_cost
 from bandits.results.change.marks import description
 from bandits.results.describe import describe_experiment
 from bandits.results.figures.board import board
-from bandits.results.guards import fallbacks
 from bandits.runtime.pool import Job
 from bandits_app.labs.lab import Lab
 from bandits_app.run_view.status import status
@@ -43,7 +42,7 @@ def _show(job: Job) -> None:
         result = job.result
         by_segment = exposure_by_segment(result)
         specs = [board(result)[0], exposure(result), *([] if by_segment is None else [by_segment])]
-        sentences = [] if job.active else [*guard_cost.sentences(result), *fallbacks.sentences(result)]
+        sentences = [] if job.active else [*guard_cost.sentences(result), *guard_cost.fallback_sentences(result)]
         first = "" if job.active else guard_cost.conclusion(result)
     if sentences:
         lines = [f"**{escape_markdown(first)}**\n"] if first else []

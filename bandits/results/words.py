@@ -46,7 +46,7 @@ def _writer(estimate: Estimate, form: Form) -> Callable[[float], str]:
     if not low < high:
         return writers[0]
     if form == "count" and excludes_zero(estimate):
-        return _count_end
+        return count_end
     apart = [low, high, *([0.0] if excludes_zero(estimate) else [])]
     return next((write for write in writers if len({*map(write, apart)}) == len(apart)), writers[-1])
 

@@ -15,8 +15,8 @@ from bandits.results import metrics, words
 from bandits.results.figures.board import drawn_rate
 from bandits.results.figures.curves import curves, empty_figure
 from bandits.results.figures.style import COUNT, RATE, Spec, Style, styles
+from bandits.results.metric_registry import OBJECTIVES
 from bandits.results.metrics import Band
-from bandits.results.registry import OBJECTIVES
 from bandits.sweeps.analysis.landscape import Landscape
 from bandits.sweeps.axis import JOINT, Value
 from bandits.sweeps.sweep import Sweep, owner_of

@@ -10,8 +10,8 @@ import numpy as np
 from bandits.base.types import BoolArray, FloatArray, IntArray
 from bandits.results.figures.curves import curves, empty_figure
 from bandits.results.figures.style import REFERENCE, Spec, styles
+from bandits.results.metric_registry import OBJECTIVES
 from bandits.results.metrics import Band
-from bandits.results.registry import OBJECTIVES
 from bandits.sweeps.analysis.importance import position
 from bandits.sweeps.analysis.landscape import Landscape
 

@@ -107,7 +107,7 @@ def test_lesson_three_by_keyboard_alone_and_axe_finds_nothing_serious_at_any_ste
         heading(page, lessons()["ridge-regression-by-hand"].texts[step.id].title)
         found += axe(page)
         if step.id == "unseen":
-            page.get_by_role("radio").first.focus()
+            page.get_by_role("radiogroup", name="Your prediction").get_by_role("radio").first.focus()
             page.keyboard.press("Space")
         elif step.id == "halved":
             for label, words in (("Most", "Banner, without"), ("Place 2", "Banner, with the")):

@@ -47,8 +47,14 @@ def test_why_and_how_well(visit: Open) -> None:
     page.get_by_text(re.compile(r"^Show the \d+ figures")).click()
     cells = page.locator(".bp-cell")
     expect(cells).to_have_count(14)
+    # the linearity check says nothing about an agent that loses little
+    expect(page.locator(".bp-plot[data-wait='Nothing to draw.']")).to_have_count(1)
     for i in range(10):
-        cells.nth(i).scroll_into_view_if_needed()  # what is not in sight is not drawn
+        # what is not in sight is not drawn
+        cells.nth(i).scroll_into_view_if_needed()
+        plot = cells.nth(i).locator(".bp-plot")
+        if plot.get_attribute("data-wait") == "Nothing to draw.":
+            continue
         expect(cells.nth(i).locator(".bp-plot:not([data-wait])")).to_be_visible()
         assert page.evaluate(POINTS, i) > 3, i
     pick(page, "Random")

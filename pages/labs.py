@@ -1,11 +1,10 @@
 """Labs: one question each, with its own controls and figures."""
 
-from bandits_app.labs import lab
-from bandits_app.labs.artwork.view import ARTWORK
-from bandits_app.labs.change.view import SHOCK
-from bandits_app.labs.cost import page as cost
-from bandits_app.labs.guards.view import GUARDS
-from bandits_app.labs.new_items.view import NEW_ITEMS
+from bandits_app.labs import cost, lab
+from bandits_app.labs.artwork import ARTWORK
+from bandits_app.labs.change import SHOCK
+from bandits_app.labs.guards import GUARDS
+from bandits_app.labs.new_items import NEW_ITEMS
 from bandits_app.widgets import door
 
 LABS = {"change": SHOCK, "guards": GUARDS, "new_items": NEW_ITEMS, "artwork": ARTWORK}

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from bandits import UserError
-from bandits_app.glossary import page as glossary
+from bandits_app import glossary
 from bandits_app.learn.lessons import listing, place, player
 from bandits_app.run_view import layout, options
 from bandits_app.widgets import door

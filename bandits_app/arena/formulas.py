@@ -10,7 +10,7 @@ from bandits import Experiment
 from bandits.agents import agent_class
 from bandits.agents.logistic.base import LogisticParams
 from bandits.base.params import declaration
-from bandits_app.glossary.terms import link, link_symbol
+from bandits_app.glossary import link, link_symbol
 
 _PLOTS = r"""
 - {rate}: $\dfrac{{C(t)-C(t-w)}}{{w}}$; $C(t)$: {noun} up to step $t$; $w$: {window}.

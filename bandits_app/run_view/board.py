@@ -24,7 +24,7 @@ from bandits.results.figures.style import styles
 from bandits.results.metric_registry import first_three
 from bandits.results.result import Result
 from bandits.runtime.pool import Job
-from bandits_app.glossary.terms import link
+from bandits_app.glossary import link
 from bandits_app.session import followed
 from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.text import glued

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 from bandits.runtime.pool import Pool
 from bandits.width_cost import LINEAR_METHODS, NEURAL_METHODS, CostRequest, LinearRequest, NeuralRequest, read
 from bandits.width_cost.background import LINE, Measurement
-from bandits_app.labs.cost import view
+from bandits_app.labs import cost
 from tests.pages import small_measurement
 from tests.pages.support import open_page, panel
 from tests.support import hold, wait_for
@@ -21,7 +21,7 @@ SMALL = NeuralRequest(hidden=(6,), n_candidates=5, past=20)
 @pytest.fixture(autouse=True, scope="module")
 def _nothing_measured() -> Iterator[None]:
     yield
-    view.measurement.clear()
+    cost.measurement.clear()
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +42,7 @@ def settled(at: AppTest) -> AppTest:
 
 
 def known(request: CostRequest = SMALL) -> Measurement:
-    return view.measurement(type(request), request.model_dump_json())
+    return cost.measurement(type(request), request.model_dump_json())
 
 
 def ended(at: AppTest, request: NeuralRequest = SMALL) -> AppTest:
@@ -66,7 +66,7 @@ def texts(at: AppTest) -> str:
 
 
 def test_from_the_first_visit_to_tables_and_summary(pool: Pool) -> None:
-    view.measurement.clear()
+    cost.measurement.clear()
     with hold(LINE):  # it waits for its turn until it was looked at
         at = visit()
         assert status(at).startswith("Waiting")
@@ -210,7 +210,7 @@ def ended_linear(at: AppTest) -> AppTest:
 
 @pytest.mark.slow
 def test_linucb_has_a_tab_with_condition_numbers(pool: Pool) -> None:
-    view.measurement.clear()
+    cost.measurement.clear()
     with hold(LINE):  # one measurement of either tab runs at a time
         at = visit_linear()
         assert [tab.label for tab in at.tabs] == ["Neural networks", "LinUCB"]

@@ -8,7 +8,7 @@ from bandits.agents import REGISTRY as AGENTS
 from bandits.base.params import declaration
 from bandits.runtime.pool import Pool
 from bandits_app.arena.formulas import explain
-from bandits_app.glossary.terms import document, link_symbol, terms
+from bandits_app.glossary import document, link_symbol, terms
 from tests.pages.support import ROOT, open_page
 
 BASICS = (
@@ -25,7 +25,7 @@ BASICS = (
 
 def test_the_document_is_generated_from_the_terms() -> None:
     written = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
-    assert written == document(), "run: python -m bandits_app.glossary.terms"
+    assert written == document(), "run: python -m bandits_app.glossary"
 
 
 def test_every_basic_term_is_defined_in_one_or_two_sentences() -> None:

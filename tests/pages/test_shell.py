@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from bandits.runtime.pool import Pool
-from bandits_app.shell.shortcuts import BUTTONS, SHORTCUTS
-from bandits_app.shell.tour import STEPS
+from bandits_app.shell.shell import BUTTONS, SHORTCUTS, STEPS
 from tests.pages.support import open_page
 
 ROOT = Path(__file__).parents[2]

@@ -6,7 +6,7 @@ import streamlit as st
 
 from bandits.base.formatting import listed
 from bandits.offpolicy.estimators import REGISTRY
-from bandits_app.glossary.terms import link
+from bandits_app.glossary import link
 
 _TEXT = """
 With the {weight} $w = \\pi_e(a \\mid x) / \\pi_b(a \\mid x)$ (probability under the {target},

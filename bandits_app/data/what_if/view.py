@@ -15,7 +15,7 @@ from bandits.offpolicy.background import EvaluationTask, RecordTask
 from bandits.offpolicy.estimators import REGISTRY
 from bandits.offpolicy.evaluation import Evaluation
 from bandits.offpolicy.stored_run import KEPT
-from bandits_app.glossary.terms import link
+from bandits_app.glossary import link
 from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.text import escape_markdown, glued, refuse
 from bandits_app.widgets.until_end import until_end

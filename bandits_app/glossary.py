@@ -1,4 +1,4 @@
-"""Read the glossary, link to its terms and write docs/glossary.md (`python -m bandits_app.glossary.terms`)."""
+"""The glossary: its view, links to its terms, and docs/glossary.md (`python -m bandits_app.glossary`)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import functools
 import json
 from pathlib import Path
 from typing import NamedTuple
+
+import streamlit as st
 
 INTRODUCTION = (
     "What does a term or symbol of the playground mean? Terms are sorted by name; the symbols are those of the "
@@ -39,7 +41,7 @@ class Term(NamedTuple):
 @functools.cache
 def terms() -> dict[str, Term]:
     """Return all entries by anchor, sorted by term."""
-    entries = json.loads(Path(__file__).with_name("terms.json").read_text(encoding="utf-8"))
+    entries = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
     return {entry["id"]: Term(**{**entry, "see": tuple(entry["see"])}) for entry in entries}
 
 
@@ -78,3 +80,17 @@ def document() -> str:
 
 if __name__ == "__main__":
     Path("docs/glossary.md").write_text(document(), encoding="utf-8")
+
+
+def draw() -> None:
+    """Draw the view."""
+    st.title("Glossary", anchor=False)
+    st.markdown("What does a term or symbol mean? Enter a part of its name, or scroll: the terms are sorted by name.")
+    query = st.text_input("Search", key="glossary-search", icon=":material/search:", placeholder="Search terms",
+                          label_visibility="collapsed").strip().casefold()  # fmt: skip
+    matches = [term for term in terms().values() if query in f"{term.term} {term.text}".casefold()]
+    if not matches:
+        st.markdown("No term contains this text.")
+    for term in matches:
+        st.subheader(term.term, anchor=term.id)
+        st.markdown(definition(term))

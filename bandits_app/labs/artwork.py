@@ -1,4 +1,4 @@
-"""Draw one title: the visitors, the picture that each is shown, and the agent's estimates for two of them."""
+"""Artwork: what agents earned, then one title: which picture is shown to whom, and why."""
 
 from __future__ import annotations
 
@@ -8,20 +8,74 @@ import streamlit as st
 
 from bandits import Experiment, UserError
 from bandits.base.formatting import count, count_of
-from bandits.results import artwork_title as artwork
-from bandits.results.artwork_title import Replay, Visit
-from bandits.results.decision import Why
-from bandits.results.decision_report import explain_decision
+from bandits.results.artwork import one_model as sharing
+from bandits.results.artwork import title as artwork
+from bandits.results.artwork.title import Replay, Visit
+from bandits.results.change.marks import description
+from bandits.results.comparison.conclusion import leader_comparisons
+from bandits.results.decision.explanation import explain_decision
+from bandits.results.decision.why import Why
+from bandits.results.figures.board import board
 from bandits.results.figures.style import styles
 from bandits.runtime.pool import Job
+from bandits_app.labs import lab
+from bandits_app.run_view.status import status
 from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.text import bullets, escape_markdown, refuse
+from bandits_app.widgets.until_end import until_end
 
 
 def show(job: Job) -> None:
+    """Draw a run; update while it is computed. At its end, one title can be looked at."""
+    until_end(_show, job)
+    if not job.active and job.result.histories:
+        _one_title(job)
+
+
+def _show(job: Job) -> None:
+    st.caption(escape_markdown(f"{status(job)}. {description(job.experiment)}"))
+    if not job.result.histories:
+        return
+    with job.lock:
+        specs = board(job.result)[:2]
+        first = [] if job.active else sharing.conclusions(job.result)
+        sentences = [] if job.active else leader_comparisons(job.result)
+    bullets(first)
+    panel.draw(specs, key="artwork-board", revision=job.id, height=320)
+    bullets(sentences)
+
+
+def _choose(job: Job) -> Experiment:
+    return lab.choose_base(
+        job,
+        "artwork",
+        lambda experiment: not _lacks(experiment),
+        default="artwork",
+        label="Experiment",
+        help="Titles, visitors and agents. The Arena changes them: simulator Artwork.",
+    )
+
+
+def _lacks(experiment: Experiment) -> str:
+    return "" if experiment.simulator.kind == "artwork" else "The Arena's run shows no pictures. Press **Run**."
+
+
+ARTWORK = lab.Lab(
+    "Artwork",
+    "Which picture of a title is shown to whom, and what does that earn against one picture for all? Choose an "
+    "experiment and press **Run**; then choose a title.",
+    key="artwork",
+    above="experiment",
+    choose=_choose,
+    show=show,
+    lacks=_lacks,
+)
+
+
+def _one_title(job: Job) -> None:
     """Draw the choice of a title and an agent, and what the agent shows to whom."""
     st.subheader("One title", anchor=False)
-    title, label = _choose(job)
+    title, label = _choose_title(job)
     key = f"{job.id}-{label}"
     try:
         with st.spinner("Replaying the first replication of the agent"):
@@ -45,7 +99,7 @@ def show(job: Job) -> None:
     _every_visitor(found)
 
 
-def _choose(job: Job) -> tuple[int, str]:
+def _choose_title(job: Job) -> tuple[int, str]:
     """Draw the choice of a title and of an agent."""
     experiment = job.experiment
     labels = [label for label in experiment.labels if label in job.result.histories]

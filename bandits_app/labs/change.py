@@ -1,27 +1,29 @@
-"""Draw a run with changes: what they cost each agent, the curves around them, and the price of forgetting."""
+"""Shock lab: what changes cost each agent, which agents recover, and the price of forgetting."""
 
 from __future__ import annotations
 
 import streamlit as st
 
-from bandits import Experiment, UserError
+from bandits import Experiment, UserError, read
+from bandits.experiments.labels import following_label
+from bandits.experiments.presets import presets
 from bandits.results.change import conclusion as change_conclusion
 from bandits.results.change import lost_clicks, recovery
 from bandits.results.change import price_of_forgetting as price
 from bandits.results.change.before_after import change_table
 from bandits.results.change.lost_clicks import without_changes
-from bandits.results.describe import parameter_changes, relabelled
+from bandits.results.change.marks import description
+from bandits.results.change.price_of_forgetting import GAMMAS
+from bandits.results.change.table import change_table
 from bandits.results.figures import board as figures
 from bandits.runtime.pool import Job
-from bandits_app.labs.lab import Lab
+from bandits_app.labs import lab
 from bandits_app.run_view.status import status
-from bandits_app.session import followed, workers
+from bandits_app.session import followed, run_requests, workers
 from bandits_app.session.owner import address, owner
 from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.text import escape_markdown, glued, refuse
 from bandits_app.widgets.until_end import until_end
-
-from . import choice
 
 _COLUMNS = (
     ".st-key-change-table table{table-layout:fixed;width:100%}"
@@ -37,6 +39,44 @@ _PENDING = (
     "without it."
 )
 _PRICE = "price"  # field of the address: the comparison that is shown
+
+
+def choose(job: Job) -> Experiment:
+    """Draw the controls; return the experiment that they describe."""
+    base = lab.choose_base(
+        job, "change", lambda e: bool(e.simulator.all_changes), default="forgetting", label="Change",
+        help="What changes during the run. In the Arena, *More parameters* of the simulator offers all kinds.",
+    )  # fmt: skip
+    return _forgetting(base)
+
+
+def _forgetting(base: Experiment) -> Experiment:
+    """Draw the choice of the discount factor; return the experiment with it."""
+    forgetful = [i for i, agent in enumerate(base.agents) if getattr(agent, "gamma", 1.0) < 1]
+    if not forgetful:
+        st.caption("No agent of this run forgets by a discount factor.", width=320)
+        return base
+    now = getattr(base.agents[forgetful[0]], "gamma", 1.0)
+    options = sorted({*GAMMAS, now}, reverse=True)
+    gamma = st.selectbox(
+        "Discount factor γ", options, options.index(now), key=f"change-gamma-{base.hash[:12]}", width=320,
+        on_change=run_requests.request, args=("slider",),
+        format_func=lambda value: "1 (no forgetting)" if value == 1 else f"{value:g}",
+        help="Of the agents that discount past observations. Smaller values forget faster.",
+    )  # fmt: skip
+    if gamma == now:
+        return base
+    agents = [agent.model_dump(mode="json", by_alias=True) for agent in base.agents]
+    for i in forgetful:
+        after = {**agents[i], "gamma": gamma}
+        agents[i] = {**after, "label": following_label(agents[i].get("label"), agents[i], after)}
+    return read({**base.model_dump(mode="json", by_alias=True), "agents": agents})
+
+
+def about(experiment: Experiment) -> str:
+    """Describe the chosen preset, or the changes of the last run."""
+    chosen = presets().get(st.session_state["change-name"])
+    return description(experiment) if chosen is None else chosen.about
 
 
 def start(experiment: Experiment, *, by_slider: bool) -> Job:
@@ -155,15 +195,15 @@ def _lacks(experiment: Experiment) -> str:
     return "" if experiment.simulator.all_changes else "The Arena's run has no change. **Run** starts the one above."
 
 
-SHOCK = Lab(
+SHOCK = lab.Lab(
     "Shock lab",
     "What does a change cost, and which agents recover? Choose a change and press **Run**; change the discount factor "
     "to see how agents that forget faster or more slowly would have done (dotted: the previous run).",
     key="change",
     above="change",
-    choose=choice.choose,
+    choose=choose,
     show=show,
     lacks=_lacks,
-    about=choice.about,
+    about=about,
     start=start,
 )

@@ -1,4 +1,4 @@
-"""Draw a tab of the lab Cost of confidence: controls, measurement and explanation, of networks or of LinUCB."""
+"""Cost of confidence: time and memory of the confidence widths of neural bandits and of LinUCB."""
 
 from __future__ import annotations
 
@@ -49,13 +49,27 @@ EXPLANATIONS: dict[type[CostRequest], tuple[str, str]] = {
 }
 
 
+def draw() -> None:
+    """Draw the lab."""
+    st.title("Cost of confidence", anchor=False)
+    st.markdown("The time and memory that confidence widths need on this machine, for the sizes of your problem.")
+    neural, linear = st.tabs(["Neural networks", "LinUCB"], key="cost-tab", on_change="rerun")
+    # A tab is measured when it is opened first.
+    if neural.open:
+        with neural:
+            _tab(NeuralRequest)
+    if linear.open:
+        with linear:
+            _tab(LinearRequest)
+
+
 @st.cache_resource(max_entries=64, show_spinner=False)
 def measurement(kind: type[CostRequest], text: str) -> Measurement:
     """Return the measurement of a request, shared by all sessions of the server."""
     return Measurement(kind.model_validate_json(text))
 
 
-def tab(kind: type[CostRequest]) -> None:
+def _tab(kind: type[CostRequest]) -> None:
     """Draw the controls, the measurement and the explanation of one kind of request."""
     key = KEYS[kind]
     data = _choose(kind)

@@ -1,1 +1,0 @@
-"""The lab Guard rails."""

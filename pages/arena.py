@@ -5,14 +5,14 @@ import streamlit as st
 from bandits import UserError, read
 from bandits.experiments.presets import presets
 from bandits.results.describe import describe_experiment
-from bandits_app.arena import below, decision_log, preset_box, run_buttons, share
+from bandits_app.arena import below, decision_log, preset_box, run_buttons, sharing
 from bandits_app.arena.controls import controls, main_sliders
 from bandits_app.arena.diagnostics import page as diagnostics
 from bandits_app.arena.instant import follower
 from bandits_app.run_view import board, layout, options, unchanged
 from bandits_app.session import draft, followed, refusals, run_requests
 from bandits_app.sweep import previous_results
-from bandits_app.widgets import door
+from bandits_app.widgets import views
 
 job, presenting = followed.current(), options.presenting()
 head = st.container(key="arena-head", horizontal=True, vertical_alignment="center", gap="small")
@@ -22,7 +22,7 @@ if presenting:
     row = head.container(key="arena-run", horizontal=True, vertical_alignment="center", gap="small")
 else:
     with head:
-        view = door.choose({"comparison": "Comparison", "diagnostics": "Diagnostics"}, "View of the Arena")
+        view = views.choose({"comparison": "Comparison", "diagnostics": "Diagnostics"}, "View of the Arena")
     if view == "diagnostics":
         diagnostics.draw()
         st.stop()
@@ -65,9 +65,9 @@ try:
     with tools.popover("View", icon=":material/visibility:", type="tertiary"):
         shown = options.choose(job.experiment, job.arms, None if job.active else job.step)
     with tools.popover("Share", icon=":material/link:", type="tertiary"):
-        share.share(job)
+        sharing.share(job)
     with tools.popover("Export", icon=":material/download:", type="tertiary"):
-        share.files(job)
+        sharing.files(job)
         if not presenting:
             decision_log.export(job)
 except UserError as error:

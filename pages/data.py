@@ -5,10 +5,10 @@ import streamlit as st
 from bandits import UserError
 from bandits.experiments import presets
 from bandits.simulators.datasets import uploads
+from bandits_app.data import page as what_if
 from bandits_app.data import upload
-from bandits_app.data.what_if import page as what_if
 from bandits_app.session import draft, followed
-from bandits_app.widgets import destructive, door
+from bandits_app.widgets import buttons, views
 from bandits_app.widgets.text import refuse
 
 
@@ -20,11 +20,11 @@ def run_on(data: str) -> None:
     st.switch_page("arena.py")
 
 
-if door.choose({"upload": "Your data", "what_if": "What if?"}, "View of Data") == "what_if":
+if views.choose({"upload": "Your data", "what_if": "What if?"}, "View of Data") == "what_if":
     what_if.draw()
     st.stop()
 st.title("Your data", anchor=False)
-destructive.style()
+buttons.style()
 st.markdown(
     "How well do bandit agents learn to classify your own data? Upload a CSV with one example per row and its class in "
     "one of the columns (a species, a diagnosis, whether a customer stayed), or press **Try** at a sample first."

@@ -4,18 +4,17 @@ import streamlit as st
 
 from bandits import UserError
 from bandits.experiments.presets import presets
-from bandits_app.home import doors, facts
-from bandits_app.home.advice import view as which
+from bandits_app.home import advice, facts, start
 from bandits_app.run_view import board
 from bandits_app.run_view.options import View
 from bandits_app.session import draft
 from bandits_app.session.followed import submit_and_follow
 from bandits_app.session.workers import pool
-from bandits_app.widgets import door
+from bandits_app.widgets import views
 from bandits_app.widgets.text import glued, refuse
 
-if door.choose({"start": "Start", "which": "Which should I use?"}, "View of Home") == "which":
-    which.draw()
+if views.choose({"start": "Start", "which": "Which should I use?"}, "View of Home") == "which":
+    advice.draw()
     st.stop()
 preset = presets()["race"]
 st.title("Bandit Playground", anchor=False)
@@ -24,7 +23,7 @@ st.markdown(
     "then choose a way on."
 )
 try:
-    doors.show()
+    start.show()
     job = pool().get(preset.experiment.hash)  # a failed run is shown as failed
     if job is None or job.status == "stopped":  # it has no owner: the next visitor resumes it
         job = pool().submit(preset.experiment)

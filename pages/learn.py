@@ -4,15 +4,15 @@ import streamlit as st
 
 from bandits import UserError
 from bandits_app import glossary
-from bandits_app.learn.lessons import listing, place, player
+from bandits_app.learn import lessons, listing, place
 from bandits_app.run_view import layout, options
-from bandits_app.widgets import door
+from bandits_app.widgets import views
 from bandits_app.widgets.text import refuse
 
 lesson = place.current()
 if options.presenting() and lesson is not None:
     layout.enlarge()
-elif door.choose({"lessons": "Lessons", "glossary": "Glossary"}, "View of Learn") == "glossary":
+elif views.choose({"lessons": "Lessons", "glossary": "Glossary"}, "View of Learn") == "glossary":
     glossary.draw()
     st.stop()
 st.title("Lessons", anchor=False)
@@ -29,7 +29,7 @@ try:
         )
         listing.show()
     else:
-        player.show(lesson)
+        lessons.show(lesson)
 except UserError as error:
     refuse(error)
 place.write_link(lesson)

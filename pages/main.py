@@ -8,7 +8,7 @@ import streamlit as st
 from bandits_app.run_view import options
 from bandits_app.session import page, workers
 from bandits_app.shell import shell
-from bandits_app.widgets import door
+from bandits_app.widgets import views
 
 # Addresses of views: the page of each, and its name there.
 ADDRESSES = {
@@ -27,7 +27,7 @@ ADDRESSES = {
 
 def go_to(name: str, view: str) -> None:
     """Open a view of a page with the fields of the address."""
-    st.switch_page(f"{name}.py", query_params={**st.query_params.to_dict(), door.FIELD: view})
+    st.switch_page(f"{name}.py", query_params={**st.query_params.to_dict(), views.FIELD: view})
 
 
 icon = Path(__file__).parents[1] / "bandits_app" / "icon.svg"
@@ -48,7 +48,7 @@ addresses = [
 ]
 chosen = st.navigation([*doors, *addresses], position="top")
 st.session_state.pop("shown-refusals", None)  # a refusal is shown once
-view = st.query_params.get(door.FIELD, "")
+view = st.query_params.get(views.FIELD, "")
 page.opened(f"{chosen.url_path}/{view}" if view else chosen.url_path)
 if shell.show(home=chosen.url_path == "", presenting=options.presenting()):
     st.switch_page("home.py")

@@ -3,10 +3,10 @@
 import streamlit as st
 
 from bandits_app.runs import active, comparison, dialogs, sweeps, table
-from bandits_app.widgets import destructive
+from bandits_app.widgets import buttons
 
 st.title("Runs", anchor=False)
-destructive.style()
+buttons.style()
 dialogs.show_messages()
 if compared := table.compared_runs():
     st.markdown(

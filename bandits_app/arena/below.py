@@ -9,7 +9,7 @@ from bandits.runtime.pool import Job
 from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.text import escape_markdown
 
-from . import decision, formulas
+from . import decision, explanations
 
 FURTHER = (
     ("labs", "change", "Shock lab: what a change costs", "bolt"),
@@ -27,7 +27,7 @@ def show(job: Job) -> None:
         decision.show(job)
     _training(job)
     with st.expander("Formulas and symbols", icon=":material/function:"):
-        formulas.explain(job.experiment)
+        explanations.explain(job.experiment)
     with st.expander("Configuration and hash", icon=":material/data_object:"):
         st.text(f"Experiment {job.id}")
         st.json(job.experiment.model_dump(mode="json"), expanded=1)

@@ -10,7 +10,7 @@ from bandits.offpolicy import recording, text_formats
 from bandits.offpolicy.background import RecordTask
 from bandits.offpolicy.choices import rows_at_first, suggested_logger
 from bandits.runtime.pool import Job
-from bandits_app.data.what_if.source import recorded
+from bandits_app.data.log_source import recorded
 from bandits_app.widgets.text import escape_markdown, refuse, sentence
 from bandits_app.widgets.until_end import until_end
 

@@ -15,7 +15,7 @@ from bandits.simulators.datasets.csv_table import MAX_CLASSES, Column, Table, in
 from bandits.simulators.datasets.protection import GROUPS, RARE, protect
 from bandits.simulators.datasets.samples import SAMPLES
 from bandits_app.session.kept_files import TABLE
-from bandits_app.widgets import destructive
+from bandits_app.widgets import buttons
 from bandits_app.widgets.text import refuse, safe_cell
 
 NAMED = 6  # classes that are listed by name
@@ -182,7 +182,7 @@ def uploaded_data_sets() -> str | None:
                     "Runs on these data cannot be opened or started until the same CSV is uploaded again with the same "
                     "columns hashed and coarsened."
                 )
-                if destructive.button("Delete data set", key=f"data-{info.id}", type="primary", width="stretch"):
+                if buttons.button("Delete data set", key=f"data-{info.id}", type="primary", width="stretch"):
                     uploads.delete(info.id)
                     st.rerun()
     return chosen

@@ -10,7 +10,7 @@ from bandits_app.run_view.board import TICK
 from bandits_app.run_view.status import status
 from bandits_app.session import workers
 from bandits_app.session.owner import deleter, may_delete, owner, refusal
-from bandits_app.widgets import destructive
+from bandits_app.widgets import buttons
 from bandits_app.widgets.text import refuse
 
 from .dialogs import confirm, heading, open_job
@@ -63,7 +63,7 @@ def unfinished() -> None:
                     except UserError as error:
                         refuse(error)
                 allowed = may_delete([run], workers.pool().owners)
-                if destructive.button(
+                if buttons.button(
                     "Discard", key=f"discard-{run}", place=drop, width="stretch", disabled=not allowed,
                     help=refusal(allowed),
                 ):  # fmt: skip

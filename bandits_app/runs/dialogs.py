@@ -11,7 +11,7 @@ import streamlit as st
 from bandits import UserError
 from bandits.runtime.pool import Job
 from bandits_app.session import draft, followed
-from bandits_app.widgets import destructive
+from bandits_app.widgets import buttons
 from bandits_app.widgets.text import escape_markdown, refuse
 
 MAX_LENGTH = 80  # characters of a title, or of the tags of a run
@@ -103,7 +103,7 @@ def confirm(action: str, kind: str, named: Sequence[tuple[str, str]], remove: Ca
         st.html(f'<ul style="overflow-wrap:anywhere;padding-left:1.2rem">{items}</ul>{rest}')
         st.markdown(f"This cannot be undone (you can rerun {'it' if len(named) == 1 else 'them'}).")
         with st.container(horizontal=True):
-            if destructive.button(f"{action} permanently", type="primary", on_click=go, key=f"go-{action}-{kind}"):
+            if buttons.button(f"{action} permanently", type="primary", on_click=go, key=f"go-{action}-{kind}"):
                 st.rerun()
             if st.button("Cancel", key=f"keep-{action}-{kind}"):
                 st.rerun()

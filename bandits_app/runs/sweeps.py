@@ -13,7 +13,7 @@ from bandits.sweeps.storage.catalogue import CatalogueEntry
 from bandits_app.session import workers
 from bandits_app.session.owner import deleter, may_delete, refusal
 from bandits_app.sweep import selection
-from bandits_app.widgets import destructive
+from bandits_app.widgets import buttons
 
 from . import listing
 from .details import show as details
@@ -69,7 +69,7 @@ def _actions(selected: Sequence[CatalogueEntry]) -> None:
         about = heading(describe(sweep), selection.describe_size(sweep))
         edit("sweep", sweep.hash, about, {"Notes": notes}, lambda texts: manager.note(sweep.hash, texts["Notes"]))
     allowed = may_delete([entry.sweep.hash for entry in selected], workers.pool().owners)
-    if destructive.button("Delete", key="sweeps", disabled=not (selected and allowed), help=refusal(allowed)):
+    if buttons.button("Delete", key="sweeps", disabled=not (selected and allowed), help=refusal(allowed)):
         named = [(e.sweep.hash, f"{describe(e.sweep)}, {selection.describe_size(e.sweep)}") for e in selected]
         confirm("Delete", "sweep", named, lambda sweep: manager.delete(sweep, deleter()))
 

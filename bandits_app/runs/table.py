@@ -23,7 +23,7 @@ from bandits.storage.run_store import Store, StoredRun
 from bandits_app.session import draft, workers
 from bandits_app.session.owner import deleter, may_delete, refusal
 from bandits_app.sweep.selection import manager
-from bandits_app.widgets import destructive
+from bandits_app.widgets import buttons
 from bandits_app.widgets.text import refuse
 
 from . import listing
@@ -148,7 +148,7 @@ def actions(selected: Sequence[StoredRun]) -> None:
         fields = {"Title": run.title, "Tags": run.tags, "Notes": run.notes}
         edit("run", run.id, about, fields, partial(_save, run))
     allowed = may_delete([run.id for run in selected], workers.pool().owners)
-    if destructive.button("Delete", key="runs", disabled=not (selected and allowed), help=refusal(allowed)):
+    if buttons.button("Delete", key="runs", disabled=not (selected and allowed), help=refusal(allowed)):
         named = [(run.id, f"{display_title(run)} ({describe_experiment(run.experiment)})") for run in selected]
         confirm("Delete", "run", named, lambda run: workers.pool().delete(run, deleter()))
 

@@ -9,7 +9,7 @@ from bandits.experiments import url
 from bandits.experiments.presets import presets
 from bandits.results.describe import parameter_changes
 from bandits.runtime.pool import Job
-from bandits_app.widgets import door
+from bandits_app.widgets import views
 from bandits_app.widgets.text import escape_markdown
 
 from . import draft, links
@@ -54,7 +54,7 @@ def follow(job: Job) -> Job:
     st.session_state.job = job.id
     query = url.to_query(job.experiment)
     if {name: text for name, text in st.query_params.items() if name in query} != query:
-        view = {name: text for name, text in st.query_params.items() if name == door.FIELD}
+        view = {name: text for name, text in st.query_params.items() if name == views.FIELD}
         st.query_params.from_dict({**query, **view})
     return job
 

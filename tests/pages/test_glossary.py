@@ -7,7 +7,7 @@ import re
 from bandits.agents import REGISTRY as AGENTS
 from bandits.base.params import declaration
 from bandits.runtime.pool import Pool
-from bandits_app.arena.formulas import explain
+from bandits_app.arena.explanations import explain
 from bandits_app.glossary import document, link_symbol, terms
 from tests.pages.support import ROOT, open_page
 

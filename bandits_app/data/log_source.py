@@ -15,7 +15,7 @@ from bandits.offpolicy.choices import LogSummary, rows_at_first, suggested_logge
 from bandits.runtime.pool import Job
 from bandits_app.widgets.text import escape_markdown
 
-from . import file
+from . import log_file
 
 FILE = "file"
 _POLICIES = {"bts": "Thompson sampling", "random": "random choice"}
@@ -126,11 +126,11 @@ def _shipped(name: str) -> LogSummary:
 
 
 def _of_file() -> Source | None:
-    found = file.upload()
+    found = log_file.upload()
     if found is None:
         return None
-    mapping = file.columns(found)
-    summary = file.summary(found, mapping)
+    mapping = log_file.columns(found)
+    summary = log_file.summary(found, mapping)
     key = f"{found.identity}-{sorted((mapping or {}).items())}"
     return Source(key, summary, found.content, found.ending, mapping, name=found.name)
 

@@ -11,9 +11,9 @@ from bandits.experiments import presets
 from bandits.offpolicy.background import keep_file
 from bandits.simulators.datasets import kept_logs, uploads
 from bandits_app.session import draft, followed
-from bandits_app.widgets import destructive
+from bandits_app.widgets import buttons
 
-from .source import FILE, Source
+from .log_source import FILE, Source
 
 
 def offer(chosen: str, source: Source | None) -> None:
@@ -64,7 +64,7 @@ def _kept() -> None:
     infos = kept_logs.listing()
     if not infos:
         return
-    destructive.style()
+    buttons.style()
     with st.expander(f"Logs in the Arena ({len(infos)})", icon=":material/replay:"):
         for info in infos:
             with st.container(border=True):
@@ -76,6 +76,6 @@ def _kept() -> None:
                     _run(info.id)
                 with delete_at.popover("Delete", icon=":material/delete:", width="stretch"):
                     st.markdown("Runs on this log cannot be opened or started until the same log is kept again.")
-                    if destructive.button("Delete log", key=f"log-{info.id}", type="primary", width="stretch"):
+                    if buttons.button("Delete log", key=f"log-{info.id}", type="primary", width="stretch"):
                         kept_logs.delete(info.id)
                         st.rerun()

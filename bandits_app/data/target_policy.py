@@ -12,7 +12,7 @@ from bandits.offpolicy.evaluation import DEFAULT, INTERVALS, estimators_of
 from bandits.offpolicy.regression import MODELS
 from bandits_app.runs import table
 
-from .source import Source
+from .log_source import Source
 
 _INTERVALS = {
     "normal": "Normal", "bootstrap": "Bootstrap", "bernstein": "Empirical Bernstein", "anytime": "Anytime-valid",

@@ -21,7 +21,7 @@ from bandits_app.widgets.text import escape_markdown, glued, refuse
 from bandits_app.widgets.until_end import until_end
 
 from .formulas import ANCHORS
-from .source import Source, recorded
+from .log_source import Source, recorded
 
 _ASKED = "whatif-asked"
 

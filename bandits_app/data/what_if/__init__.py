@@ -1,1 +1,0 @@
-"""The view What if?: choose a log and a target policy, draw the evaluation."""

@@ -1,1 +1,0 @@
-"""The page *Which should I use?*."""

@@ -5,8 +5,7 @@ import streamlit as st
 from bandits import UserError
 from bandits.experiments import presets
 from bandits.simulators.datasets import uploads
-from bandits_app.data import page as what_if
-from bandits_app.data import upload
+from bandits_app.data import upload, what_if
 from bandits_app.session import draft, followed
 from bandits_app.widgets import buttons, views
 from bandits_app.widgets.text import refuse

@@ -4,7 +4,7 @@ import streamlit as st
 
 from bandits import UserError
 from bandits.experiments.presets import presets
-from bandits_app.home import advice, facts, start
+from bandits_app.home import advice, start
 from bandits_app.run_view import board
 from bandits_app.run_view.options import View
 from bandits_app.session import draft
@@ -23,12 +23,12 @@ st.markdown(
     "then choose a way on."
 )
 try:
-    start.show()
+    start.entrances()
     job = pool().get(preset.experiment.hash)  # a failed run is shown as failed
     if job is None or job.status == "stopped":  # it has no owner: the next visitor resumes it
         job = pool().submit(preset.experiment)
     left, right = st.container(key="facts").columns([4, 1], vertical_alignment="center", gap="small")
-    left.markdown(f"**{preset.title}.** {facts.sentence(preset.experiment, job.result)} {preset.about}")
+    left.markdown(f"**{preset.title}.** {start.describe_shop(preset.experiment, job.result)} {preset.about}")
     opened = right.button("Open in the Arena", type="primary", icon=":material/tune:", width="stretch")
     if opened:
         draft.load(preset.experiment)
@@ -48,4 +48,4 @@ st.markdown(
 )
 st.page_link("home.py", query_params={"view": "which"}, label="Which should I use?", icon=":material/rule:")
 with st.expander("Click probabilities of the pet shop", icon=":material/table:"):
-    facts.click_probabilities(preset.experiment)
+    start.click_probabilities(preset.experiment)

@@ -4,12 +4,12 @@ import streamlit as st
 
 from bandits import UserError
 from bandits_app import glossary
-from bandits_app.learn import lessons, listing, place
+from bandits_app.learn import lessons, progress
 from bandits_app.run_view import layout, options
 from bandits_app.widgets import views
 from bandits_app.widgets.text import refuse
 
-lesson = place.current()
+lesson = progress.current()
 if options.presenting() and lesson is not None:
     layout.enlarge()
 elif views.choose({"lessons": "Lessons", "glossary": "Glossary"}, "View of Learn") == "glossary":
@@ -27,9 +27,9 @@ try:
             "What is a contextual bandit, and why does it explore? Choose a lesson and press **Start**: you predict, "
             "see a run, and compare."
         )
-        listing.show()
+        lessons.listing()
     else:
-        lessons.show(lesson)
+        lessons.play(lesson)
 except UserError as error:
     refuse(error)
-place.write_link(lesson)
+progress.write_link(lesson)

@@ -1,24 +1,37 @@
-"""The log that is evaluated: of the run viewed last, a shipped one, or a file."""
+"""The log that is evaluated: of the run viewed last, a shipped one, or a file with the roles of its columns."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 import streamlit as st
 
 from bandits import Experiment
 from bandits.base.formatting import count, count_of
 from bandits.offpolicy import open_bandit, recording
-from bandits.offpolicy.background import RecordTask
+from bandits.offpolicy.background import RecordTask, summarise_file
 from bandits.offpolicy.choices import LogSummary, rows_at_first, suggested_logger, summarise, summarise_run
+from bandits.offpolicy.reading import column_names, ending
+from bandits.offpolicy.tables import ROLES, suggested_map
 from bandits.runtime.pool import Job
+from bandits_app.session.kept_files import SUMMARY
 from bandits_app.widgets.text import escape_markdown
-
-from . import log_file
 
 FILE = "file"
 _POLICIES = {"bts": "Thompson sampling", "random": "random choice"}
+T = TypeVar("T")
+MAX_MEGABYTES = 50
+_OPTIONAL = {
+    "propensity": "Probability with which the item was chosen. Without it only DM and replay are possible.",
+    "propensities": "Probabilities of all items, separated by |, where they are known.",
+    "segment": "User segment: alarms are checked per segment too.",
+    "event_id": "Identifier of the event, where several items were shown at once.",
+    "position": "Position of the item, where several were shown at once.",
+    "candidates": "Items that could be chosen, separated by |; by default all items of the file.",
+}
 
 
 class Source(NamedTuple):
@@ -126,11 +139,11 @@ def _shipped(name: str) -> LogSummary:
 
 
 def _of_file() -> Source | None:
-    found = log_file.upload()
+    found = _upload()
     if found is None:
         return None
-    mapping = log_file.columns(found)
-    summary = log_file.summary(found, mapping)
+    mapping = _choose_columns(found)
+    summary = _summarise(found, mapping)
     key = f"{found.identity}-{sorted((mapping or {}).items())}"
     return Source(key, summary, found.content, found.ending, mapping, name=found.name)
 
@@ -153,3 +166,98 @@ def recorded(experiment: Experiment, label: str, rows: int) -> RecordTask:
 @st.cache_resource(ttl=3600, max_entries=12, show_spinner=False)  # more than can wait
 def _recording(_experiment: Experiment, _label: str, _rows: int, key: str) -> RecordTask:  # noqa: ARG001 - the key
     return RecordTask(_experiment, _label, _rows)
+
+
+class LogFile(NamedTuple):
+    """An uploaded file."""
+
+    identity: str
+    name: str
+    ending: str
+    content: bytes
+
+
+def _upload() -> LogFile | None:
+    """Draw the upload of a log."""
+    uploaded = st.file_uploader(
+        "Log file", ["csv", "gz", "parquet", "dsjson", "json", "jsonl"], max_upload_size=MAX_MEGABYTES,
+        key="whatif-file",
+        help="CSV or Parquet with one decision per row, a log that *Export* in the Arena wrote, or dsjson. Larger "
+        "files: `python -m bandits evaluate`.",
+    )  # fmt: skip
+    st.caption("The file is read for this page only and not stored, unless you replay it in the Arena.")
+    if uploaded is None:
+        return None
+    return LogFile(uploaded.file_id, uploaded.name, ending(uploaded.name), uploaded.getvalue())
+
+
+def _choose_columns(file: LogFile) -> Mapping[str, str] | None:
+    """Draw the choice of the columns of a table; None for a file that states their roles itself.
+
+    Raises
+    ------
+    UserError
+        The file is not a table.
+    """
+    names = _once("columns", file.identity, lambda: _columns(file))
+    if names is None:
+        return None
+    guessed = suggested_map(names)
+    found = dict.fromkeys(ROLES, "")  # a column without a role has none, whatever its name
+    with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
+        for role in ("action", "reward"):
+            found[role] = st.selectbox(
+                role.capitalize(), names, names.index(guessed[role]) if role in guessed else 0, width=180,
+                key=f"whatif-{role}-{file.identity}",
+                help="The item that was shown" if role == "action" else "What it earned: a click is 1, no click 0",
+            )  # fmt: skip
+        optional = iter(_OPTIONAL)
+        role = next(optional)
+        found[role] = _optional(role, names, guessed, file)
+        with st.container(width="content"), st.popover("More columns", icon=":material/view_column:"):
+            for role in optional:
+                found[role] = _optional(role, names, guessed, file)
+    able = [name for name in names if name not in found.values() and "|" not in name]
+    features = st.multiselect(
+        "Features", able, [name for name in guessed.get("features", "").split("|") if name in able],
+        key=f"whatif-features-{file.identity}", placeholder="None: rewards are predicted from the item alone",
+        help="What was known of the user; models of rewards use it.",
+    )  # fmt: skip
+    return found | {"features": "|".join(features)}
+
+
+def _optional(role: str, names: list[str], guessed: Mapping[str, str], file: LogFile) -> str:
+    chosen = st.selectbox(
+        role.replace("_id", " identifier").capitalize(), [None, *names],
+        names.index(guessed[role]) + 1 if role in guessed else 0, width=180, help=_OPTIONAL[role],
+        key=f"whatif-{role}-{file.identity}", format_func=lambda name: "None" if name is None else name,
+    )  # fmt: skip
+    return chosen or ""
+
+
+def _summarise(file: LogFile, mapping: Mapping[str, str] | None) -> LogSummary:
+    """Summarise a file, once per choice of columns.
+
+    Raises
+    ------
+    UserError
+        The file holds values that are not allowed; the sentence names row and column.
+    """
+    identity = f"{file.identity}-{sorted((mapping or {}).items())}"
+    return _once("summary", identity, lambda: summarise_file(file.content, file.ending, mapping))
+
+
+def _columns(file: LogFile) -> list[str] | None:
+    with tempfile.TemporaryDirectory(prefix="bandits-") as folder:
+        path = Path(folder) / f"log{file.ending}"
+        path.write_bytes(file.content)
+        return column_names(path)
+
+
+def _once(what: str, identity: str, make: Callable[[], T]) -> T:
+    """Return what is known of the file that is shown; make it where it is not kept in the session."""
+    kept = st.session_state.setdefault(SUMMARY, {})
+    if kept.get(what, (None,))[0] != identity:
+        kept[what] = identity, make()
+    found: T = kept[what][1]
+    return found

@@ -10,7 +10,7 @@ from bandits.offpolicy.choices import kept_agents, suggested_target
 from bandits.offpolicy.estimators import REGISTRY
 from bandits.offpolicy.evaluation import DEFAULT, INTERVALS, estimators_of
 from bandits.offpolicy.regression import MODELS
-from bandits_app.runs import table
+from bandits_app.runs import run_lists
 
 from .log_source import Source
 
@@ -41,7 +41,7 @@ def choose(source: Source | None) -> str:
     agents = {f"agent:{label}": text for label, text in summary.agents.items()}
     kept: dict[str, str] = {}
     if summary.experiment is not None:
-        found = kept_agents(summary.experiment, table.finished_runs())
+        found = kept_agents(summary.experiment, run_lists.finished_runs())
         kept = {f"agent:{title}": text for title, text in found.items()}
     production = [f"bts:{source.log.rpartition('/')[2]}"] if isinstance(source.log, str) and source.log else []
     options = [

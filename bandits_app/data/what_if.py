@@ -1,4 +1,4 @@
-"""Draw an evaluation: the conclusion, alarms, estimates and weights; and what can be downloaded."""
+"""What if?: what another policy would have earned on a log of decisions, and the formulas of the estimators."""
 
 from __future__ import annotations
 
@@ -9,24 +9,77 @@ from typing import Any
 import streamlit as st
 
 from bandits import UserError
-from bandits.base.formatting import count, number, percent
+from bandits.base.formatting import count, listed, number, percent
 from bandits.offpolicy import conclusion, figures
 from bandits.offpolicy.background import EvaluationTask, RecordTask
 from bandits.offpolicy.estimators import REGISTRY
 from bandits.offpolicy.evaluation import Evaluation
 from bandits.offpolicy.stored_run import KEPT
+from bandits_app.data import log_replay, log_source, target_policy
 from bandits_app.glossary import link
+from bandits_app.session import followed
 from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.text import escape_markdown, glued, refuse
 from bandits_app.widgets.until_end import until_end
 
-from .formulas import ANCHORS
 from .log_source import Source, recorded
 
 _ASKED = "whatif-asked"
+_TEXT = """
+With the {weight} $w = \\pi_e(a \\mid x) / \\pi_b(a \\mid x)$ (probability under the {target},
+divided by the {propensity}), reward $r$ and predicted reward $q$:
+
+| Estimator | Name | Formula | In words |
+|---|---|---|---|
+{rows}
+
+SLOPE++ chooses the parameter of {tuned}. {biased} are biased, and
+their own spread does not show it: they have the interval of {references}, extended to the estimate.
+"""
+
+# of abbreviations in the glossary
+ANCHORS = {
+    "ips": "inverse-propensity-scoring",
+    "snips": "self-normalised-inverse-propensity-scoring",
+    "dm": "direct-method",
+    "dr": "doubly-robust-estimation",
+    "sndr": "doubly-robust-estimation",
+}
 
 
-def show(source: Source, target: str, options: Mapping[str, Any], *, pressed: bool) -> None:
+def draw() -> None:
+    """Draw the view."""
+    st.title("What if?", anchor=False)
+    st.markdown(
+        "What would another policy have earned on these decisions, without showing it to anyone? Choose a log and a "
+        "target policy, then press **Evaluate**."
+    )
+    row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
+    with row:
+        chosen = log_source.choose(followed.current())
+    log = None
+    try:
+        log = log_source.load(followed.current(), chosen)
+    except UserError as error:
+        refuse(error)
+    with row:  # also while there is no log, or it is refused
+        policy = target_policy.choose(log)
+        options = target_policy.options(log)
+        pressed = st.button(
+            "Evaluate", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter", disabled=log is None
+        )  # fmt: skip
+    try:
+        if log is not None:
+            st.caption(log_source.describe(log))
+            _show(log, policy, options, pressed=pressed)
+        log_replay.offer(chosen, log)
+    except UserError as error:
+        refuse(error)
+    with st.expander("Formulas", icon=":material/function:"):
+        _explain()
+
+
+def _show(source: Source, target: str, options: Mapping[str, Any], *, pressed: bool) -> None:
     """Draw the evaluation that was asked for; compute it where it is missing.
 
     Parameters
@@ -88,11 +141,11 @@ def _evaluated(source: Source, target: str, task: EvaluationTask) -> None:
             f"{escape_markdown(task.evaluation.target)} {how}; its value is estimated on the other "
             f"{count(task.evaluation.n)} decisions, without learning any further."
         )
-    draw(task.evaluation, note)
+    _draw_evaluation(task.evaluation, note)
     _downloads(source, task.evaluation)
 
 
-def draw(found: Evaluation, note: str = "") -> None:
+def _draw_evaluation(found: Evaluation, note: str = "") -> None:
     """Draw an evaluation; ``note`` states what the target is."""
     first, *rest = conclusion.sentences(found)
     st.markdown(glued(f"**{escape_markdown(first)}**"))
@@ -144,3 +197,21 @@ def _downloads(source: Source, found: Evaluation) -> None:
                 "Decision log (Parquet)", source.log, f"{source.label}.parquet", "application/octet-stream",
                 on_click="ignore", icon=":material/download:",
             )  # fmt: skip
+
+
+def _explain() -> None:
+    """Draw the formulas."""
+    titles = {name: e.title for name, e in REGISTRY.items()}
+    linked = titles | {name: link(anchor, titles[name]) for name, anchor in ANCHORS.items()}
+    biased = [e for e in REGISTRY.values() if e.reference]
+    st.markdown(
+        _TEXT.format(
+            weight=link("importance-weight", "importance weight"),
+            target=link("target-policy", "target policy"),
+            propensity=link("propensity", "propensity"),
+            rows="\n".join(f"| {linked[name]} | {e.name} | {e.formula} | {e.words} |" for name, e in REGISTRY.items()),
+            tuned=listed(e.title for e in REGISTRY.values() if e.tuned),
+            biased=listed(e.title for e in biased),
+            references=listed(dict.fromkeys(titles[e.reference] for e in biased), "or"),
+        )
+    )

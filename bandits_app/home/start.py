@@ -1,18 +1,23 @@
-"""Three ways into the app: teach, tune, research."""
+"""The start of Home: three ways into the app (teach, tune, research), and the facts of the pet shop."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import pandas as pd
 import streamlit as st
 
+from bandits.experiments.experiment import Experiment
 from bandits.experiments.presets import presets
+from bandits.results import metrics
+from bandits.results.result import Result
+from bandits.simulators.petshop import CATEGORIES, PERSONAS
 from bandits_app.session import draft
 from bandits_app.session.followed import submit_and_follow
 
 
-class Door(NamedTuple):
+class Entrance(NamedTuple):
     """A way into the app: a page, with the experiment of a preset.
 
     Parameters
@@ -37,10 +42,10 @@ class Door(NamedTuple):
     view: str = ""
 
 
-DOORS = (
-    Door("Teach", "school", "Show a class what an agent that never explores loses.", "off", "arena", True),
-    Door("Tune", "tune", "Find the parameter values of an agent that earn the most.", "race", "sweep", False),
-    Door(
+ENTRANCES = (
+    Entrance("Teach", "school", "Show a class what an agent that never explores loses.", "off", "arena", True),
+    Entrance("Tune", "tune", "Find the parameter values of an agent that earn the most.", "race", "sweep", False),
+    Entrance(
         "Research",
         "science",
         "Examine how each agent explores and what it has learned.",
@@ -52,8 +57,8 @@ DOORS = (
 )
 
 
-def show() -> None:
-    """Draw the doors.
+def entrances() -> None:
+    """Draw the ways into the app.
 
     Raises
     ------
@@ -61,25 +66,50 @@ def show() -> None:
     """
     st.html(Path(__file__).with_name("home.css"))
     with st.container(key="doors"):
-        for column, door in zip(st.columns(len(DOORS), gap="small"), DOORS, strict=True):
+        for column, entrance in zip(st.columns(len(ENTRANCES), gap="small"), ENTRANCES, strict=True):
             with column:
                 pressed = st.button(
-                    door.title, icon=f":material/{door.icon}:", key=f"door-{door.title}", width="stretch"
+                    entrance.title, icon=f":material/{entrance.icon}:", key=f"door-{entrance.title}", width="stretch"
                 )
-                st.caption(door.text)
+                st.caption(entrance.text)
             if pressed:
-                enter(door)
+                _enter(entrance)
 
 
-def enter(door: Door) -> None:
-    """Load the door's preset, run it where the door does so, and open its page.
+def _enter(entrance: Entrance) -> None:
+    """Load the preset of an entrance, run it where it says so, and open its page.
 
     Raises
     ------
     UserError
     """
-    experiment = presets()[door.preset].experiment
+    experiment = presets()[entrance.preset].experiment
     draft.load(experiment)
-    if door.runs:
+    if entrance.runs:
         submit_and_follow(experiment)
-    st.switch_page(f"{door.page}.py", query_params={"view": door.view} if door.view else None)
+    st.switch_page(f"{entrance.page}.py", query_params={"view": entrance.view} if entrance.view else None)
+
+
+def describe_shop(experiment: Experiment, result: Result) -> str:
+    """Describe the shop in one sentence, with its lowest and highest CTR once the run has begun."""
+    shop: Any = experiment.simulator  # the parameters of the pet shop
+    text = (
+        f"{shop.n_products:,} products in {len(CATEGORIES)} categories, {shop.n_users:,} users of {len(PERSONAS)} "
+        "personas, one product for each visit."
+    )
+    history = max(result.histories.values(), key=lambda one: one.step, default=None)
+    if history is None or not history.step:
+        return text
+    random, best = (metrics.total(history, name).mean() / history.step for name in ("random_value", "best_value"))
+    return f"{text} Random choice earns a click-through rate of {random:.2f}, the best choice {best:.2f}."
+
+
+def click_probabilities(experiment: Experiment) -> None:
+    """Show how likely each persona clicks a product of each category."""
+    personas = [name.replace("_", " ").capitalize() for name in PERSONAS]
+    shop: Any = experiment.simulator
+    table = pd.DataFrame(shop.click_rates, pd.Index(personas, name="Persona"), CATEGORIES)
+    st.markdown(
+        "Agents do not know these probabilities: they observe the persona and the category, and learn from clicks."
+    )
+    st.table(table.map("{:.2f}".format))

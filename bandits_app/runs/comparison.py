@@ -31,7 +31,7 @@ from bandits_app.session import workers
 from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.text import escape_markdown, glued
 
-from .table import display_title, unavailable_reason
+from .run_lists import display_title, unavailable_reason
 
 MAX_ROWS = 15  # of a table; longer ones scroll, so that what follows stays in sight
 

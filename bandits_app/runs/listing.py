@@ -1,17 +1,19 @@
-"""The table of runs and the table of sweeps: the same columns, sortable by a press on a header."""
+"""The table of runs and the table of sweeps: sortable, with the same columns, and the details of a selected row."""
 
 from __future__ import annotations
 
 import hashlib
 import math
 from collections.abc import Sequence
+from html import escape
 from typing import Any, NamedTuple
 
 import pandas as pd
 import streamlit as st
 
 from bandits.experiments.experiment import Experiment
-from bandits.results.run import Headline
+from bandits.results import words
+from bandits.results.headline import Headline
 from bandits_app.widgets.text import safe_cell
 
 DRAWN_ANEW = "list-drawn-anew"  # how often
@@ -116,3 +118,30 @@ def _mean(best: Headline | None, name: str) -> float | None:
     if best is None or not math.isfinite(value := getattr(best, name).mean):
         return None
     return float(value) if name == "ctr" else float(round(value, 0 if abs(value) >= 10 else 1))
+
+
+def details(row: Row, about: str, agents: str, rate: str) -> None:
+    """Show title, numbers with intervals, tags and notes.
+
+    Parameters
+    ----------
+    row : Row
+    about : str
+        Simulator and size.
+    agents : str
+        All agents, or what is swept.
+    rate : str
+        Name of the simulator's rate: click-through rate.
+    """
+    lines = [f"<b><bdi>{escape(row.title)}</bdi></b>", escape(about)]
+    if agents != row.title:
+        lines.append(escape(agents))
+    if row.best is not None and math.isfinite(row.best.ctr.mean):
+        numbers = f"{rate} {words.stated(row.best.ctr, 'rate')}, regret {words.stated(row.best.regret, 'count')}"
+        lines.append(f"Best: <bdi>{escape(row.best.label)}</bdi>, {numbers}")
+    if row.tags:
+        lines.append(f"Tags: <bdi>{escape(row.tags)}</bdi>")
+    if row.notes:
+        lines.append(f'Notes: <bdi style="white-space:pre-wrap">{escape(row.notes)}</bdi>')
+    with st.container(border=True):
+        st.html(f'<div style="overflow-wrap:anywhere;line-height:1.5">{"<br>".join(lines)}</div>')

@@ -16,7 +16,6 @@ from bandits_app.sweep import selection
 from bandits_app.widgets import buttons
 
 from . import listing
-from .details import show as details
 from .dialogs import attempt, confirm, edit, heading
 from .listing import Row
 
@@ -34,7 +33,7 @@ def show() -> None:
         sweep = selected[0].sweep
         about = f"{describe_simulator(sweep.experiment)}, {selection.describe_size(sweep)}"
         rate = sweep.experiment.simulator_class().rate_title.lower()
-        details(row(selected[0]), about, describe(sweep), rate)
+        listing.details(row(selected[0]), about, describe(sweep), rate)
     with buttons:
         _actions(selected)
 

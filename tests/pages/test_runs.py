@@ -19,7 +19,7 @@ from bandits.results import metrics
 from bandits.results.comparison.run_comparison import paired
 from bandits.runtime.pool import Job, Pool
 from bandits.storage.run_store import Store, StoredRun
-from bandits_app.runs import dialogs, listing, table
+from bandits_app.runs import dialogs, listing, run_lists
 from bandits_app.session import workers
 from tests.gate import Gate
 from tests.pages.support import open_page, panel, status
@@ -109,7 +109,7 @@ def pick(at: AppTest, store: Store, *chosen: Experiment, among: list[StoredRun] 
     rows = store.runs() if among is None else among
     places = [i for i, each in enumerate(rows) if each.experiment in chosen]
     assert len(places) == len(chosen)
-    at.session_state[listing.key(table.rows_of(rows))] = {"selection": {"rows": places}}
+    at.session_state[listing.key(run_lists.rows_of(rows))] = {"selection": {"rows": places}}
     return settled(at.run())
 
 

@@ -18,8 +18,7 @@ from bandits.experiments.experiment import Experiment
 from bandits.offpolicy import open_bandit, parquet, record
 from bandits.runtime.pool import Pool
 from bandits.simulators.datasets import kept_logs
-from bandits_app.data.log_file import MAX_MEGABYTES
-from bandits_app.data.log_source import recorded
+from bandits_app.data.log_source import MAX_MEGABYTES, recorded
 from tests.pages.support import ended, open_page, panels, refusals
 from tests.support import experiment, thinned, wait_for
 

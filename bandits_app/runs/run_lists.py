@@ -1,4 +1,4 @@
-"""The finished runs on the page Runs: search, table, actions, and the details of a selected one."""
+"""The running, unfinished and finished runs on the page Runs, with search and actions."""
 
 from __future__ import annotations
 
@@ -20,20 +20,74 @@ from bandits.results.describe import (
 )
 from bandits.storage import budget
 from bandits.storage.run_store import Store, StoredRun
+from bandits_app.run_view.board import TICK
+from bandits_app.run_view.status import status
 from bandits_app.session import draft, workers
-from bandits_app.session.owner import deleter, may_delete, refusal
+from bandits_app.session.owner import deleter, may_delete, owner, refusal
 from bandits_app.sweep.selection import manager
 from bandits_app.widgets import buttons
 from bandits_app.widgets.text import refuse
 
 from . import listing
-from .details import show as details
 from .dialogs import attempt, confirm, edit, heading, one_line, open_job, report_error
 from .listing import Row
 
+SCROLL_FROM = 5  # unfinished runs; more are shown in a box that scrolls
 MAX_COMPARED = MAX_RUNS
 
 _COMPARED = "shelf-compared"
+
+
+def running() -> None:
+    """List the queued, running and paused runs, updated every second."""
+    if jobs := workers.pool().live_jobs():
+        st.subheader("Running", anchor=False)
+        st.fragment(_running, run_every=TICK)({job.id for job in jobs})
+
+
+def _running(shown_ids: set[str]) -> None:
+    jobs = workers.pool().live_jobs()
+    if {job.id for job in jobs} != shown_ids:  # one has started or ended: the lists below change too
+        st.rerun()
+    for job in sorted(jobs, key=lambda job: job.id):  # a fixed order while they run
+        with st.container(border=True):
+            left, right = st.columns([5, 1], vertical_alignment="center")
+            left.html(heading(describe_agents(job.experiment), describe_experiment(job.experiment)))
+            left.progress(min(job.progress, 1.0), text=status(job))
+            if right.button("Open", key=f"going-{job.id}", icon=":material/open_in_new:", width="stretch"):
+                open_job(job)
+
+
+def unfinished() -> None:
+    """List the runs that ended early, to resume or discard."""
+    try:
+        found = workers.pool().unfinished()
+    except OSError:  # reported by `finished_runs`
+        return
+    if not found:
+        return
+    st.subheader("Unfinished", anchor=False)
+    scrolled = f" {len(found)} runs; scroll to see all." if len(found) >= SCROLL_FROM else ""
+    st.caption(
+        "Stopped, or interrupted when the app ended. **Resume** continues a run from its last checkpoint." + scrolled
+    )
+    with st.container(height=420 if len(found) >= SCROLL_FROM else "content", border=False):
+        for experiment in found:
+            with st.container(border=True):
+                left, resume, drop = st.columns([4, 1, 1], vertical_alignment="center")
+                run, name = experiment.hash, describe_agents(experiment)
+                left.html(heading(name, describe_experiment(experiment)))
+                if resume.button("Resume", key=f"resume-{run}", icon=":material/resume:", width="stretch"):
+                    try:
+                        open_job(workers.pool().resume_unfinished(experiment, owner()))
+                    except UserError as error:
+                        refuse(error)
+                allowed = may_delete([run], workers.pool().owners)
+                if buttons.button(
+                    "Discard", key=f"discard-{run}", place=drop, width="stretch", disabled=not allowed,
+                    help=refusal(allowed),
+                ):  # fmt: skip
+                    confirm("Discard", "run", [(run, name)], lambda run: workers.pool().discard(run, deleter()))
 
 
 def display_title(run: StoredRun) -> str:
@@ -126,7 +180,7 @@ def table(found: Sequence[StoredRun]) -> list[StoredRun]:
         run = found[selected[0]]
         size = "curves deleted" if run.evicted else describe_experiment(run.experiment)
         agents = describe_agents(run.experiment)
-        details(_row(run, agents), size, agents, run.experiment.simulator_class().rate_title.lower())
+        listing.details(_row(run, agents), size, agents, run.experiment.simulator_class().rate_title.lower())
     return [found[i] for i in selected]
 
 

@@ -12,7 +12,7 @@ from bandits.lessons import Lesson, lessons
 from bandits.lessons.answers import Prediction
 from bandits.lessons.progress import attempts_from_link, attempts_to_link, from_link, reachable, to_link
 
-_OPEN, _STEPS, _PREDICTIONS = "lesson-open", "lesson-steps", "lesson-predictions"
+_OPEN = "lesson-open"
 
 
 def current() -> Lesson | None:
@@ -28,8 +28,8 @@ def _follow_link() -> None:
     st.session_state[_OPEN] = name if lesson else ""
     if lesson is None:
         return
-    if name not in _predictions():
-        _predictions()[name] = from_link(lesson, st.query_params.get("predictions", ""))
+    if name not in _of_lessons("predictions"):
+        _of_lessons("predictions")[name] = from_link(lesson, st.query_params.get("predictions", ""))
         _of_lessons("attempts")[name] = attempts_from_link(lesson, st.query_params.get("tried", ""))
     step = st.query_params.get("step", "1")
     go_to(lesson, int(step) - 1 if step.isdecimal() and len(step) < 4 else 0)
@@ -49,25 +49,25 @@ def write_link(lesson: Lesson | None) -> None:
 
 
 def step(lesson: Lesson) -> int:
-    """Return the place of the step that is shown; the number of steps on the card at the end."""
-    return min(int(_steps().get(lesson.name, 0)), reachable(lesson, predictions(lesson)))
+    """Return the position of the step that is shown; the number of steps on the card at the end."""
+    return min(int(_of_lessons("steps").get(lesson.name, 0)), reachable(lesson, predictions(lesson)))
 
 
 def started(lesson: Lesson) -> bool:
     """Tell whether this reader has been in the lesson."""
-    return lesson.name in _steps()
+    return lesson.name in _of_lessons("steps")
 
 
 def predictions(lesson: Lesson) -> dict[str, Prediction]:
     """Return the predictions that this reader has made."""
-    found: dict[str, Prediction] = _predictions().setdefault(lesson.name, {})
+    found: dict[str, Prediction] = _of_lessons("predictions").setdefault(lesson.name, {})
     return found
 
 
 def open_lesson(name: str) -> None:
     """Open a lesson where the reader left it."""
     st.session_state[_OPEN] = name
-    _steps().setdefault(name, 0)
+    _of_lessons("steps").setdefault(name, 0)
 
 
 def close() -> None:
@@ -75,17 +75,17 @@ def close() -> None:
     st.session_state[_OPEN] = ""
 
 
-def go_to(lesson: Lesson, place: int) -> None:
+def go_to(lesson: Lesson, position: int) -> None:
     """Go to a step, at most to the first prediction that has not been made."""
-    _steps()[lesson.name] = max(0, min(place, reachable(lesson, predictions(lesson))))
+    _of_lessons("steps")[lesson.name] = max(0, min(position, reachable(lesson, predictions(lesson))))
 
 
 def restart(lesson: Lesson) -> None:
     """Forget the predictions and begin again."""
-    for forgotten in (_predictions(), _of_lessons("attempts"), _of_lessons("entered")):
-        forgotten[lesson.name] = {}
-    _steps()[lesson.name] = 0
-    _rounds()[lesson.name] = round_number(lesson) + 1
+    for name in ("predictions", "attempts", "entered"):
+        _of_lessons(name)[lesson.name] = {}
+    _of_lessons("steps")[lesson.name] = 0
+    _of_lessons("rounds")[lesson.name] = round_number(lesson) + 1
 
 
 def attempts(lesson: Lesson, step: str) -> list[float]:
@@ -102,24 +102,10 @@ def entered(lesson: Lesson, step: str) -> dict[str, Any]:
 
 def round_number(lesson: Lesson) -> int:
     """Return how often the lesson was started again: it has new widgets after each time."""
-    return _rounds().get(lesson.name, 0)
+    return int(_of_lessons("rounds").get(lesson.name, 0))
 
 
-def _rounds() -> dict[str, int]:
-    rounds: dict[str, int] = st.session_state.setdefault("lesson-rounds", {})
-    return rounds
-
-
-def _steps() -> dict[str, int]:
-    steps: dict[str, int] = st.session_state.setdefault(_STEPS, {})
-    return steps
-
-
-def _of_lessons(name: str) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = st.session_state.setdefault(f"lesson-{name}", {})
+def _of_lessons(name: str) -> dict[str, Any]:
+    """Return what the session holds of all lessons, by the names of the lessons."""
+    found: dict[str, Any] = st.session_state.setdefault(f"lesson-{name}", {})
     return found
-
-
-def _predictions() -> dict[str, dict[str, Prediction]]:
-    made: dict[str, dict[str, Prediction]] = st.session_state.setdefault(_PREDICTIONS, {})
-    return made

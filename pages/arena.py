@@ -7,7 +7,7 @@ from bandits.experiments.presets import presets
 from bandits.results.describe import describe_experiment
 from bandits_app.arena import below, decision_log, preset_box, run_buttons, sharing
 from bandits_app.arena.controls import controls, main_sliders
-from bandits_app.arena.diagnostics import page as diagnostics
+from bandits_app.arena import diagnostics_page as diagnostics
 from bandits_app.arena.instant import follower
 from bandits_app.run_view import board, layout, options, unchanged
 from bandits_app.session import draft, followed, refusals, run_requests

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from bandits_app.arena.diagnostics import fairness, findings, retrieval
+from bandits_app.arena import diagnostics, fairness, retrieval
 from bandits_app.session import followed
 
 
@@ -19,6 +19,6 @@ def draw() -> None:
         "✓\u00a0healthy, !\u00a0watch, ✕\u00a0alarm, –\u00a0not informative. Wasted traffic: regret relative to the "
         "gain of the oracle over random choice. The text above each figure states its rule."
     )
-    findings.show(followed.current())
+    diagnostics.show(followed.current())
     fairness.show(followed.current())
     retrieval.show(followed.current())

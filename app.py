@@ -7,10 +7,10 @@ import streamlit as st
 from starlette.middleware import Middleware
 
 from bandits_app.arena.instant import channel
+from bandits_app.server import addresses
 from bandits_app.server.security import Guard
-from bandits_app.session.kept_files import UploadLimit
-from bandits_app.widgets.live_panel import plotly
+from bandits_app.server.upload_limit import UploadLimit
+from bandits_app.widgets.live_panel import panel
 
-app = st.App(
-    "pages/main.py", routes=[plotly.route, *channel.routes], middleware=[Middleware(Guard), Middleware(UploadLimit)]
-)
+routes = [panel.route, *channel.routes, *addresses.routes]
+app = st.App("pages/main.py", routes=routes, middleware=[Middleware(Guard), Middleware(UploadLimit)])

@@ -5,19 +5,18 @@ import streamlit as st
 from bandits import UserError, read
 from bandits.experiments.presets import presets
 from bandits.results.describe import describe_experiment
-from bandits_app.arena import below, decision_log, preset_box, run_buttons, sharing
+from bandits_app.arena import diagnostics, explanations, run_buttons, sharing
 from bandits_app.arena.controls import controls, main_sliders
-from bandits_app.arena import diagnostics_page as diagnostics
 from bandits_app.arena.instant import follower
-from bandits_app.run_view import board, layout, options, unchanged
-from bandits_app.session import draft, followed, refusals, run_requests
-from bandits_app.sweep import previous_results
+from bandits_app.run_view import board, options, unchanged
+from bandits_app.session import draft, followed, refusals
+from bandits_app.sweep.view import show_previous_results
 from bandits_app.widgets import views
 
 job, presenting = followed.current(), options.presenting()
 head = st.container(key="arena-head", horizontal=True, vertical_alignment="center", gap="small")
 if presenting:
-    layout.enlarge()
+    options.enlarge()
     head.subheader(job.experiment.simulator_class().title, anchor=False, width="content")
     row = head.container(key="arena-run", horizontal=True, vertical_alignment="center", gap="small")
 else:
@@ -26,7 +25,7 @@ else:
     if view == "diagnostics":
         diagnostics.draw()
         st.stop()
-    layout.compact()
+    options.compact()
     head.title("Arena", anchor=False, width="content")
     head.caption(
         "Which agent earns the most?", width="stretch",
@@ -44,19 +43,19 @@ if presenting:
 else:
     row = st.container(key="arena-run", horizontal=True, vertical_alignment="center", gap="small")
 drafted = draft.current().experiment()
-preset = preset_box.preset_of(drafted)
+preset = run_buttons.preset_of(drafted)
 if not presenting:
-    preset_box.choose(row, preset)
+    run_buttons.choose_preset(row, preset)
 run_buttons.start(row)
 refused = st.session_state.pop("refused", [])  # just before the page was rerun
 shown = options.View()
 try:
-    if source := run_requests.pending():
+    if source := draft.requested_run():
         job = followed.submit_and_follow(read(draft.current().data()), by_slider=source == "slider")
         draft.current().notice = ""
-        run_requests.forget()
+        draft.forget_request()
 except UserError as error:
-    run_requests.forget()
+    draft.forget_request()
     refused.append(refusals.Refusal(str(error), draft.current().data()))
 if refusals.show_link(next(iter(presets().values())).title):
     st.stop()  # no result of another experiment below it
@@ -65,16 +64,14 @@ try:
     with tools.popover("View", icon=":material/visibility:", type="tertiary"):
         shown = options.choose(job.experiment, job.arms, None if job.active else job.step)
     with tools.popover("Share", icon=":material/link:", type="tertiary"):
-        sharing.share(job)
+        sharing.link(job)
     with tools.popover("Export", icon=":material/download:", type="tertiary"):
         sharing.files(job)
         if not presenting:
-            decision_log.export(job)
+            sharing.decision_log(job)
 except UserError as error:
     refused.append(refusals.Refusal(str(error)))
-tools.button("Exit presentation" if presenting else "Present", icon=":material/cast_for_education:", key="present",
-             type="tertiary", on_click=options.present, args=(not presenting,),
-             help="Larger type and fewer controls, for a projector; **Esc** leaves it")  # fmt: skip
+options.present_button(tools, "Larger type and fewer controls, for a projector; **Esc** leaves it")
 
 refused += [refusal for refusal in refusals.of_draft(draft.current()) if refusal not in refused]
 for refusal in refused:
@@ -93,7 +90,7 @@ if drafted != job.experiment:
         "<style>@keyframes dim{to{opacity:.5}}.st-key-result{animation:dim .2s 1s both}"
         "@keyframes late{from{visibility:hidden}}.st-key-arena-about{animation:late 1s step-end both}</style>"
     )
-    previous_results.show(drafted, job)
+    show_previous_results(drafted, job)
 elif not presenting:
     about_row.caption(about or describe_experiment(job.experiment), width="stretch")
 if about and not presenting:
@@ -104,4 +101,4 @@ with st.container(key="result"):
 follower.follow(job, shown, refused=bool(refused))
 if not presenting:
     unchanged.offer(job)
-    below.show(job)
+    explanations.show(job)

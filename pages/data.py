@@ -6,18 +6,9 @@ from bandits import UserError
 from bandits.experiments import presets
 from bandits.simulators.datasets import uploads
 from bandits_app.data import upload, what_if
-from bandits_app.session import draft, followed
+from bandits_app.session import followed
 from bandits_app.widgets import buttons, views
 from bandits_app.widgets.text import refuse
-
-
-def run_on(data: str) -> None:
-    """Load an experiment on a data set into the controls, run it, and open the Arena."""
-    experiment = presets.on_data(data)
-    draft.load(experiment)
-    followed.submit_and_follow(experiment)
-    st.switch_page("arena.py")
-
 
 if views.choose({"upload": "Your data", "what_if": "What if?"}, "View of Data") == "what_if":
     what_if.draw()
@@ -45,11 +36,12 @@ try:
     if file is not None and (chosen := upload.choose(file)) and st.button(
         "Save and run", type="primary", icon=":material/play_arrow:", disabled=not chosen.valid
     ):  # fmt: skip
-        run_on(uploads.save_dataset(chosen.table, target=chosen.target, leave_out=chosen.leave_out, title=chosen.title))
+        data = uploads.save_dataset(chosen.table, target=chosen.target, leave_out=chosen.leave_out, title=chosen.title)
+        followed.run_in_arena(presets.on_data(data))
 except UserError as error:
     refuse(error)
 try:
     if (data := upload.uploaded_data_sets()) is not None:
-        run_on(data)
+        followed.run_in_arena(presets.on_data(data))
 except UserError as error:
     refuse(error)

@@ -7,8 +7,7 @@ from bandits.experiments.presets import presets
 from bandits_app.home import advice, start
 from bandits_app.run_view import board
 from bandits_app.run_view.options import View
-from bandits_app.session import draft
-from bandits_app.session.followed import submit_and_follow
+from bandits_app.session import followed
 from bandits_app.session.workers import pool
 from bandits_app.widgets import views
 from bandits_app.widgets.text import glued, refuse
@@ -31,9 +30,7 @@ try:
     left.markdown(f"**{preset.title}.** {start.describe_shop(preset.experiment, job.result)} {preset.about}")
     opened = right.button("Open in the Arena", type="primary", icon=":material/tune:", width="stretch")
     if opened:
-        draft.load(preset.experiment)
-        submit_and_follow(preset.experiment)
-        st.switch_page("arena.py")
+        followed.run_in_arena(preset.experiment)
     board.show(job, key="home", view=View(zoom=True))
 except UserError as error:
     refuse(error)

@@ -5,13 +5,13 @@ import streamlit as st
 from bandits import UserError
 from bandits_app import glossary
 from bandits_app.learn import lessons, progress
-from bandits_app.run_view import layout, options
+from bandits_app.run_view import options
 from bandits_app.widgets import views
 from bandits_app.widgets.text import refuse
 
 lesson = progress.current()
 if options.presenting() and lesson is not None:
-    layout.enlarge()
+    options.enlarge()
 elif views.choose({"lessons": "Lessons", "glossary": "Glossary"}, "View of Learn") == "glossary":
     glossary.draw()
     st.stop()

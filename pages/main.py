@@ -1,6 +1,5 @@
 """The page script: it runs for every visit and draws the page that was asked for."""
 
-from functools import partial
 from pathlib import Path
 
 import streamlit as st
@@ -9,26 +8,6 @@ from bandits_app.run_view import options
 from bandits_app.session import page, workers
 from bandits_app.shell import shell
 from bandits_app.widgets import views
-
-# Addresses of views: the page of each, and its name there.
-ADDRESSES = {
-    "which": ("home", "which"),
-    "diagnostics": ("arena", "diagnostics"),
-    "shock_lab": ("labs", "change"),
-    "guard_rails": ("labs", "guards"),
-    "new_items": ("labs", "new_items"),
-    "artwork": ("labs", "artwork"),
-    "cost": ("labs", "cost"),
-    "what_if": ("data", "what_if"),
-    "lessons": ("learn", "lessons"),
-    "glossary": ("learn", "glossary"),
-}
-
-
-def go_to(name: str, view: str) -> None:
-    """Open a view of a page with the fields of the address."""
-    st.switch_page(f"{name}.py", query_params={**st.query_params.to_dict(), views.FIELD: view})
-
 
 icon = Path(__file__).parents[1] / "bandits_app" / "icon.svg"
 st.set_page_config(page_title="Bandit Playground", page_icon=str(icon), layout="wide")
@@ -42,11 +21,7 @@ doors = [
     st.Page("runs.py", title="Runs", icon=":material/inventory_2:", url_path="runs"),
     st.Page("learn.py", title="Learn", icon=":material/school:", url_path="learn"),
 ]
-addresses = [
-    st.Page(partial(go_to, *place), title=address, url_path=address, visibility="hidden")
-    for address, place in ADDRESSES.items()
-]
-chosen = st.navigation([*doors, *addresses], position="top")
+chosen = st.navigation(doors, position="top")
 st.session_state.pop("shown-refusals", None)  # a refusal is shown once
 view = st.query_params.get(views.FIELD, "")
 page.opened(f"{chosen.url_path}/{view}" if view else chosen.url_path)

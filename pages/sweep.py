@@ -7,7 +7,8 @@ from bandits.results.metric_registry import OBJECTIVES
 from bandits.sweeps import read
 from bandits_app.arena.controls import controls
 from bandits_app.session import draft
-from bandits_app.sweep import agent, axes, conclusions, export, preset_box, selection, view
+from bandits_app.session.owner import owner
+from bandits_app.sweep import agent, axes, conclusions, selection, view
 from bandits_app.widgets.text import refuse
 
 
@@ -34,7 +35,7 @@ row = st.container(horizontal=True, vertical_alignment="center", gap="small")
 settings = st.expander("Settings", job is None, key="sweep-settings", on_change="rerun")
 with settings:
     data = axes.choose(errors)
-preset = preset_box.choose(row, data)
+preset = selection.choose_preset(row, data)
 message, valid = selection.check(data) if data is not None else ("", False)
 run_pressed = row.button(
     "Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter", disabled=not valid,
@@ -52,7 +53,7 @@ try:
         draft.current().notice = ""
         st.rerun()  # enables the Stop button
     if stop_pressed and job is not None:
-        selection.stop(job)
+        selection.manager().stop(job, owner())
     if job is not None:
         conclusions.refine_button(row, job, metric)
 except UserError as error:
@@ -74,5 +75,5 @@ if job is None and valid:
     st.caption(f":material/touch_app: Press **Run**. {order}.")
 if job is not None:
     with tools.popover("Export", icon=":material/download:", type="tertiary"):
-        export.files(job, metric)
+        view.files(job, metric)
     view.show(job, metric, slot)

@@ -1,4 +1,4 @@
-"""Explain the formulas and symbols of a run."""
+"""What explains a run: one decision, what agents learned before it, formulas, configuration, and other pages."""
 
 from __future__ import annotations
 
@@ -6,12 +6,28 @@ import re
 
 import streamlit as st
 
-from bandits import Experiment
+from bandits import Experiment, UserError
 from bandits.agents import agent_class
 from bandits.agents.logistic.base import LogisticParams
 from bandits.base.params import declaration
+from bandits.base.processes import BusyError, ChildTask, Line
+from bandits.results import log_training
+from bandits.results.decision.explanation import explain_decision
+from bandits.results.decision.figure import decision
+from bandits.results.decision.why import Why, why
+from bandits.results.figures.style import styles
+from bandits.runtime.pool import Job
 from bandits_app.glossary import link, link_symbol
+from bandits_app.widgets.live_panel import panel
+from bandits_app.widgets.text import bullets, escape_markdown, refuse
 
+FURTHER = (
+    ("labs", "change", "Shock lab: what a change costs", "bolt"),
+    ("labs", "guards", "Guard rails: safety and alarms", "shield"),
+    ("data", "what_if", "What if?: other policies on this run's log", "fork_right"),
+)
+# the process stays for the next question: its start takes longer than most answers
+EXPLANATIONS = Line("explanations", waiting=4, seconds=90.0, idle=300.0)
 _PLOTS = r"""
 - {rate}: $\dfrac{{C(t)-C(t-w)}}{{w}}$; $C(t)$: {noun} up to step $t$; $w$: {window}.
 - {regret}: $\sum_{{s\le t}}(\mu^*_s-\mu_s)$; $\mu_s$: expected {noun} of the choice at step $s$; $\mu^*_s$: of the best choice. Both are true expectations ({pseudo}), without noise.
@@ -22,7 +38,82 @@ _PLOTS = r"""
 """  # noqa: E501 - formulas make long lines
 
 
-def explain(experiment: Experiment) -> None:
+def show(job: Job) -> None:
+    """Draw all of it."""
+    with st.container(key="arena-further", horizontal=True, gap="medium"):
+        for page, view, label, icon in FURTHER:
+            st.page_link(f"{page}.py", query_params={"view": view}, label=label, icon=f":material/{icon}:")
+    if not job.active:
+        _decision(job)
+    _training(job)
+    with st.expander("Formulas and symbols", icon=":material/function:"):
+        _explain_formulas(job.experiment)
+    with st.expander("Configuration and hash", icon=":material/data_object:"):
+        st.text(f"Experiment {job.id}")
+        st.json(job.experiment.model_dump(mode="json"), expanded=1)
+
+
+def _training(job: Job) -> None:
+    """Draw the training of each agent that learned from a log; nothing where none did."""
+    with job.lock:
+        sentences, specs = log_training.sentences(job.result), log_training.training_curves(job.result)
+    if not sentences:
+        return
+    with st.expander("Training before the run", icon=":material/model_training:"):
+        bullets(sentences)
+        if specs:
+            alt = [f"{label}: {spec['layout']['meta']['note']}" for label, spec in specs.items()]
+            panel.draw(list(specs.values()), key="log-training", revision=job.id, alt=alt, height=300)
+
+
+def _decision(job: Job) -> None:
+    """Draw a section that explains the choice at any step that the run has reached."""
+    st.fragment(_section)(job)
+
+
+def _section(job: Job) -> None:
+    reached = {label: h.step for label, h in job.histories.items() if h.step}
+    section = st.expander("Why this arm?", icon=":material/psychology_alt:", key="why-open", on_change="rerun")
+    if not section.open or not reached:
+        return
+    with section:
+        row = st.container(horizontal=True, gap="small")
+        label = row.selectbox("Agent", list(reached), key=f"why-agent-{job.id[:12]}", width=240)
+        last, replications, key = reached[label], job.experiment.replications, f"{job.id[:12]}-{label}"
+        name = f"why-step-{job.id[:12]}-{last}"  # agents at the same step share the choice
+        step = row.number_input("Step", 1, last, last, key=name, help=f"Decision to explain, 1 to {last:,}.", width=150)
+        replication = row.number_input(
+            "Replication", 1, replications, key=f"why-run-{job.id[:12]}", width=130,
+            help=f"Replication that the decision is taken from, 1 to {replications:,}.",
+        )  # fmt: skip
+        try:
+            explanation = _explain(job.experiment, job.id, label, step, replication - 1)
+        except BusyError as error:
+            explanation = str(error)
+        if isinstance(explanation, str):
+            refuse(explanation)
+            return
+        reason, *more = explain_decision(explanation)
+        st.markdown(f"**{escape_markdown(reason)}** {escape_markdown(' '.join(more))}")
+        spec = decision(explanation, styles(job.experiment)[label])
+        height = 80 + 34 * len(spec["layout"]["yaxis"]["tickvals"])
+        revision, alt = f"{key}-{step}-{replication}", [" ".join([reason, *more])]
+        panel.draw([spec], key="why", revision=revision, alt=alt, height=height)
+
+
+@st.cache_data(ttl=600, max_entries=256, show_spinner="Replaying the run up to this step ...")
+def _explain(_experiment: Experiment, run: str, label: str, step: int, replication: int) -> Why | str:  # noqa: ARG001
+    """Return the explanation of a decision, or the reason why there is none; the run's hash is the key."""
+    try:
+        found: Why = ChildTask(EXPLANATIONS, why, _experiment, label, step, replication).wait()
+        return found
+    except BusyError:  # the same question may be answered later
+        raise
+    except UserError as error:
+        return str(error)
+
+
+def _explain_formulas(experiment: Experiment) -> None:
     """Draw the formula and the parameters of each agent in a run, and the definitions of the plots."""
     simulator = experiment.simulator_class()
     st.markdown("Each agent computes a score for each arm and chooses the arm with the highest score:")
@@ -50,7 +141,6 @@ def explain(experiment: Experiment) -> None:
 
 
 def _symbols(experiment: Experiment) -> str:
-    """List the symbols of the formulas, linked to the glossary."""
     lines = [
         f"$a$: {link('arm', 'arm')}. $x_a$: its {link('feature-map', 'features')} for this visitor. $r$: "
         f"{link('reward', 'reward')}. $n_a$: times arm $a$ was shown. $\\bar r_a$: its mean reward.",

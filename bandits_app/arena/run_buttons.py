@@ -1,6 +1,7 @@
-"""The buttons that start, pause, continue and stop a run.
+"""The presets, and the buttons that start, pause, continue and stop a run.
 
-They act in callbacks: a button's own value is lost where another event interrupts the page before the page reaches it.
+The buttons act in callbacks: a button's own value is lost where another event interrupts the page before the page
+reaches it.
 """
 
 from __future__ import annotations
@@ -11,17 +12,29 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from bandits import UserError
+from bandits.experiments.experiment import Experiment
+from bandits.experiments.presets import presets
 from bandits.runtime.pool import Job
-from bandits_app.session import draft, followed, run_requests, workers
+from bandits_app.session import draft, followed, workers
 from bandits_app.session.owner import owner
 from bandits_app.session.refusals import Refusal
+from bandits_app.widgets import preset_box
+
+
+def preset_of(experiment: Experiment | None) -> str | None:
+    """Return the name of the preset with this experiment; None if there is none."""
+    return next((name for name, preset in presets().items() if preset.experiment == experiment), None)
+
+
+def choose_preset(row: DeltaGenerator, held: str | None) -> None:
+    """Draw the box of presets, with the one that the controls hold."""
+    titles = {name: preset.title for name, preset in presets().items()}
+    preset_box.choose(row, "preset", titles, held, lambda name: draft.load(presets()[name].experiment))
 
 
 def start(row: DeltaGenerator) -> None:
     """Draw the button that runs the experiment in the controls."""
-    row.button(
-        "Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter", on_click=run_requests.request
-    )
+    row.button("Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter", on_click=draft.request_run)
 
 
 def control(job: Job, row: DeltaGenerator, *, changed: bool = False) -> None:

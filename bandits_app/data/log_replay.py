@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from html import escape
+from functools import partial
 
 import streamlit as st
 
@@ -10,10 +10,11 @@ from bandits.base.formatting import count_of
 from bandits.experiments import presets
 from bandits.offpolicy.background import keep_file
 from bandits.simulators.datasets import kept_logs, uploads
-from bandits_app.session import draft, followed
+from bandits_app.session import followed
 from bandits_app.widgets import buttons
 
 from .log_source import FILE, Source
+from .upload import stored_file
 
 
 def offer(chosen: str, source: Source | None) -> None:
@@ -49,14 +50,7 @@ def _keep(source: Source) -> None:
     if st.button("Save and run", type="primary", icon=":material/play_arrow:", key="whatif-keep"):
         with st.spinner("Reading the log ..."):
             name = keep_file(source.log, source.ending, source.mapping, title.strip(), uniform=uniform)
-        _run(name)
-
-
-def _run(name: str) -> None:
-    experiment = presets.on_log(name)
-    draft.load(experiment)
-    followed.submit_and_follow(experiment)
-    st.switch_page("arena.py")
+        followed.run_in_arena(presets.on_log(name))
 
 
 def _kept() -> None:
@@ -67,15 +61,8 @@ def _kept() -> None:
     buttons.style()
     with st.expander(f"Logs in the Arena ({len(infos)})", icon=":material/replay:"):
         for info in infos:
-            with st.container(border=True):
-                text_at, run_at, delete_at = st.columns([5, 1.6, 1.4], vertical_alignment="center")
-                sizes = " · ".join([count_of(info.events, "events"), count_of(info.items, "items"),
-                                    count_of(info.features, "features")])  # fmt: skip
-                text_at.html(f"<b>{escape(info.title)}</b><br><small>{escape(sizes)}</small>")
-                if run_at.button("Run", key=f"whatif-run-{info.id}", icon=":material/play_arrow:", width="stretch"):
-                    _run(info.id)
-                with delete_at.popover("Delete", icon=":material/delete:", width="stretch"):
-                    st.markdown("Runs on this log cannot be opened or started until the same log is kept again.")
-                    if buttons.button("Delete log", key=f"log-{info.id}", type="primary", width="stretch"):
-                        kept_logs.delete(info.id)
-                        st.rerun()
+            sizes = " · ".join([count_of(info.events, "events"), count_of(info.items, "items"),
+                                count_of(info.features, "features")])  # fmt: skip
+            lost = "Runs on this log cannot be opened or started until the same log is kept again."
+            if stored_file("log", info.id, info.title, sizes, lost, partial(kept_logs.delete, info.id)):
+                followed.run_in_arena(presets.on_log(info.id))

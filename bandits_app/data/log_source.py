@@ -17,7 +17,7 @@ from bandits.offpolicy.choices import LogSummary, rows_at_first, suggested_logge
 from bandits.offpolicy.reading import column_names, ending
 from bandits.offpolicy.tables import ROLES, suggested_map
 from bandits.runtime.pool import Job
-from bandits_app.session.kept_files import SUMMARY
+from bandits_app.session.page import SUMMARY
 from bandits_app.widgets.text import escape_markdown
 
 FILE = "file"
@@ -178,7 +178,6 @@ class LogFile(NamedTuple):
 
 
 def _upload() -> LogFile | None:
-    """Draw the upload of a log."""
     uploaded = st.file_uploader(
         "Log file", ["csv", "gz", "parquet", "dsjson", "json", "jsonl"], max_upload_size=MAX_MEGABYTES,
         key="whatif-file",

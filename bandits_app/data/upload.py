@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from html import escape
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from bandits.simulators.datasets import uploads
 from bandits.simulators.datasets.csv_table import MAX_CLASSES, Column, Table, inspect
 from bandits.simulators.datasets.protection import GROUPS, RARE, protect
 from bandits.simulators.datasets.samples import SAMPLES
-from bandits_app.session.kept_files import TABLE
+from bandits_app.session.page import TABLE
 from bandits_app.widgets import buttons
 from bandits_app.widgets.text import refuse, safe_cell
 
@@ -59,10 +60,10 @@ def samples() -> None:
                 "Try", key=f"try-{sample.file}", icon=":material/play_arrow:", width="stretch",
                 on_click=_try, args=(sample.file,), help=f"Load {sample.title} as if you had uploaded it.",
             )  # fmt: skip
-            download_at.download_button(
-                "Download", sample.make, sample.file, "text/csv", key=f"download-{sample.file}", on_click="ignore",
-                icon=":material/download:", width="stretch",
-            )  # fmt: skip
+            with download_at:
+                buttons.download(
+                    "Download", sample.make, sample.file, "text/csv", key=f"download-{sample.file}", width="stretch"
+                )
             if sample.file == loaded:
                 st.markdown(
                     f":material/south: **{sample.title}** is loaded. Check the columns below, then press "
@@ -168,24 +169,38 @@ def uploaded_data_sets() -> str | None:
     if infos:
         st.subheader("Uploaded data sets", anchor=False)
     for info in infos:
-        with st.container(border=True):
-            text_at, run_at, delete_at = st.columns([5, 1.6, 1.4], vertical_alignment="center")
-            sizes = (
-                f"{count_of(info.rows, 'rows')} · {count_of(info.features, 'features')} · "
-                f"{info.classes} classes of “{info.target}”"
-            )
-            text_at.html(f"<b>{escape(info.title)}</b><br><small>{escape(sizes)}</small>")
-            if run_at.button("Run", key=f"run-{info.id}", icon=":material/play_arrow:", width="stretch"):
-                chosen = info.id
-            with delete_at.popover("Delete", icon=":material/delete:", width="stretch"):
-                st.markdown(
-                    "Runs on these data cannot be opened or started until the same CSV is uploaded again with the same "
-                    "columns hashed and coarsened."
-                )
-                if buttons.button("Delete data set", key=f"data-{info.id}", type="primary", width="stretch"):
-                    uploads.delete(info.id)
-                    st.rerun()
+        sizes = (
+            f"{count_of(info.rows, 'rows')} · {count_of(info.features, 'features')} · "
+            f"{info.classes} classes of “{info.target}”"
+        )
+        lost = (
+            "Runs on these data cannot be opened or started until the same CSV is uploaded again with the same "
+            "columns hashed and coarsened."
+        )
+        if stored_file("data set", info.id, info.title, sizes, lost, partial(uploads.delete, info.id)):
+            chosen = info.id
     return chosen
+
+
+def stored_file(kind: str, name: str, title: str, sizes: str, lost: str, delete: Callable[[], None]) -> bool:
+    """Draw a stored file, and what runs it or deletes it; return whether it is to be run.
+
+    Parameters
+    ----------
+    kind, name : str
+        What it is, in words, and its identifier.
+    lost : str
+        What is lost when it is deleted.
+    """
+    with st.container(border=True):
+        text_at, run_at, delete_at = st.columns([5, 1.6, 1.4], vertical_alignment="center")
+        text_at.html(f"<b>{escape(title)}</b><br><small>{escape(sizes)}</small>")
+        with delete_at.popover("Delete", icon=":material/delete:", width="stretch"):
+            st.markdown(lost)
+            if buttons.delete(f"Delete {kind}", key=name, type="primary", width="stretch"):
+                delete()
+                st.rerun()
+        return run_at.button("Run", key=f"run-{name}", icon=":material/play_arrow:", width="stretch")
 
 
 def _read(file: Any) -> Table:

@@ -18,8 +18,9 @@ from bandits.offpolicy.stored_run import KEPT
 from bandits_app.data import log_replay, log_source, target_policy
 from bandits_app.glossary import link
 from bandits_app.session import followed
+from bandits_app.widgets import buttons
 from bandits_app.widgets.live_panel import panel
-from bandits_app.widgets.text import escape_markdown, glued, refuse
+from bandits_app.widgets.text import bullets, escape_markdown, glued, refuse
 from bandits_app.widgets.until_end import until_end
 
 from .log_source import Source, recorded
@@ -151,7 +152,7 @@ def _draw_evaluation(found: Evaluation, note: str = "") -> None:
     st.markdown(glued(f"**{escape_markdown(first)}**"))
     if note:
         st.caption(note)
-    st.markdown(glued("\n".join(f"- {escape_markdown(text)}" for text in rest)))
+    bullets(rest)
     for alarm in found.alarms:
         st.warning(escape_markdown(alarm.sentence), icon=":material/warning:")
     drawn = figures.weights(found)
@@ -187,20 +188,15 @@ def _draw_evaluation(found: Evaluation, note: str = "") -> None:
 
 def _downloads(source: Source, found: Evaluation) -> None:
     with st.container(horizontal=True):
-        st.download_button(
-            "Estimates (JSON)", json.dumps(found.as_dict(), indent=1), "estimates.json", "application/json",
-            on_click="ignore", icon=":material/download:",
-        )  # fmt: skip
+        buttons.download(
+            "Estimates (JSON)", json.dumps(found.as_dict(), indent=1), "estimates.json", "application/json"
+        )
         if source.experiment is not None:
             assert isinstance(source.log, bytes)
-            st.download_button(
-                "Decision log (Parquet)", source.log, f"{source.label}.parquet", "application/octet-stream",
-                on_click="ignore", icon=":material/download:",
-            )  # fmt: skip
+            buttons.download("Decision log (Parquet)", source.log, f"{source.label}.parquet")
 
 
 def _explain() -> None:
-    """Draw the formulas."""
     titles = {name: e.title for name, e in REGISTRY.items()}
     linked = titles | {name: link(anchor, titles[name]) for name, anchor in ANCHORS.items()}
     biased = [e for e in REGISTRY.values() if e.reference]

@@ -100,7 +100,6 @@ def _one_title(job: Job) -> None:
 
 
 def _choose_title(job: Job) -> tuple[int, str]:
-    """Draw the choice of a title and of an agent."""
     experiment = job.experiment
     labels = [label for label in experiment.labels if label in job.result.histories]
     names = _titles(experiment, job.id)

@@ -19,10 +19,10 @@ from bandits.results.figures import board as figures
 from bandits.runtime.pool import Job
 from bandits_app.labs import lab
 from bandits_app.run_view.status import status
-from bandits_app.session import followed, run_requests, workers
-from bandits_app.session.owner import address, owner
+from bandits_app.session import draft, followed, workers
+from bandits_app.session.owner import owner
 from bandits_app.widgets.live_panel import panel
-from bandits_app.widgets.text import escape_markdown, glued, refuse
+from bandits_app.widgets.text import bullets, escape_markdown, glued, refuse
 from bandits_app.widgets.until_end import until_end
 
 _COLUMNS = (
@@ -60,7 +60,7 @@ def _forgetting(base: Experiment) -> Experiment:
     options = sorted({*GAMMAS, now}, reverse=True)
     gamma = st.selectbox(
         "Discount factor γ", options, options.index(now), key=f"change-gamma-{base.hash[:12]}", width=320,
-        on_change=run_requests.request, args=("slider",),
+        on_change=draft.request_run, args=("slider",),
         format_func=lambda value: "1 (no forgetting)" if value == 1 else f"{value:g}",
         help="Of the agents that discount past observations. Smaller values forget faster.",
     )  # fmt: skip
@@ -86,12 +86,8 @@ def start(experiment: Experiment, *, by_slider: bool) -> Job:
     if by_slider and before is not None and before.active and before.owner == owner() and before.id != unchanged.hash:
         workers.pool().stop(before, owner())
     job = followed.submit_and_follow(experiment, by_slider=by_slider)
-    st.session_state["change-unchanged"] = _submit(unchanged).id
+    st.session_state["change-unchanged"] = followed.submit(unchanged).id
     return job
-
-
-def _submit(experiment: Experiment) -> Job:
-    return workers.pool().submit(experiment, owner(), address=address())
 
 
 def show(job: Job) -> None:
@@ -132,8 +128,8 @@ def _show(job: Job, unchanged_job: Job | None) -> None:
         st.html(f"<style>{_COLUMNS}</style>")
     st.caption(glued(_CAPTION.format(noun=job.experiment.simulator_class().reward_noun)))
     panel.draw(specs, key="change-board", revision=job.id, height=320)
-    bullets = "\n".join(f"- {escape_markdown(sentence)}" for sentence in conclusions)  # last: nothing moves below them
-    st.markdown(glued(bullets))
+    # Last: nothing moves below them.
+    bullets(conclusions)
 
 
 _CAPTION = (
@@ -165,7 +161,7 @@ def _price(job: Job) -> None:
     if row.button("Compare values", icon=":material/balance:", help="Seven values, with and without the changes."):
         try:
             for each in pair:
-                _submit(each)
+                followed.submit(each)
             st.query_params[_PRICE] = linked = wanted  # the link to this page holds it
         except UserError as error:
             refuse(error)

@@ -70,7 +70,6 @@ def measurement(kind: type[CostRequest], text: str) -> Measurement:
 
 
 def _tab(kind: type[CostRequest]) -> None:
-    """Draw the controls, the measurement and the explanation of one kind of request."""
     key = KEYS[kind]
     data = _choose(kind)
     row = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
@@ -177,7 +176,6 @@ def _changed(found: Measurement, data: dict[str, Any]) -> bool:
 
 
 def _show(found: Measurement, max_seconds: float) -> None:
-    """Draw a measurement."""
     report = found.report
     st.progress(min(found.fraction, 1.0), text=status(found))
     version = (

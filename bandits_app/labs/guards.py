@@ -22,7 +22,7 @@ from bandits_app.labs.lab import Lab
 from bandits_app.run_view.status import status
 from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.params_form import fields, form
-from bandits_app.widgets.text import escape_markdown, glued, refuse, sentence
+from bandits_app.widgets.text import bullets, escape_markdown, glued, refuse, sentence
 from bandits_app.widgets.until_end import until_end
 
 MOST = 6  # agents
@@ -165,7 +165,7 @@ def _show_alarms(job: Job, task: AlarmTask) -> None:
     )
     st.table(alarm_table(alarms, simulator, rows=task.rows, steps=task.steps), hide_index=True)
     with st.expander("What each monitor observed first"):
-        st.markdown("\n".join(f"- {escape_markdown(text)}" for text in first_observations(alarms)))
+        bullets(first_observations(alarms))
 
 
 @st.cache_resource(ttl=3600, max_entries=32, show_spinner=False)

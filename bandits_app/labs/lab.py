@@ -10,13 +10,8 @@ import streamlit as st
 from bandits import Experiment, UserError
 from bandits.experiments.presets import presets
 from bandits.runtime.pool import Job
-from bandits_app.session import followed, run_requests
+from bandits_app.session import draft, followed
 from bandits_app.widgets.text import escape_markdown, glued, refuse
-
-
-def start_alone(experiment: Experiment, *, by_slider: bool) -> Job:
-    """Start a run, nothing behind it."""
-    return followed.submit_and_follow(experiment, by_slider=by_slider)
 
 
 def equal(experiment: Experiment, job: Job) -> bool:
@@ -57,7 +52,7 @@ class Lab(NamedTuple):
     show: Callable[[Job], None]
     lacks: Callable[[Experiment], str]
     about: Callable[[Experiment], str] | None = None
-    start: Callable[..., Job] = start_alone
+    start: Callable[..., Job] = followed.submit_and_follow
     drawn: Callable[[Experiment, Job], bool] = equal
 
 
@@ -77,19 +72,19 @@ def page(lab: Lab) -> None:
             icon=":material/play_arrow:",
             shortcut="Ctrl+Enter",
             disabled=experiment is None,
-            on_click=run_requests.request,
+            on_click=draft.request_run,
         )
     if lab.about is not None and experiment is not None:
         st.caption(glued(escape_markdown(lab.about(experiment))))
-    if experiment is not None and (source := run_requests.pending()):
+    if experiment is not None and (source := draft.requested_run()):
         try:
             started = lab.start(experiment, by_slider=source == "slider")
-            run_requests.forget()
+            draft.forget_request()
             # The controls stay as they are beside the run.
             st.session_state[f"{lab.key}-given"] = started.id
             st.rerun()
         except UserError as error:
-            run_requests.forget()
+            draft.forget_request()
             refused = error
     if refused is not None:
         refuse(refused)

@@ -17,7 +17,7 @@ from bandits_app.labs import lab
 from bandits_app.run_view.status import status
 from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.params_form import form
-from bandits_app.widgets.text import escape_markdown, glued, safe_cell
+from bandits_app.widgets.text import escape_markdown, glued, safe_agents
 from bandits_app.widgets.until_end import until_end
 
 
@@ -80,9 +80,7 @@ def _show(job: Job) -> None:
         st.markdown(glued(text))
     panel.draw(specs, key="items-board", revision=job.id, height=320)
     if table is not None:
-        st.dataframe(
-            table.assign(Agent=[safe_cell(label) for label in table["Agent"]]), hide_index=True, key="items-table"
-        )
+        st.dataframe(safe_agents(table), hide_index=True, key="items-table")
         st.caption(glued(new_items.about(job.result)))
 
 

@@ -79,16 +79,12 @@ def play(lesson: Lesson) -> None:
 
 def _head(lesson: Lesson, at: int) -> None:
     """Draw the way back to the list, the title, and how far the reader is."""
-    total, presenting = len(lesson.data.steps), options.presenting()
+    total = len(lesson.data.steps)
     head = st.container(key="lesson-head")  # where its text changes, shell/focus.js goes to the top of the page
     row = head.container(horizontal=True, vertical_alignment="center", gap="small")
     row.button("All lessons", icon=":material/list:", type="tertiary", on_click=progress.close)
     row.markdown(f"**{lesson.data.title}**", width="stretch")
-    row.button(
-        "Exit presentation" if presenting else "Present", icon=":material/cast_for_education:", key="present",
-        type="tertiary", on_click=options.present, args=(not presenting,),
-        help="Larger type, for a projector; **Esc** leaves it",
-    )  # fmt: skip
+    options.present_button(row, "Larger type, for a projector; **Esc** leaves it")
     head.progress(min(at / total, 1.0), text=f"Step {at + 1} of {total}" if at < total else "Finished")
 
 

@@ -29,8 +29,7 @@ from bandits.lessons.texts import fill, needs
 from bandits.lessons.worked import Table
 from bandits.results.result import Result
 from bandits.runtime.pool import Job
-from bandits_app.session import workers
-from bandits_app.session.owner import address, owner
+from bandits_app.session import followed, workers
 from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.params_form import form, label
 from bandits_app.widgets.text import glued, refuse
@@ -181,7 +180,7 @@ def _try(lesson: Lesson, step: TryStep, section: Section, sources: Mapping[str, 
     try:
         if pressed:
             if run.worked is None:
-                workers.pool().submit(step.changed(run, value), owner(), address=address())
+                followed.submit(step.changed(run, value))
             attempts[:] = [*(each for each in attempts if each != value), value]
         for attempt in reversed(attempts[-KEPT:]):
             _result(lesson, step, attempt, sources)

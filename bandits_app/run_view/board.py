@@ -210,7 +210,6 @@ def _previous_curves(
     view: View,
     moment: object,  # noqa: ARG001 - a part of the key
 ) -> Bands:
-    """Compute the curves of the previous run."""
     with _previous.lock:
         result = _previous.result
         return bands(result, [*first_three(result.experiment), view.fourth], view.options)
@@ -261,7 +260,6 @@ def _difference(difference: float, noun: str) -> str:
 
 
 def _notes(job: Job) -> list[str]:
-    """State what is known of a run before it ends."""
     with job.lock:
         return agent_notes(job.result)
 

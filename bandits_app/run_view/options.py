@@ -1,10 +1,12 @@
-"""Choose how a run is drawn: window, axes, previous run, step of the spectrum, presentation mode."""
+"""Choose how a run is drawn: window, axes, previous run, step of the spectrum; compact or for a projector."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from bandits import Experiment
 from bandits.experiments.snapshots import LEVELS, snapshot_steps
@@ -110,3 +112,20 @@ def presenting() -> bool:
 def present(on: bool) -> None:
     """Enter or leave presentation mode."""
     st.session_state.presenting = on
+
+
+def enlarge() -> None:
+    """Enlarge the type for a projector, hide the sidebar and what surrounds the page."""
+    st.html(Path(__file__).with_name("presentation.css"))
+
+
+def compact() -> None:
+    """Move the rows of the page together, so that the first plot is in sight."""
+    st.html(Path(__file__).with_name("compact.css"))
+
+
+def present_button(row: DeltaGenerator, help: str) -> None:
+    """Draw the button that enters or leaves presentation mode."""
+    on = presenting()
+    row.button("Exit presentation" if on else "Present", icon=":material/cast_for_education:", key="present",
+               type="tertiary", on_click=present, args=(not on,), help=help)  # fmt: skip

@@ -9,9 +9,8 @@ from bandits.results.change import lost_clicks
 from bandits.results.change.lost_clicks import without_changes
 from bandits.results.result import Result
 from bandits.runtime.pool import Job
-from bandits_app.session import workers
-from bandits_app.session.owner import address, owner
-from bandits_app.widgets.text import escape_markdown, glued, refuse
+from bandits_app.session import followed, workers
+from bandits_app.widgets.text import bullets, escape_markdown, refuse
 from bandits_app.widgets.until_end import until_end
 
 from .status import status
@@ -19,7 +18,7 @@ from .status import status
 
 def submit(job: Job) -> Job:
     """Start the run without changes."""
-    return workers.pool().submit(without_changes(job.experiment), owner(), address=address())
+    return followed.submit(without_changes(job.experiment))
 
 
 def find(job: Job) -> Job | None:
@@ -61,5 +60,4 @@ def _show(job: Job, unchanged: Job) -> None:
     if unchanged.status != "finished":
         st.caption(escape_markdown(status(unchanged)))
         return
-    bullets = "\n".join(f"- {escape_markdown(text)}" for text in lost_clicks.sentences(job.result, unchanged.result))
-    st.markdown(glued(bullets))
+    bullets(lost_clicks.sentences(job.result, unchanged.result))

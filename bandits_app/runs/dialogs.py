@@ -9,8 +9,6 @@ from html import escape
 import streamlit as st
 
 from bandits import UserError
-from bandits.runtime.pool import Job
-from bandits_app.session import draft, followed
 from bandits_app.widgets import buttons
 from bandits_app.widgets.text import escape_markdown, refuse
 
@@ -36,12 +34,6 @@ def heading(title: str, detail: str) -> str:
     """Return the title and a description of a run as escaped HTML."""
     name = f'<div style="font-weight:600;overflow-wrap:anywhere"><bdi>{escape(title)}</bdi></div>'
     return f'{name}<div style="font-size:.85rem;opacity:.75">{escape(detail)}</div>'
-
-
-def open_job(job: Job) -> None:
-    followed.follow(job)
-    draft.load(job.experiment)
-    st.switch_page("arena.py")
 
 
 def attempt(action: Callable[[], object]) -> None:
@@ -103,7 +95,7 @@ def confirm(action: str, kind: str, named: Sequence[tuple[str, str]], remove: Ca
         st.html(f'<ul style="overflow-wrap:anywhere;padding-left:1.2rem">{items}</ul>{rest}')
         st.markdown(f"This cannot be undone (you can rerun {'it' if len(named) == 1 else 'them'}).")
         with st.container(horizontal=True):
-            if buttons.button(f"{action} permanently", type="primary", on_click=go, key=f"go-{action}-{kind}"):
+            if buttons.delete(f"{action} permanently", type="primary", on_click=go, key=f"go-{action}-{kind}"):
                 st.rerun()
             if st.button("Cancel", key=f"keep-{action}-{kind}"):
                 st.rerun()

@@ -22,14 +22,14 @@ from bandits.storage import budget
 from bandits.storage.run_store import Store, StoredRun
 from bandits_app.run_view.board import TICK
 from bandits_app.run_view.status import status
-from bandits_app.session import draft, workers
+from bandits_app.session import draft, followed, workers
 from bandits_app.session.owner import deleter, may_delete, owner, refusal
 from bandits_app.sweep.selection import manager
 from bandits_app.widgets import buttons
 from bandits_app.widgets.text import refuse
 
 from . import listing
-from .dialogs import attempt, confirm, edit, heading, one_line, open_job, report_error
+from .dialogs import attempt, confirm, edit, heading, one_line, report_error
 from .listing import Row
 
 SCROLL_FROM = 5  # unfinished runs; more are shown in a box that scrolls
@@ -55,7 +55,7 @@ def _running(shown_ids: set[str]) -> None:
             left.html(heading(describe_agents(job.experiment), describe_experiment(job.experiment)))
             left.progress(min(job.progress, 1.0), text=status(job))
             if right.button("Open", key=f"going-{job.id}", icon=":material/open_in_new:", width="stretch"):
-                open_job(job)
+                followed.open_in_arena(job)
 
 
 def unfinished() -> None:
@@ -79,11 +79,11 @@ def unfinished() -> None:
                 left.html(heading(name, describe_experiment(experiment)))
                 if resume.button("Resume", key=f"resume-{run}", icon=":material/resume:", width="stretch"):
                     try:
-                        open_job(workers.pool().resume_unfinished(experiment, owner()))
+                        followed.open_in_arena(workers.pool().resume_unfinished(experiment, owner()))
                     except UserError as error:
                         refuse(error)
                 allowed = may_delete([run], workers.pool().owners)
-                if buttons.button(
+                if buttons.delete(
                     "Discard", key=f"discard-{run}", place=drop, width="stretch", disabled=not allowed,
                     help=refusal(allowed),
                 ):  # fmt: skip
@@ -202,7 +202,7 @@ def actions(selected: Sequence[StoredRun]) -> None:
         fields = {"Title": run.title, "Tags": run.tags, "Notes": run.notes}
         edit("run", run.id, about, fields, partial(_save, run))
     allowed = may_delete([run.id for run in selected], workers.pool().owners)
-    if buttons.button("Delete", key="runs", disabled=not (selected and allowed), help=refusal(allowed)):
+    if buttons.delete("Delete", key="runs", disabled=not (selected and allowed), help=refusal(allowed)):
         named = [(run.id, f"{display_title(run)} ({describe_experiment(run.experiment)})") for run in selected]
         confirm("Delete", "run", named, lambda run: workers.pool().delete(run, deleter()))
 
@@ -242,7 +242,7 @@ def end_comparison() -> None:
 def _open(run: StoredRun) -> None:
     job = workers.pool().get(run.id)
     if job is not None:
-        open_job(job)
+        followed.open_in_arena(job)
     draft.load(run.experiment)
     report_error(
         f"{unavailable_reason(run)} Its settings were loaded into the Arena; press Run there to compute it again."

@@ -68,7 +68,7 @@ def _actions(selected: Sequence[CatalogueEntry]) -> None:
         about = heading(describe(sweep), selection.describe_size(sweep))
         edit("sweep", sweep.hash, about, {"Notes": notes}, lambda texts: manager.note(sweep.hash, texts["Notes"]))
     allowed = may_delete([entry.sweep.hash for entry in selected], workers.pool().owners)
-    if buttons.button("Delete", key="sweeps", disabled=not (selected and allowed), help=refusal(allowed)):
+    if buttons.delete("Delete", key="sweeps", disabled=not (selected and allowed), help=refusal(allowed)):
         named = [(e.sweep.hash, f"{describe(e.sweep)}, {selection.describe_size(e.sweep)}") for e in selected]
         confirm("Delete", "sweep", named, lambda sweep: manager.delete(sweep, deleter()))
 

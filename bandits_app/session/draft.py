@@ -1,10 +1,10 @@
-"""The experiment that a user is editing, kept in the session, with undo and redo."""
+"""The experiment that a user is editing, kept in the session, with undo and redo, and the request to run it."""
 
 from __future__ import annotations
 
 import itertools
 import json
-from typing import Any
+from typing import Any, Literal
 
 import streamlit as st
 
@@ -23,6 +23,8 @@ EDITED_LINK = "edited-link"  # in the session: the run of a link whose checksum 
 MAX_STATES = 100  # states that can be undone
 
 _numbers = itertools.count(1)  # widget keys only need to be new
+Source = Literal["button", "slider"]
+_REQUEST = "run-requested"
 
 
 class Draft:
@@ -206,3 +208,19 @@ def _state() -> str:
     """Return the controls' values as text: the same for equal experiments, however they were entered."""
     experiment = current().experiment()
     return json.dumps(current().data()) if experiment is None else experiment.model_dump_json()
+
+
+def request_run(source: Source = "button") -> None:
+    """Ask for a run of the experiment in the controls."""
+    st.session_state[_REQUEST] = source
+
+
+def requested_run() -> Source | None:
+    """Return where a run was asked for that has not been submitted."""
+    source: Source | None = st.session_state.get(_REQUEST)
+    return source
+
+
+def forget_request() -> None:
+    """Note that the run was submitted or refused, or that the user has left the page."""
+    st.session_state.pop(_REQUEST, None)

@@ -1,6 +1,9 @@
-"""The run that this session follows."""
+"""The run that this session follows: the one it submitted, the one in the page's address, or a preset."""
 
 from __future__ import annotations
+
+from contextlib import suppress
+from typing import NoReturn
 
 import streamlit as st
 
@@ -9,10 +12,11 @@ from bandits.experiments import url
 from bandits.experiments.presets import presets
 from bandits.results.describe import parameter_changes
 from bandits.runtime.pool import Job
+from bandits.runtime.scheduler import SHORT_RUN, decisions
 from bandits_app.widgets import views
 from bandits_app.widgets.text import escape_markdown
 
-from . import draft, links
+from . import draft, page, refusals
 from .owner import address, owner
 from .workers import pool
 
@@ -49,6 +53,25 @@ def submit_and_follow(experiment: Experiment, *, by_slider: bool = False) -> Job
     return follow(job)  # last: where another event interrupts the page, the request is repeated from the run before
 
 
+def submit(experiment: Experiment) -> Job:
+    """Submit an experiment in the name of this browser."""
+    return pool().submit(experiment, owner(), address=address())
+
+
+def open_in_arena(job: Job) -> NoReturn:
+    """Load the experiment of a run into the controls, and open the Arena on it."""
+    follow(job)
+    draft.load(job.experiment)
+    st.switch_page("arena.py")
+
+
+def run_in_arena(experiment: Experiment) -> NoReturn:
+    """Load an experiment into the controls, run it, and open the Arena on it."""
+    draft.load(experiment)
+    submit_and_follow(experiment)
+    st.switch_page("arena.py")
+
+
 def follow(job: Job) -> Job:
     """Show a job on this session's pages and put its whole experiment into the page's address."""
     st.session_state.job = job.id
@@ -81,7 +104,7 @@ def current() -> Job:
     if followed is not None:
         del st.session_state.job
         st.toast("This run was deleted. Press Run to compute it again.", icon=":material/search_off:")
-    elif (opened := links.opened()) is not None:
+    elif (opened := _opened_link()) is not None:
         # Followed last: where another event interrupts the page, the link is opened again.
         return follow(opened)
     # The same for all users who have not started a run: it has no owner.
@@ -90,3 +113,36 @@ def current() -> Job:
     except UserError as error:
         st.error(f"No run can be started: {escape_markdown(str(error))}.", icon=":material/block:")
         st.stop()
+
+
+def _opened_link() -> Job | None:
+    """Return the run of the address; None if it holds no experiment, or one that is refused, which is remembered.
+
+    An address is validated like an upload; its experiment is run unless its results are stored already, or it is long.
+    """
+    if not url.holds_experiment(st.query_params):
+        return None
+    try:
+        shared = url.parse_query(st.query_params.to_dict())
+        job = pool().get(shared.experiment.hash) or _submit_or_offer(shared.experiment)
+    except UserError as error:
+        data = None
+        with suppress(UserError):
+            data = url.plain_data(st.query_params.to_dict())
+        refusals.refuse_link(refusals.Refusal(str(error), data))
+        return None
+    draft.load(job.experiment)
+    if not shared.same:
+        refusals.mark_edited_link(job.id)
+        # On the Arena, a sentence stays as long as the run.
+        if page.shown() != "arena":
+            st.toast(refusals.EDITED, icon=":material/edit:", duration="long")
+    return job
+
+
+def _submit_or_offer(experiment: Experiment) -> Job:
+    """Submit the experiment of an address; a long one is only offered: no link occupies the server by itself."""
+    if decisions(experiment) <= SHORT_RUN:
+        return submit(experiment)
+    st.session_state.offered = job = Job(experiment, status="offered")
+    return job

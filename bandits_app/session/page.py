@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import streamlit as st
 
-from . import draft, kept_files, run_requests
+from bandits_app.server import upload_limit
+
+from . import draft
 
 _SHOWN = "shown-page"
+TAKE_FILES = ("data", "data/what_if")
+"""Addresses of the pages that take files."""
+TABLE, SUMMARY = "data-table", "whatif-summary"
+"""In the session: identity and content of the table, or summary of the log, that is shown."""
 
 
 def opened(path: str) -> None:
@@ -15,9 +21,11 @@ def opened(path: str) -> None:
     editing: draft.Draft | None = st.session_state.get("draft")
     if editing is not None and left != path:
         editing.notice = ""
-        run_requests.forget()
-    if left in kept_files.PAGES and left != path:
-        kept_files.give_back()
+        draft.forget_request()
+    if left in TAKE_FILES and left != path:
+        upload_limit.give_back()
+        for key in (TABLE, SUMMARY):
+            st.session_state.pop(key, None)
     st.session_state[_SHOWN] = path
 
 

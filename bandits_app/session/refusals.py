@@ -15,7 +15,6 @@ from bandits.simulators import REGISTRY as SIMULATORS
 from bandits_app.widgets.text import escape_markdown, refuse
 
 from . import draft as drafts
-from . import run_requests
 from .draft import Draft
 
 _PATH = re.compile(
@@ -108,15 +107,12 @@ def name_fields(message: str, data: dict[str, Any] | None = None) -> str:
         return f"{label}{path['colon'] or ' '}{tail}"
     field = cls.Params.model_fields.get(path["field"]) if cls else None
     title = field.title if field and field.title else path["field"]
-    return f"{label}, {title}{path['rest']}{path['colon'] or ' '}{_or_empty(tail)}"
-
-
-def _or_empty(requirement: str) -> str:
-    """Name what a control shows for null."""
-    return re.sub(r" or null$", " or empty", requirement)
+    # A control shows null as an empty field.
+    tail = re.sub(r" or null$", " or empty", tail)
+    return f"{label}, {title}{path['rest']}{path['colon'] or ' '}{tail}"
 
 
 def _load_and_run(experiment: Experiment) -> None:
     drafts.forget_link()
     drafts.replace(experiment)
-    run_requests.request()
+    drafts.request_run()

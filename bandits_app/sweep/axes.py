@@ -126,7 +126,6 @@ def _forget_refinements() -> None:
 
 
 def _grid(owners: Owners, kind: str) -> list[SweepData]:
-    """Draw the controls of one or two axes."""
     axes: list[SweepData] = []
     for i, column in enumerate(st.columns(2)):
         with column.container(border=True):
@@ -136,7 +135,6 @@ def _grid(owners: Owners, kind: str) -> list[SweepData]:
 
 
 def _ranges(owners: Owners, kind: str) -> list[SweepData]:
-    """Draw the controls of any number of axes."""
     version, filled = _filled()
     previous = {axis["path"]: axis for axis in filled["axes"]} if filled else {}
     default = [path for path in previous if path in owners] or list(owners)[:3]
@@ -156,7 +154,6 @@ def _ranges(owners: Owners, kind: str) -> list[SweepData]:
 
 
 def _proposals() -> SweepData:
-    """Draw the controls of a search by Optuna."""
     version, filled = _filled()
     usual: SweepData = filled if filled else {"number": 64, "batch": 8, "sampler": "tpe", "metric": "ctr"}
     columns, key = st.columns(4), f"sweep-{version}"

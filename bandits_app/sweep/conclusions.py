@@ -137,7 +137,6 @@ def _pairing(factor: float) -> str:
 
 
 def _sensitivity(sweep: Sweep, importance: list[Importance]) -> None:
-    """Show the sensitivity to each parameter of a grid."""
     paths, noun = [axis.path for axis in sweep.axes], sweep.experiment.simulator_class().reward_noun
     rows = [
         {
@@ -174,7 +173,6 @@ def _listed(sweep: Sweep, axis: int, good: tuple[Value, ...]) -> str:
 
 
 def _explained_variance(sweep: Sweep, explained: list[Explained]) -> None:
-    """Show the explained variance of each parameter among scattered points."""
     paths = [axis.path for axis in sweep.axes]
     at = [paths.index(one.path) for one in explained]
     rows = [

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from bandits import UserError
 from bandits.base.files import home
@@ -15,8 +17,10 @@ from bandits.base.formatting import count_of
 from bandits.runtime.pool import Pool
 from bandits.sweeps import Sweep, read, url
 from bandits.sweeps.manager import SweepJob, SweepManager
+from bandits.sweeps.presets import SweepPreset, presets
 from bandits_app.session import draft, workers
 from bandits_app.session.owner import owner
+from bandits_app.widgets import preset_box
 from bandits_app.widgets.text import escape_markdown
 
 from . import axes
@@ -56,12 +60,8 @@ def describe_size(sweep: Sweep) -> str:
     """Describe the size of a sweep: 63 points × 16 replications × 20,000 steps; and how often it was refined."""
     e = sweep.experiment
     refined = f" (refined {count_of(len(sweep.refinements), 'times')})" if sweep.refinements else ""
-    parts = (
-        f"{count_of(sweep.size, 'points')}{refined}",
-        count_of(e.replications, "replications"),
-        count_of(e.steps, "steps"),
-    )
-    return " × ".join(parts)
+    points, replications = count_of(sweep.size, "points"), count_of(e.replications, "replications")
+    return f"{points}{refined} × {replications} × {count_of(e.steps, 'steps')}"
 
 
 def start(sweep: Sweep) -> SweepJob:
@@ -73,17 +73,6 @@ def start(sweep: Sweep) -> SweepJob:
         If too many sweeps are running, or it is too large.
     """
     return _show(manager().submit(sweep, owner()))
-
-
-def stop(job: SweepJob) -> None:
-    """Stop a sweep.
-
-    Raises
-    ------
-    UserError
-        If it belongs to another user.
-    """
-    manager().stop(job, owner())
 
 
 def current() -> SweepJob | None:
@@ -113,6 +102,18 @@ def select(sweep: Sweep) -> None:
     draft.load(sweep.experiment)
     axes.fill(sweep)
     st.session_state[_CURRENT] = sweep.hash
+
+
+def choose_preset(row: DeltaGenerator, data: dict[str, Any] | None) -> SweepPreset | None:
+    """Draw the box of presets with the one that the controls hold; returns this preset, if any."""
+    held = None
+    if data is not None:
+        with suppress(UserError):
+            wanted = read(data).hash
+            held = next((name for name, preset in presets().items() if preset.sweep.hash == wanted), None)
+    titles = {name: preset.title for name, preset in presets().items()}
+    preset_box.choose(row, "sweep-preset", titles, held, lambda name: select(presets()[name].sweep))
+    return presets()[held] if held else None
 
 
 def _show(job: SweepJob) -> SweepJob:

@@ -1,16 +1,22 @@
-"""Show a sweep: its progress, its landscape, one point of it, and the conclusions."""
+"""Show a sweep: its progress, its landscape, one point of it, the conclusions; its files, and earlier results."""
 
 from __future__ import annotations
+
+import json
+from collections.abc import Callable
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from bandits import UserError, read
-from bandits.base.formatting import count_of, duration, time_left
+from bandits import Experiment, UserError, read
+from bandits.base.formatting import count_of, duration, number, time_left
 from bandits.results import words
+from bandits.results.export import csv_of, parquet_of
 from bandits.results.figures.style import Spec
 from bandits.results.metric_registry import OBJECTIVES, Metric
 from bandits.results.metrics import Estimate
+from bandits.results.registry import OBJECTIVES, Metric
+from bandits.runtime.job import Job
 from bandits.sweeps import Sweep
 from bandits.sweeps.analysis.nearest import NearestPoint, nearest_points, nearest_proposed
 from bandits.sweeps.analysis.records import PointResult
@@ -19,11 +25,12 @@ from bandits.sweeps.manager import SweepJob
 from bandits_app.session import draft as drafts
 from bandits_app.session import followed, workers
 from bandits_app.session.owner import owner
+from bandits_app.widgets import buttons
 from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.text import escape_markdown, refuse
 from bandits_app.widgets.until_end import until_end
 
-from . import agent, conclusions
+from . import agent, conclusions, selection
 
 _POINT = "sweep-cell"
 
@@ -89,7 +96,6 @@ def current_setting(job: SweepJob) -> NearestPoint | None:
 
 
 def _select_point(job: SweepJob, metric: str) -> None:
-    """Select the point that was clicked in a figure."""
     if (place := panel.picked_point("sweep")) is None:
         return
     with job.lock:
@@ -143,9 +149,7 @@ def _point(job: SweepJob, metric: str, result: PointResult, leader: int, candida
         except UserError as error:
             refuse(error)
             return
-        followed.follow(run)
-        drafts.load(run.experiment)
-        st.switch_page("arena.py")
+        followed.open_in_arena(run)
 
 
 def _verdict(result: PointResult, metric: Metric) -> str:
@@ -173,3 +177,48 @@ def _setting(job: SweepJob, metric: str, result: PointResult, leader: int, *, ex
     else:
         verdict = f"loses {_loss(result, shown)} against the best"
     st.markdown(f":material/close: {name} {verdict}.")
+
+
+def files(job: SweepJob, metric: str) -> None:
+    """Draw the download buttons; files are made when they are clicked."""
+    name = f"sweep-{job.id[:8]}"
+
+    landscape = job.landscape
+    offered: list[tuple[str, str, str, Callable[[], str | bytes]]] = [
+        ("Points (CSV)", "csv", "text/csv", lambda: csv_of(landscape.table(metric))),
+        ("Points (Parquet)", "parquet", "application/octet-stream", lambda: parquet_of(landscape.table(metric))),
+        ("Summary (JSON)", "summary.json", "application/json",
+         lambda: json.dumps(landscape.summary(metric), indent=2, ensure_ascii=False, allow_nan=False)),
+        ("Sweep (JSON)", "json", "application/json", lambda: job.sweep.model_dump_json(indent=2)),
+    ]  # fmt: skip
+    for label, ending, mime, make in offered:
+        buttons.download(
+            label, make, f"{name}.{ending}", mime, lock=job.lock, key=f"sweep-export-{ending}", width="stretch",
+            disabled=not landscape.completed.any(),
+        )  # fmt: skip
+    st.caption(
+        "Figures: the menu **⋮** at the upper right of every plot saves it as PNG or SVG. The address of this page "
+        "contains the whole sweep. On the command line, run `python -m bandits sweep FILE.json`."
+    )
+
+
+def show_previous_results(experiment: Experiment | None, job: Job) -> None:
+    """Show the nearest swept point of every agent that a sweep covers, unless the run above has measured the agent."""
+    if experiment is None:
+        return
+    shown, rest = job.experiment, {"agents"}
+    alike = job.status == "finished" and experiment.model_dump(exclude=rest) == shown.model_dump(exclude=rest)
+    agents = zip(experiment.labels, experiment.agents, strict=True)
+    measured = {label for label, agent in agents if alike and agent in shown.agents}
+    for found in selection.manager().nearest_points(experiment):
+        if found.label in measured:
+            continue
+        at = describe_values(found.sweep, found.sweep.values_at(found.point))
+        nearest = "" if found.exact else "the nearest point, "
+        replications = count_of(found.runs, "replications")
+        noun = shown.simulator_class().reward_noun
+        interval = f"{words.interval(found.estimate, 'rate')}; {replications}" if found.runs > 1 else replications
+        st.caption(
+            f":material/grid_on: From a previous sweep: {escape_markdown(found.label)} earned "
+            f"{number(found.estimate.mean)} {noun} per step ({interval}) at {nearest}{at}."
+        )

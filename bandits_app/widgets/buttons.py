@@ -1,7 +1,9 @@
-"""Buttons that delete something: red, so that they are not pressed for another."""
+"""Buttons that delete something, red so that they are not pressed for another; and those that download a file."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import streamlit as st
@@ -23,7 +25,34 @@ def style() -> None:
     st.html(_STYLE.format(ink=ink, fill=_FILL))
 
 
-def button(label: str, *, key: str, place: DeltaGenerator | None = None, **options: Any) -> bool:
+def delete(label: str, *, key: str, place: DeltaGenerator | None = None, **options: Any) -> bool:
     """Draw a button that deletes something; with ``type="primary"`` it is filled."""
     draw = st.button if place is None else place.button
     return bool(draw(label, key=f"destructive-{key}", icon=":material/delete:", **options))
+
+
+def download(
+    label: str,
+    content: str | bytes | Callable[[], str | bytes],
+    name: str,
+    mime: str = "application/octet-stream",
+    *,
+    lock: AbstractContextManager[Any] | None = None,
+    **options: Any,
+) -> None:
+    """Draw a button that downloads a file.
+
+    Parameters
+    ----------
+    content : str, bytes or callable
+        What is called makes the file when the button is pressed.
+    lock : context manager, optional
+        Held while the file is made: an active run adds no points meanwhile.
+    """
+
+    def locked() -> str | bytes:
+        with lock or nullcontext():
+            return content() if callable(content) else content
+
+    made = locked if callable(content) else content
+    st.download_button(label, made, name, mime, on_click="ignore", icon=":material/download:", **options)

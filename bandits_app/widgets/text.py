@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+import pandas as pd
 import streamlit as st
 
 from bandits import UserError
@@ -44,6 +45,11 @@ def escape_markdown(text: str) -> str:
 def safe_cell(text: str) -> str:
     """Return a text that a spreadsheet, to which a table may be downloaded, does not take for a formula."""
     return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
+
+
+def safe_agents(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose column of agents no spreadsheet takes for formulas."""
+    return table.assign(Agent=[safe_cell(label) for label in table["Agent"]])
 
 
 _SYMBOLS = {

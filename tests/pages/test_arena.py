@@ -33,8 +33,7 @@ from bandits.runtime.pool import Job, Pool
 from bandits.runtime.supervisor import ATTEMPTS
 from bandits.simulators import REGISTRY as SIMULATORS
 from bandits.simulators.petshop import CLICK_RATES
-from bandits_app.arena import decision as decision_section
-from bandits_app.arena import preset_box as preset_box_module
+from bandits_app.arena import explanations, run_buttons
 from bandits_app.run_view import board as board_module
 from bandits_app.run_view import unchanged
 from bandits_app.session import followed
@@ -508,14 +507,14 @@ def test_no_press_is_lost_where_the_page_is_interrupted(
     if label == "Run":
         widget(at, "-steps").set_value(600)
         at = settled(at.run())
-    choose, times = preset_box_module.choose, iter([True])
+    choose, times = run_buttons.choose_preset, iter([True])
 
     def interrupted(row: DeltaGenerator, preset: str | None) -> None:
         if next(times, False):
             st.rerun()
         choose(row, preset)
 
-    monkeypatch.setattr(preset_box_module, "choose", interrupted)
+    monkeypatch.setattr(run_buttons, "choose_preset", interrupted)
     at = press(at, label)
     assert next(times, None) is None
     job = pool.get(address(at))
@@ -926,7 +925,7 @@ def test_a_run_that_rests_is_asked_why_it_showed_an_arm(pool: Pool, monkeypatch:
     figure, said = asked(at)
     assert said == " ".join(explain_decision(whys.why(e, "LinTS", 17, 2)))
     assert len(figure["layout"]["yaxis"]["ticktext"]) == 5
-    monkeypatch.setattr(decision_section.EXPLANATIONS, "seconds", 1e-3)
+    monkeypatch.setattr(explanations.EXPLANATIONS, "seconds", 1e-3)
     (number,) = [n for n in at.number_input if n.label == "Step"]
     at = settled(number.set_value(500).run())
     assert refusals(at)[0].startswith("Stopped after 1 ms, the limit for one of the explanations")

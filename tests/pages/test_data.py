@@ -203,7 +203,7 @@ def test_brought_data_can_be_raced_on_again_and_deleted(pool: Pool) -> None:
     at = settled(at.button(key=f"run-{first}").click().run(), "Arena")
     assert read(at.session_state["draft"].data()) == on_data(first)
     at = settled(at.switch_page("data.py").run())
-    at = settled(at.button(key=f"destructive-data-{first}").click().run())
+    at = settled(at.button(key=f"destructive-{first}").click().run())
     assert [k.id for k in uploads.listing()] == [second]
     assert labels(at).count("Run") == 1
     at = settled(at.switch_page("arena.py").run(), "Arena")  # its run is still looked at, its data are gone

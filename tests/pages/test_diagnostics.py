@@ -13,7 +13,7 @@ from bandits.diagnostics.figures import MARKS
 from bandits.experiments import url
 from bandits.runtime.pool import Job, Pool
 from bandits.simulators.datasets import csv_table, uploads
-from bandits_app.arena.verdicts import NOT_INFORMATIVE
+from bandits_app.arena.diagnostics import NOT_INFORMATIVE
 from tests.gate import Gate
 from tests.pages.support import open_page, panels
 from tests.support import experiment, hold, wait_for

@@ -7,7 +7,6 @@ import re
 from bandits.agents import REGISTRY as AGENTS
 from bandits.base.params import declaration
 from bandits.runtime.pool import Pool
-from bandits_app.arena.explanations import explain
 from bandits_app.glossary import document, link_symbol, terms
 from tests.pages.support import ROOT, open_page
 
@@ -54,11 +53,10 @@ def test_the_page_shows_every_term_under_its_anchor_and_finds_terms(pool: Pool) 
 
 
 def test_links_of_the_formulas_lead_to_terms() -> None:
-    source = (ROOT / "bandits_app" / "arena" / "formulas.py").read_text(encoding="utf-8")
+    source = (ROOT / "bandits_app" / "arena" / "explanations.py").read_text(encoding="utf-8")
     linked = set(re.findall(r"link\('?\"?([\w-]+)", source))
     assert len(linked) > 10
     assert linked <= terms().keys()
-    assert explain.__doc__
     symbols = {
         str(declaration(field)["symbol"]) for agent in AGENTS.values() for field in agent.Params.model_fields.values()
     }

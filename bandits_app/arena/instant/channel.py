@@ -122,7 +122,7 @@ async def _respond(request: Request) -> Response:
         return Response(status_code=400)  # it has left, and does not read this
 
 
-# Any prefix, as in `bandits_app.widgets.live_panel.plotly`.
+# Any prefix, as in `bandits_app.widgets.live_panel.panel`.
 routes = [
     WebSocketRoute(f"/{{prefix:path}}{PATH}", _serve),
     Route(f"/{{prefix:path}}{PATH}", _respond, methods=["POST"]),

@@ -16,7 +16,7 @@ from bandits.results.instant import can_follow, too_slow
 from bandits.runtime.job import Job
 from bandits_app.run_view.options import View
 from bandits_app.session import draft as drafts
-from bandits_app.session import run_requests, workers
+from bandits_app.session import workers
 from bandits_app.widgets.params_form import fields, slider_values
 
 from .channel import PATH
@@ -62,7 +62,7 @@ def _frame(experiment: Experiment) -> dict[str, Any]:
 
 def release() -> None:
     """Run the value of the slider that was released, without another press."""
-    run_requests.request("slider")
+    drafts.request_run("slider")
 
 
 def choose() -> None:
@@ -70,7 +70,7 @@ def choose() -> None:
     for key, value in (st.session_state[KEY].get("chosen") or {}).items():
         if key in st.session_state and key.startswith(f"{drafts.current().version}-agent"):
             st.session_state[key] = float(value)
-    run_requests.request("slider")
+    drafts.request_run("slider")
 
 
 def take_back() -> None:

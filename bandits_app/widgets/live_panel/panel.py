@@ -5,17 +5,32 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
+from importlib import metadata, resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import streamlit as st
+from starlette.requests import Request
+from starlette.responses import FileResponse
+from starlette.routing import Route
 
 from bandits.results.figures.style import AXIS
 
-from . import plotly
-
 _HERE = Path(__file__).parent
+_BUNDLE = Path(str(resources.files("plotly") / "package_data" / "plotly.min.js"))
+_ADDRESS = "vendor/plotly.min.js"
+# Another version has another address, so browsers may keep it.
+_PLOTLY = f"{_ADDRESS}?v={metadata.version('plotly')}"
+
+
+async def _serve(request: Request) -> FileResponse:  # noqa: ARG001
+    return FileResponse(_BUNDLE, headers={"Cache-Control": "public, max-age=31536000, immutable"})
+
+
+# The bundle of Plotly from the installed package. Streamlit puts `server.baseUrlPath` before its own routes only, and
+# some proxies remove it: any prefix matches.
+route = Route(f"/{{prefix:path}}{_ADDRESS}", _serve)
 
 
 def _source(name: str) -> str:
@@ -163,7 +178,7 @@ def pack(
         cells.append(f'{{"id":"{digest.hexdigest()}","alt":{json.dumps(text)},"figure":{body}}}')
     frame = json.dumps(
         {
-            "src": plotly.SOURCE, "height": int(height), "legend": list(legend), "caption": caption, "note": note,
+            "src": _PLOTLY, "height": int(height), "legend": list(legend), "caption": caption, "note": note,
             "axis": AXIS, "fill": fill, "final": final,
         }
     )  # fmt: skip

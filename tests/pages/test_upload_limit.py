@@ -10,8 +10,9 @@ from starlette.types import Message, Receive, Scope, Send
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
-from bandits_app.session import kept_files
-from bandits_app.session.kept_files import MAX_FILES, TABLE, UploadLimit
+from bandits_app.server import upload_limit
+from bandits_app.server.upload_limit import MAX_FILES, UploadLimit
+from bandits_app.session.page import TABLE
 from tests.pages.support import open_page
 
 
@@ -45,7 +46,7 @@ def test_a_visitor_leaves_a_few_files_at_most(prefix: str) -> None:
 
 def test_a_page_that_is_left_keeps_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
     manager = MemoryUploadedFileManager("/_stcore/upload_file")
-    monkeypatch.setattr(kept_files, "_manager", lambda: manager)
+    monkeypatch.setattr(upload_limit, "upload_manager", lambda: manager)
     at = open_page("data")
     at = next(b for b in at.button if (b.key or "").startswith("try-")).click().run()
     assert not at.exception

@@ -1,11 +1,10 @@
-"""Bound the memory that uploads take: a visitor's files, and what a page keeps that is no longer shown."""
+"""Bound the memory that uploads take: a visitor may leave a few files on the server, for one page."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 
-import streamlit as st
 from starlette.types import ASGIApp, Receive, Scope, Send
 from streamlit import runtime
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
@@ -13,13 +12,10 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 MAX_FILES = 3  # of a visitor; the page shows the newest one
 _UPLOAD = re.compile(r"/_stcore/upload_file/([^/]+)/[^/]+$")
-PAGES = ("data", "data/what_if")
-"""Addresses of the pages that take files."""
-TABLE, SUMMARY = "data-table", "whatif-summary"
-"""In the session: identity and content of the table, or summary of the log, that is shown."""
 
 
-def _manager() -> MemoryUploadedFileManager | None:
+def upload_manager() -> MemoryUploadedFileManager | None:
+    """Return what holds the files of the running server, if it is running."""
     manager = runtime.get_instance().uploaded_file_mgr if runtime.exists() else None
     return manager if isinstance(manager, MemoryUploadedFileManager) else None
 
@@ -36,7 +32,7 @@ class UploadLimit:
         Returns what holds the files; by default that of the running server.
     """
 
-    def __init__(self, app: ASGIApp, manager: Callable[[], MemoryUploadedFileManager | None] = _manager) -> None:
+    def __init__(self, app: ASGIApp, manager: Callable[[], MemoryUploadedFileManager | None] = upload_manager) -> None:
         self._app, self._manager = app, manager
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -50,9 +46,7 @@ class UploadLimit:
 
 
 def give_back() -> None:
-    """Give this session's files and their parsed table back: the page that shows them was left."""
-    for key in (TABLE, SUMMARY):
-        st.session_state.pop(key, None)
-    context, manager = get_script_run_ctx(), _manager()
+    """Give the files of this session back."""
+    context, manager = get_script_run_ctx(), upload_manager()
     if context is not None and manager is not None:
         manager.remove_session_files(context.session_id)

@@ -54,7 +54,7 @@ def test_the_page_shows_every_term_under_its_anchor_and_finds_terms(pool: Pool) 
 
 def test_links_of_the_formulas_lead_to_terms() -> None:
     source = (ROOT / "bandits_app" / "arena" / "explanations.py").read_text(encoding="utf-8")
-    linked = set(re.findall(r"link\('?\"?([\w-]+)", source))
+    linked = set(re.findall(r"(?<!_)link\('?\"?([\w-]+)", source))
     assert len(linked) > 10
     assert linked <= terms().keys()
     symbols = {

@@ -19,7 +19,7 @@ from bandits.experiments.experiment import require_truth
 from bandits.results.describe import describe_experiment
 from bandits.results.figures.style import Spec, styles
 from bandits.results.items.demand import demand
-from bandits.results.items.fairness_table import item_table, segment_table
+from bandits.results.items.fairness import item_table, segment_table
 from bandits.runtime.pool import Job
 from bandits_app.run_view import board
 from bandits_app.run_view.status import status

@@ -12,9 +12,8 @@ from bandits.agents.logistic.base import LogisticParams
 from bandits.base.params import declaration
 from bandits.base.processes import BusyError, ChildTask, Line
 from bandits.results import log_training
-from bandits.results.decision.explanation import explain_decision
-from bandits.results.decision.figure import decision
-from bandits.results.decision.why import Why, why
+from bandits.results.decision import Why, why
+from bandits.results.decision_report import decision, explain_decision
 from bandits.results.figures.style import styles
 from bandits.runtime.pool import Job
 from bandits_app.glossary import link, link_symbol

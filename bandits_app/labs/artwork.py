@@ -8,13 +8,13 @@ import streamlit as st
 
 from bandits import Experiment, UserError
 from bandits.base.formatting import count, count_of
-from bandits.results.artwork import one_model as sharing
-from bandits.results.artwork import title as artwork
-from bandits.results.artwork.title import Replay, Visit
+from bandits.results import artwork_sharing as sharing
+from bandits.results import artwork_title as artwork
+from bandits.results.artwork_title import Replay, Visit
 from bandits.results.change.marks import description
 from bandits.results.comparison.conclusion import leader_comparisons
-from bandits.results.decision.explanation import explain_decision
-from bandits.results.decision.why import Why
+from bandits.results.decision import Why
+from bandits.results.decision_report import explain_decision
 from bandits.results.figures.board import board
 from bandits.results.figures.style import styles
 from bandits.runtime.pool import Job

@@ -14,7 +14,7 @@ from bandits.results.change.before_after import change_table
 from bandits.results.change.lost_clicks import without_changes
 from bandits.results.change.marks import description
 from bandits.results.change.price_of_forgetting import GAMMAS
-from bandits.results.change.table import change_table
+from bandits.results.describe import parameter_changes, relabelled
 from bandits.results.figures import board as figures
 from bandits.runtime.pool import Job
 from bandits_app.labs import lab

@@ -14,9 +14,7 @@ from bandits.results import guard_cost
 from bandits.results.change.marks import description
 from bandits.results.describe import describe_experiment
 from bandits.results.figures.board import board
-from bandits.results.guards import cost as guard_cost
-from bandits.results.guards import fallbacks
-from bandits.results.guards.cost import guarded_pairs
+from bandits.results.guard_cost import guarded_pairs
 from bandits.runtime.pool import Job
 from bandits_app.labs.lab import Lab
 from bandits_app.run_view.status import status

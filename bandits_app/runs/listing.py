@@ -13,7 +13,7 @@ import streamlit as st
 
 from bandits.experiments.experiment import Experiment
 from bandits.results import words
-from bandits.results.headline import Headline
+from bandits.results.run import Headline
 from bandits_app.widgets.text import safe_cell
 
 DRAWN_ANEW = "list-drawn-anew"  # how often

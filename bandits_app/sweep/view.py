@@ -15,7 +15,6 @@ from bandits.results.export import csv_of, parquet_of
 from bandits.results.figures.style import Spec
 from bandits.results.metric_registry import OBJECTIVES, Metric
 from bandits.results.metrics import Estimate
-from bandits.results.registry import OBJECTIVES, Metric
 from bandits.runtime.job import Job
 from bandits.sweeps import Sweep
 from bandits.sweeps.analysis.nearest import NearestPoint, nearest_points, nearest_proposed

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .experiments.experiment import read as read
     from .experiments.history import History as History
     from .experiments.kinds import Kinds
-    from .experiments.trace import Trace as Trace
+    from .experiments.lane import Trace as Trace
     from .monitoring import alarms as alarms
     from .results.change.recovery import recovery as recovery
     from .results.comparison.paired_tests import Comparison as Comparison
@@ -41,7 +41,7 @@ _MODULES = {
     "base.errors": ["UserError"],
     "experiments.experiment": ["Experiment", "read"],
     "experiments.history": ["History"],
-    "experiments.trace": ["Trace"],
+    "experiments.lane": ["Trace"],
     "monitoring": ["alarms"],
     "results.change.recovery": ["recovery"],
     "results.comparison.paired_tests": ["Comparison", "compare"],

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .choosing import Advice as Advice
-from .choosing import advise as advise
-from .choosing import measured_changes as measured_changes
+from .evidence import Advice as Advice
 from .evidence import Evidence as Evidence
+from .evidence import advise as advise
 from .evidence import evidence as evidence
+from .evidence import measured_changes as measured_changes
 from .guide import guide as guide

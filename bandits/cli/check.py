@@ -16,7 +16,7 @@ from bandits.agents import REGISTRY as AGENTS
 from bandits.base.errors import UserError
 from bandits.base.formatting import short
 from bandits.base.processes import worker_environment
-from bandits.contract import agents, kinds, simulators
+from bandits.contract import agents, expectations, simulators
 from bandits.contract.expectations import ContractError
 from bandits.experiments import plugins
 from bandits.simulators import REGISTRY as SIMULATORS
@@ -91,8 +91,8 @@ def _checks(group: str, kind: str) -> Iterator[Check]:
     """Yield the checks of a kind; those of an agent on every environment that fits, and vice versa."""
     registry: dict[str, Any] = AGENTS if group == "agent" else SIMULATORS
     cls = registry[kind]
-    yield kind, lambda: kinds.class_is_described(cls)
-    yield kind, lambda: kinds.parameters_are_frozen_and_explained(cls.Params)
+    yield kind, lambda: expectations.class_is_described(cls)
+    yield kind, lambda: expectations.parameters_are_frozen_and_explained(cls.Params)
     if group == "simulator":
         for of_simulator in simulators.CHECKS:
             yield kind, lambda of_simulator=of_simulator: of_simulator(kind)  # type: ignore[misc]

@@ -58,8 +58,8 @@ def _check(parsed: argparse.Namespace) -> int:
 
 def _handout(parsed: argparse.Namespace) -> int:
     from bandits.lessons import find
+    from bandits.lessons.checking import results_of, stored_or_run
     from bandits.lessons.handout import handout
-    from bandits.lessons.running import results_of, stored_or_run
     from bandits.storage.run_store import Store
 
     lesson = find(parsed.name)

@@ -14,8 +14,7 @@ from bandits.agents.guards.base import unguarded
 from bandits.agents.propensity import choice_counts
 from bandits.agents.rows import row_axis
 from bandits.base.selection import top_k
-from bandits.experiments.lane import Lane, build_lane
-from bandits.experiments.trace import COLUMNS, Trace
+from bandits.experiments.lane import COLUMNS, Lane, Trace, build_lane
 
 from .environments import DEMANDING, ENVIRONMENTS, ROWS, STEPS, capabilities, make_simulator
 from .expectations import expect, expect_array, expect_equal

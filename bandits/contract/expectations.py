@@ -1,10 +1,14 @@
-"""Expectations of the contract: each states in one sentence what is wrong."""
+"""Expectations of the contract, each one sentence about what is wrong; and those of every registered class."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from pydantic import ValidationError
+
+from bandits.base.docstrings import description
+from bandits.base.params import Params
 
 
 class ContractError(AssertionError):
@@ -28,3 +32,35 @@ def expect_array(array: Any, name: str, dtype: str, shape: tuple[int, ...]) -> N
 def expect_equal(actual: Any, expected: Any, message: str) -> None:
     """Raise `ContractError` unless two arrays are equal to the bit, NaN included."""
     expect(np.array_equal(actual, expected, equal_nan=np.asarray(actual).dtype.kind == "f"), message)
+
+
+def class_is_described(cls: type[Any]) -> None:
+    """A registered class has a title, a description and, if it is an agent, a formula."""
+    expect(cls.title, f"{cls.__name__} needs a title")
+    expect(description(cls).endswith("."), f"the docstring of {cls.__name__} must begin with a sentence")
+    if hasattr(cls, "scores"):
+        expect(getattr(cls, "formula", ""), f"{cls.__name__} needs a formula: its score in LaTeX")
+
+
+def parameters_are_frozen_and_explained(params: type[Params]) -> None:
+    """Parameters have defaults and help, cannot be changed and survive JSON."""
+    expect(params.model_config.get("frozen"), "Params must be frozen")
+    expect(params.model_config.get("extra") == "forbid", "Params must forbid unknown fields")
+    for name, field in params.model_fields.items():
+        if name != "kind":
+            expect(field.title, f"the parameter {name} needs a title")
+            expect(
+                (field.description or "").endswith("."), f"the parameter {name} needs help: a sentence with a full stop"
+            )
+    try:
+        default = params()
+        again = params.model_validate_json(default.model_dump_json())  # which validates the defaults too
+    except ValidationError as error:
+        where = ".".join(map(str, error.errors()[0]["loc"])) or "Params"
+        expect(False, f"all parameters need valid defaults: {where}: {error.errors()[0]['msg']}")
+    expect(again == default, "Params must survive JSON")
+    try:
+        default.kind = "other"  # type: ignore[attr-defined]
+    except ValidationError:
+        return
+    expect(False, "Params must be frozen")

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bandits.base.types import FloatArray, IntArray, OfflineTraining
 
+from .lane import Trace
 from .segment_sums import SegmentCounts as SegmentCounts
 from .segment_sums import SegmentSums
 from .snapshots import (
@@ -24,7 +25,6 @@ from .snapshots import (
     snapshot_steps,
     training_arrays,
 )
-from .trace import Trace
 
 MAX_POINTS = 2000  # of a stored curve
 MAX_COUNTS = 200  # of stored counts per arm

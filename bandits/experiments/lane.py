@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,10 +12,47 @@ from bandits.agents.base import Agent
 from bandits.agents.guards.stack import build
 from bandits.agents.params import AgentParams
 from bandits.base.selection import top_k
-from bandits.base.types import Feedback, FloatArray, Round
+from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, Round
 from bandits.simulators.base import Simulator
 
-from .trace import COLUMNS, Trace
+
+class Trace(NamedTuple):
+    """T consecutive steps of R rows. Values of a row that has stopped are NaN.
+
+    Attributes
+    ----------
+    start : int
+        Steps done before the first of these.
+    items : int64 (T, R, S)
+        Items shown.
+    segments : int64 (T, R)
+        Segment of the user.
+    rewards, best_rewards : float64 (T, R)
+        Reward, and that of the optimal slate under the same random numbers.
+    value, best_value, random_value : float64 (T, R)
+        Expected reward of the shown slate, of the optimal one, and of a uniformly random choice.
+    alive : bool (R,)
+        Rows still running at the end.
+    fell_back : bool (T, R), optional
+        Steps at which a fallback decided; None for an agent without one.
+    counted : bool (T, R), optional
+        Steps whose reward is known, in a simulator that replays a log; None elsewhere: all.
+    """
+
+    start: int
+    items: IntArray
+    segments: IntArray
+    rewards: FloatArray
+    best_rewards: FloatArray
+    value: FloatArray
+    best_value: FloatArray
+    random_value: FloatArray
+    alive: BoolArray
+    fell_back: BoolArray | None = None
+    counted: BoolArray | None = None
+
+
+COLUMNS = ("items", "segments", "rewards", "best_rewards", "value", "best_value", "random_value")  # of a trace
 
 
 class Lane:

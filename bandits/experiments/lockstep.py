@@ -16,12 +16,11 @@ from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray
 from bandits.simulators import Simulator
 
-from . import calibration, exploration
+from . import checks
 from .experiment import Experiment
 from .history import History
-from .lane import Lane, build_lane
+from .lane import Lane, Trace, build_lane
 from .snapshots import BeliefCheck, Calibration, ExplorationCheck, SegmentCheck, Spectrum, snapshot_steps
-from .trace import Trace
 
 CHUNK = 500  # steps per chunk
 # every agent of an experiment may be trained at once
@@ -106,13 +105,13 @@ class _LaneRunner:
         eigenvalues = None if self.bases is None else self.lane.agent.spectrum(self.bases)
         if eigenvalues is not None:
             self.history.spectra.append(Spectrum(step, eigenvalues))
-        rounds = calibration.probe_rounds(self.lane)
-        inside, values = calibration.compare(rounds)
+        rounds = checks.probe_rounds(self.lane)
+        inside, values = checks.compare(rounds)
         if inside is not None:
             self.history.calibrations.append(Calibration(step, inside))
         if values is not None:
             self.history.belief_checks.append(BeliefCheck(step, values))
-        explored, by_segment = exploration.checks(self.lane, rounds, self.history.n_segments)
+        explored, by_segment = checks.compare_exploration(self.lane, rounds, self.history.n_segments)
         self.history.exploration_checks.append(ExplorationCheck(step, explored))
         if self.history.segment_sums is not None:
             self.history.segment_checks.append(SegmentCheck(step, by_segment))

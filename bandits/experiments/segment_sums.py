@@ -12,8 +12,8 @@ from numba import njit
 
 from bandits.base.types import FloatArray, IntArray
 
+from .lane import Trace
 from .snapshots import SNAPSHOTS, grid_points, nice_spacing
-from .trace import Trace
 
 SEGMENT_CELLS = 100_000  # largest segments x items that are counted
 

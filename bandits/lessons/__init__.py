@@ -6,8 +6,8 @@ True
 """
 
 from .checking import check as check
+from .checking import stored_or_run as stored_or_run
 from .lesson import Lesson as Lesson
 from .reading import find as find
 from .reading import lessons as lessons
 from .reading import read_lesson as read_lesson
-from .running import stored_or_run as stored_or_run

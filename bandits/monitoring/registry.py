@@ -15,18 +15,18 @@ from .base import Monitor, MonitorParams
 
 REGISTRY: dict[str, type[Monitor]] = registry(
     "bandits.monitoring",
-    "page_hinkley.PageHinkleyMonitor",
-    "adwin.AdwinMonitor",
+    "detectors.PageHinkleyMonitor",
+    "detectors.AdwinMonitor",
     "ctr_range.CtrRange",
     "feature_drift.FeatureDrift",
     "entropy.Entropy",
     "entropy.SegmentEntropy",
     "entropy.Coverage",
     "correlation.Correlation",
-    "calibration.Calibration",
-    "exploration.Fallbacks",
-    "exploration.Exploration",
-    "importance_weight.ImportanceWeight",
+    "statements.Calibration",
+    "statements.Fallbacks",
+    "statements.Exploration",
+    "statements.ImportanceWeight",
 )
 
 CHANGES = ("page_hinkley", "adwin", "ctr_range", "feature_drift")  # monitors that report a change, not a state

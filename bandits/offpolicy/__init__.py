@@ -11,10 +11,10 @@ Example
 from .dsjson import read_dsjson, write_dsjson
 from .estimators import REGISTRY, Rounds
 from .evaluation import Evaluation, Truth, evaluate
-from .greedy import Greedy
 from .intervals import Interval
 from .keeping import keep_for_replay
 from .log import DecisionLog
+from .named_targets import Greedy, read_target
 from .parquet import write_parquet
 from .reading import read_log
 from .recording import record
@@ -22,7 +22,6 @@ from .replayed_agent import ReplayedAgent, replay_learner
 from .simulated import learned_agent, true_value
 from .support import Alarm, Support
 from .tables import from_frame
-from .target_spec import read_target
 from .targets import Always, Column, Matrix, Random, Target
 
 __all__ = [

@@ -15,20 +15,18 @@ from bandits.base.formatting import short
 from bandits.base.types import FloatArray
 
 from .anytime import anytime
-from .debiased import debiased
 from .estimators import REGISTRY, Rounds
 from .gain import gain, half_width_in_errors, reward_bounds
-from .intervals import Interval, bootstrap, check_level, empirical_bernstein, normal
+from .intervals import Interval, bootstrap, check_level, debiased, empirical_bernstein, normal
 from .log import DecisionLog
+from .named_targets import read_target
 from .reading import read_log
 from .regression import cross_fit, estimated_propensities, read_model
 from .simulated import learned_agent, true_value
-from .slope import slope, weight_grid
 from .stored_run import KEPT, stored_policy
 from .support import CONSTANT, Alarm, Support, alarms, measure, verdict
-from .target_spec import read_target
 from .targets import Matrix, Target, blocks
-from .weights import Histogram, histogram
+from .weights import Histogram, histogram, slope, weight_grid
 
 INTERVALS = ("normal", "bootstrap", "bernstein", "anytime")
 DEFAULT = tuple(name for name, e in REGISTRY.items() if e.usual)

@@ -11,9 +11,8 @@ from scipy.special import ndtri
 from bandits.base.types import FloatArray
 
 from .anytime import anytime
-from .debiased import debiased
 from .estimators import Rounds
-from .intervals import Interval, bootstrap, empirical_bernstein, normal
+from .intervals import Interval, bootstrap, debiased, empirical_bernstein, normal
 from .log import DecisionLog
 
 

@@ -10,14 +10,27 @@ from numpy.typing import NDArray
 
 from bandits.base.types import Feedback, Round
 from bandits.experiments.experiment import Experiment
-from bandits.experiments.lane import Lane
-from bandits.experiments.trace import Trace
+from bandits.experiments.lane import Lane, Trace
 from bandits.simulators.base import Simulator
 
-from .item_columns import at_items
 from .log import DecisionLog
 from .parquet import MAX_VECTOR
 from .recorded_propensities import StatedProbabilities
+
+
+def by_item(round: Round, values: NDArray[Any], n_items: int) -> NDArray[Any]:
+    """Return values of the candidates (R, K) at the places of their items, (R, n_items); 0 elsewhere."""
+    return at_items(round.items, values, n_items)
+
+
+def at_items(items: NDArray[np.int64] | None, values: NDArray[Any], n_items: int) -> NDArray[Any]:
+    """Return values (..., K) at the places of their items (..., n_items); without items they are there already."""
+    if items is None:
+        return values
+    found = np.zeros((*values.shape[:-1], n_items), values.dtype)
+    np.put_along_axis(found, np.broadcast_to(items, values.shape), values, axis=-1)
+    return found
+
 
 MAX_FEATURES = 64  # numbers of a context that are written with each decision
 EXAMINED = "examined"  # column of a log of slates: 1 where the user examined the position

@@ -12,9 +12,8 @@ from bandits.base.errors import UserError
 from bandits.base.formatting import short
 from bandits.base.types import Feedback
 from bandits.experiments.experiment import Experiment
-from bandits.experiments.lane import Lane
+from bandits.experiments.lane import Lane, Trace
 from bandits.experiments.lockstep import make_lane
-from bandits.experiments.trace import Trace
 
 from .log import MAX_CELLS, MAX_ROWS, DecisionLog
 from .recorded_columns import REPORTS, RecordedColumns

@@ -21,8 +21,8 @@ from bandits.experiments.lockstep import make_lane
 from bandits.simulators.base import Simulator
 
 from .intervals import Interval, normal
-from .item_columns import by_item
 from .log import DecisionLog
+from .recorded_columns import by_item
 from .recording import slots
 from .targets import Matrix, Random, Target
 

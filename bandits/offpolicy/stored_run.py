@@ -12,8 +12,8 @@ from bandits.experiments.experiment import Experiment
 from bandits.experiments.lockstep import CHUNK, make_lane
 from bandits.storage.run_store import Store
 
-from .item_columns import by_item
 from .log import DecisionLog
+from .recorded_columns import by_item
 from .simulated import check_cells, check_single, experiment_of, replications_of, rounds_of, split
 from .targets import Matrix
 

@@ -1,7 +1,7 @@
 """Target policies: which probabilities they give to the actions of a log.
 
 A target states probabilities of a block of rows, so that no matrix of all rows and actions is made for those that can
-be computed. A text becomes a target in `read_target` (`target_spec.py`), an agent in `learned_agent` (`simulated.py`).
+be computed. A text becomes a target in `read_target` (`named_targets.py`), an agent in `learned_agent`.
 """
 
 from __future__ import annotations

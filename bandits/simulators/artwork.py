@@ -38,7 +38,7 @@ from .base import Simulator, SimulatorParams, single_response
 from .changed_inputs import break_dense
 from .changes import Features, changes_param
 from .launches import Stock, check_stock
-from .petshop_items import scaled
+from .petshop_rates import scaled
 
 MAX_PAIRS = 4_000_000  # users times titles, of the logged matrix
 KEPT_RETRIEVALS = 4

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
+from numba import njit
 from pydantic import BeforeValidator
 
 from bandits.base.params import Params
@@ -25,7 +26,6 @@ from bandits.base.types import (
     Vectors,
 )
 
-from . import click_kernels
 from .changes import Change
 
 Encoding = Annotated[
@@ -235,7 +235,7 @@ class ClickTable(NamedTuple):
 
     def respond(self, context: IntArray, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
         """Draw Bernoulli clicks by the uniform numbers."""
-        rewards, value, best_value, random_value, best_reward = click_kernels.click(*self, context, slate, uniforms)
+        rewards, value, best_value, random_value, best_reward = click(*self, context, slate, uniforms)
         return (
             Feedback(rewards, np.ones(slate.shape, np.bool_)),
             Truth(value, best_value, random_value, best_reward),
@@ -277,3 +277,27 @@ def normal(uniforms: FloatArray) -> FloatArray:
     from scipy.special import ndtri
 
     return np.asarray(ndtri(np.maximum(uniforms, 2.0**-54)))  # the quantile of 0 is infinite
+
+
+@njit(cache=True, nogil=True)
+def click(
+    probabilities: FloatArray,
+    best: IntArray,
+    average: FloatArray,
+    context: IntArray,
+    slate: IntArray,
+    uniforms: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Show one item and draw its click: rewards (R, 1); value, best_value, random_value, best_reward (R,)."""
+    R = context.shape[0]
+    rewards = np.empty((R, 1))
+    value, best_value = np.empty(R), np.empty(R)
+    random_value, best_reward = np.empty(R), np.empty(R)
+    for r in range(R):
+        c = context[r]
+        value[r] = probabilities[c, slate[r, 0]]
+        best_value[r] = probabilities[c, best[c]]
+        random_value[r] = average[c]
+        rewards[r, 0] = 1.0 if uniforms[r, 0] < value[r] else 0.0
+        best_reward[r] = 1.0 if uniforms[r, 0] < best_value[r] else 0.0
+    return rewards, value, best_value, random_value, best_reward

@@ -28,13 +28,23 @@ from .base import ClickTable, Simulator, SimulatorParams
 from .changed_inputs import ObservedContexts, VisitorShares
 from .changes import Change, Features, Season, Traffic, changes_param
 from .launches import Launch, Stock, Withdraw, check_stock
-from .petshop_features import distinct, feature_width, make_contexts
-from .petshop_items import ProductLaunch, ProductTraits, ProductWithdrawal, draw_personas, draw_traits, scaled
-from .petshop_notebook import notebook_shop
+from .petshop_features import distinct, feature_width, make_contexts, notebook_shop
 from .petshop_rates import CATEGORIES as CATEGORIES
 from .petshop_rates import CLICK_RATES as CLICK_RATES
 from .petshop_rates import PERSONAS as PERSONAS
-from .petshop_rates import SPOKEN_PERSONAS, Drift, RateSchedule, RateShock, Table
+from .petshop_rates import (
+    SPOKEN_PERSONAS,
+    Drift,
+    ProductLaunch,
+    ProductTraits,
+    ProductWithdrawal,
+    RateSchedule,
+    RateShock,
+    Table,
+    draw_personas,
+    draw_traits,
+    scaled,
+)
 
 KEPT_TABLES = 3  # of click probabilities
 MOVING_CELLS = 2**17  # click probabilities of moving rates that are computed at once

@@ -19,9 +19,8 @@ from .base import Simulator, SimulatorParams
 from .changed_inputs import break_dense
 from .changes import Features, Shock, changes_param, check, order_at
 from .launches import Launch, Withdraw, check_stock
-from .petshop_items import scaled
-from .ranking_layouts import Layouts, log_sum_exp
-from .ranking_offer import Offer
+from .petshop_rates import scaled
+from .ranking_layouts import Layouts, Offer, log_sum_exp
 
 MAX_PAIRS = 200_000_000  # users times items, where the whole catalogue is in the softmax
 BUCKETS = 10_000  # buckets of neighbouring items, in which choices from a large catalogue are counted

@@ -18,9 +18,8 @@ from torch import Tensor
 
 from bandits.base.errors import UserError
 from bandits.base.randomness import Streams
-from bandits.models.neural.dual_covariance import DualCovariance
+from bandits.models.neural.dual_covariance import DualCovariance, IncrementalCholesky
 from bandits.models.neural.gradient_covariance import DiagonalCovariance
-from bandits.models.neural.incremental_cholesky import IncrementalCholesky
 from bandits.models.neural.initialisation import initial_weights
 from bandits.models.neural.mlp import BatchedMLP, GradientFactors, dropout_masks
 

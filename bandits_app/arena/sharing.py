@@ -11,7 +11,7 @@ from bandits import UserError, read
 from bandits.base.formatting import count
 from bandits.experiments import url
 from bandits.experiments.experiment import MAX_TEXT
-from bandits.offpolicy import recording, text_formats
+from bandits.offpolicy import recording
 from bandits.offpolicy.background import RecordTask
 from bandits.offpolicy.choices import rows_at_first, suggested_logger
 from bandits.results import export
@@ -112,11 +112,11 @@ def _recorded_decisions(task: RecordTask) -> None:
         refuse(task.error)
         return
     name = st.segmented_control(
-        "Format", list(text_formats.ENDINGS), default="Parquet", required=True, key="log-format",
+        "Format", list(reading.FORMATS), default="Parquet", required=True, key="log-format",
         help="Parquet: smallest, and the only one that keeps the true value. CSV: one row per decision. dsjson: one "
         "JSON object a line, for Vowpal Wabbit.",
     )  # fmt: skip
-    ending = text_formats.ENDINGS[name or "Parquet"]
+    ending = reading.FORMATS[name or "Parquet"]
     try:
         content = _converted(task, ending, f"{task.experiment.hash}-{task.label}-{task.rows}")
         buttons.download(f"Decisions ({name})", content, f"{task.label}{ending}", width="stretch")
@@ -132,4 +132,4 @@ def _recorded_decisions(task: RecordTask) -> None:
 
 @st.cache_data(ttl=600, max_entries=4, show_spinner="Converting ...")
 def _converted(_task: RecordTask, ending: str, key: str) -> bytes:  # noqa: ARG001 - the key
-    return text_formats.convert(_task.content, ending)
+    return reading.convert(_task.content, ending)

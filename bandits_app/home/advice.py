@@ -9,8 +9,7 @@ import streamlit as st
 
 from bandits import UserError
 from bandits.advice import advise, evidence, guide, measured_changes
-from bandits.advice.choosing import Answers, filled, lines_of
-from bandits.advice.evidence import Line
+from bandits.advice.evidence import Answers, Line, filled, lines_of
 from bandits.agents import REGISTRY
 from bandits.base.formatting import count, number
 from bandits_app.widgets.text import escape_markdown, glued, refuse

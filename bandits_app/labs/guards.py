@@ -7,9 +7,9 @@ import streamlit as st
 from bandits import Experiment, UserError
 from bandits.base.formatting import count_of
 from bandits.experiments.guarding import guard_kinds, guardable, suggestion, with_and_without
-from bandits.monitoring.background import AlarmTask
 from bandits.monitoring.conclusion import conclusion
 from bandits.monitoring.figures import alarm_table, exposure, exposure_by_segment, first_observations, timeline
+from bandits.monitoring.replay import AlarmTask
 from bandits.results import guard_cost
 from bandits.results.change.marks import description
 from bandits.results.describe import describe_experiment

@@ -9,8 +9,7 @@ from typing import Any
 import streamlit as st
 
 from bandits.lessons import Lesson, lessons
-from bandits.lessons.answers import Prediction
-from bandits.lessons.progress import attempts_from_link, attempts_to_link, from_link, reachable, to_link
+from bandits.lessons.answers import Prediction, attempts_from_link, attempts_to_link, from_link, reachable, to_link
 
 _OPEN = "lesson-open"
 

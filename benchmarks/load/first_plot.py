@@ -19,9 +19,8 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from bandits.lessons import Lesson, lessons
-from bandits.lessons.answers import Prediction
+from bandits.lessons.answers import Prediction, to_link
 from bandits.lessons.lesson import ChoiceAnswer, NumberAnswer, PredictStep, RunStep, SeeStep
-from bandits.lessons.progress import to_link
 from benchmarks.measure import Section, keep, machine, stamp
 
 from .lesson import LONGEST, measure

@@ -276,7 +276,7 @@ def coverage_text() -> str:
         "the unbiased one (`dr`, `ips`), extended to the estimate, at a level that holds whatever the bias is, because "
         "predicted rewards are given: where they are fitted to the log, the level stays 95 %. Where both estimates are "
         "correlated and the bias is large, one of two kinds of misses cannot occur: such an interval covers up to "
-        "97.5 % (`adjusted_level` in `bandits/offpolicy/debiased.py`).\n\n" + table(("estimator", "coverage"), rows)
+        "97.5 % (`adjusted_level` in `bandits/offpolicy/intervals.py`).\n\n" + table(("estimator", "coverage"), rows)
     )
 
 

@@ -15,7 +15,7 @@ from bandits.base.types import FloatArray, LoggedData, OfflineTraining
 from bandits.models.neural.offline_training import Fitted, fit_click_model, perfect_loss
 from bandits.results import metrics
 from bandits.simulators.petshop import CLICK_RATES, PERSONAS
-from bandits.simulators.petshop_notebook import SEED, notebook_shop
+from bandits.simulators.petshop_features import SEED, notebook_shop
 from benchmarks.measure import hardware, put, stamp, table
 
 TITLE = "## Static MLP: the notebook's shop, log and losses"

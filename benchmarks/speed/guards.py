@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 from bandits import read
+from bandits.experiments.lane import Trace
 from bandits.experiments.lockstep import make_lane
-from bandits.experiments.trace import Trace
 from bandits.monitoring import REGISTRY, Steps
 from bandits.monitoring.replay import setting_of
 from benchmarks.measure import Section, interleave, keep, machine, ratio, stamp, stopwatch

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 import pytest
 
 from bandits.advice import advise, evidence, guide, measured_changes
-from bandits.advice.choosing import filled, lines_of
+from bandits.advice.evidence import filled, lines_of
 from bandits.agents import REGISTRY
 from bandits.experiments import url
 from bandits.lessons.expressions import evaluate, parse

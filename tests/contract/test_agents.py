@@ -18,7 +18,7 @@ from bandits.agents import Agent
 from bandits.agents.guards.base import Guard
 from bandits.agents.guards.stack import GUARDS
 from bandits.base.params import Params
-from bandits.contract import agents, kinds
+from bandits.contract import agents, expectations
 from bandits.contract.environments import DEMANDING
 from bandits.experiments.experiment import Experiment
 from bandits.simulators import REGISTRY as SIMULATORS
@@ -86,8 +86,8 @@ def test_every_class_is_registered(package: Any, base: type) -> None:
 
 @pytest.mark.parametrize("cls", [*AGENTS.values(), *SIMULATORS.values()], ids=lambda cls: cls.__qualname__)
 def test_a_class_is_described_and_its_parameters_explained(cls: type[Any]) -> None:
-    kinds.class_is_described(cls)
-    kinds.parameters_are_frozen_and_explained(cls.Params)
+    expectations.class_is_described(cls)
+    expectations.parameters_are_frozen_and_explained(cls.Params)
 
 
 def test_the_parameters_of_an_experiment_are_frozen_and_explained() -> None:

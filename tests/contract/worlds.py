@@ -14,9 +14,8 @@ from bandits.base.types import Contexts, Round
 from bandits.contract.environments import Cascade as Cascade
 from bandits.contract.environments import Changing as Changing
 from bandits.contract.environments import Linear as Linear
-from bandits.experiments.lane import Lane, build_lane
+from bandits.experiments.lane import COLUMNS, Lane, Trace, build_lane
 from bandits.experiments.lane import join as join
-from bandits.experiments.trace import COLUMNS, Trace
 from bandits.simulators import Simulator
 
 

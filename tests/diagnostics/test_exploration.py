@@ -12,8 +12,8 @@ from bandits.diagnostics import Conclusion, Finding, OracleReference
 from bandits.diagnostics.conclusion import SEVERITY
 from bandits.diagnostics.regret import is_locked_in, regret_shares, regret_sources
 from bandits.experiments.history import History
+from bandits.experiments.lane import Trace
 from bandits.experiments.snapshots import ExplorationCheck
-from bandits.experiments.trace import Trace
 from bandits.results.result import Result
 
 STEPS, K = 2000, 5

@@ -22,8 +22,7 @@ from bandits.diagnostics import Finding, LinearityCheck, OracleReference, Positi
 from bandits.diagnostics.background import ReferenceTask
 from bandits.diagnostics.curves import recent_entropy, recent_segment_entropy
 from bandits.diagnostics.finding import FORGETTING, PENDING, STOPPED, TOO_EARLY
-from bandits.diagnostics.position_bias import estimate_position_bias
-from bandits.diagnostics.references import curvature_test
+from bandits.diagnostics.references import curvature_test, estimate_position_bias
 from bandits.diagnostics.spectrum_figures import spectrum_animation
 from bandits.experiments.history import History
 from bandits.experiments.presets import presets

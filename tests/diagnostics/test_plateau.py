@@ -16,8 +16,8 @@ from bandits.diagnostics import LinearityCheck
 from bandits.diagnostics.plateau import MAX_CLOSED, Plateau, plateau
 from bandits.diagnostics.rules.model import linearity
 from bandits.experiments.history import History
+from bandits.experiments.lane import Trace
 from bandits.experiments.snapshots import ExplorationCheck
-from bandits.experiments.trace import Trace
 from bandits.results.metrics import Estimate
 from bandits.results.result import Result
 from tests.support import thinned

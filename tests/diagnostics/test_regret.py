@@ -7,8 +7,8 @@ import pytest
 
 from bandits.diagnostics.regret import is_locked_in, regret_shares, regret_sources
 from bandits.experiments.history import History
+from bandits.experiments.lane import Trace
 from bandits.experiments.snapshots import ExplorationCheck
-from bandits.experiments.trace import Trace
 
 STEPS, ROWS, K = 900, 4, 3
 LOSS = np.repeat([0.3, 0.2, 0.1], 300)[:, None] + 0.01 * np.arange(ROWS)  # per step, by thirds of the run

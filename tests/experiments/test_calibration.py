@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from bandits.agents import REGISTRY
-from bandits.experiments import calibration, exploration
+from bandits.experiments import checks
 from bandits.experiments.lane import Lane
 from bandits.experiments.snapshots import BINS, LEVELS, BeliefCheck
 from bandits.results import metrics
@@ -19,9 +19,9 @@ from tests.support import experiment
 TINY = {"n_products": 10, "n_users": 40}
 
 
-def probe(lane: Lane) -> calibration.Probe:
+def probe(lane: Lane) -> checks.Probe:
     """Compare the current estimates of an agent with the truth over the next rounds."""
-    return calibration.compare(calibration.probe_rounds(lane))
+    return checks.compare(checks.probe_rounds(lane))
 
 
 def test_shares_are_counted_as_defined() -> None:
@@ -30,7 +30,7 @@ def test_shares_are_counted_as_defined() -> None:
     lane = make("linucb", PetShop, options=TINY, alpha=alpha, ridge=ridge)
     shown = lane.advance(steps)
     X = [lane.simulator.round_at(step).features for step in range(steps)]
-    ahead = calibration.CANDIDATES // 10
+    ahead = checks.CANDIDATES // 10
     expected, means, truths, places = np.zeros((lane.rows, len(LEVELS))), [], [], np.zeros((lane.rows, BINS))
     uncertainty = np.zeros(lane.rows)
     for r in range(lane.rows):
@@ -109,9 +109,9 @@ def test_probing_does_not_change_the_run(kind: str) -> None:
     traces = []
     for n in (1, 20, 30):
         traces.append(probed.advance(n))
-        rounds = calibration.probe_rounds(probed)
-        actual = calibration.compare(rounds).inside
-        explored = exploration.checks(probed, rounds, 1)[0]
+        rounds = checks.probe_rounds(probed)
+        actual = checks.compare(rounds).inside
+        explored = checks.compare_exploration(probed, rounds, 1)[0]
         assert np.isfinite(explored).all()
         assert ((explored[:, 0] >= 0) & (explored[:, 0] <= 1)).all()
         assert actual is None or (actual.shape == (3, len(LEVELS)) and (actual >= 0).all() and (actual <= 1).all())

@@ -10,9 +10,8 @@ import pytest
 
 from bandits import Experiment
 from bandits.agents import REGISTRY, Agent
-from bandits.experiments.lane import Lane
+from bandits.experiments.lane import Lane, Trace
 from bandits.experiments.lockstep import make_lane
-from bandits.experiments.trace import Trace
 from tests.support import thinned
 
 SHOPS: list[dict[str, Any]] = [

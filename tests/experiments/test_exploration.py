@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bandits import run
-from bandits.experiments import calibration, exploration
+from bandits.experiments import checks
 from bandits.experiments.history import History
 from bandits.experiments.lockstep import make_lane
 from bandits.experiments.snapshots import ExplorationCheck, snapshot_steps
@@ -16,14 +16,14 @@ from tests.support import experiment
 def check(kind: str, steps: int = 60, **changes: object) -> ExplorationCheck:
     lane = make_lane(experiment({"kind": kind, **changes}), 0)
     lane.advance(steps)
-    return ExplorationCheck(steps, exploration.checks(lane, calibration.probe_rounds(lane), 1)[0])
+    return ExplorationCheck(steps, checks.compare_exploration(lane, checks.probe_rounds(lane), 1)[0])
 
 
 def test_a_check_compares_the_choice_with_the_highest_mean() -> None:
     lane = make_lane(experiment({"kind": "linucb", "alpha": 1.0}), 0)
     lane.advance(60)
-    rounds = calibration.probe_rounds(lane)
-    actual = ExplorationCheck(60, exploration.checks(lane, rounds, 1)[0])
+    rounds = checks.probe_rounds(lane)
+    actual = ExplorationCheck(60, checks.compare_exploration(lane, rounds, 1)[0])
     rows = np.arange(lane.rows)
     expected = []
     for round, explanation, truth in rounds:
@@ -76,7 +76,7 @@ def test_slates_count_the_items_that_the_greedy_slate_does_not_hold() -> None:
     world = {"kind": "ranking", "n_users": 50, "n_items": 100, "n_candidates": 20, "slate": 3, "embedding": 4}
     lane = make_lane(experiment({"kind": "linucb", "sharing": "shared", "alpha": 5.0}, simulator=world), 0)
     lane.advance(30)
-    actual = ExplorationCheck(30, exploration.checks(lane, calibration.probe_rounds(lane), 1)[0])
+    actual = ExplorationCheck(30, checks.compare_exploration(lane, checks.probe_rounds(lane), 1)[0])
     assert ((actual.explored > 0) & (actual.explored < 1)).all()
     assert (actual.best >= actual.chosen).all()
     assert (actual.best > actual.random).all()

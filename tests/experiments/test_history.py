@@ -7,7 +7,7 @@ import pytest
 
 from bandits.experiments import history as module
 from bandits.experiments.history import History
-from bandits.experiments.trace import Trace
+from bandits.experiments.lane import Trace
 
 STEPS, ROWS, ITEMS, SLATE = 500, 3, 7, 2
 

@@ -16,10 +16,9 @@ from bandits.agents.linear.linucb import LinUCB
 from bandits.base.types import FloatArray, Round
 from bandits.experiments.experiment import read
 from bandits.experiments.history import History
-from bandits.experiments.lane import Lane
+from bandits.experiments.lane import COLUMNS, Lane
 from bandits.experiments.lockstep import Lockstep, make_lane, run_to_end
 from bandits.experiments.snapshots import snapshot_steps
-from bandits.experiments.trace import COLUMNS
 from bandits.simulators.base import Simulator
 from bandits.simulators.classification import Classification
 from bandits.simulators.petshop import PetShop

@@ -15,18 +15,22 @@ from bandits.lessons import Lesson, check, lessons, stored_or_run
 from bandits.lessons.answers import (
     answered_by,
     answering_step,
+    attempts_from_link,
+    attempts_to_link,
     card,
+    from_link,
     in_words,
     judge,
     number_answer,
+    reachable,
     task_outcome,
+    to_link,
     true_options,
     true_order,
 )
+from bandits.lessons.checking import idle_seconds, results_of
 from bandits.lessons.figures import see
 from bandits.lessons.lesson import ChoiceAnswer, NumberAnswer, OrderAnswer, PredictStep, SeeStep
-from bandits.lessons.progress import attempts_from_link, attempts_to_link, from_link, reachable, to_link
-from bandits.lessons.running import idle_seconds, results_of
 from bandits.lessons.texts import fill
 from bandits.lessons.worked.rare_feature import RareFeature, RareFeatureParams
 from bandits.results.result import Result

@@ -7,8 +7,7 @@ import re
 import pytest
 
 from bandits.lessons import lessons
-from bandits.lessons.handout import handout
-from bandits.lessons.markdown_html import formula, to_html
+from bandits.lessons.handout import formula, handout, to_html
 from tests.lessons.support import lesson
 from tests.lessons.test_checking import results
 

@@ -10,10 +10,10 @@ from bandits.lessons.expressions import evaluate, parse
 from bandits.lessons.sources import WorkedSource
 from bandits.lessons.worked import REGISTRY, WorkedExample
 from bandits.lessons.worked.articles import VISITOR, Articles
+from bandits.lessons.worked.base import Shop
 from bandits.lessons.worked.logbook import Logbook
 from bandits.lessons.worked.peeking import false_alarms
 from bandits.lessons.worked.rare_feature import CLICKS, GRAM, RARE, RareFeature
-from bandits.lessons.worked.shop import Shop
 from bandits.lessons.worked.trial import Trial
 from bandits.models.linear.ridge import Ridge
 

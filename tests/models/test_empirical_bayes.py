@@ -9,13 +9,12 @@ import pytest
 from scipy.special import expit
 
 from bandits import UserError, read
+from bandits.agents.context_free.beta_ts import STRONGEST, beta_prior
 from bandits.base.randomness import Streams
 from bandits.base.types import Contexts, Feedback, FloatArray, Round
 from bandits.experiments.lane import Lane
 from bandits.experiments.lockstep import make_lane
-from bandits.models.beta_prior import STRONGEST, beta_prior
-from bandits.models.linear.empirical_bayes import group_prior, noise_variance
-from bandits.models.linear.prior_ridge import PriorRidge
+from bandits.models.linear.empirical_bayes import PriorRidge, group_prior, noise_variance
 from bandits.models.linear.ridge import Ridge
 from bandits.simulators.petshop import PetShop
 

@@ -11,14 +11,13 @@ import torch
 from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray
 from bandits.models.neural import gradient_covariance
-from bandits.models.neural.dual_covariance import DualCovariance
+from bandits.models.neural.dual_covariance import DualCovariance, IncrementalCholesky
 from bandits.models.neural.frequent_directions import SketchCovariance
 from bandits.models.neural.gradient_covariance import (
     DiagonalCovariance,
     ExactCovariance,
     PrimalCovariance,
 )
-from bandits.models.neural.incremental_cholesky import IncrementalCholesky
 from bandits.models.neural.initialisation import initial_weights
 from bandits.models.neural.mlp import BatchedMLP, GradientFactors
 from tests.support import often

@@ -11,8 +11,8 @@ from bandits.base.params import structural_key
 from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray, Round, SimulatorSpec
 from bandits.experiments.experiment import UserError, read
+from bandits.experiments.lane import COLUMNS
 from bandits.experiments.lockstep import Lockstep, run_to_end
-from bandits.experiments.trace import COLUMNS
 from bandits.models.linear import random_features
 from bandits.models.linear.random_features import RandomFourierFeatures
 from bandits.simulators.petshop import PetShop

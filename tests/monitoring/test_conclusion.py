@@ -10,10 +10,9 @@ import pytest
 
 from bandits import Experiment, run
 from bandits.monitoring import Alarm, score
-from bandits.monitoring.background import AlarmTask
 from bandits.monitoring.conclusion import conclusion, records
 from bandits.monitoring.figures import alarm_table, first_observations, timeline
-from bandits.monitoring.replay import watched
+from bandits.monitoring.replay import AlarmTask, watched
 from bandits.simulators.base import SimulatorParams
 from tests.support import experiment, wait_for
 

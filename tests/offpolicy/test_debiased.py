@@ -9,7 +9,7 @@ from scipy.stats import multivariate_normal
 
 from bandits.base.types import FloatArray
 from bandits.offpolicy import DecisionLog, Matrix, evaluate
-from bandits.offpolicy.debiased import adjusted_level
+from bandits.offpolicy.intervals import adjusted_level
 from tests.offpolicy.support import simulate
 
 RHO = (-0.5, 0.0, 0.3, 0.7, 0.95, 1.0)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bandits.offpolicy import REGISTRY, Matrix, Rounds, evaluate
 from bandits.offpolicy.estimators import clipped_ips, dm, dr, dros, ips, replay, sndr, snips, switch_dr
 from bandits.offpolicy.evaluation import given as given_q
-from bandits.offpolicy.slope import slope, weight_grid
+from bandits.offpolicy.weights import slope, weight_grid
 from tests.offpolicy.support import Setting, simulate
 
 

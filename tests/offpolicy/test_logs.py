@@ -26,7 +26,6 @@ from bandits.offpolicy import (
     read_log,
     reading,
     recording,
-    text_formats,
     write_dsjson,
     write_parquet,
 )
@@ -451,10 +450,10 @@ def test_a_damaged_dsjson_is_read_or_refused_in_one_sentence(data: Any) -> None:
 
 
 def test_a_log_that_is_too_long_for_a_text_is_refused_before_it_is_read() -> None:
-    rows = text_formats.MAX_TEXT_ROWS + 1
+    rows = reading.MAX_TEXT_ROWS + 1
     content = parquet_of(pd.DataFrame({"reward": np.zeros(rows)}))  # no log: reading it would fail
     with pytest.raises(UserError, match="may have 200,000 decisions; this one has 200,001: take Parquet"):
-        text_formats.convert(content, ".csv")
+        reading.convert(content, ".csv")
 
 
 @pytest.mark.parametrize("ending", [".csv", ".dsjson"])
@@ -467,7 +466,7 @@ def test_a_recorded_log_as_text_is_read_back(ending: str, tmp_path: Path) -> Non
         }), 0)  # fmt: skip
     write_parquet(log, tmp_path / "log.parquet")
     path = tmp_path / f"log{ending}"
-    path.write_bytes(text_formats.convert((tmp_path / "log.parquet").read_bytes(), ending))
+    path.write_bytes(reading.convert((tmp_path / "log.parquet").read_bytes(), ending))
     columns = reading.column_names(path)
     back = read_log(path, None if columns is None else suggested_map(columns))
     if ending == ".dsjson":

@@ -11,7 +11,7 @@ import pytest
 from bandits import offpolicy
 from bandits.base.files import home
 from bandits.cli.main import main
-from bandits.offpolicy import text_formats
+from bandits.offpolicy import reading
 from bandits.offpolicy.keeping import keep_for_replay
 from bandits.simulators.datasets import csv_table, uploads
 from bandits.simulators.datasets.protection import protect
@@ -43,8 +43,8 @@ def test_logged_contexts_inherit_what_was_hashed(hashed: tuple[str, ...], tmp_pa
     assert main(["run", str(experiment), "--workers", "0", "--keep", "--log", "--out", str(out)]) == 0
     assert sorted(path.name for path in (out / "log").iterdir()) == ["Random.parquet", "ε-greedy.parquet"]
     for path in list((out / "log").iterdir()):
-        for ending in text_formats.ENDINGS.values():
-            (out / f"{path.stem}{ending}").write_bytes(text_formats.convert(path.read_bytes(), ending))
+        for ending in reading.FORMATS.values():
+            (out / f"{path.stem}{ending}").write_bytes(reading.convert(path.read_bytes(), ending))
     log = offpolicy.read_log(out / "log" / "Random.parquet")
     assert log.features is not None  # the contexts themselves
     keep_for_replay(log, "Mine")

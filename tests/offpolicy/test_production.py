@@ -10,7 +10,7 @@ import pytest
 from bandits.base.errors import UserError
 from bandits.models.largest import beta_largest
 from bandits.offpolicy import evaluate, read_log
-from bandits.offpolicy.production import Production, slot_probabilities
+from bandits.offpolicy.open_bandit import Production, slot_probabilities
 from tests.offpolicy.support import simulate
 
 

@@ -12,7 +12,7 @@ from bandits.base.errors import UserError
 from bandits.experiments.lockstep import make_lane
 from bandits.offpolicy import evaluate, record, true_value
 from bandits.offpolicy.choices import kept_agents
-from bandits.offpolicy.item_columns import by_item
+from bandits.offpolicy.recorded_columns import by_item
 from bandits.offpolicy.stored_run import frozen_policy
 from bandits.storage.run_store import Store
 from tests.support import experiment

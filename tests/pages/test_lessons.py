@@ -8,8 +8,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from bandits.lessons import lessons
+from bandits.lessons.answers import to_link
 from bandits.lessons.lesson import ChoiceAnswer, NumberAnswer
-from bandits.lessons.progress import to_link
 from bandits.runtime.pool import Pool
 from tests.pages.support import ended, open_page, panels
 

@@ -7,7 +7,7 @@ import pytest
 
 from bandits import run
 from bandits.experiments.history import History
-from bandits.experiments.trace import Trace
+from bandits.experiments.lane import Trace
 from bandits.results.figures.board import board, fourth_plots
 from bandits.results.metric_registry import METRICS, OBJECTIVES
 from bandits.results.metrics import late_start

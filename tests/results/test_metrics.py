@@ -11,10 +11,9 @@ from scipy import stats
 
 from bandits import Experiment, History, Trace, run
 from bandits.experiments.history import SegmentCounts
-from bandits.experiments.lane import join
+from bandits.experiments.lane import COLUMNS, join
 from bandits.experiments.lockstep import make_lane
 from bandits.experiments.snapshots import snapshot_steps
-from bandits.experiments.trace import COLUMNS
 from bandits.results import metrics
 from bandits.results.comparison import paired_tests
 from bandits.results.metric_registry import CURVES

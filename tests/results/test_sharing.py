@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from bandits import read, run
 from bandits.experiments.history import History
-from bandits.experiments.trace import Trace
+from bandits.experiments.lane import Trace
 from bandits.results import artwork_sharing as sharing
 from bandits.results.result import Result
 

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import model_validator
 
 from bandits.agents.base import Agent
-from bandits.agents.forgetting import check_one_way, closest_way, gamma_param, window_param
+from bandits.agents.model_params import check_one_way, closest_way, gamma_param, window_param
 from bandits.agents.params import LearnerParams
 from bandits.base.randomness import Streams
 from bandits.base.types import Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec

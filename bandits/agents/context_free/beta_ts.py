@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from pydantic import model_validator
 
 from bandits.agents.base import Propensity
-from bandits.agents.priors import check_prior, closest_prior, every_param, groups_of
+from bandits.agents.model_params import check_prior, closest_prior, every_param, groups_of
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams
@@ -23,10 +23,47 @@ from bandits.base.types import (
     SimulatorAccess,
     SimulatorSpec,
 )
-from bandits.models.beta_prior import LEAST_CLICKS, LEAST_MISSES, beta_prior
 from bandits.models.largest import beta_largest
 
 from .base import ForgettingContextFreeAgent, ForgettingCountsParams
+
+LEAST_CLICKS, LEAST_MISSES = 0.1, 0.5  # of a prior; below, draws in double precision tie at 0 or 1
+STRONGEST = 1000.0  # exposures that a prior counts as, at most
+
+
+class BetaPrior(NamedTuple):
+    """Pseudo-clicks and pseudo-misses."""
+
+    clicks: float
+    misses: float
+
+
+def beta_prior(shows: FloatArray, clicks: FloatArray) -> BetaPrior | None:
+    """Estimate the Beta distribution that the rates of several items are drawn from; None with too few data.
+
+    The variance of the rates is the variance between items, beyond that of clicks within items (one-way analysis of
+    variance with unequal numbers of observations) [1]_.
+
+    Parameters
+    ----------
+    shows, clicks : float64 (n,)
+
+    References
+    ----------
+    .. [1] Kleinman (1973), Proportions with extraneous variance: single and independent samples.
+    """
+    seen = shows > 0
+    n, c = shows[seen], clicks[seen]
+    items, total = len(n), float(n.sum())
+    if items < 2 or total <= items:
+        return None
+    rate, rates = float(c.sum()) / total, c / n
+    within = float((n * rates * (1 - rates)).sum()) / (total - items)
+    between = float((n * (rates - rate) ** 2).sum()) / (items - 1)
+    size = (total - float((n**2).sum()) / total) / (items - 1)
+    variance = (between - within) / size
+    strength = STRONGEST if variance * STRONGEST <= within else within / variance
+    return BetaPrior(max(rate * strength, LEAST_CLICKS), max((1 - rate) * strength, LEAST_MISSES))
 
 
 class BetaTS(ForgettingContextFreeAgent):
@@ -36,7 +73,7 @@ class BetaTS(ForgettingContextFreeAgent):
     alone. The prior is kept whole.
 
     With ``prior`` category or pooled, the prior is estimated from the items of the same category, or from all items,
-    every ``prior_every`` steps (empirical Bayes, `bandits.models.beta_prior`); the given one holds until then.
+    every ``prior_every`` steps (empirical Bayes, `beta_prior`); the given one holds until then.
 
     Propensities are exact with a prior of at least 0.1 clicks and 0.5 misses; others make many draws equal to 1.
 

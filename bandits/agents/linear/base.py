@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from bandits.agents.base import Agent
 from bandits.agents.facts import Representation
-from bandits.agents.priors import ESTIMATED
+from bandits.agents.model_params import ESTIMATED
 from bandits.base.randomness import Streams
 from bandits.base.types import Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec
 from bandits.models.linear.random_features import RandomFourierFeatures

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bandits.agents.forgetting import gamma_param, window_param
+from bandits.agents.model_params import gamma_param, window_param
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams

@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from bandits.agents.priors import ESTIMATED, groups_of
+from bandits.agents.model_params import ESTIMATED, groups_of
 from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray, Round, SimulatorAccess, SimulatorSpec
-from bandits.models.linear.empirical_bayes import PriorState
+from bandits.models.linear.empirical_bayes import PriorRidge, PriorState
 from bandits.models.linear.given_prior import given_memory, given_sums
 from bandits.models.linear.nonstationary import DiscountedRidge, SlidingWindowRidge
-from bandits.models.linear.prior_ridge import PriorRidge
 from bandits.models.linear.private_ridge import PrivateRidge
 from bandits.models.linear.ridge import Ridge, n_models
 

@@ -7,17 +7,20 @@ from typing import Any, Self
 
 from pydantic import model_validator
 
-from bandits.agents.forgetting import check_one_way, closest_way, gamma_param, window_param
-from bandits.agents.params import LearnerParams
-from bandits.agents.priors import (
+from bandits.agents.model_params import (
+    check_one_way,
     check_prior,
     clicks_param,
     closest_prior,
+    closest_way,
     every_param,
+    gamma_param,
     idle_prior,
     misses_param,
     prior_param,
+    window_param,
 )
+from bandits.agents.params import LearnerParams
 from bandits.base.params import param
 from bandits.models.linear.empirical_bayes import Prior
 from bandits.models.linear.ridge import Sharing

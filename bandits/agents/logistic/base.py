@@ -9,27 +9,29 @@ from pydantic import model_validator
 
 from bandits.agents.base import Agent
 from bandits.agents.facts import Representation
-from bandits.agents.forgetting import check_one_way, closest_way, gamma_param, window_param
-from bandits.agents.params import LearnerParams
-from bandits.agents.priors import (
+from bandits.agents.model_params import (
     ESTIMATED,
+    check_one_way,
     check_prior,
     clicks_param,
     closest_prior,
+    closest_way,
     every_param,
+    gamma_param,
     groups_of,
     idle_prior,
     misses_param,
     prior_param,
+    window_param,
 )
+from bandits.agents.params import LearnerParams
 from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.types import Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec
-from bandits.models.linear.empirical_bayes import Prior, PriorState
+from bandits.models.linear.empirical_bayes import Prior, PriorLogistic, PriorState
 from bandits.models.linear.forgetting_logistic import forgetting_memory, make_logistic
 from bandits.models.linear.given_prior import give_logistic, given_memory
 from bandits.models.linear.logistic import Covariance, Logistic, Sharing
-from bandits.models.linear.prior_logistic import PriorLogistic
 
 
 class LogisticParams(LearnerParams):

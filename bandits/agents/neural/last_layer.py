@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import model_validator
 
-from bandits.agents.forgetting import check_one_way, closest_way, gamma_param, window_param
+from bandits.agents.model_params import check_one_way, closest_way, gamma_param, window_param
 from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
+from numba import njit
 
-from bandits.agents.forgetting import gamma_param
+from bandits.agents.model_params import gamma_param
 from bandits.agents.params import LearnerParams
 from bandits.base.explanation import Explanation
 from bandits.base.params import override_default, param
@@ -24,7 +25,6 @@ from bandits.base.types import (
 )
 from bandits.models.neural.batch_gradient import loss_gradient
 from bandits.models.neural.distinct_candidates import expand_array
-from bandits.models.neural.last_layer_width import last_layer_width
 from bandits.models.neural.mlp import BatchedMLP, count_weights
 from bandits.models.neural.replay_buffer import ReplayBuffer
 from bandits.models.position_bias import targets
@@ -36,6 +36,34 @@ from .warm_start import pretrain_param
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+@njit(cache=True, nogil=True)
+def last_layer_width(phi: Float32Array, root: FloatArray) -> FloatArray:
+    """Compute sqrt(phi' W W' phi) of every candidate in double precision, float64 (R, K).
+
+    Parameters
+    ----------
+    phi : float32 (R, K, m)
+    root : float64 (R, m, m)
+        W, whose product W W' is the covariance.
+    """
+    R, K, m = phi.shape
+    out = np.empty((R, K))
+    double = np.empty((m, K))
+    for r in range(R):
+        for k in range(K):
+            for i in range(m):
+                double[i, k] = phi[r, k, i]
+        turned = np.dot(np.ascontiguousarray(root[r].T), double)
+        variance = out[r]
+        variance[:] = 0.0
+        for i in range(m):  # candidates innermost: several in one instruction
+            for k in range(K):
+                variance[k] += turned[i, k] * turned[i, k]
+        for k in range(K):
+            variance[k] = np.sqrt(variance[k])
+    return out
 
 
 class NeuralClickTS(VectorAgent):

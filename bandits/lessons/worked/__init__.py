@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .articles import Articles
+from .base import Shop
 from .base import Table as Table
 from .base import Values as Values
 from .base import WorkedExample as WorkedExample
@@ -13,7 +14,6 @@ from .peeking import Peeking
 from .popularity_log import PopularityLog
 from .rare_feature import RareFeature
 from .same_score import SameScore
-from .shop import Shop
 from .stale_head import StaleHead
 from .trial import Trial
 

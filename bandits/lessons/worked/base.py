@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+
 from bandits.base.params import Params
 from bandits.results.figures.style import Spec
+from bandits.simulators.petshop import PetShop
+from bandits.simulators.petshop_rates import CATEGORIES, CLICK_RATES, SPOKEN_PERSONAS
 
 Values = Mapping[str, float]
 
@@ -63,3 +67,31 @@ class WorkedExample:
     def figures(cls, params: Any) -> list[Spec]:  # noqa: ARG003
         """Draw the figures to show."""
         return []
+
+
+class Shop(WorkedExample):
+    """The shop in which most lessons take place."""
+
+    title = "The shop in numbers"
+    known = ("personas", "categories", "products")
+
+    @classmethod
+    def values(cls, params: Any) -> Values:  # noqa: ARG003 - it has none
+        """Return the rates of random and best choice, and the log loss of a perfect model."""
+        rates = np.array(CLICK_RATES)
+        loss = -(rates * np.log(rates) + (1 - rates) * np.log(1 - rates))
+        return {
+            "personas": float(rates.shape[0]), "categories": float(rates.shape[1]),
+            "products": float(PetShop.Params().n_products),
+            "random": float(rates.mean()), "best": float(rates.max(axis=1).mean()),
+            "best_single": float(rates.mean(axis=0).max()), "log_loss": float(loss.mean()),
+        }  # fmt: skip
+
+    @classmethod
+    def tables(cls, params: Any) -> list[Table]:  # noqa: ARG003
+        """Show the click probabilities."""
+        rows = tuple(
+            (persona, *(f"{rate:.2f}" for rate in rates))
+            for persona, rates in zip(SPOKEN_PERSONAS, CLICK_RATES, strict=True)
+        )
+        return [Table("Click probabilities", ("persona", *CATEGORIES), rows)]

@@ -11,11 +11,92 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba import njit
 
-from bandits.base.types import Feedback, FloatArray, IntArray, Round, SimulatorSpec
+from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, Round, SimulatorSpec
 
-from . import forgetting_kernels
 from .logistic import Covariance, Logistic, Sharing, history_memory
+from .logistic_fit import History, find_entry
+from .logistic_kernels import Posterior, fit_exactly
+
+
+@njit(cache=True, nogil=True)
+def discount(history: History, gamma: FloatArray) -> None:
+    """Multiply exposures and clicks of every row by its gamma."""
+    R = history.shows.shape[0]
+    for r in range(R):
+        for entry in range(history.used[r]):
+            history.shows[r, entry] *= gamma[r]
+            history.clicks[r, entry] *= gamma[r]
+
+
+@njit(cache=True, nogil=True)
+def keep_heaviest(history: History, bits: IntArray, most: int, least: float) -> None:
+    """Keep at most the ``most`` entries of each row with the largest exposures, all of them of at least ``least``.
+
+    ``bits`` is ``history.values`` viewed as integers.
+    """
+    R = history.shows.shape[0]
+    for r in range(R):
+        used = history.used[r]
+        if used == 0:
+            continue
+        order = np.argsort(-history.shows[r, :used])
+        kept = 0
+        while kept < min(used, most) and history.shows[r, order[kept]] >= least:
+            kept += 1
+        if kept == used:
+            continue
+        chosen = np.sort(order[:kept])
+        shows, clicks = history.shows[r, chosen], history.clicks[r, chosen]
+        model, values, columns = history.model[r, chosen], history.values[r, chosen], history.columns[r, chosen]
+        raw = bits[r, chosen]
+        clear(history, r)
+        for i in range(kept):
+            entry = find_entry(history, r, model[i], values[i], raw[i], columns[i])
+            history.shows[r, entry] = shows[i]
+            history.clicks[r, entry] = clicks[i]
+
+
+@njit(cache=True, nogil=True)
+def clear(history: History, r: int) -> None:
+    """Remove all entries of a row."""
+    history.used[r] = 0
+    for slot in range(history.slots.shape[1]):
+        history.slots[r, slot] = -1
+
+
+@njit(cache=True, nogil=True)
+def collect(
+    history: History,
+    values: FloatArray,
+    bits: IntArray,
+    columns: IntArray,
+    model: IntArray,
+    rewards: FloatArray,
+    shows: FloatArray,
+    seen: BoolArray,
+) -> None:
+    """Make the history of a window: ``values, bits, columns (W, R, S, N)``, the others (W, R, S)."""
+    W, R, S = model.shape
+    for r in range(R):
+        clear(history, r)
+        for w in range(W):
+            for s in range(S):
+                if seen[w, r, s]:
+                    entry = find_entry(history, r, model[w, r, s], values[w, r, s], bits[w, r, s], columns[w, r, s])
+                    history.shows[r, entry] += shows[w, r, s]
+                    history.clicks[r, entry] += rewards[w, r, s]
+
+
+@njit(cache=True, nogil=True)
+def fit_all(posterior: Posterior, history: History) -> None:
+    """Fit every model of every row exactly to its history."""
+    R, M, _ = posterior.theta.shape
+    for r in range(R):
+        for m in range(M):
+            fit_exactly(posterior, history, r, m)
+
 
 NEVER = 2**62
 LEAST = 1e-12  # exposures below this weight are dropped
@@ -42,12 +123,12 @@ class DiscountedLogistic(Logistic):
         self.gamma, self.interval, self.most = gamma, refit, history
 
     def update(self, round: Round, slate: IntArray, feedback: Feedback, shows: FloatArray | None = None) -> None:
-        forgetting_kernels.discount(self.history, self.gamma)
+        discount(self.history, self.gamma)
         super().update(round, slate, feedback, shows)
         if (round.step + 1) % self.interval == 0:
             history = self.history
-            forgetting_kernels.keep_heaviest(history, history.values.view(np.int64), self.most, LEAST)
-            forgetting_kernels.fit_all(self.posterior, history)
+            keep_heaviest(history, history.values.view(np.int64), self.most, LEAST)
+            fit_all(self.posterior, history)
 
 
 class WindowedLogistic(Logistic):
@@ -83,11 +164,11 @@ class WindowedLogistic(Logistic):
         self.ring_model[at] = self.models(round)[self._rows, slate]
         self.ring_reward[at], self.ring_shows[at], self.ring_seen[at] = feedback.rewards, shows, shows > 0
         if (round.step + 1) % self.interval == 0:
-            forgetting_kernels.collect(
+            collect(
                 self.history, self.ring_values, self.ring_values.view(np.int64), self.ring_columns, self.ring_model,
                 self.ring_reward, self.ring_shows, self.ring_seen,
             )  # fmt: skip
-            forgetting_kernels.fit_all(self.posterior, self.history)
+            fit_all(self.posterior, self.history)
 
 
 def make_logistic(

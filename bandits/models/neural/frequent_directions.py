@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bandits.base.types import FloatArray
 
-from .incremental_cholesky import MIN_SQUARED_WIDTH, IncrementalCholesky
+from .dual_covariance import MIN_SQUARED_WIDTH, IncrementalCholesky
 from .mlp import GradientFactors
 
 if TYPE_CHECKING:

@@ -26,9 +26,8 @@ import numpy as np
 
 from bandits.base.types import FloatArray
 
-from .dual_covariance import DualCovariance
+from .dual_covariance import MIN_SQUARED_WIDTH, DualCovariance, doubled_capacity
 from .frequent_directions import SketchCovariance
-from .incremental_cholesky import MIN_SQUARED_WIDTH, doubled_capacity
 from .mlp import GradientFactors
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bandits.agents import REGISTRY as AGENTS
-from bandits.base.docstrings import description, references
+from bandits.base.formatting import description, references
 from bandits.base.params import declaration
 from bandits.experiments.kinds import agent_kinds, simulator_kinds
 from bandits.experiments.validation import describe_range

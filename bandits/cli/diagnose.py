@@ -25,8 +25,8 @@ def add_command(commands: Any) -> None:
 def run(parsed: argparse.Namespace) -> int:
     """Print one conclusion per agent, the most severe first, then its findings."""
     from bandits import diagnostics
-    from bandits.diagnostics.conclusion import SEVERITY
     from bandits.diagnostics.figures import MARKS
+    from bandits.diagnostics.finding import SEVERITY
 
     result = _result(parsed)
     e = result.experiment

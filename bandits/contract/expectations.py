@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from bandits.base.docstrings import description
+from bandits.base.formatting import description
 from bandits.base.params import Params
 
 

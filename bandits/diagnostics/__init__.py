@@ -15,9 +15,8 @@ Example
 'healthy'
 """
 
-from .conclusion import Conclusion, conclude
 from .curves import effective_dimension, exploration_bonus, pit_histogram, predictive_r2
-from .finding import Direction, Finding, Verdict
+from .finding import Conclusion, Direction, Finding, Verdict, conclude
 from .findings import findings, reservations
 from .references import (
     MAX_NETWORK_GAIN,

@@ -5,16 +5,26 @@ A verdict is a rule of thumb whose threshold is part of its sentence; it indicat
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from typing import Any
 
 from bandits.agents import agent_class
-from bandits.experiments.experiment import require_truth
+from bandits.base.processes import ChildTask, Line
+from bandits.experiments.experiment import Experiment, require_truth
 from bandits.results.run import Run
 
-from .conclusion import by_severity
-from .finding import PENDING, STOPPED, TOO_EARLY, Finding
-from .plateau import Plateau, plateau
-from .references import MIN_STEPS, LinearityCheck, OracleReference, PositionBias, has_slates
+from .finding import PENDING, STOPPED, TOO_EARLY, Finding, by_severity
+from .references import (
+    MIN_STEPS,
+    LinearityCheck,
+    OracleReference,
+    PositionBias,
+    has_slates,
+    linearity_check,
+    oracle_reference,
+    position_bias_check,
+)
+from .regret import Plateau, plateau
 from .rules import design_matrix, exploration, model, selection, uncertainty
 from .siblings import better_sibling
 
@@ -121,3 +131,57 @@ def _weighed(found: dict[str, Finding]) -> dict[str, Finding]:
         elif name in CAUSES + UNCERTAINTY and name != "linearity" and finding.verdict == "alarm":
             weighed[name] = finding._replace(verdict="watch", reservation=NO_ALARM)
     return weighed
+
+
+LINE = Line("computations of reference values", waiting=16, seconds=180.0)
+REFERENCES: dict[str, Callable[[Experiment], Any]] = {
+    "oracle": oracle_reference,
+    "linearity": linearity_check,
+    "position_bias": position_bias_check,
+}
+
+
+class ReferenceTask(ChildTask):
+    """The reference values of an experiment, available one after the other as they are computed.
+
+    Attributes
+    ----------
+    oracle : OracleReference, optional
+    linearity : LinearityCheck, optional
+    position_bias : PositionBias, optional
+    """
+
+    def __init__(self, experiment: Experiment) -> None:
+        self.experiment = experiment
+        self.oracle: OracleReference | None = None
+        self.linearity: LinearityCheck | None = None
+        self.position_bias: PositionBias | None = None
+        self._received: set[str] = set()
+        super().__init__(LINE, compute, experiment)
+
+    def receive(self, message: Any) -> None:
+        kind, value = message
+        setattr(self, kind, value)
+        self._received.add(kind)
+
+    @property
+    def references(self) -> tuple[OracleReference | None, LinearityCheck | None, PositionBias | None]:
+        """The values received so far; None too where a reference does not exist."""
+        return self.oracle, self.linearity, self.position_bias
+
+    @property
+    def pending(self) -> set[str]:
+        """The references still to come: ``oracle``, ``linearity``, ``position_bias``."""
+        return set(REFERENCES) - self._received if self.active else set()
+
+
+def compute(experiment: Experiment, send: Callable[[Any], None]) -> None:
+    """Compute one reference after the other; send its kind and its value.
+
+    Raises
+    ------
+    UserError
+        The simulator cannot be created (missing data, say).
+    """
+    for kind, reference in REFERENCES.items():
+        send((kind, reference(experiment)))

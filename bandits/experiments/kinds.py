@@ -7,7 +7,7 @@ import textwrap
 from typing import TYPE_CHECKING, NamedTuple
 
 from bandits.agents import REGISTRY as AGENTS
-from bandits.base.docstrings import description
+from bandits.base.formatting import description
 from bandits.simulators import REGISTRY as SIMULATORS
 
 if TYPE_CHECKING:

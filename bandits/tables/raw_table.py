@@ -17,7 +17,7 @@ from bandits.base.formatting import short
 from bandits.base.row_names import RowNames
 from bandits.base.types import FloatArray
 
-from .numbers import MISSING, parsed_number
+from .text import MISSING, parsed_number
 
 SOME = 100
 

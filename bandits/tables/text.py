@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
+import re
 import zlib
 from typing import NamedTuple
 
@@ -99,3 +100,22 @@ def _unpacked(raw: bytes, limits: Limits, whole: bool) -> bytes:
         return gzip.GzipFile(fileobj=io.BytesIO(raw)).read(limits.bytes + 1 if whole else len(raw))
     except (OSError, EOFError, zlib.error):
         raise UserError("the file is a gzip file that is damaged") from None
+
+
+# in lower case
+MISSING = frozenset({"", "?", "na", "n/a", "nan", "null"})
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d{1,4})?|[+-]?inf(inity)?", re.ASCII | re.IGNORECASE)
+
+
+def parsed_number(text: str, comma: bool = False) -> float | None:
+    """Parse a number, infinities included; None for any other text.
+
+    Parameters
+    ----------
+    text : str
+    comma : bool
+        Whether it may have a decimal comma.
+    """
+    if comma and "." not in text:
+        text = text.replace(",", ".", 1)
+    return float(text) if _NUMBER.fullmatch(text) else None

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import streamlit as st
 
 from bandits.agents import REGISTRY as AGENTS
-from bandits.base.docstrings import description
+from bandits.base.formatting import description
 from bandits.experiments.kinds import agent_kinds
 from bandits.simulators import REGISTRY as SIMULATORS
 from bandits_app.session import draft as drafts

@@ -12,9 +12,8 @@ import streamlit as st
 from bandits import UserError
 from bandits.base.formatting import count, count_of, percent
 from bandits.simulators.datasets import uploads
-from bandits.simulators.datasets.csv_table import MAX_CLASSES, Column, Table, inspect
+from bandits.simulators.datasets.csv_table import MAX_CLASSES, SAMPLES, Column, Table, inspect
 from bandits.simulators.datasets.protection import GROUPS, RARE, protect
-from bandits.simulators.datasets.samples import SAMPLES
 from bandits_app.session.page import TABLE
 from bandits_app.widgets import buttons
 from bandits_app.widgets.text import refuse, safe_cell

@@ -22,7 +22,7 @@ from bandits import Experiment, read, run
 from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray
 from bandits.diagnostics.curves import exploration_bonus, width_bound
-from bandits.diagnostics.plateau import plateau
+from bandits.diagnostics.regret import plateau
 from bandits.experiments.lockstep import make_lane
 from bandits.experiments.presets import presets
 from bandits.results import metrics

@@ -9,7 +9,7 @@ import pytest
 
 from bandits import Experiment, diagnostics, run
 from bandits.diagnostics import Conclusion, Finding, OracleReference
-from bandits.diagnostics.conclusion import SEVERITY
+from bandits.diagnostics.finding import SEVERITY
 from bandits.diagnostics.regret import is_locked_in, regret_shares, regret_sources
 from bandits.experiments.history import History
 from bandits.experiments.lane import Trace

@@ -19,9 +19,9 @@ from bandits.agents.linear.linucb import LinUCB
 from bandits.agents.neural.neural_click_ts import NeuralClickTS
 from bandits.base.types import FloatArray
 from bandits.diagnostics import Finding, LinearityCheck, OracleReference, PositionBias, figures
-from bandits.diagnostics.background import ReferenceTask
 from bandits.diagnostics.curves import recent_entropy, recent_segment_entropy
 from bandits.diagnostics.finding import FORGETTING, PENDING, STOPPED, TOO_EARLY
+from bandits.diagnostics.findings import ReferenceTask
 from bandits.diagnostics.references import curvature_test, estimate_position_bias
 from bandits.diagnostics.spectrum_figures import spectrum_animation
 from bandits.experiments.history import History

@@ -13,7 +13,7 @@ from bandits import Experiment, diagnostics, run
 from bandits.agents.linear.linucb import LinUCB
 from bandits.base.types import FloatArray
 from bandits.diagnostics import LinearityCheck
-from bandits.diagnostics.plateau import MAX_CLOSED, Plateau, plateau
+from bandits.diagnostics.regret import MAX_CLOSED, Plateau, plateau
 from bandits.diagnostics.rules.model import linearity
 from bandits.experiments.history import History
 from bandits.experiments.lane import Trace

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chi2, norm
 
 from bandits.base.types import FloatArray
-from bandits.monitoring.feature_drift import binned, divergence
+from bandits.monitoring.feature_monitors import binned, divergence
 from tests.monitoring.support import make, run, sampled
 
 

@@ -17,7 +17,7 @@ from streamlit.testing.v1 import AppTest
 
 from bandits import Experiment, UserError, read, run
 from bandits.agents import REGISTRY as AGENTS
-from bandits.base.docstrings import description
+from bandits.base.formatting import description
 from bandits.base.params import declaration, entry_kinds
 from bandits.experiments import url
 from bandits.experiments.presets import presets

@@ -15,7 +15,7 @@ from bandits.base.files import home
 from bandits.experiments.presets import on_data
 from bandits.runtime.pool import Pool
 from bandits.simulators.datasets import csv_table, uploads
-from bandits.simulators.datasets.samples import SAMPLES, Sample
+from bandits.simulators.datasets.csv_table import SAMPLES, Sample
 from tests.pages.support import open_page
 from tests.support import wait_for
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from bandits.diagnostics.background import LINE
 from bandits.diagnostics.figures import MARKS
+from bandits.diagnostics.findings import LINE
 from bandits.experiments import url
 from bandits.runtime.pool import Job, Pool
 from bandits.simulators.datasets import csv_table, uploads

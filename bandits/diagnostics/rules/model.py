@@ -10,8 +10,8 @@ from bandits.agents import AgentParams, agent_class
 from bandits.base.formatting import number, percent
 from bandits.diagnostics import curves
 from bandits.diagnostics.finding import Finding, Verdict
-from bandits.diagnostics.plateau import Plateau
 from bandits.diagnostics.references import MAX_NETWORK_GAIN, LinearityCheck, PositionBias
+from bandits.diagnostics.regret import Plateau
 from bandits.experiments.history import History
 from bandits.models.position_bias import Position
 from bandits.results import words

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -12,9 +13,8 @@ import numpy as np
 from bandits.base.errors import UserError
 from bandits.base.formatting import printable, short
 from bandits.base.types import FloatArray
-from bandits.tables.numbers import MISSING as NOT_GIVEN
-from bandits.tables.numbers import parsed_number
-from bandits.tables.text import Limits
+from bandits.tables.text import MISSING as NOT_GIVEN
+from bandits.tables.text import Limits, parsed_number
 
 MAX_ROWS = 200_000
 MAX_COLUMNS = 100
@@ -201,3 +201,55 @@ def _shortest(number: float) -> str:
     if math.isnan(number):
         return MISSING
     return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
+
+
+ADULT_ROWS = 2000
+ADULT_COLUMNS = (
+    "age", "workclass", "education", "marital_status", "occupation", "hours_per_week", "capital_gain",
+)  # fmt: skip
+
+
+class Sample(NamedTuple):
+    """A CSV file that comes with the package.
+
+    Attributes
+    ----------
+    file : str
+        Name of the file.
+    title : str
+    about : str
+        Content, source and licence, in two or three sentences.
+    make : callable
+        Returns the bytes of the file.
+    """
+
+    file: str
+    title: str
+    about: str
+    make: Callable[[], bytes]
+
+
+def adult() -> bytes:
+    """Return the first rows of the Adult data set as CSV, with some of its columns; "?" where missing."""
+    import pandas as pd
+
+    frame = pd.read_parquet(Path(__file__).parent / "adult.parquet", columns=[*ADULT_COLUMNS, "label"])
+    text: str = frame.head(ADULT_ROWS).rename(columns={"label": "income"}).to_csv(index=False, lineterminator="\n")
+    return text.encode()
+
+
+SAMPLES = (
+    Sample(
+        "census-income.csv", "Census income",
+        f"{ADULT_ROWS:,} people of the US census of 1994: age, education, occupation and four more features; does a "
+        "person earn more than 50,000 dollars a year? The first rows of Adult (Becker and Kohavi, 1996), UCI Machine "
+        "Learning Repository, CC BY 4.0; 7 of its 14 features.",
+        adult,
+    ),
+    Sample(
+        "iris.csv", "Iris flowers",
+        "150 flowers of three species, with four lengths and widths in centimetres. Iris (Fisher, 1936), the copy in "
+        "scikit-learn, UCI Machine Learning Repository, CC BY 4.0.",
+        sample,
+    ),
+)  # fmt: skip

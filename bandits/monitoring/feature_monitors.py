@@ -1,4 +1,4 @@
-"""Drift of the features against a reference period, by the Kullback-Leibler divergence."""
+"""Monitors of features: their drift against a reference period, and their correlation with the reward."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bandits.base.params import param
 from bandits.base.types import FloatArray, IntArray
 
 from .alarm import Setting, Steps
-from .base import Judgement, MonitorParams, WindowMonitor, window_param
+from .base import Judgement, MonitorParams, WindowMonitor, average, total, window_param
 
 EDGES = 9  # deciles
 BINS = 2 * EDGES + 1  # between two edges, and equal to one: distinct values have bins of their own
@@ -106,3 +106,39 @@ def divergence(now: IntArray, before: IntArray, level: float) -> tuple[FloatArra
     n1, n2 = now.sum(axis=-1), before.sum(axis=-1)
     bound = chdtri(np.maximum(used.sum(axis=-1) - 1, 1), level)
     return kl, 2 * n1 * n2 / np.maximum(n1 + n2, 1) * kl, np.asarray(bound)
+
+
+LEAST_SAMPLES = 100
+
+
+class Correlation(WindowMonitor):
+    """Report that no feature of the item shown is correlated with the reward.
+
+    The statistic is the largest absolute Pearson correlation over the features, from every n-th step. It informs only:
+    a good agent that shows each user what is best removes the correlation too, and with few samples and many features
+    chance alone exceeds the bound. No fallback should follow from it.
+    """
+
+    class Params(MonitorParams):
+        kind: Literal["correlation"] = "correlation"
+        window: int = window_param(5000)
+        lowest: float = param(
+            0.1, title="Smallest correlation", ge=0, le=1,
+            help="Largest correlation of a feature with the reward below which an alarm is raised. Larger values raise "
+            "more alarms; usually 0.05 to 0.2.",
+        )  # fmt: skip
+
+    title = "Feature-reward correlation"
+    needs = frozenset({"features", "single"})
+
+    def judge(self, window: Steps) -> Judgement | None:
+        samples, lowest = window.samples, self.params.lowest
+        if samples is None or samples.features is None or len(samples.steps) < LEAST_SAMPLES:
+            return None
+        x = samples.features - average(samples.features)
+        y = (samples.rewards - average(samples.rewards))[:, :, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            correlation = total(x * y) / np.sqrt(total(np.square(x)) * total(np.square(y)))
+        largest = np.nan_to_num(np.abs(correlation)).max(axis=1)
+        text = "The largest correlation of a feature with the reward is {}, below {}."
+        return Judgement(largest < lowest, largest, lowest, lambda r: text.format(number(largest[r]), number(lowest)))

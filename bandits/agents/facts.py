@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 from bandits.base.types import FloatArray, OfflineTraining, SimulatorSpec
 from bandits.models.position_bias import Position
 
+from .model_params import ESTIMATED, ForgettingParams
 from .params import LearnerParams
 
 Uncertainty = Literal["bonus", "posterior"]
@@ -81,9 +82,9 @@ class AgentFacts:
         return False
 
     @classmethod
-    def forgets(cls, params: Any) -> bool:  # noqa: ARG003
+    def forgets(cls, params: Any) -> bool:
         """Whether old observations lose their weight by design (discount factor, sliding window)."""
-        return False
+        return isinstance(params, ForgettingParams) and params.forgets
 
     @classmethod
     def uncertainty_of(cls, params: Any) -> Uncertainty | None:  # noqa: ARG003
@@ -138,3 +139,23 @@ class AgentFacts:
     def spectrum(self, bases: list[FloatArray]) -> FloatArray | None:  # noqa: ARG002
         """Compute the eigenvalues of the design matrix on the span of the features, (R, M, m); None without one."""
         return None
+
+
+class ModelFacts(AgentFacts):
+    """Facts of agents with `ModelParams`, whose field ``sharing`` says which arms share weights."""
+
+    @classmethod
+    def spans_arms(cls, params: Any) -> bool | None:
+        return bool(params.sharing != "shared")
+
+    @classmethod
+    def prior_precision(cls, params: Any) -> float | None:
+        return float(params.ridge)
+
+    @classmethod
+    def generalises(cls, params: Any) -> bool:
+        return bool(params.sharing != "per_arm" or params.prior in ESTIMATED)
+
+    @classmethod
+    def starts_with_data(cls, params: Any) -> bool:
+        return bool(params.prior == "given")

@@ -1,14 +1,33 @@
-"""Parameters that several models share: how they forget, and what they know of an arm before its first click."""
+"""Parameters that several agents share: the exploration bonus, how models forget, and what they know at first."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from pydantic import model_validator
 
 from bandits.base.params import param
 from bandits.base.types import IntArray, SimulatorAccess, SimulatorSpec
+
+from .params import LearnerParams
+
+# priors that other arms estimate
+ESTIMATED = ("category", "pooled")
+
+
+def bonus_param(
+    default: float, *, symbol: str = r"\alpha", width: str = "confidence width", usual: tuple[float, float] = (0.1, 2),
+    basic: bool = True,
+) -> Any:  # fmt: skip
+    """Declare the factor of the ``width`` that a score adds to its mean."""
+    return param(
+        default, title="Exploration bonus", symbol=symbol, ge=0, le=10, typical=(0, 4), basic=basic, usual=usual,
+        help=f"Exploration coefficient: multiplies the {width} to give the exploration bonus. Larger values explore "
+        f"more; usually {usual[0]:g} to {usual[1]:g}; 0 never explores.",
+        sweep=(0.03, 4),
+    )  # fmt: skip
 
 
 def gamma_param(*, later: bool = True) -> Any:
@@ -30,25 +49,48 @@ def window_param(*, later: bool = True) -> Any:
     )  # fmt: skip
 
 
-def closest_way(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters with one way to forget: with both, the window is left out."""
-    both = values.get("gamma", 1.0) < 1 and values.get("window") is not None
-    return {**values, "window": None} if both else dict(values)
+class ForgettingParams(LearnerParams):
+    """Parameters of models that can forget; a subclass declares ``gamma`` and ``window`` where its forms show them."""
+
+    if TYPE_CHECKING:
+        gamma: float
+        window: int | None
+
+    @property
+    def forgets(self) -> bool:
+        """Whether old observations lose their weight."""
+        return self.gamma < 1 or self.window is not None
+
+    def mode(self) -> str:
+        return "discounted" if self.gamma < 1 else ""
+
+    @classmethod
+    def closest(cls, values: dict[str, Any]) -> dict[str, Any]:
+        both = values.get("gamma", 1.0) < 1 and values.get("window") is not None
+        return {**values, "window": None} if both else dict(values)
+
+    @model_validator(mode="after")
+    def _one_way_to_forget(self) -> Self:
+        if self.gamma < 1 and self.window is not None:
+            raise ValueError(f"{self.kind}: choose gamma below 1 or a window, not both")
+        return self
 
 
-def check_one_way(kind: str, gamma: float, window: int | None) -> None:
-    """Check that an agent forgets in one way.
+class ModelParams(ForgettingParams):
+    """Parameters of models that can have a prior; a subclass declares ``prior`` and what belongs to it."""
 
-    Raises
-    ------
-    ValueError
-        It has a discount factor below 1 and a window.
-    """
-    if gamma < 1 and window is not None:
-        raise ValueError(f"{kind}: choose gamma below 1 or a window, not both")
+    @classmethod
+    def idle(cls, values: dict[str, Any]) -> frozenset[str]:
+        return super().idle(values) | idle_prior(values)
 
+    @classmethod
+    def closest(cls, values: dict[str, Any]) -> dict[str, Any]:
+        return closest_prior(super().closest(values))
 
-ESTIMATED = ("category", "pooled")  # priors that other arms estimate
+    @model_validator(mode="after")
+    def _prior_fits(self) -> Self:
+        check_prior(self.kind, dict(self))
+        return self
 
 
 def prior_param() -> Any:

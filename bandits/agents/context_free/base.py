@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from pydantic import model_validator
 
 from bandits.agents.base import Agent
-from bandits.agents.model_params import check_one_way, closest_way, gamma_param, window_param
-from bandits.agents.params import LearnerParams
+from bandits.agents.model_params import ForgettingParams, gamma_param, window_param
 from bandits.base.randomness import Streams
 from bandits.base.types import Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec
 
@@ -41,23 +39,11 @@ class ContextFreeAgent(Agent):
         return self.shown.ravel().take(place), self.clicks.ravel().take(place)
 
 
-class ForgettingCountsParams(LearnerParams):
+class ForgettingCountsParams(ForgettingParams):
     """Parameters of counts that can forget."""
 
     gamma: float = gamma_param()
     window: int | None = window_param()
-
-    def mode(self) -> str:
-        return "discounted" if self.gamma < 1 else ""
-
-    @classmethod
-    def closest(cls, values: dict[str, Any]) -> dict[str, Any]:
-        return closest_way(values)
-
-    @model_validator(mode="after")
-    def _one_way_to_forget(self) -> Self:
-        check_one_way(self.kind, self.gamma, self.window)
-        return self
 
 
 class ForgettingContextFreeAgent(ContextFreeAgent):
@@ -90,10 +76,6 @@ class ForgettingContextFreeAgent(ContextFreeAgent):
             self.ring_items[at] = round.items[self._rows, slate]
             self.ring_shown[at], self.ring_clicks[at] = self.exposure(feedback), feedback.rewards
         super().learn(round, slate, feedback)
-
-    @classmethod
-    def forgets(cls, params: Any) -> bool:
-        return bool(params.gamma < 1 or params.window is not None)
 
     @classmethod
     def memory(cls, params: Any, spec: SimulatorSpec) -> int:

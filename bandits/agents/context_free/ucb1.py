@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from numba import njit
 
+from bandits.agents.model_params import bonus_param
 from bandits.base.explanation import Explanation
-from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.types import (
     BoolArray,
@@ -42,12 +42,7 @@ class UCB1(ForgettingContextFreeAgent):
 
     class Params(ForgettingCountsParams):
         kind: Literal["ucb1"] = "ucb1"
-        alpha: float = param(
-            0.1, title="Exploration bonus", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), basic=True, usual=(0.1, 2),
-            help="Exploration coefficient: multiplies the confidence width to give the exploration bonus. Larger "
-            "values explore more; usually 0.1 to 2; 0 never explores.",
-            sweep=(0.03, 4),
-        )  # fmt: skip
+        alpha: float = bonus_param(0.1)
 
     title = "UCB1"
     formula = r"\bar r_a+\alpha\sqrt{2\ln t\,/\,n_a}"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, get_args
 
 from bandits.agents.base import Agent
-from bandits.agents.facts import Representation
+from bandits.agents.facts import ModelFacts, Representation
 from bandits.agents.model_params import ESTIMATED
 from bandits.base.randomness import Streams
 from bandits.base.types import Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec
@@ -18,7 +18,7 @@ from .models import make_model, model_memory
 from .params import PrivateLinearParams
 
 
-class LinearAgent(Agent):
+class LinearAgent(ModelFacts, Agent):
     """Keeps the models that its parameters choose (`make_model`), and updates them after every observation.
 
     With Fourier features, ``spec`` has the dimension of the transformed features.
@@ -60,28 +60,8 @@ class LinearAgent(Agent):
         return self.model.spectrum(bases)
 
     @classmethod
-    def spans_arms(cls, params: Any) -> bool | None:
-        return bool(params.sharing != "shared")
-
-    @classmethod
-    def prior_precision(cls, params: Any) -> float | None:
-        return float(params.ridge)
-
-    @classmethod
     def representation(cls, params: Any) -> Representation | None:
         return "fourier" if params.fourier else "features"
-
-    @classmethod
-    def generalises(cls, params: Any) -> bool:
-        return bool(params.sharing != "per_arm" or params.prior in ESTIMATED)
-
-    @classmethod
-    def starts_with_data(cls, params: Any) -> bool:
-        return bool(params.prior == "given")
-
-    @classmethod
-    def forgets(cls, params: Any) -> bool:
-        return bool(params.gamma < 1 or params.window is not None)
 
     @classmethod
     def test_params(cls) -> list[dict[str, Any]]:

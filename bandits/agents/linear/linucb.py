@@ -7,9 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bandits.agents.model_params import gamma_param, window_param
+from bandits.agents.model_params import bonus_param, gamma_param, window_param
 from bandits.base.explanation import Explanation
-from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.types import BoolArray, FloatArray, IntArray, PredrawnSteps, Round, SimulatorAccess, SimulatorSpec
 
@@ -34,12 +33,7 @@ class LinUCB(LinearAgent):
 
     class Params(PrivateLinearParams):
         kind: Literal["linucb"] = "linucb"
-        alpha: float = param(
-            0.5, title="Exploration bonus", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), basic=True, usual=(0.1, 2),
-            help="Exploration coefficient: multiplies the confidence width to give the exploration bonus. Larger "
-            "values explore more; usually 0.1 to 2; 0 never explores.",
-            sweep=(0.03, 4),
-        )  # fmt: skip
+        alpha: float = bonus_param(0.5)
         gamma: float = gamma_param(later=False)
         window: int | None = window_param(later=False)
 

@@ -8,19 +8,14 @@ from typing import Any, Self
 from pydantic import model_validator
 
 from bandits.agents.model_params import (
-    check_one_way,
-    check_prior,
+    ModelParams,
     clicks_param,
-    closest_prior,
-    closest_way,
     every_param,
     gamma_param,
-    idle_prior,
     misses_param,
     prior_param,
     window_param,
 )
-from bandits.agents.params import LearnerParams
 from bandits.base.params import param
 from bandits.models.linear.empirical_bayes import Prior
 from bandits.models.linear.ridge import Sharing
@@ -28,7 +23,7 @@ from bandits.models.linear.ridge import Sharing
 JOINED = ("hybrid", "per_category")  # ways of sharing that cannot forget
 
 
-class LinearParams(LearnerParams):
+class LinearParams(ModelParams):
     """Parameters of a ridge model; `models.make_model` builds what they choose."""
 
     ridge: float = param(
@@ -63,27 +58,18 @@ class LinearParams(LearnerParams):
     prior_misses: float = misses_param()
 
     @classmethod
-    def idle(cls, values: dict[str, Any]) -> frozenset[str]:
-        return super().idle(values) | idle_prior(values)
-
-    def mode(self) -> str:
-        return "discounted" if self.gamma < 1 else ""
-
-    @classmethod
     def closest(cls, values: dict[str, Any]) -> dict[str, Any]:
-        values = closest_way(values)
+        values = super().closest(values)
         if (values.get("gamma", 1.0) < 1 or values.get("window") is not None) and values.get("sharing") in JOINED:
             values = {**values, "sharing": "shared"}
-        return closest_prior(values)
+        return values
 
     @model_validator(mode="after")
-    def _one_way_to_forget(self) -> Self:
-        check_one_way(self.kind, self.gamma, self.window)
+    def _can_share(self) -> Self:
         if (self.gamma < 1 or self.window is not None) and self.sharing in JOINED:
             raise ValueError(
                 f"{self.kind}: gamma below 1 and window need sharing per_arm or shared, not {self.sharing}"
             )
-        check_prior(self.kind, dict(self))
         return self
 
 

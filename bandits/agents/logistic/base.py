@@ -8,23 +8,18 @@ from typing import Any, Self, get_args
 from pydantic import model_validator
 
 from bandits.agents.base import Agent
-from bandits.agents.facts import Representation
+from bandits.agents.facts import ModelFacts, Representation
 from bandits.agents.model_params import (
     ESTIMATED,
-    check_one_way,
-    check_prior,
+    ModelParams,
     clicks_param,
-    closest_prior,
-    closest_way,
     every_param,
     gamma_param,
     groups_of,
-    idle_prior,
     misses_param,
     prior_param,
     window_param,
 )
-from bandits.agents.params import LearnerParams
 from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.types import Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec
@@ -34,7 +29,7 @@ from bandits.models.linear.given_prior import give_logistic, given_memory
 from bandits.models.linear.logistic import Covariance, Logistic, Sharing
 
 
-class LogisticParams(LearnerParams):
+class LogisticParams(ModelParams):
     """Parameters of a logistic model."""
 
     ridge: float = param(
@@ -69,29 +64,20 @@ class LogisticParams(LearnerParams):
     prior_misses: float = misses_param()
 
     @classmethod
-    def idle(cls, values: dict[str, Any]) -> frozenset[str]:
-        return super().idle(values) | idle_prior(values)
-
-    def mode(self) -> str:
-        return "discounted" if self.gamma < 1 else ""
-
-    @classmethod
     def closest(cls, values: dict[str, Any]) -> dict[str, Any]:
-        values = closest_way(values)
+        values = super().closest(values)
         if (values.get("gamma", 1.0) < 1 or values.get("window") is not None) and values.get("refit") == 0:
             values = {**values, "refit": 100}
-        return closest_prior(values)
+        return values
 
     @model_validator(mode="after")
     def _can_forget(self) -> Self:
-        check_one_way(self.kind, self.gamma, self.window)
         if (self.gamma < 1 or self.window is not None) and self.refit == 0:
             raise ValueError(f"{self.kind}: refit is 0; gamma below 1 and window need a refit interval of at least 1")
-        check_prior(self.kind, dict(self))
         return self
 
 
-class LogisticAgent(Agent):
+class LogisticAgent(ModelFacts, Agent):
     """Keeps `Logistic` models of 0/1 rewards and updates them after every observation."""
 
     needs = frozenset({"binary"})
@@ -125,32 +111,12 @@ class LogisticAgent(Agent):
         return self.model.spectrum(bases)
 
     @classmethod
-    def forgets(cls, params: Any) -> bool:
-        return bool(params.gamma < 1 or params.window is not None)
-
-    @classmethod
-    def spans_arms(cls, params: Any) -> bool | None:
-        return bool(params.sharing != "shared")
-
-    @classmethod
-    def prior_precision(cls, params: Any) -> float | None:
-        return float(params.ridge)
-
-    @classmethod
     def representation(cls, params: Any) -> Representation | None:  # noqa: ARG003
         return "features"
 
     @classmethod
     def requires(cls, params: Any) -> frozenset[str]:
         return super().requires(params) | ({"categories"} if params.prior == "category" else set())
-
-    @classmethod
-    def generalises(cls, params: Any) -> bool:
-        return bool(params.sharing != "per_arm" or params.prior in ESTIMATED)
-
-    @classmethod
-    def starts_with_data(cls, params: Any) -> bool:
-        return bool(params.prior == "given")
 
     @classmethod
     def test_params(cls) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from pydantic import model_validator
 
+from bandits.agents.model_params import bonus_param
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams
@@ -63,12 +64,7 @@ class LogisticUCB(LogisticAgent):
 
     class Params(LogisticParams):
         kind: Literal["logistic_ucb"] = "logistic_ucb"
-        alpha: float = param(
-            0.1, title="Exploration bonus", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), basic=True, usual=(0.1, 2),
-            help="Exploration coefficient: multiplies the confidence width to give the exploration bonus. Larger "
-            "values explore more; usually 0.1 to 2; 0 never explores.",
-            sweep=(0.03, 4),
-        )  # fmt: skip
+        alpha: float = bonus_param(0.1)
         width: Literal["laplace", "design"] = param(
             "laplace", title="Confidence width", structural=True, later=True,
             help="Matrix that measures uncertainty. laplace: curvature of the log loss, in which nearly certain "

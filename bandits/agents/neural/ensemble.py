@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from bandits.agents.facts import Uncertainty
+from bandits.agents.model_params import bonus_param
 from bandits.base.explanation import Explanation
 from bandits.base.params import override_default, param
 from bandits.base.randomness import Streams
@@ -50,12 +51,7 @@ class Ensemble(NeuralAgent):
             help="thompson: a member drawn at random for each decision. bonus: mean of the members plus β times their "
             "standard deviation.",
         )  # fmt: skip
-        beta: float = param(
-            1.0, title="Exploration bonus", symbol=r"\beta", ge=0, le=10, typical=(0, 4), usual=(0.1, 2),
-            help="Exploration coefficient (strategy bonus): multiplies the standard deviation of the members to give "
-            "the exploration bonus. Larger values explore more (usually 0.1 to 2).",
-            sweep=(0.03, 4),
-        )  # fmt: skip
+        beta: float = bonus_param(1.0, symbol=r"\beta", width="members' deviation (strategy bonus)", basic=False)
         training: Literal["replay", "everything"] = param(  # a single observation is often not used for a member
             "replay", title="Training", structural=True,
             help="replay: at intervals, steps on random batches of the replay buffer. everything: at intervals, steps "

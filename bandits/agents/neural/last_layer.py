@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import model_validator
 
-from bandits.agents.model_params import check_one_way, closest_way, gamma_param, window_param
+from bandits.agents.model_params import ForgettingParams, gamma_param, window_param
 from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 _MAX_ENCODED = 500_000  # activations held at once while the buffer is encoded
 
 
-class HeadParams(NeuralParams):
+class HeadParams(ForgettingParams, NeuralParams):
     """Parameters of a ridge model on the last hidden layer of a network."""
 
     ridge: float = param(
@@ -42,18 +41,6 @@ class HeadParams(NeuralParams):
     )  # fmt: skip
     gamma: float = gamma_param()
     window: int | None = window_param()
-
-    def mode(self) -> str:
-        return "discounted" if self.gamma < 1 else ""
-
-    @classmethod
-    def closest(cls, values: dict[str, Any]) -> dict[str, Any]:
-        return closest_way(values)
-
-    @model_validator(mode="after")
-    def _one_way_to_forget(self) -> Self:
-        check_one_way(self.kind, self.gamma, self.window)
-        return self
 
 
 class HeadAgent(NeuralAgent):
@@ -84,10 +71,6 @@ class HeadAgent(NeuralAgent):
         if p.gamma < 1:
             return DiscountedRidge(ridge, self.column("gamma"), spec, sharing)
         return Ridge(ridge, m, spec.n_items, sharing, joint=self.joint)
-
-    @classmethod
-    def forgets(cls, params: Any) -> bool:
-        return bool(params.gamma < 1 or params.window is not None)
 
     @classmethod
     def prior_precision(cls, params: Any) -> float | None:

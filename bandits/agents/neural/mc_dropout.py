@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from bandits.agents.facts import Uncertainty
+from bandits.agents.model_params import bonus_param
 from bandits.base.explanation import Explanation
 from bandits.base.params import override_default, param
 from bandits.base.randomness import Streams, block_length
@@ -53,12 +54,7 @@ class MCDropout(NeuralAgent):
             help="Number of masks per decision (strategy bonus). More samples estimate the standard deviation better "
             "and take longer (usually 5 to 30).",
         )  # fmt: skip
-        alpha: float = param(
-            1.0, title="Exploration bonus", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), usual=(0.1, 2),
-            help="Exploration coefficient (strategy bonus): multiplies the standard deviation of the predictions to "
-            "give the exploration bonus. Larger values explore more (usually 0.1 to 2).",
-            sweep=(0.03, 4),
-        )  # fmt: skip
+        alpha: float = bonus_param(1.0, width="standard deviation (strategy bonus)", basic=False)
         training: Literal["newest", "replay"] = param(  # not everything: masks are drawn for a batch
             "replay", title="Training", structural=True,
             help="newest: one step on each new observation, which is then discarded. replay: at intervals, steps on "

@@ -7,8 +7,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from bandits.agents.model_params import bonus_param
 from bandits.base.explanation import Explanation
-from bandits.base.params import override_default, param
+from bandits.base.params import override_default
 from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray, Round, SimulatorAccess, SimulatorSpec
 
@@ -33,12 +34,7 @@ class NeuralLinUCB(HeadAgent):
 
     class Params(HeadParams):
         kind: Literal["neural_linucb"] = "neural_linucb"
-        alpha: float = param(
-            1.0, title="Exploration bonus", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), basic=True, usual=(0.1, 2),
-            help="Exploration coefficient: multiplies the confidence width to give the exploration bonus. Larger "
-            "values explore more (usually 0.1 to 2); 0 never explores.",
-            sweep=(0.03, 4),
-        )  # fmt: skip
+        alpha: float = bonus_param(1.0)
         learning_rate: float = override_default(HeadParams, "learning_rate", 0.01)
         every: int = override_default(HeadParams, "every", 50)
         updates: int | None = override_default(HeadParams, "updates", 25)

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from bandits.agents.model_params import bonus_param
 from bandits.base.explanation import Explanation
-from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray, Round, SimulatorAccess, SimulatorSpec
 
@@ -28,12 +28,7 @@ class NeuralUCB(GradientAgent):
 
     class Params(GradientParams):
         kind: Literal["neural_ucb"] = "neural_ucb"
-        alpha: float = param(
-            0.1, title="Exploration bonus", symbol=r"\alpha", ge=0, le=10, typical=(0, 4), basic=True, usual=(0.03, 1),
-            help="Exploration coefficient: multiplies the confidence width to give the exploration bonus. Larger "
-            "values explore more (usually 0.03 to 1); 0 never explores.",
-            sweep=(0.03, 4),
-        )  # fmt: skip
+        alpha: float = bonus_param(0.1, usual=(0.03, 1))
 
     title = "NeuralUCB"
     formula = r"f(x_a)+\alpha\sqrt{g_a^\top A^{-1}g_a},\quad g_a=\nabla_w f(x_a)"

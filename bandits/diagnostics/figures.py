@@ -13,6 +13,7 @@ from bandits.experiments.snapshots import BINS, LEVELS
 from bandits.results import metrics
 from bandits.results.figures.board import Bands
 from bandits.results.figures.curves import clip_band, curves, empty_figure
+from bandits.results.figures.parts import axis, chart, error_bars, line, points, reference
 from bandits.results.figures.style import RATE, REFERENCE, Spec, Style, distinct_styles, styles
 from bandits.results.metrics import Band
 from bandits.results.run import Run
@@ -215,9 +216,8 @@ def _segment_coverage(history: History, segments: list[str]) -> Spec:
     for (name, style), band in zip(
         distinct_styles(segments).items(), quantities.segment_coverage(history) or [], strict=False
     ):
-        line = {"color": style.color, "width": 1.5, "dash": "dot"}
-        once = {"type": "scatter", "mode": "lines", "name": f"{name}, once", "x": band.x, "y": band.mid, "line": line}
-        spec["data"].append({**once, "showlegend": False})
+        once = line(f"{name}, once", band.x, band.mid, style.color, "dot", width=1.5, showlegend=False)
+        spec["data"].append(once)
     return spec
 
 
@@ -262,56 +262,41 @@ def _calibration(history: History, style: Style) -> Spec:
 
 
 def _pit_histogram(history: History, style: Style) -> Spec:
-    layout: Spec = {
-        "title": {"text": ""}, "meta": {"note": ""}, "showlegend": False, "bargap": 0.08,
-        "xaxis": {"title": {"text": "quantile of the predictive distribution"}, "range": [0, 1]},
-        "yaxis": {"title": {"text": "share of true rewards"}, "rangemode": "tozero"},
-        "shapes": [{"type": "line", "x0": 0, "x1": 1, "y0": 1 / BINS, "y1": 1 / BINS,
-                    "line": {"color": REFERENCE, "width": 1.2, "dash": "dash"}}],
-    }  # fmt: skip
     shares = quantities.pit_histogram(history)
+    uniform = {"color": REFERENCE, "width": 1.2, "dash": "dash"}
+    spec = chart(
+        "", [], axis("quantile of the predictive distribution", range=[0, 1]),
+        axis("share of true rewards", rangemode="tozero"), legend=False, bargap=0.08,
+        shapes=[{"type": "line", "x0": 0, "x1": 1, "y0": 1 / BINS, "y1": 1 / BINS, "line": uniform}],
+    )  # fmt: skip
     if shares is None:
-        return empty_figure({**layout, "shapes": []}, "")
+        return empty_figure({**spec["layout"], "shapes": []}, "")
     bars = {"type": "bar", "x": (np.arange(BINS) + 0.5) / BINS, "y": shares, "marker": {"color": style.color}}
-    return {"data": [{**bars, "hovertemplate": f"%{{y:{RATE}}}<extra></extra>"}], "layout": layout}
+    return {**spec, "data": [{**bars, "hovertemplate": f"%{{y:{RATE}}}<extra></extra>"}]}
 
 
 def _linearity(style: Style, check: LinearityCheck | None) -> Spec:
-    layout: Spec = {
-        "title": {"text": ""}, "meta": {"note": ""}, "showlegend": False,
-        "xaxis": {"title": {"text": "prediction of a linear model"}}, "yaxis": {"title": {"text": "mean residual"}},
-    }  # fmt: skip
+    spec = chart("", [], axis("prediction of a linear model"), axis("mean residual"), legend=False)
     if check is None:
-        return empty_figure(layout, "")
-    points = {
-        "type": "scatter", "mode": "markers", "x": check.fitted, "y": check.residual,
-        "marker": {"color": style.color, "size": 8}, "hovertemplate": f"%{{x:{RATE}}}: %{{y:{RATE}}}<extra></extra>",
-        "error_y": {"type": "data", "array": 1.96 * check.error, "color": style.color, "thickness": 1.2},
-    }  # fmt: skip
-    ends = np.array([check.fitted.min(), check.fitted.max()])
-    zero = {"type": "scatter", "mode": "lines", "x": ends, "y": np.zeros(2), "meta": "reference", "hoverinfo": "skip",
-            "line": {"color": REFERENCE, "width": 1.2, "dash": "dash"}}  # fmt: skip
-    return {"data": [points, zero], "layout": layout}
+        return empty_figure(spec["layout"], "")
+    residuals = points(
+        "", check.fitted, check.residual, style.color, size=8, error_y=error_bars(1.96 * check.error, style.color),
+        hovertemplate=f"%{{x:{RATE}}}: %{{y:{RATE}}}<extra></extra>",
+    )  # fmt: skip
+    zero = reference("", np.array([check.fitted.min(), check.fitted.max()]), np.zeros(2), hoverinfo="skip")
+    return {**spec, "data": [residuals, zero]}
 
 
 def _position_bias(style: Style, bias: PositionBias | None) -> Spec:
-    layout: Spec = {
-        "title": {"text": ""}, "meta": {"note": ""}, "showlegend": True, "xaxis": {"title": {"text": "slot"}},
-        "yaxis": {"title": {"text": "clicks relative to slot 1"}, "rangemode": "tozero"},
-    }  # fmt: skip
+    spec = chart("", [], axis("slot"), axis("clicks relative to slot 1", rangemode="tozero"))
     if bias is None:
-        return empty_figure(layout, "")
-    slots = np.arange(1.0, len(bias.true) + 1)
-    line = {"color": REFERENCE, "width": 1.2, "dash": "dash"}
-    common = {"type": "scatter", "x": slots}
-    data = [
-        {**common, "y": bias.true, "mode": "lines", "name": "true", "meta": "reference", "line": line},
-        {**common, "y": bias.estimated, "mode": "markers", "name": "estimated from clicks",
-         "marker": {"color": style.color, "size": 8},
-         "error_y": {"type": "data", "array": 1.96 * bias.error, "color": style.color, "thickness": 1.2}},
-        {**common, "y": bias.counted, "mode": "markers", "name": "clicks per examination",
-         "marker": {"color": style.color, "size": 7, "symbol": "circle-open"}},
-    ]  # fmt: skip
+        return empty_figure(spec["layout"], "")
+    slots, errors = np.arange(1.0, len(bias.true) + 1), error_bars(1.96 * bias.error, style.color)
     if len(slots) <= 10:
-        layout["xaxis"]["dtick"] = 1
-    return {"data": data, "layout": layout}
+        spec["layout"]["xaxis"]["dtick"] = 1
+    data = [
+        reference("true", slots, bias.true),
+        points("estimated from clicks", slots, bias.estimated, style.color, size=8, error_y=errors),
+        points("clicks per examination", slots, bias.counted, style.color, size=7, symbol="circle-open"),
+    ]
+    return {**spec, "data": data}

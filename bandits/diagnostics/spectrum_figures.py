@@ -7,7 +7,8 @@ import numpy as np
 from bandits.experiments.history import History
 from bandits.results import metrics
 from bandits.results.figures.curves import curves, empty_figure
-from bandits.results.figures.style import REFERENCE, Spec, Style, log_ticks
+from bandits.results.figures.parts import axis, chart, reference
+from bandits.results.figures.style import Spec, Style, log_ticks
 from bandits.results.metrics import Band
 
 from .finding import NO_DESIGN_MATRIX
@@ -22,19 +23,16 @@ def spectrum_map(history: History) -> Spec:
     """Draw eigenvalues by rank and step as a heat map; median over replications and arms."""
     note = "Eigenvalues of the design matrix A by rank (rank 1: the largest) over time, on a logarithmic scale; median "
     note += "over replications and arms. An upper edge that stays dark: directions that are never explored."
-    layout: Spec = {
-        "title": {"text": "Spectrum over time"}, "meta": {"note": note}, "showlegend": False,
-        "xaxis": {"title": {"text": "step"}}, "yaxis": {"title": {"text": "eigenvalue rank"}},
-    }  # fmt: skip
+    spec = chart("Spectrum over time", [], axis("step"), axis("eigenvalue rank"), note=note, legend=False)
     snapshots = _positive_spectra(history)
     if not snapshots:
-        return empty_figure(layout, NO_DESIGN_MATRIX)
+        return empty_figure(spec["layout"], NO_DESIGN_MATRIX)
     ranks = max(len(band.mid) for _, band in snapshots)
     z = np.full((ranks, len(snapshots)), np.nan)
     for i, (_, band) in enumerate(snapshots):
         z[: len(band.mid), i] = np.log10(band.mid)
     if ranks <= MAX_TICKS:
-        layout["yaxis"]["dtick"] = 1
+        spec["layout"]["yaxis"]["dtick"] = 1
     least = round(float(np.nanmin(z)), 6)  # colours span a power of ten at least, or they would show rounding errors
     steps = np.array([step for step, _ in snapshots], float)
     trace = {
@@ -43,7 +41,7 @@ def spectrum_map(history: History) -> Spec:
         "colorbar": {"title": {"text": "log₁₀ λ"}, "thickness": 10},
         "hovertemplate": "step %{x:,}, rank %{y}: λ = 10^%{z:.2f}<extra></extra>",
     }  # fmt: skip
-    return {"data": [trace], "layout": layout}
+    return {**spec, "data": [trace]}
 
 
 def _positive_spectra(history: History) -> list[tuple[int, Band]]:
@@ -69,8 +67,7 @@ def spectrum_animation(history: History, label: str, style: Style) -> Spec | Non
         {"name": f"{step:,}", "data": spec["data"], "traces": list(range(len(spec["data"])))}
         for (step, _), spec in zip(snapshots, specs, strict=True)
     ]
-    first = {"type": "scatter", "mode": "lines", "name": f"step {snapshots[0][0]:,}", "x": bands[0].x,
-             "y": bands[0].mid, "line": {"color": REFERENCE, "width": 1.2, "dash": "dot"}}  # fmt: skip
+    first = reference(f"step {snapshots[0][0]:,}", bands[0].x, bands[0].mid, dash="dot")
     ranks = max(len(band.x) for band in bands)
     layout: Spec = {
         "showlegend": False, "hovermode": "x unified", "margin": {"l": 60, "r": 12, "t": 8, "b": 10},

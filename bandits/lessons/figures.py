@@ -11,6 +11,7 @@ from bandits.results import metrics
 from bandits.results.figures.board import Options
 from bandits.results.figures.board import plot as draw
 from bandits.results.figures.curves import curves, cut
+from bandits.results.figures.parts import line, reference
 from bandits.results.figures.style import COUNT, Spec, styles
 from bandits.results.result import Result
 
@@ -88,9 +89,7 @@ def lead(result: Result, a: str, b: str, *, until: int | None = None) -> Spec:
         empty="Waiting for the first points.",
     )  # fmt: skip
     if plot["data"]:
-        x = bands[a].x[[0, -1]]
-        zero = {"x": x, "y": np.zeros(2), "name": "equal", "meta": "reference", "line": {"dash": "dash", "width": 1.2}}
-        plot["data"].append({"type": "scatter", "mode": "lines", **zero})
+        plot["data"].append(reference("equal", bands[a].x[[0, -1]], np.zeros(2)))
     return plot
 
 
@@ -102,13 +101,10 @@ def _mark(plot: Spec, value: float, axis: str) -> None:
     low, high = (f(float(f(trace["x"])) for trace in drawn) for f in (min, max))
     bottom, top = (f(float(np.nanmin(t["y"]) if f is min else np.nanmax(t["y"])) for t in drawn) for f in (min, max))
     ends = ([low, high], [value, value]) if axis == "y" else ([value, value], [bottom, top])
-    plot["data"].append(
-        {
-            "type": "scatter", "mode": "lines", "name": f"your prediction: {number(value)}", "x": np.array(ends[0]),
-            "y": np.array(ends[1]), "line": {"color": COLOUR, "width": 2, "dash": "dash"}, "hoverinfo": "name",
-        }
-    )  # fmt: skip
+    name = f"your prediction: {number(value)}"
+    x, y = map(np.array, ends)
+    plot["data"].append(line(name, x, y, COLOUR, "dash", width=2, hoverinfo="name"))
     if axis == "y" and "ends" in plot["layout"]["meta"]:
-        plot["layout"]["meta"]["ends"][f"your prediction: {number(value)}"] = "your prediction"
+        plot["layout"]["meta"]["ends"][name] = "your prediction"
     else:
         plot["layout"]["meta"]["note"] += f" Dashed, in orange: your prediction, {number(value)}."

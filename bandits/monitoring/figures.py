@@ -8,8 +8,10 @@ import numpy as np
 import pandas as pd
 
 from bandits.base.formatting import count, percent
+from bandits.base.types import FloatArray
 from bandits.results import metrics
 from bandits.results.change.marks import mark
+from bandits.results.figures.parts import axis, chart, error_bars, line, points
 from bandits.results.figures.style import STEP, Spec, log_ticks, styles
 from bandits.results.items.fairness import less_shown_half
 from bandits.results.run import Run
@@ -36,32 +38,20 @@ def timeline(result: Run, found: Mapping[str, Sequence[Alarm]], rows: int) -> Sp
             places.setdefault((alarm.monitor, alarm.step // width), []).append(alarm)
         share = np.array([len({alarm.row for alarm in alarms}) / rows for alarms in places.values()])
         offset = 0.5 * ((i + 0.5) / len(agents) - 0.5)  # agents side by side
-        data.append(
-            {
-                "type": "scatter", "mode": "markers", "name": label,
-                "x": np.array([np.mean([alarm.step for alarm in alarms]) for alarms in places.values()]),
-                "y": np.array([kinds.index(kind) + offset for kind, _ in places]),
-                "marker": {"color": looks[label].color, "size": 5 + 9 * np.sqrt(share)}, "cliponaxis": False,
-                "text": [f"{titles[kind]}: {percent(s)} of the replications"
-                         for (kind, _), s in zip(places, share, strict=True)],
-                "hovertemplate": f"%{{text}}<br>near step %{{x:{STEP}}}<extra>%{{fullData.name}}</extra>",
-            }
-        )  # fmt: skip
-    layout: Spec = {
-        "title": {"text": "Alarms"},
-        "meta": {
-            "note": "Each point is one monitor and agent; larger where more replications raised an alarm at about this "
-            "step.",
-            "caption": "Larger: in more replications",
-        },
-        "xaxis": {"title": {"text": "step"}, "hoverformat": STEP, "range": [0, e.steps]},
-        "yaxis": {
-            "tickvals": list(range(len(kinds))), "ticktext": [titles[kind] for kind in kinds], "automargin": True,
-            "range": [-0.6, len(kinds) - 0.4],
-        },
-        "showlegend": True,
-    }  # fmt: skip
-    return mark({"data": data, "layout": layout}, e, (0, max(result.histories[label].step for label in agents)))
+        x = np.array([np.mean([alarm.step for alarm in alarms]) for alarms in places.values()])
+        y = np.array([kinds.index(kind) + offset for kind, _ in places])
+        texts = [
+            f"{titles[kind]}: {percent(s)} of the replications" for (kind, _), s in zip(places, share, strict=True)
+        ]
+        hover = f"%{{text}}<br>near step %{{x:{STEP}}}<extra>%{{fullData.name}}</extra>"
+        look = {"size": 5 + 9 * np.sqrt(share), "cliponaxis": False}
+        data.append(points(label, x, y, looks[label].color, **look, text=texts, hovertemplate=hover))
+    spec = chart(
+        "Alarms", data, axis("step", hoverformat=STEP, range=[0, e.steps]), _names(list(titles.values()), down=False),
+        note="Each point is one monitor and agent; larger where more replications raised an alarm at about this step.",
+        caption="Larger: in more replications",
+    )  # fmt: skip
+    return mark(spec, e, (0, max(result.histories[label].step for label in agents)))
 
 
 def exposure(result: Run) -> Spec:
@@ -73,26 +63,15 @@ def exposure(result: Run) -> Spec:
             continue
         share = np.sort(shown / shown.sum(axis=1, keepdims=True), axis=1)[:, ::-1].mean(axis=0)
         shares.append(share)
-        data.append(
-            {
-                "type": "scatter", "mode": "lines", "name": label, "x": np.arange(1, len(share) + 1),
-                "y": np.where(share > 0, share, np.nan),
-                "line": {"color": looks[label].color, "dash": looks[label].dash},
-                "hovertemplate": "arm %{x} by shows: %{y:.2%}<extra>%{fullData.name}</extra>",
-            }
-        )  # fmt: skip
-    layout: Spec = {
-        "title": {"text": "Exposure of the arms"},
-        "meta": {
-            "note": "Share of all shows of each arm, from the most to the least shown one. A floor raises the right "
-            "end, a cap lowers the left one; a curve ends where arms are never shown.",
-            "caption": "Right end: arms that are hardly shown",
-        },
-        "xaxis": {"title": {"text": "arms by shows"}},
-        "yaxis": {"title": {"text": "share of shows"}, "type": "log", "hoverformat": ".2%", **log_ticks(shares)},
-        "showlegend": True,
-    }  # fmt: skip
-    return {"data": data, "layout": layout}
+        hover = "arm %{x} by shows: %{y:.2%}<extra>%{fullData.name}</extra>"
+        arms, drawn = np.arange(1, len(share) + 1), np.where(share > 0, share, np.nan)
+        data.append(line(label, arms, drawn, *looks[label], hovertemplate=hover))
+    return chart(
+        "Exposure of the arms", data, axis("arms by shows"), _log_shares(shares),
+        note="Share of all shows of each arm, from the most to the least shown one. A floor raises the right end, a "
+        "cap lowers the left one; a curve ends where arms are never shown.",
+        caption="Right end: arms that are hardly shown",
+    )  # fmt: skip
 
 
 def exposure_by_segment(result: Run) -> Spec | None:
@@ -116,34 +95,31 @@ def exposure_by_segment(result: Run) -> Spec | None:
         low, high = np.maximum(each[:, 1], share / 10), np.where(none, edge, each[:, 2])
         low[none] = edge
         shares += [share, low, high]
-        data.append(
-            {
-                "type": "scatter", "mode": "markers", "name": label,
-                "x": share, "y": np.arange(len(share)) - 0.6 * ((i + 0.5) / len(estimated) - 0.5),
-                "marker": {"color": looks[label].color, "size": 9,
-                           "symbol": ["triangle-left-open" if zero else "circle" for zero in none]},
-                "error_x": {"type": "data", "symmetric": False, "array": high - share,
-                            "arrayminus": share - low, "color": looks[label].color, "thickness": 1.2},
-                "text": [f"{names[g]}: {percent(share, 2)}" for g, share in enumerate(each[:, 0])],
-                "hovertemplate": "%{text}<extra>%{fullData.name}</extra>",
-            }
-        )  # fmt: skip
-    layout: Spec = {
-        "title": {"text": "Exposure by segment"},
-        "meta": {
-            "note": "For each user segment, the share of its shows that went to the half of the arms that it saw "
-            "least; 50 % if all arms are shown alike. Bars: 95 % confidence intervals over replications. Open "
-            "triangles at the left: 0. A floor raises it in every segment.",
-            "caption": "Share of the less shown half of the arms",
-        },
-        "xaxis": {"title": {"text": "share of shows"}, "type": "log", "hoverformat": ".2%", **log_ticks(shares)},
-        "yaxis": {
-            "tickvals": list(range(len(names))), "ticktext": names, "automargin": True,
-            "range": [len(names) - 0.4, -0.6],
-        },
-        "showlegend": True,
+        y, color = np.arange(len(share)) - 0.6 * ((i + 0.5) / len(estimated) - 0.5), looks[label].color
+        bars = error_bars(high - share, color, below=share - low)
+        symbols = ["triangle-left-open" if zero else "circle" for zero in none]
+        texts = [f"{names[g]}: {percent(rate, 2)}" for g, rate in enumerate(each[:, 0])]
+        hover = {"text": texts, "hovertemplate": "%{text}<extra>%{fullData.name}</extra>"}
+        data.append(points(label, share, y, color, size=9, symbol=symbols, error_x=bars, **hover))
+    return chart(
+        "Exposure by segment", data, _log_shares(shares), _names(names),
+        note="For each user segment, the share of its shows that went to the half of the arms that it saw least; 50 % "
+        "if all arms are shown alike. Bars: 95 % confidence intervals over replications. Open triangles at the left: 0. "
+        "A floor raises it in every segment.",
+        caption="Share of the less shown half of the arms",
+    )  # fmt: skip
+
+
+def _names(names: list[str], *, down: bool = True) -> Spec:
+    """Name the places 0, 1, ... of a vertical axis, downwards or upwards."""
+    ends = [-0.6, len(names) - 0.4]
+    return {
+        "tickvals": list(range(len(names))), "ticktext": names, "automargin": True, "range": ends[:: -1 if down else 1],
     }  # fmt: skip
-    return {"data": data, "layout": layout}
+
+
+def _log_shares(shares: list[FloatArray]) -> Spec:
+    return axis("share of shows", type="log", hoverformat=".2%", **log_ticks(shares))
 
 
 def alarm_table(

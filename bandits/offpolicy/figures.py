@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bandits.base.formatting import listed, percent
+from bandits.results.figures.parts import axis, chart, error_bars, line, points
 from bandits.results.figures.style import REFERENCE, Spec, log_ticks
 
 from .estimators import REGISTRY
@@ -25,40 +26,33 @@ def forest(found: Evaluation) -> Spec:
             continue
         values = np.array([found.estimates[names[i]][:3] for i in places])
         color = MAIN_COLOR if main else OTHER_COLOR
-        data.append(
-            {
-                "type": "scatter", "mode": "markers",
-                "name": "used in the conclusion" if main else "other estimators",
-                "x": values[:, 0], "y": np.array(places, float),
-                "marker": {"color": color, "size": 11 if main else 8},
-                "error_x": {"type": "data", "symmetric": False, "array": values[:, 2] - values[:, 0],
-                            "arrayminus": values[:, 0] - values[:, 1], "color": color, "thickness": 2 if main else 1.2},
-                "text": [_text(found, names[i]) for i in places],
-                "hovertemplate": "%{text}<extra></extra>",
-            }
-        )  # fmt: skip
-    data.append(_line("logging policy", found.logged, len(names), {"color": REFERENCE, "dash": "dot", "width": 1.5}))
+        bars = error_bars(
+            values[:, 2] - values[:, 0], color, below=values[:, 0] - values[:, 1], thickness=2 if main else 1.2
+        )
+        hover = {"text": [_text(found, names[i]) for i in places], "hovertemplate": "%{text}<extra></extra>"}
+        name, y = "used in the conclusion" if main else "other estimators", np.array(places, float)
+        data.append(points(name, values[:, 0], y, color, size=11 if main else 8, error_x=bars, **hover))
+    marks = [("logging policy", found.logged, REFERENCE, "dot")]
     if found.truth is not None:
-        data.append(_line("true value", found.truth.value, len(names), {"color": TRUTH_COLOR, "width": 2}))
-    layout: Spec = {
-        "title": {"text": "Estimated value"},
-        "meta": {
-            "note": f"Mean reward per decision under the target policy by each estimator, with {percent(found.level)} "
-            f"confidence intervals; the conclusion uses {REGISTRY[found.main].title}. Lines: what the logging policy "
-            "earned" + (", and the true value, which the simulator knows. " if found.truth else ". ")
-            + "Estimates differ by chance, and where large weights are replaced by predicted rewards "
-            f"({listed(e.title for e in REGISTRY.values() if e.reference == 'dr')}) also by bias: these have the "
-            "intervals of DR, extended to the estimate.",
-            "caption": f"Mean reward per decision, {percent(found.level)} confidence intervals",
-        },
-        "xaxis": {"title": {"text": "mean reward per decision"}, "hoverformat": ".4~r", "range": _range(found)},
-        "yaxis": {
+        marks.append(("true value", found.truth.value, TRUTH_COLOR, "solid"))
+    ends = np.array([-0.5, len(names) - 0.5])
+    for name, value, color, dash in marks:
+        template = f"%{{x:.4~r}}<extra>{name}</extra>"
+        data.append(line(name, np.array([value, value]), ends, color, dash, width=1.8, hovertemplate=template))
+    return chart(
+        "Estimated value", data, axis("mean reward per decision", hoverformat=".4~r", range=_range(found)),
+        {
             "tickvals": list(range(len(names))), "ticktext": [REGISTRY[name].title for name in names],
             "automargin": True, "range": [len(names) - 0.5, -0.5], "showgrid": False, "zeroline": False,
         },
-        "showlegend": True,
-    }  # fmt: skip
-    return {"data": data, "layout": layout}
+        note=f"Mean reward per decision under the target policy by each estimator, with {percent(found.level)} "
+        f"confidence intervals; the conclusion uses {REGISTRY[found.main].title}. Lines: what the logging policy "
+        "earned" + (", and the true value, which the simulator knows. " if found.truth else ". ")
+        + "Estimates differ by chance, and where large weights are replaced by predicted rewards "
+        f"({listed(e.title for e in REGISTRY.values() if e.reference == 'dr')}) also by bias: these have the "
+        "intervals of DR, extended to the estimate.",
+        caption=f"Mean reward per decision, {percent(found.level)} confidence intervals",
+    )  # fmt: skip
 
 
 def _range(found: Evaluation) -> list[float]:
@@ -68,13 +62,6 @@ def _range(found: Evaluation) -> list[float]:
     low, high = (f(x for x in ends if np.isfinite(x)) for f in (min, max))
     space = 0.06 * (high - low) or 0.5
     return [low - space, high + space]
-
-
-def _line(name: str, value: float, rows: int, look: Spec) -> Spec:
-    return {
-        "type": "scatter", "mode": "lines", "name": name, "x": np.array([value, value]),
-        "y": np.array([-0.5, rows - 0.5]), "line": look, "hovertemplate": f"%{{x:.4~r}}<extra>{name}</extra>",
-    }  # fmt: skip
 
 
 def _text(found: Evaluation, name: str) -> str:
@@ -91,26 +78,16 @@ def weights(found: Evaluation) -> Spec | None:
     edges, data = np.asarray(bins.edges), []
     shares = {"decisions": (bins.decisions, WEIGHT_COLORS[0]), "sum of weights": (bins.weight, WEIGHT_COLORS[1])}
     for name, (share, color) in shares.items():
-        data.append(
-            {
-                "type": "scatter", "mode": "lines", "name": f"share of {name}", "x": edges,
-                "y": np.append(np.asarray(share), 0.0), "line": {"color": color, "shape": "hv", "width": 1.8},
-                "hovertemplate": f"weight from %{{x:.3~r}}: %{{y:.1%}} of {name}<extra></extra>",
-            }
-        )  # fmt: skip
-    layout: Spec = {
-        "title": {"text": "Importance weights"},
-        "meta": {
-            "note": "How the decisions, and the sum of their weights, are spread over importance weights w "
-            f"(probability under the target / propensity). {percent(bins.zero, 1)} of the decisions have the weight 0: "
-            "the target would not have chosen what was shown. Where few decisions have most of the weight, intervals "
-            "are wide. "
-            f"Weights below {LEAST} stand at the left end.",
-            "caption": f"Weight 0: {percent(bins.zero, 1)} of the decisions",
-        },
-        "xaxis": {"title": {"text": "importance weight"}, "type": "log", "hoverformat": ".3~r",
-                  **log_ticks([edges])},
-        "yaxis": {"title": {"text": "share"}, "tickformat": ".0%", "rangemode": "tozero"},
-        "showlegend": True,
-    }  # fmt: skip
-    return {"data": data, "layout": layout}
+        hover = f"weight from %{{x:.3~r}}: %{{y:.1%}} of {name}<extra></extra>"
+        look = {"color": color, "shape": "hv", "width": 1.8}
+        drawn = line(f"share of {name}", edges, np.append(np.asarray(share), 0.0), color, hovertemplate=hover)
+        data.append({**drawn, "line": look})
+    return chart(
+        "Importance weights", data, axis("importance weight", type="log", hoverformat=".3~r", **log_ticks([edges])),
+        axis("share", tickformat=".0%", rangemode="tozero"),
+        note="How the decisions, and the sum of their weights, are spread over importance weights w "
+        f"(probability under the target / propensity). {percent(bins.zero, 1)} of the decisions have the weight 0: "
+        "the target would not have chosen what was shown. Where few decisions have most of the weight, intervals are "
+        f"wide. Weights below {LEAST} stand at the left end.",
+        caption=f"Weight 0: {percent(bins.zero, 1)} of the decisions",
+    )  # fmt: skip

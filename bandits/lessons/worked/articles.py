@@ -9,6 +9,7 @@ import numpy as np
 from bandits.base.formatting import number
 from bandits.base.params import Params, param
 from bandits.base.types import FloatArray
+from bandits.results.figures.parts import axis, chart, line, points
 from bandits.results.figures.style import NUMBER, Spec, distinct_styles
 from bandits.simulators.articles import ARTICLES, VISITOR, VISITORS
 
@@ -77,21 +78,11 @@ class Articles(WorkedExample):
         """Draw the bonuses against the unit."""
         units, looks = np.linspace(1, 48, 189), distinct_styles(NAMES)
         curves = np.array([cls.bonuses(VISITOR, unit) for unit in units])
-        data: list[Spec] = [
-            {"type": "scatter", "mode": "lines", "x": units, "y": curves[:, i], "name": f"{name} article",
-             "line": {"color": looks[name].color, "width": 2.2, "dash": looks[name].dash}}
-            for i, name in enumerate(NAMES)
-        ]  # fmt: skip
         chosen = cls.bonuses(VISITOR, params.unit)
-        data += [
-            {"type": "scatter", "mode": "markers", "x": np.array([params.unit]), "y": chosen[i : i + 1], "name": name,
-             "showlegend": False, "marker": {"color": looks[name].color, "size": 10}}
-            for i, name in enumerate(NAMES)
-        ]  # fmt: skip
-        layout: Spec = {
-            "title": {"text": "Bonus by unit of time"}, "showlegend": True,
-            "meta": {"note": "Bonuses of the first visit; points: the unit that is chosen."},
-            "xaxis": {"title": {"text": "hours per unit"}, "hoverformat": NUMBER},
-            "yaxis": {"title": {"text": "bonus"}, "hoverformat": NUMBER, "rangemode": "tozero"},
-        }  # fmt: skip
-        return [{"data": data, "layout": layout}]
+        data = [
+            *(line(f"{name} article", units, curves[:, i], *looks[name]) for i, name in enumerate(NAMES)),
+            *(points(n, [params.unit], [chosen[i]], looks[n].color, showlegend=False) for i, n in enumerate(NAMES)),
+        ]
+        x, y = axis("hours per unit", hoverformat=NUMBER), axis("bonus", hoverformat=NUMBER, rangemode="tozero")
+        note = "Bonuses of the first visit; points: the unit that is chosen."
+        return [chart("Bonus by unit of time", data, x, y, note=note)]

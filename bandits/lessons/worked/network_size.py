@@ -10,6 +10,7 @@ import numpy as np
 from bandits.base.formatting import count, number
 from bandits.base.params import Params, param
 from bandits.models.neural.mlp import count_weights
+from bandits.results.figures.parts import axis, chart, line, points
 from bandits.results.figures.style import NUMBER, Spec, distinct_styles
 
 from .base import Table, Values, WorkedExample
@@ -77,20 +78,12 @@ class NetworkSize(WorkedExample):
         p, looks = np.geomspace(100, 1e6, 81), distinct_styles(_LINES)
         now = cls.values(params)
         memory = {_LINES[0]: BYTES * p**2 / 1e6, _LINES[1]: BYTES * CANDIDATES * p / 1e6}
-        data: list[Spec] = [
-            {"type": "scatter", "mode": "lines", "x": p, "y": y, "name": name,
-             "line": {"color": looks[name].color, "width": 2.2, "dash": looks[name].dash}}
-            for name, y in memory.items()
-        ]  # fmt: skip
-        data += [
-            {"type": "scatter", "mode": "markers", "x": np.array([now["weights"]]), "y": np.array([now[key]]),
-             "name": name, "showlegend": False, "marker": {"color": looks[name].color, "size": 10}}
-            for name, key in zip(_LINES, ("matrix_megabytes", "gradients_megabytes"), strict=True)
-        ]  # fmt: skip
-        layout: Spec = {
-            "title": {"text": "Memory by number of weights"}, "showlegend": True,
-            "meta": {"note": f"{CANDIDATES} candidates; points: the network that is chosen."},
-            "xaxis": {"title": {"text": "weights p"}, "type": "log", "hoverformat": NUMBER, "dtick": 1},
-            "yaxis": {"title": {"text": "megabytes"}, "type": "log", "hoverformat": NUMBER, "dtick": 2},
-        }  # fmt: skip
-        return [{"data": data, "layout": layout}]
+        keys = dict(zip(_LINES, ("matrix_megabytes", "gradients_megabytes"), strict=True))
+        data = [
+            *(line(name, p, y, *looks[name]) for name, y in memory.items()),
+            *(points(n, [now["weights"]], [now[keys[n]]], looks[n].color, showlegend=False) for n in _LINES),
+        ]
+        x = axis("weights p", type="log", hoverformat=NUMBER, dtick=1)
+        y = axis("megabytes", type="log", hoverformat=NUMBER, dtick=2)
+        note = f"{CANDIDATES} candidates; points: the network that is chosen."
+        return [chart("Memory by number of weights", data, x, y, note=note)]

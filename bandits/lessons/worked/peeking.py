@@ -9,7 +9,8 @@ import numpy as np
 
 from bandits.base.params import Params, param
 from bandits.base.types import FloatArray
-from bandits.results.figures.style import RATE, REFERENCE, STEP, Spec, distinct_styles
+from bandits.results.figures.parts import axis, chart, line, points, reference
+from bandits.results.figures.style import RATE, STEP, Spec, distinct_styles
 
 from .base import Values, WorkedExample
 
@@ -49,22 +50,15 @@ class Peeking(WorkedExample):
     def figures(cls, params: Any) -> list[Spec]:
         """Draw the share of false alarms against the number of looks."""
         looks, color = np.arange(1, MOST + 1, dtype=float), distinct_styles(("alarms",))["alarms"].color
-        line = {"type": "scatter", "mode": "lines"}
-        data: list[Spec] = [
-            {**line, "x": looks, "y": false_alarms(), "name": "at least one false alarm", "line": {"color": color}},
-            {**line, "x": looks[[0, -1]], "y": np.full(2, LEVEL), "name": "the level of one test", "meta": "reference",
-             "line": {"color": REFERENCE, "dash": "dash"}},
-            {"type": "scatter", "mode": "markers", "x": looks[params.looks - 1 : params.looks],
-             "y": false_alarms()[params.looks - 1 : params.looks], "name": f"{params.looks} looks",
-             "marker": {"color": color, "size": 11}},
-        ]  # fmt: skip
+        shares, at = false_alarms(), slice(params.looks - 1, params.looks)
+        data = [
+            line("at least one false alarm", looks, shares, color),
+            reference("the level of one test", looks[[0, -1]], np.full(2, LEVEL)),
+            points(f"{params.looks} looks", looks[at], shares[at], color, size=11),
+        ]
         note = f"Share of {TRIALS:,} comparisons of two equal agents that seemed significant at one look or more."
-        layout: Spec = {
-            "title": {"text": "False alarms by number of looks"}, "meta": {"note": note}, "showlegend": True,
-            "xaxis": {"title": {"text": "looks"}, "hoverformat": STEP},
-            "yaxis": {"title": {"text": "false alarms"}, "hoverformat": RATE, "rangemode": "tozero"},
-        }  # fmt: skip
-        return [{"data": data, "layout": layout}]
+        x, y = axis("looks", hoverformat=STEP), axis("false alarms", hoverformat=RATE, rangemode="tozero")
+        return [chart("False alarms by number of looks", data, x, y, note=note)]
 
 
 @lru_cache(maxsize=1)

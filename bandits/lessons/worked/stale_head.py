@@ -8,6 +8,7 @@ import numpy as np
 
 from bandits.base.formatting import GLUE, number
 from bandits.base.params import Params, param
+from bandits.results.figures.parts import axis, chart, line, points
 from bandits.results.figures.style import NUMBER, Spec, distinct_styles
 
 from .base import Table, Values, WorkedExample
@@ -66,20 +67,12 @@ class StaleHead(WorkedExample):
         """Draw both predictions against the observations since the training."""
         m, looks = np.arange(0, MOST + 1, 10), distinct_styles(_HEADS)
         curves = np.array([cls.predictions(float(each)) for each in m])
-        data: list[Spec] = [
-            {"type": "scatter", "mode": "lines", "x": m, "y": curves[:, i], "name": name,
-             "line": {"color": looks[name].color, "width": 2.2, "dash": looks[name].dash}}
-            for i, name in enumerate(_HEADS)
-        ]  # fmt: skip
-        data += [
-            {"type": "scatter", "mode": "markers", "x": np.array([params.after]), "y": np.array([now]), "name": name,
-             "showlegend": False, "marker": {"color": looks[name].color, "size": 10}}
-            for name, now in zip(_HEADS, cls.predictions(params.after), strict=True)
-        ]  # fmt: skip
-        layout: Spec = {
-            "title": {"text": "Prediction after the training"}, "showlegend": True,
-            "meta": {"note": "Points: the number of observations that is chosen."},
-            "xaxis": {"title": {"text": "observations since the training"}, "hoverformat": NUMBER},
-            "yaxis": {"title": {"text": "predicted click probability"}, "hoverformat": NUMBER, "rangemode": "tozero"},
-        }  # fmt: skip
-        return [{"data": data, "layout": layout}]
+        now = dict(zip(_HEADS, cls.predictions(params.after), strict=True))
+        data = [
+            *(line(name, m, curves[:, i], *looks[name]) for i, name in enumerate(_HEADS)),
+            *(points(name, [params.after], [now[name]], looks[name].color, showlegend=False) for name in _HEADS),
+        ]
+        x = axis("observations since the training", hoverformat=NUMBER)
+        y = axis("predicted click probability", hoverformat=NUMBER, rangemode="tozero")
+        note = "Points: the number of observations that is chosen."
+        return [chart("Prediction after the training", data, x, y, note=note)]

@@ -9,6 +9,7 @@ import numpy as np
 from bandits.base.formatting import count
 from bandits.base.params import Params, param
 from bandits.base.types import FloatArray
+from bandits.results.figures.parts import axis, chart, line, points, reference
 from bandits.results.figures.style import RATE, STEP, Spec, distinct_styles
 
 from .base import Table, Values, WorkedExample
@@ -69,24 +70,14 @@ class Trial(WorkedExample):
         visits: FloatArray = np.unique(np.geomspace(20, _MOST, 200).round())
         half = cls.half_width(params.rate, visits)
         look = distinct_styles(("ends",))["ends"]
-        line: Spec = {"type": "scatter", "mode": "lines", "x": visits, "line": {"color": look.color, "width": 2.2}}
-        data: list[Spec] = [
-            {**line, "y": np.minimum(params.rate + half, 1), "name": "ends of the interval"},
-            {**line, "y": np.maximum(params.rate - half, 0), "name": "lower end", "showlegend": False},
-            {"type": "scatter", "mode": "lines", "x": visits[[0, -1]], "y": np.full(2, params.rate),
-             "name": "observed share", "meta": "reference", "line": {"dash": "dash", "width": 1.2}},
-        ]  # fmt: skip
+        data = [
+            line("ends of the interval", visits, np.minimum(params.rate + half, 1), look.color),
+            line("lower end", visits, np.maximum(params.rate - half, 0), look.color, showlegend=False),
+            reference("observed share", visits[[0, -1]], np.full(2, params.rate)),
+        ]
         if visits[0] <= params.visits <= _MOST:
             at, width = np.full(2, float(params.visits)), float(cls.half_width(params.rate, params.visits))
-            ends = np.array([params.rate - width, params.rate + width])
-            marker = {"color": look.color, "size": 11}
-            data.append(
-                {"type": "scatter", "mode": "markers", "x": at, "y": ends, "name": "this trial", "marker": marker}
-            )
-        layout: Spec = {
-            "title": {"text": "Interval by number of visits"}, "showlegend": True,
-            "meta": {"note": "Ends of the 95 % confidence interval, if the observed share stays the same."},
-            "xaxis": {"title": {"text": "visits"}, "hoverformat": STEP},
-            "yaxis": {"title": {"text": "click-through rate"}, "hoverformat": RATE},
-        }  # fmt: skip
-        return [{"data": data, "layout": layout}]
+            data.append(points("this trial", at, params.rate + np.array([-width, width]), look.color, size=11))
+        x, y = axis("visits", hoverformat=STEP), axis("click-through rate", hoverformat=RATE)
+        note = "Ends of the 95 % confidence interval, if the observed share stays the same."
+        return [chart("Interval by number of visits", data, x, y, note=note)]

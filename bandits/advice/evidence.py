@@ -54,12 +54,7 @@ class Line(NamedTuple):
         return f"arena?{url.query(self.experiment)}"
 
     def check(self, name: str, arguments: tuple[Any, ...]) -> None:
-        """Check that a number has been measured.
-
-        Raises
-        ------
-        UserError
-        """
+        """Check that a number has been measured."""
         if arguments or name not in (*self.values, "steps"):
             raise UserError(f"'{short(name)}' was not measured; known are steps, {', '.join(self.values)}")
 

@@ -140,12 +140,7 @@ def every_param() -> Any:
 
 
 def check_prior(kind: str, values: Mapping[str, Any], fixed: str = "zero") -> None:
-    """Check that the models are one per arm and forget nothing, where their prior is not the ``fixed`` one.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Check that the models are one per arm and forget nothing, where their prior is not the ``fixed`` one."""
     prior = values["prior"]
     if prior == fixed:
         return

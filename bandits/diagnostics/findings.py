@@ -142,14 +142,7 @@ REFERENCES: dict[str, Callable[[Experiment], Any]] = {
 
 
 class ReferenceTask(ChildTask):
-    """The reference values of an experiment, available one after the other as they are computed.
-
-    Attributes
-    ----------
-    oracle : OracleReference, optional
-    linearity : LinearityCheck, optional
-    position_bias : PositionBias, optional
-    """
+    """The reference values of an experiment, available one after the other as they are computed."""
 
     def __init__(self, experiment: Experiment) -> None:
         self.experiment = experiment

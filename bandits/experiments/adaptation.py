@@ -75,19 +75,7 @@ def adapt(data: Data, kind: str) -> Adaptation:
 def _moved(
     given: Sequence[Data], setting: Setting, usual: Sequence[AgentParams], suited: Mapping[str, Sequence[AgentParams]]
 ) -> tuple[list[AgentParams], list[Statement], list[Statement]]:
-    """Return the agents that can move, what is changed about them, and what is left out.
-
-    Parameters
-    ----------
-    given : sequence of dict
-        Agents of the old experiment.
-    setting : Setting
-        The new simulator.
-    usual : sequence of AgentParams
-        Agents of the old simulator's preset.
-    suited : mapping of str to sequence of AgentParams
-        Agents of the new simulator's preset, by kind.
-    """
+    """Return the agents that can move, what is changed about them, and what is left out."""
     agents: list[AgentParams] = []
     changed: list[Statement] = []
     left_out: list[Statement] = []

@@ -118,13 +118,7 @@ def _possible_setting(data: Data) -> tuple[Setting, list[Statement]]:
 
 
 def _valid(model: type[Any], values: Mapping[str, Any], label: str) -> tuple[Any, list[Statement]]:
-    """Return the closest parameters that are valid, and the changes.
-
-    Raises
-    ------
-    UserError
-        One of the values is not valid by itself.
-    """
+    """Return the closest parameters that are valid, and the changes."""
     params = parse(model, values)
     if params is not None:
         return params, []

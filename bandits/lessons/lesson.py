@@ -203,12 +203,7 @@ class TryStep(_Step):
         return RunSource(changed, results.get(changed.hash))
 
     def changed(self, run: RunStep, value: float) -> Experiment:
-        """Return the experiment with one agent, whose parameter has this value.
-
-        Raises
-        ------
-        UserError
-        """
+        """Return the experiment with one agent, whose parameter has this value."""
         experiment = run.resolved
         agent = experiment.agents[experiment.labels.index(str(self.agent))].model_dump(mode="json", by_alias=True)
         after = {**agent, self.parameter: _whole(value), "label": YOURS}

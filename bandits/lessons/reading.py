@@ -42,12 +42,7 @@ def _lessons() -> dict[str, Lesson]:
 
 
 def find(name: str) -> Lesson:
-    """Return a lesson by its name, or read the lesson in a file ``NAME.json`` with ``NAME.md`` beside it.
-
-    Raises
-    ------
-    UserError
-    """
+    """Return a lesson by its name, or read the lesson in a file ``NAME.json`` with ``NAME.md`` beside it."""
     if name in lessons():
         return lessons()[name]
     if not name.endswith(".json"):

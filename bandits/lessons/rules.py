@@ -32,12 +32,7 @@ TASK = "task"  # and the task itself
 
 
 def check_lesson(lesson: Lesson) -> None:
-    """Check the steps, texts and claims of a lesson.
-
-    Raises
-    ------
-    UserError
-    """
+    """Check the steps, texts and claims of a lesson."""
     ids = [step.id for step in lesson.data.steps]
     if twice := next((each for each in ids if ids.count(each) > 1), None):
         raise UserError(f"two steps are called '{twice}'; every step needs its own id")

@@ -132,10 +132,6 @@ def check_text(text: str, sources: Mapping[str, Source], labels: Iterable[str], 
         Names of agents, which may contain digits.
     allowed : iterable of str
         Phrases with digits that the lesson declares, for example "chapter 16".
-
-    Raises
-    ------
-    UserError
     """
     for inner in PLACEHOLDER.findall(text):
         if formula(inner) is None:
@@ -158,12 +154,7 @@ def check_text(text: str, sources: Mapping[str, Source], labels: Iterable[str], 
 
 
 def check_expression(text: str, sources: Mapping[str, Source]) -> Any:
-    """Parse an expression and check that the lesson's runs have all its quantities, at least one.
-
-    Raises
-    ------
-    UserError
-    """
+    """Parse an expression and check that the lesson's runs have all its quantities, at least one."""
     tree = parse(text)
     found = quantities(tree)
     if not found:

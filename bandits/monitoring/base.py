@@ -30,13 +30,7 @@ def window_param(default: int) -> Any:
 
 
 class Monitor(ABC):
-    """A rule on what a system in production sees, over R rows; its rows do not depend on each other.
-
-    Parameters
-    ----------
-    params : Params
-    setting : Setting
-    """
+    """A rule on what a system in production sees, over R rows; its rows do not depend on each other."""
 
     Params: ClassVar[type[MonitorParams]]
     title: ClassVar[str]

@@ -104,8 +104,8 @@ def exposure_by_segment(result: Run) -> Spec | None:
     return chart(
         "Exposure by segment", data, _log_shares(shares), _names(names),
         note="For each user segment, the share of its shows that went to the half of the arms that it saw least; 50 % "
-        "if all arms are shown alike. Bars: 95 % confidence intervals over replications. Open triangles at the left: 0. "
-        "A floor raises it in every segment.",
+        "if all arms are shown alike. Bars: 95 % confidence intervals over replications. Open triangles at the left: "
+        "0. A floor raises it in every segment.",
         caption="Share of the less shown half of the arms",
     )  # fmt: skip
 

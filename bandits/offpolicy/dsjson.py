@@ -127,13 +127,7 @@ Entries = list[tuple[int, dict[str, Any]]]
 
 
 def _decisions(kept: Entries, listed: list[list[str]], names: tuple[str, ...]) -> dict[str, Any]:
-    """Return actions, rewards, propensities, candidates and, where all lines state them, vectors of propensities.
-
-    Raises
-    ------
-    UserError
-        A value is missing or not allowed.
-    """
+    """Return actions, rewards, propensities, candidates and, where all lines state them, vectors of propensities."""
     n, K = len(kept), len(names)
     index = {name: k for k, name in enumerate(names)}
     actions, rewards, propensities = np.empty(n, np.int64), np.empty(n), np.empty(n)
@@ -161,13 +155,7 @@ def _decisions(kept: Entries, listed: list[list[str]], names: tuple[str, ...]) -
 
 
 def _columns(kept: Entries, head: dict[str, Any]) -> dict[str, FloatArray]:
-    """Return the other columns of our own logs.
-
-    Raises
-    ------
-    UserError
-        A line has others than the first.
-    """
+    """Return the other columns of our own logs."""
     names = head.get("columns", {}).keys()
     own = [(number, entry.get(OWN, {}).get("columns", {})) for number, entry in kept]
     if other := next((number for number, columns in own if columns.keys() != names), 0):

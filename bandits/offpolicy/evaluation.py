@@ -252,13 +252,7 @@ def _simulated_truth(log: DecisionLog, target: Target) -> tuple[Truth | None, li
 
 
 def _names(asked: Sequence[str] | None, log: DecisionLog, target: Target, interval: str) -> list[str]:
-    """Return the estimators to compute.
-
-    Raises
-    ------
-    UserError
-        One is unknown, or the log, the target or the interval does not allow it.
-    """
+    """Return the estimators to compute."""
     allowed = estimators_of(interval)
     possible = [name for name in asked or DEFAULT if name in REGISTRY and not _obstacle(name, log, target)]
     if asked is None:

@@ -25,10 +25,6 @@ class Model(ABC):
 
     A linear model has a coefficient for each action, position and feature, and, up to 20,000 of them, for each pair of
     feature and action.
-
-    Attributes
-    ----------
-    kind : str
     """
 
     kind = ""

@@ -61,10 +61,6 @@ def read_map(text: str) -> dict[str, str]:
 def suggested_map(columns: Sequence[str]) -> dict[str, str]:
     """Guess which columns have which roles, from the names that logs often have.
 
-    Parameters
-    ----------
-    columns : sequence of str
-
     Returns
     -------
     dict
@@ -80,12 +76,7 @@ def suggested_map(columns: Sequence[str]) -> dict[str, str]:
 
 
 def from_frame(frame: Any, mapping: Mapping[str, str] | None = None) -> DecisionLog:
-    """Make a log of a pandas data frame, as `from_table` does.
-
-    Raises
-    ------
-    UserError
-    """
+    """Make a log of a pandas data frame, as `from_table` does."""
     import pyarrow as pa
 
     def array(values: Any) -> pa.Array:
@@ -153,13 +144,7 @@ def from_table(table: RawTable, mapping: Mapping[str, str] | None = None) -> Dec
 
 
 def _places(names: Sequence[str], mapping: Mapping[str, str]) -> dict[str, str]:
-    """Return the column of each role that has one.
-
-    Raises
-    ------
-    UserError
-        A column is missing, or appears twice.
-    """
+    """Return the column of each role that has one."""
     if twice := next((name for name, times in Counter(names).items() if times > 1), ""):
         raise UserError(f"column '{short(twice)}': appears twice")
     for role, column in mapping.items():
@@ -176,13 +161,7 @@ def _places(names: Sequence[str], mapping: Mapping[str, str]) -> dict[str, str]:
 def _actions(
     shown: TextArray, listed: list[list[str]] | None, vectors: FloatArray | None, at: RowNames
 ) -> tuple[tuple[str, ...], IntArray]:
-    """Return the names of the actions, and the index of each that was shown, int64 (n,).
-
-    Raises
-    ------
-    UserError
-        An action is missing or has no place in the vectors, or there are too many.
-    """
+    """Return the names of the actions, and the index of each that was shown, int64 (n,)."""
     import pandas as pd
 
     codes, found = pd.factorize(shown)
@@ -236,13 +215,7 @@ def _event_ids(ids: TextArray | None, at: RowNames) -> TextArray | None:
 
 
 def _whole(values: FloatArray | None, at: RowNames, column: str) -> IntArray | None:
-    """Return whole numbers.
-
-    Raises
-    ------
-    UserError
-        A number is missing or has a fraction.
-    """
+    """Return whole numbers."""
     if values is None:
         return None
     wrong = ~(np.isfinite(values) & (values == np.round(values)))
@@ -276,13 +249,7 @@ def _cell(value: object) -> list[Any]:
 
 
 def _vectors(cells: Sequence[Any], at: RowNames) -> FloatArray:
-    """Return the vectors of propensities, float64 (n, K).
-
-    Raises
-    ------
-    UserError
-        A vector has another length than the first, or an entry is not a number.
-    """
+    """Return the vectors of propensities, float64 (n, K)."""
     rows = [_cell(value) for value in cells]
     K = len(rows[0])
     for i, row in enumerate(rows):
@@ -296,13 +263,7 @@ def _vectors(cells: Sequence[Any], at: RowNames) -> FloatArray:
 
 
 def _available(listed: list[list[str]], index: Mapping[str, int]) -> BoolArray:
-    """Return the candidates as indicators, bool (n, K).
-
-    Raises
-    ------
-    UserError
-        The matrix would be too large.
-    """
+    """Return the candidates as indicators, bool (n, K)."""
     if len(listed) * len(index) > MAX_CELLS:
         raise UserError(f"candidates: rows times actions must be at most {MAX_CELLS:,}; "
                         f"got {len(listed) * len(index):,}")  # fmt: skip

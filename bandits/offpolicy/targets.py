@@ -150,12 +150,7 @@ class Matrix(Target):
 
 
 class Column(Target):
-    """Choose the logged action by the probability in a column of the log; other actions' are not known.
-
-    Parameters
-    ----------
-    column : str
-    """
+    """Choose the logged action by the probability in a column of the log; other actions' are not known."""
 
     whole = False
 

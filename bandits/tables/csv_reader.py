@@ -57,12 +57,7 @@ def read_csv(raw: bytes, limits: Limits) -> RawTable:
 
 
 def header(beginning: bytes, limits: Limits) -> list[str]:
-    """Return the names of the columns, from the first `HEAD` bytes of a file.
-
-    Raises
-    ------
-    UserError
-    """
+    """Return the names of the columns, from the first `HEAD` bytes of a file."""
     data = utf8(beginning, limits, whole=len(beginning) < HEAD)
     return _names(*next(_records(data, _separator(data), limits), (1, [])), limits)
 
@@ -155,13 +150,7 @@ def _quickly(data: bytes, separator: str, names: Sequence[str], first: int, limi
 
 
 def _carefully(data: bytes, separator: str, names: Sequence[str], limits: Limits) -> Columns:
-    """Read rows one by one.
-
-    Raises
-    ------
-    UserError
-        A row is not as wide as the header, or its quotation marks are wrong.
-    """
+    """Read rows one by one."""
     rows, table = [], []
     for row, record in islice(_records(data, separator, limits), 1, None):
         if len(record) != len(names):

@@ -49,11 +49,6 @@ class Logistic:
         whole of H, temporarily.
     joint : bool
         Keep the Cholesky factor that `draw` needs for a posterior shared by several candidates.
-
-    Attributes
-    ----------
-    posterior : Posterior
-    history : History
     """
 
     STATE: ClassVar[tuple[str, ...]] = tuple(

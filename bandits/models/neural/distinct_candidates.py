@@ -20,11 +20,6 @@ class DistinctCandidates:
 
     Duplicates are removed where the contexts are fixed. The 50 products of the pet shop have five distinct feature
     vectors per persona, so a network computes five values instead of 50.
-
-    Parameters
-    ----------
-    spec : SimulatorSpec
-    device : str
     """
 
     def __init__(self, spec: SimulatorSpec, device: str) -> None:

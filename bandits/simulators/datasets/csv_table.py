@@ -79,12 +79,7 @@ class Table(NamedTuple):
     rows: tuple[int, ...]
 
     def column(self, name: str) -> Column:
-        """Return the column of this name.
-
-        Raises
-        ------
-        UserError
-        """
+        """Return the column of this name."""
         for column in self.columns:
             if column.name == name:
                 return column

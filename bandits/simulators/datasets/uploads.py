@@ -59,10 +59,6 @@ def save_dataset(table: Table, *, target: str, leave_out: Collection[str] = (), 
     -------
     str
         Its id, for `Classification.Params.data`.
-
-    Raises
-    ------
-    UserError
     """
     import pyarrow as pa
 

@@ -17,7 +17,7 @@ from bandits.lessons.expressions import parse, quantities
 from bandits.lessons.texts import PLACEHOLDER, fill, split_format
 from bandits.results.metrics import Estimate
 
-from .guide import Rule, guide
+from .guide import guide
 
 
 class Line(NamedTuple):
@@ -118,7 +118,9 @@ def advise(answers: Answers) -> list[Advice]:
         An option for each question of the guide.
     """
     return [
-        Advice(rule.agent, filled(rule.text), lines_of(rule.text)) for rule in guide().rules if _fits(rule, answers)
+        Advice(rule.agent, filled(rule.text), lines_of(rule.text))
+        for rule in guide().rules
+        if all(answers[name] in options for name, options in rule.when.items())
     ]
 
 
@@ -141,7 +143,3 @@ def lines_of(text: str) -> dict[str, Line]:
     """Return the lines whose numbers a text holds, in the order in which it names them."""
     named = (each.source for inner in PLACEHOLDER.findall(text) for each in quantities(parse(split_format(inner)[0])))
     return {name: evidence().lines[name] for name in named}
-
-
-def _fits(rule: Rule, answers: Answers) -> bool:
-    return all(answers[name] in options for name, options in rule.when.items())

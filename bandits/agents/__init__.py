@@ -27,10 +27,10 @@ REGISTRY: dict[str, type[Agent]] = registry(
     "context_free.ucb1.UCB1",
     "context_free.beta_ts.BetaTS",
     "context_free.popularity.Popularity",
-    "context_free.default.Default",
+    "context_free.baselines.Default",
     "context_free.ab_test.ABTest",
-    "context_free.random.Random",
-    "context_free.oracle.Oracle",
+    "context_free.baselines.Random",
+    "context_free.baselines.Oracle",
 )
 
 

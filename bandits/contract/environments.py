@@ -43,10 +43,6 @@ class Linear(DenseSimulator):
         return bool(params.reward == "bernoulli")
 
     @classmethod
-    def layout_per_row(cls, params: Any) -> bool:
-        return bool(params.layout == "per_row")
-
-    @classmethod
     def describe(cls, params: Any) -> SimulatorSpec:
         spec = super().describe(params)
         return replace(spec, capabilities=spec.capabilities | {"categories"})

@@ -147,7 +147,7 @@ def oracle_reference(experiment: Experiment) -> OracleReference | None:
     simulator = _simulator(experiment, rows)
     if "truth" not in simulator.spec.capabilities:
         return None
-    from bandits.agents.context_free.oracle import Oracle
+    from bandits.agents.context_free.baselines import Oracle
 
     lane = build_lane(Oracle, [Oracle.Params()] * len(rows), simulator)
     history = History(

@@ -9,7 +9,7 @@ import numpy as np
 from bandits.agents.base import Agent
 from bandits.base.explanation import Explanation
 from bandits.base.selection import top_k
-from bandits.base.types import FloatArray, IntArray, Round
+from bandits.base.types import FloatArray, Round
 
 from .lane import Lane
 from .snapshots import BINS, LEVELS
@@ -159,7 +159,8 @@ def each_round(lane: Lane, rounds: list[ProbedRound]) -> FloatArray:
         half = np.full(chosen.shape, 0.5)  # of the responses, only the expected values are used
         truth = simulator.respond(round, chosen, half)[1]
         greedy_value = simulator.respond(round, greedy, half)[1].value
-        explored = 1 - _in_common(chosen, greedy)
+        # the share of the items of each slate that are not in the greedy one
+        explored = 1 - (chosen[:, :, None] == greedy[:, None, :]).any(axis=2).mean(axis=1)
         values[i] = np.stack([explored, truth.value, greedy_value, truth.best_value, truth.random_value], axis=1)
     return values
 
@@ -179,8 +180,3 @@ def _estimates(agent: Agent, probed: ProbedRound) -> FloatArray:
     if mean is None:
         return agent.probabilities(probed.round)
     return np.asarray(np.where(np.isnan(mean), -np.inf, mean))  # without observations
-
-
-def _in_common(chosen: IntArray, greedy: IntArray) -> FloatArray:
-    """Compute the share of the items of each slate (R, S) that are in the other slate too, float64 (R,)."""
-    return np.asarray((chosen[:, :, None] == greedy[:, None, :]).any(axis=2).mean(axis=1))

@@ -7,7 +7,7 @@ from typing import Any
 
 from bandits.agents import REGISTRY as AGENTS
 from bandits.agents import AgentParams
-from bandits.agents.context_free.random import Random
+from bandits.agents.context_free.baselines import Random
 from bandits.base.errors import UserError
 from bandits.simulators import REGISTRY as SIMULATORS
 

@@ -5,6 +5,7 @@ All are cumulative, on a grid.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,26 @@ def _add(segments: IntArray, rewards: FloatArray, value: FloatArray, best_value:
             own[3] += best_value[t, r]
 
 
-class SegmentCounts:
+class _OnGrid:
+    """What is known at the points of a grid."""
+
+    grid: IntArray
+
+    def reached(self, step: int) -> int:
+        """Return the number of grid points up to a step."""
+        return int(np.searchsorted(self.grid, step, side="right"))
+
+    def parts(self, trace: Trace) -> Iterator[tuple[slice, int | None]]:
+        """Split steps at the grid: those up to each point with its index, then those after the last point."""
+        begin = 0
+        for point in range(self.reached(trace.start), self.reached(trace.start + len(trace.rewards))):
+            stop = int(self.grid[point]) - trace.start
+            yield slice(begin, stop), point
+            begin = stop
+        yield slice(begin, None), None
+
+
+class SegmentCounts(_OnGrid):
     """Counts of how often each item was shown to each user segment, at the snapshots.
 
     Attributes
@@ -56,31 +76,20 @@ class SegmentCounts:
         cells = n_segments * n_items
         return 0 if n_segments < 2 or cells > SEGMENT_CELLS else min(SNAPSHOTS, 4 * SEGMENT_CELLS // cells)
 
-    def reached(self, step: int) -> int:
-        """Return the number of grid points up to a step."""
-        return int(np.searchsorted(self.grid, step, side="right"))
-
     def extend(self, trace: Trace) -> None:
         """Add the next steps."""
-        end = trace.start + len(trace.rewards)
         group = np.arange(len(self.now)) * self.n_segments + trace.segments
         cells = group[:, :, None] * self.n_items + trace.items
         if not trace.alive.all():  # a stopped row shows nothing
             cells[np.isnan(trace.rewards)] = -1
-        points = range(self.reached(trace.start), self.reached(end))
-        begin = 0
-        for point in points:
-            stop = int(self.grid[point]) - trace.start
-            self._add(cells[begin:stop])
-            self.counts[point] = self.now
-            begin = stop
-        self._add(cells[begin:])
-
-    def _add(self, cells: IntArray) -> None:
-        self.now += np.bincount(cells[cells >= 0], minlength=self.now.size).reshape(self.now.shape)
+        for part, point in self.parts(trace):
+            shown = cells[part]
+            self.now += np.bincount(shown[shown >= 0], minlength=self.now.size).reshape(self.now.shape)
+            if point is not None:
+                self.counts[point] = self.now
 
 
-class SegmentSums:
+class SegmentSums(_OnGrid):
     """Sums of each user segment, or each other group of decisions, since the start, at the snapshots.
 
     Parameters
@@ -108,23 +117,14 @@ class SegmentSums:
         """Compute the bytes per row."""
         return 8 * (SNAPSHOTS + 3) * n_segments * len(SegmentSums.NAMES)
 
-    def reached(self, step: int) -> int:
-        """Return the number of grid points up to a step."""
-        return int(np.searchsorted(self.grid, step, side="right"))
-
     def extend(self, trace: Trace, groups: IntArray) -> None:
         """Add the next steps, whose decisions belong to ``groups (T, R)``."""
-        begin = 0
-        for point in range(self.reached(trace.start), self.reached(trace.start + len(trace.rewards))):
-            stop = int(self.grid[point]) - trace.start
-            self._extend(trace, groups, slice(begin, stop))
-            self.sums[point] = self.now
-            begin = stop
-        self._extend(trace, groups, slice(begin, None))
-
-    def _extend(self, trace: Trace, groups: IntArray, part: slice) -> None:
-        rewards, value, best = (np.ascontiguousarray(c[part]) for c in (trace.rewards, trace.value, trace.best_value))
-        _add(np.ascontiguousarray(groups[part]), rewards, value, best, self.now)
+        columns = trace.rewards, trace.value, trace.best_value
+        for part, point in self.parts(trace):
+            rewards, value, best_value = (np.ascontiguousarray(column[part]) for column in columns)
+            _add(np.ascontiguousarray(groups[part]), rewards, value, best_value, self.now)
+            if point is not None:
+                self.sums[point] = self.now
 
     def total(self, name: str, step: int) -> FloatArray:
         """Return a sum of each segment at the last stored point up to a step, float64 (R, G)."""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from bandits.base.errors import UserError
 from bandits.base.formatting import number
 from bandits.experiments.experiment import Experiment
-from bandits.experiments.history import History
 from bandits.results.result import Result
 from bandits.runtime.cores import run_to_end
 from bandits.runtime.job import Job, keep_result
@@ -56,12 +55,8 @@ def idle_seconds(result: Result) -> float:
     It is the processor time of its agents, which are spread over both; an agent is never split. Training before the
     run and compilation happen once and are not counted.
     """
-    agents = [_processor_time(history) for history in result.histories.values()]
+    agents = [history.processor_seconds or history.seconds for history in result.histories.values()]
     return max(*agents, sum(agents) / PROCESSORS)
-
-
-def _processor_time(history: History) -> float:
-    return history.processor_seconds or history.seconds
 
 
 def results_of(lesson: Lesson, run: Runner) -> dict[str, Result]:

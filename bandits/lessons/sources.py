@@ -82,11 +82,6 @@ class RunSource:
         return self.result
 
 
-def _metric(name: str) -> Callable[[RunSource, str], Found]:
-    """Return the value of a metric of an agent; of one that is a curve alone, its end."""
-    return partial(_value, name=name) if METRICS[name].value is not None else _end_of(name)
-
-
 def _value(source: RunSource, label: str, *, name: str) -> Found:
     return METRICS[name].estimate(source.known.histories[label])
 
@@ -192,7 +187,11 @@ QUANTITIES: dict[str, _Kind] = {
     "parameter": _Kind(1, _parameter, parameter=True, given=True),
     "oracle": _Kind(0, _mean_of("best_value")),
     "random": _Kind(0, _mean_of("random_value")),
-    **{name: _Kind(1, _metric(name)) for name in METRICS if name != "spectrum"},
+    **{
+        name: _Kind(1, partial(_value, name=name) if METRICS[name].value is not None else _end_of(name))
+        for name in METRICS
+        if name != "spectrum"
+    },
     "early_ctr": _Kind(1, _early_ctr),
     "final_ctr": _Kind(1, _end_of("ctr")),
     "difference": _Kind(2, _of_pair("difference")),

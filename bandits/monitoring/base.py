@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from bandits.base.formatting import number
 from bandits.base.params import Params, param
 from bandits.base.types import BoolArray, FloatArray
 from bandits.models.detectors import Detections
@@ -54,13 +55,15 @@ class Monitor(ABC):
         label, number = self.setting.label, self.setting.rows[row]
         return Alarm(self.kind, int(step), number, label, float(statistic), float(threshold), sentence)
 
-    def detected(self, start: int, found: Detections, sentence: Callable[[float, float], str]) -> list[Alarm]:
-        """Report what a change detector found in the steps after ``start``."""
-        if not found.there.any():
-            return []
-        places = np.argwhere(found.there)
-        pairs = [(t, r, float(found.statistic[t, r]), float(found.threshold[t, r])) for t, r in places]
-        return [self.alarm(start + t + 1, r, abs(s), bound, sentence(s, bound)) for t, r, s, bound in pairs]
+    def detected(self, start: int, found: Detections, sentence: str) -> list[Alarm]:
+        """Report what a change detector of the mean reward found in the steps after ``start``."""
+        alarms = []
+        for t, r in np.argwhere(found.there):
+            statistic, bound = float(found.statistic[t, r]), float(found.threshold[t, r])
+            words = sentence.format(rose="rose" if statistic > 0 else "fell", by=number(abs(statistic)))
+            text = f"The mean reward {words}, more than {number(bound)}."
+            alarms.append(self.alarm(start + t + 1, r, abs(statistic), bound, text))
+        return alarms
 
 
 def total(values: FloatArray) -> FloatArray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from bandits.base.formatting import number
 from bandits.base.params import param
 from bandits.models.detectors import Adwin, PageHinkley
 
@@ -42,12 +41,7 @@ class PageHinkleyMonitor(Monitor):
         self.detector = PageHinkley(self.rows, params.delta, params.threshold, params.min_steps)
 
     def feed(self, steps: Steps) -> list[Alarm]:
-        return self.detected(steps.start, self.detector.detect(steps.rewards), _sum_sentence)
-
-
-def _sum_sentence(statistic: float, threshold: float) -> str:
-    rose = "rose" if statistic > 0 else "fell"
-    return f"The mean reward {rose}: deviations add up to {number(abs(statistic))}, more than {number(threshold)}."
+        return self.detected(steps.start, self.detector.detect(steps.rewards), "{rose}: deviations add up to {by}")
 
 
 class AdwinMonitor(Monitor):
@@ -68,9 +62,4 @@ class AdwinMonitor(Monitor):
         self.detector = Adwin(self.rows, params.delta)
 
     def feed(self, steps: Steps) -> list[Alarm]:
-        return self.detected(steps.start, self.detector.detect(steps.rewards), _window_sentence)
-
-
-def _window_sentence(statistic: float, threshold: float) -> str:
-    rose = "rose" if statistic > 0 else "fell"
-    return f"The mean reward {rose} by {number(abs(statistic))} within the window, more than {number(threshold)}."
+        return self.detected(steps.start, self.detector.detect(steps.rewards), "{rose} by {by} within the window")

@@ -81,14 +81,10 @@ def sentences(found: Evaluation) -> list[str]:
     if not math.isfinite(e.value) or found.weights is None or gain.low == gain.high == 0:
         return stated
     if not reliable(found):
-        return [*stated, f"Even if the estimate were right: {_lower(found.verdict)}"]
+        return [*stated, f"Even if the estimate were right: {found.verdict[0].lower() + found.verdict[1:]}"]
     paired = " Both are measured on the same decisions, so that their difference is known better than their values."
     narrow = gain.high - gain.low < (e.high - e.low) / 2
     return [*stated, found.verdict + (paired if narrow else "")]
-
-
-def _lower(sentence: str) -> str:
-    return sentence[0].lower() + sentence[1:]
 
 
 def _relative(found: Evaluation) -> str:

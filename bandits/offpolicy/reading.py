@@ -177,11 +177,7 @@ def csv_text(log: DecisionLog) -> str:
     if log.distributions is not None and K <= MAX_VECTOR:
         columns["propensities"] = [json.dumps(vector) for vector in log.distributions.tolist()]
     if log.features is not None:
-        columns |= {f"feature_{n}": log.features[:, d] for d, n in enumerate(_feature_names(log))}
+        titles = log.feature_names or range(log.features.shape[1])
+        columns |= {f"feature_{title}": log.features[:, d] for d, title in enumerate(titles)}
     columns |= dict(log.columns)
     return csv_of(pd.DataFrame({name: values for name, values in columns.items() if values is not None}))
-
-
-def _feature_names(log: DecisionLog) -> tuple[str, ...]:
-    D = 0 if log.features is None else log.features.shape[1]
-    return log.feature_names or tuple(map(str, range(D)))

@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bandits.agents.context_free.base import ContextFreeAgent
-from bandits.agents.context_free.default import Default
-from bandits.agents.context_free.random import Random
+from bandits.agents.context_free.baselines import Default, Random
 from bandits.base.explanation import Explanation
 from bandits.base.randomness import Streams
 from bandits.base.selection import top_k

@@ -220,10 +220,6 @@ class Artwork(Simulator):
         )  # fmt: skip
 
     @classmethod
-    def layout_per_row(cls, params: Any) -> bool:
-        return bool(params.layout == "per_row")
-
-    @classmethod
     def memory(cls, params: Any, rows: int) -> int:
         spec = cls.describe(params)
         layouts = 2 * rows if params.layout == "per_row" else 2  # stacked from the parts

@@ -129,9 +129,9 @@ class Simulator(ABC):
         return 0
 
     @classmethod
-    def layout_per_row(cls, params: Any) -> bool:  # noqa: ARG003
-        """Return whether each row draws a layout (catalogue, personas, weights) of its own."""
-        return False
+    def layout_per_row(cls, params: Any) -> bool:
+        """Return whether each row draws a layout (catalogue, personas, weights) of its own: by a field ``layout``."""
+        return getattr(params, "layout", "shared") == "per_row"
 
     @classmethod
     def slate_size(cls, params: Any) -> int:

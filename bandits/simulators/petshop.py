@@ -12,7 +12,6 @@ from bandits.base.params import param
 from bandits.base.randomness import Streams, steps_left_in_block
 from bandits.base.types import (
     BoolArray,
-    Contexts,
     Feedback,
     FloatArray,
     IntArray,
@@ -182,7 +181,8 @@ class PetShop(Simulator):
             factor = np.stack([t.factor for t in traits])
             self._factor = factor if self._factor is None else factor * self._factor
         self._tables: dict[int, ClickTable] = {}  # by the first step with these click probabilities
-        self._observed = ObservedContexts(self._make_contexts(), self._changes, self.spec.n_stored)
+        contexts = make_contexts(params.features, self._categories, self._hints, params.width)
+        self._observed = ObservedContexts(contexts, self._changes, self.spec.n_stored)
         self._traffic = VisitorShares(self._personas, self._changes)
         self._items = np.broadcast_to(np.arange(K), (R, K)).copy()
         self._available = {0: self._stock.at(0)[self._layout_index]}  # by the first step at which these are
@@ -199,10 +199,6 @@ class PetShop(Simulator):
             n_users=params.n_users, n_categories=len(CATEGORIES), fixed_contexts=0 if broken else _P,
             capabilities=frozenset({"ids", "truth", "segments", "log", "binary", "arm_features", "categories"}),
         )  # fmt: skip
-
-    @classmethod
-    def layout_per_row(cls, params: Any) -> bool:
-        return bool(params.layout == "per_row")
 
     @classmethod
     def memory(cls, params: Any, rows: int) -> int:
@@ -319,11 +315,6 @@ class PetShop(Simulator):
         if start not in self._available:
             self._available = {start: self._stock.at(step)[self._layout_index]}
         return self._available[start]
-
-    def _make_contexts(self) -> Contexts:
-        """Return one context per layout and persona, in that order."""
-        p = self.params
-        return make_contexts(p.features, self._categories, self._hints, p.width)
 
     def _table(self, rates: FloatArray, step: int) -> ClickTable:
         """Make the table of every layout and persona from click probabilities (n, persona, category), in this order."""

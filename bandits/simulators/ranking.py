@@ -221,10 +221,6 @@ class Ranking(Simulator):
         )  # fmt: skip
 
     @classmethod
-    def layout_per_row(cls, params: Any) -> bool:
-        return bool(params.layout == "per_row")
-
-    @classmethod
     def memory(cls, params: Any, rows: int) -> int:
         K, D = params.n_candidates, cls.describe(params).n_features
         catalogue = 16 * min(params.n_users, 64) * params.n_items if params.choice == "catalogue" else 0

@@ -99,10 +99,6 @@ class Synthetic(DenseSimulator):
         return bool(params.reward == "bernoulli")
 
     @classmethod
-    def layout_per_row(cls, params: Any) -> bool:
-        return bool(params.layout == "per_row")
-
-    @classmethod
     def memory(cls, params: Any, rows: int) -> int:
         layouts, D = 2 * rows if params.layout == "per_row" else 1, params.n_features  # stacked from the parts
         return int(super().memory(params, rows) + 8 * layouts * D * (D if params.function == "form" else 1))

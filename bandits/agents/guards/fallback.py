@@ -9,9 +9,8 @@ import numpy as np
 from numba import njit
 
 from bandits.agents.base import Agent, Propensity
-from bandits.agents.context_free.default import Default
+from bandits.agents.context_free.baselines import Default, Random
 from bandits.agents.context_free.popularity import Popularity
-from bandits.agents.context_free.random import Random
 from bandits.agents.linear.epsilon_greedy import EpsilonGreedy
 from bandits.base.explanation import Explanation
 from bandits.base.randomness import Streams, block_length

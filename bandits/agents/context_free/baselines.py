@@ -1,4 +1,4 @@
-"""Uniformly random choice: the lower reference."""
+"""Agents that never learn: uniformly random choice, the default candidate, and the oracle."""
 
 from __future__ import annotations
 
@@ -52,3 +52,40 @@ class Random(Agent):
     def probabilities(self, round: Round) -> FloatArray:
         available = round.available.astype(np.float64)
         return np.asarray(available / available.sum(axis=1, keepdims=True))
+
+
+class Default(Agent):
+    """Shows the first available candidate: the default picture in Artwork, always the same item where all items are
+    candidates, and a random one where candidates are drawn.
+    """
+
+    class Params(AgentParams):
+        kind: Literal["default"] = "default"
+
+    title = "Default"
+    formula = r"-a"
+    colour = "#7F7F7F"
+    dash = "dash"
+    learns = False
+
+    def scores(self, round: Round) -> FloatArray:
+        return np.tile(-np.arange(round.items.shape[1], dtype=np.float64), (len(round.items), 1))
+
+
+class Oracle(Agent):
+    """Shows the candidate with the highest true click probability at this step: the upper bound on reward."""
+
+    class Params(AgentParams):
+        kind: Literal["oracle"] = "oracle"
+
+    title = "Oracle"
+    formula = r"p(\text{click}\mid\text{user},a)"
+    learns = False
+    needs = frozenset({"truth"})
+
+    def scores(self, round: Round) -> FloatArray:
+        return self.access.probabilities(round)
+
+    def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray:  # noqa: ARG002
+        best: IntArray = steps.best[steps.row]
+        return best

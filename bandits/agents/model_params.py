@@ -1,4 +1,4 @@
-"""Parameters that several agents share: the exploration bonus, how models forget, and what they know at first."""
+"""Parameters that several agents share: bonus, ridge, noise, how models forget, and what they know at first."""
 
 from __future__ import annotations
 
@@ -27,6 +27,54 @@ def bonus_param(
         help=f"Exploration coefficient: multiplies the {width} to give the exploration bonus. Larger values explore "
         f"more; usually {usual[0]:g} to {usual[1]:g}; 0 never explores.",
         sweep=(0.03, 4),
+    )  # fmt: skip
+
+
+def ridge_param(default: float, effect: str, *, title: str = "Ridge", **more: Any) -> Any:
+    """Declare the ridge penalty of a linear model; the ``effect`` of larger values is what they do besides."""
+    return param(
+        default, title=title, symbol=r"\lambda", ge=1e-6, le=1e4, typical=(0.01, 100), log=True,
+        help="Prior precision of the weights (ridge penalty). Larger values shrink the weights more strongly and "
+        f"{effect}.",
+        **more,
+    )  # fmt: skip
+
+
+def noise_variance_param(
+    default: float, help: str = "Variance of the reward noise that the model assumes.", *,
+    title: str = "Noise variance", usual: tuple[float, float] = (0.01, 2),
+) -> Any:  # fmt: skip
+    """Declare the factor of the posterior variance from which samples are drawn."""
+    return param(
+        default, title=title, symbol=r"\sigma^2", ge=0, le=100, typical=(0, 2), basic=True, log=True, usual=usual,
+        help=f"{help} Larger values explore more; usually {usual[0]:g} to {usual[1]:g}.",
+        sweep=(0.001, 2),
+    )  # fmt: skip
+
+
+def noise_model_param(*, later: bool = False) -> Any:
+    """Declare whether the noise variance is given or estimated."""
+    return param(
+        "fixed", title="Noise model", structural=True, later=later,
+        help="fixed: a given noise variance. inverse_gamma: a noise variance per model, estimated from its residuals.",
+    )  # fmt: skip
+
+
+def noise_shape_param(*, later: bool = False) -> Any:
+    """Declare the shape of the prior of an estimated noise variance."""
+    return param(
+        6.0, title="Prior shape", symbol="a_0", gt=0, le=1000, typical=(1, 20), later=later,
+        help="Shape of the inverse-gamma prior (noise inverse_gamma): half the number of observations that the prior "
+        "counts as. Larger values weight the prior more; usually 1 to 20.",
+    )  # fmt: skip
+
+
+def noise_scale_param(*, later: bool = False) -> Any:
+    """Declare the scale of the prior of an estimated noise variance."""
+    return param(
+        6.0, title="Prior scale", symbol="b_0", gt=0, le=1000, typical=(0.1, 20), later=later,
+        help="Scale of the inverse-gamma prior (noise inverse_gamma): half the sum of squared errors that the prior "
+        "counts as. Larger values expect more noise and explore more; usually 0.1 to 20.",
     )  # fmt: skip
 
 

@@ -30,6 +30,14 @@ def window_param(default: int) -> Any:
     )  # fmt: skip
 
 
+def level_param(where: str, least: str) -> Any:
+    """Declare the level of a test; ``least`` is the smallest usual one."""
+    return param(
+        1e-4, title="Level", gt=0, le=1, log=True,
+        help=f"Probability of a false alarm for {where}. Larger values detect more; usually {least} to 0.01.",
+    )  # fmt: skip
+
+
 class Monitor(ABC):
     """A rule on what a system in production sees, over R rows; its rows do not depend on each other."""
 

@@ -12,7 +12,7 @@ from bandits.base.params import param
 from bandits.base.types import FloatArray, IntArray
 
 from .alarm import Setting, Steps
-from .base import Judgement, MonitorParams, WindowMonitor, average, total, window_param
+from .base import Judgement, MonitorParams, WindowMonitor, average, level_param, total, window_param
 
 EDGES = 9  # deciles
 BINS = 2 * EDGES + 1  # between two edges, and equal to one: distinct values have bins of their own
@@ -40,11 +40,7 @@ class FeatureDrift(WindowMonitor):
             2, title="Reference", unit="windows", ge=1, le=1000,
             help="Windows of the reference. Larger values estimate it better; usually 1 to 10.",
         )  # fmt: skip
-        level: float = param(
-            1e-4, title="Level", gt=0, le=1, log=True,
-            help="Probability of a false alarm for one feature in one window. Larger values detect more; usually "
-            "0.000001 to 0.01.",
-        )  # fmt: skip
+        level: float = level_param("one feature in one window", "0.000001")
 
     title = "Feature drift"
     needs = frozenset({"features"})

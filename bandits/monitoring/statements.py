@@ -13,7 +13,7 @@ from bandits.base.formatting import number, percent
 from bandits.base.params import param
 
 from .alarm import Steps
-from .base import Judgement, MonitorParams, WindowMonitor, average, total, window_param
+from .base import Judgement, MonitorParams, WindowMonitor, average, level_param, total, window_param
 
 GROUPS = 10
 MIN_SAMPLES = 100
@@ -34,10 +34,7 @@ class Calibration(WindowMonitor):
     class Params(MonitorParams):
         kind: Literal["calibration"] = "calibration"
         window: int = window_param(5000)
-        level: float = param(
-            1e-4, title="Level", gt=0, le=1, log=True,
-            help="Probability of a false alarm in one window. Larger values detect more; usually 0.00001 to 0.01.",
-        )  # fmt: skip
+        level: float = level_param("one window", "0.00001")
 
     title = "Calibration by deciles"
     needs = frozenset({"means", "single", "binary"})
@@ -85,10 +82,7 @@ class ImportanceWeight(WindowMonitor):
     class Params(MonitorParams):
         kind: Literal["importance_weight"] = "importance_weight"
         window: int = window_param(5000)
-        level: float = param(
-            1e-4, title="Level", gt=0, le=1, log=True,
-            help="Probability of a false alarm in one window. Larger values detect more; usually 0.00001 to 0.01.",
-        )  # fmt: skip
+        level: float = level_param("one window", "0.00001")
 
     title = "Importance weight"
     needs = frozenset({"probabilities"})

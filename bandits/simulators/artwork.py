@@ -34,7 +34,7 @@ from .artwork_titles import (
     TitleLaunch,
     picture_counts,
 )  # fmt: skip
-from .base import Simulator, SimulatorParams, single_response
+from .base import Simulator, SimulatorParams, layout_param, single_response
 from .changed_inputs import break_dense
 from .changes import Features, changes_param
 from .launches import Stock, check_stock
@@ -114,11 +114,7 @@ class Artwork(Simulator):
             500, title="Arrival interval", unit="steps", ge=1, le=changes.LAST, sweep=(100, 5_000),
             help="Steps between two new titles. With larger values they come later; usually 100 to 5,000.",
         )  # fmt: skip
-        layout: Literal["shared", "per_row"] = param(
-            "shared", title="Layout",
-            help="shared: the same titles and users in every replication. per_row: each replication has its own, which "
-            "widens the confidence bands.",
-        )  # fmt: skip
+        layout: Literal["shared", "per_row"] = layout_param("titles and users")
         changes: tuple[Changes, ...] = changes_param("titles (launch), pictures (withdraw)")
 
         @property

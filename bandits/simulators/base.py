@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from pydantic import BeforeValidator
 
-from bandits.base.params import Params
+from bandits.base.params import Params, param
 from bandits.base.randomness import Streams
 from bandits.base.types import (
     BoolArray,
@@ -47,6 +47,15 @@ class SimulatorParams(Params):
     def without_changes(self) -> Self:
         """Return the same parameters without anything that changes during a run."""
         return self.model_copy(update={"changes": ()}) if "changes" in type(self).model_fields else self
+
+
+def layout_param(what: str, more: str = "") -> Any:
+    """Declare which replications have the same layout, and what it consists of."""
+    return param(
+        "shared", title="Layout",
+        help=f"shared: the same {what} in every replication. per_row: each replication draws its own, which widens the "
+        f"confidence bands.{more}",
+    )  # fmt: skip
 
 
 class Simulator(ABC):

@@ -23,7 +23,7 @@ from bandits.base.types import (
 )
 
 from . import changes
-from .base import ClickTable, Simulator, SimulatorParams
+from .base import ClickTable, Simulator, SimulatorParams, layout_param
 from .changed_inputs import ObservedContexts, VisitorShares
 from .changes import Change, Features, Season, Traffic, changes_param
 from .launches import Launch, Stock, Withdraw, check_stock
@@ -81,11 +81,9 @@ class PetShop(Simulator):
             help="What agents observe. additive: persona (4) and category (5), as published. interaction: persona x "
             "category (20), with which one shared linear model can represent preferences. both: all of these.",
         )  # fmt: skip
-        layout: Literal["shared", "per_row", "notebook"] = param(
-            "shared", title="Layout",
-            help="shared: the same shop in every replication. per_row: each replication has its own, which widens the "
-            "confidence bands. notebook: the published notebook's shop, in every replication.",
-        )  # fmt: skip
+        layout: Literal["shared", "per_row", "notebook"] = layout_param(
+            "shop", " notebook: the published notebook's shop, in every replication."
+        )
         shock_step: int | None = param(
             None, title="Market shock", unit="step", empty="never", ge=1, le=100_000_000, basic=True,
             sweep=(1_000, 16_000),

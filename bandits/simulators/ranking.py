@@ -15,7 +15,7 @@ from bandits.base.randomness import Streams, block_length
 from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Round, SimulatorSpec, Truth, Vectors
 
 from . import ann_index, ranking_kernels
-from .base import Simulator, SimulatorParams
+from .base import Simulator, SimulatorParams, layout_param
 from .changed_inputs import break_dense
 from .changes import Features, Shock, changes_param, check, order_at
 from .launches import Launch, Withdraw, check_stock
@@ -123,11 +123,7 @@ class Ranking(Simulator):
             help="Number of dimensions of the vectors of users and items. Larger vectors are harder to learn from; "
             "usually 8 to 64.",
         )  # fmt: skip
-        layout: Literal["shared", "per_row"] = param(
-            "shared", title="Layout",
-            help="shared: the same catalogue in every replication. per_row: each replication has its own, which widens "
-            "the confidence bands.",
-        )  # fmt: skip
+        layout: Literal["shared", "per_row"] = layout_param("catalogue")
         changes: tuple[Changes, ...] = changes_param("preferences (shock), items (launch, withdraw)")
 
         @classmethod

@@ -11,7 +11,7 @@ from pydantic import model_validator
 from bandits.base.params import param
 from bandits.base.types import FloatArray, LoggedData
 
-from .base import SimulatorParams, normal
+from .base import SimulatorParams, layout_param, normal
 from .changes import ShocksAndFaults, changes_param, check
 from .dense import DenseSimulator
 
@@ -71,11 +71,7 @@ class Synthetic(DenseSimulator):
             help="Features are uniform. ball: in the unit ball, as published. sphere: on its surface, as in the "
             "authors' code.",
         )  # fmt: skip
-        layout: Literal["shared", "per_row"] = param(
-            "shared", title="Layout",
-            help="shared: the same hidden weights in every replication. per_row: each replication has its own, which "
-            "widens the confidence bands.",
-        )  # fmt: skip
+        layout: Literal["shared", "per_row"] = layout_param("hidden weights")
         changes: ShocksAndFaults = changes_param("preferences (shock)")
 
         @model_validator(mode="after")

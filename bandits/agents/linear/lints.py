@@ -9,8 +9,8 @@ import numpy as np
 from pydantic import model_validator
 
 from bandits.agents.base import Propensity
+from bandits.agents.model_params import noise_model_param, noise_scale_param, noise_shape_param, noise_variance_param
 from bandits.base.explanation import Explanation
-from bandits.base.params import param
 from bandits.base.randomness import Streams, block_length
 from bandits.base.types import (
     BoolArray,
@@ -56,28 +56,10 @@ class LinTS(LinearAgent):
 
     class Params(PrivateLinearParams):
         kind: Literal["lints"] = "lints"
-        sigma2: float = param(
-            0.005, title="Noise variance", symbol=r"\sigma^2", ge=0, le=100, typical=(0, 2), basic=True, log=True,
-            usual=(0.001, 0.3),
-            help="Variance of the reward noise that the model assumes; it scales the posterior variance. Larger "
-            "values explore more; usually 0.001 to 0.3.",
-            sweep=(0.001, 2),
-        )  # fmt: skip
-        noise: Literal["fixed", "inverse_gamma"] = param(
-            "fixed", title="Noise model", structural=True, later=True,
-            help="fixed: a given noise variance. inverse_gamma: a noise variance per model, estimated from its "
-            "residuals (LinFullPost).",
-        )  # fmt: skip
-        a0: float = param(
-            6.0, title="Prior shape", symbol="a_0", gt=0, le=1000, typical=(1, 20), later=True,
-            help="Shape of the inverse-gamma prior (noise inverse_gamma): half the number of observations that "
-            "the prior counts as. Larger values weight the prior more; usually 1 to 20.",
-        )  # fmt: skip
-        b0: float = param(
-            6.0, title="Prior scale", symbol="b_0", gt=0, le=1000, typical=(0.1, 20), later=True,
-            help="Scale of the inverse-gamma prior (noise inverse_gamma): half the sum of squared errors that "
-            "the prior counts as. Larger values expect more noise and explore more; usually 0.1 to 20.",
-        )  # fmt: skip
+        sigma2: float = noise_variance_param(0.005, usual=(0.001, 0.3))
+        noise: Literal["fixed", "inverse_gamma"] = noise_model_param(later=True)
+        a0: float = noise_shape_param(later=True)
+        b0: float = noise_scale_param(later=True)
 
         @model_validator(mode="after")
         def _no_hybrid_noise(self) -> Self:

@@ -14,6 +14,7 @@ from bandits.agents.model_params import (
     gamma_param,
     misses_param,
     prior_param,
+    ridge_param,
     window_param,
 )
 from bandits.base.params import param
@@ -26,12 +27,7 @@ JOINED = ("hybrid", "per_category")  # ways of sharing that cannot forget
 class LinearParams(ModelParams):
     """Parameters of a ridge model; `models.make_model` builds what they choose."""
 
-    ridge: float = param(
-        1.0, title="Ridge", symbol=r"\lambda", ge=1e-6, le=1e4, typical=(0.01, 100), basic=True, log=True,
-        usual=(0.1, 1),
-        help="Prior precision of the weights (ridge penalty). Larger values shrink the weights more strongly and "
-        "narrow the confidence width; usually 0.1 to 1.",
-    )  # fmt: skip
+    ridge: float = ridge_param(1.0, "narrow the confidence width; usually 0.1 to 1", basic=True, usual=(0.1, 1))
     sharing: Sharing = param(
         "per_arm", title="Sharing", structural=True, sweep=("per_arm", "shared", "hybrid"),
         help="Which arms share weights. per_arm: one model per arm. shared: one model for all arms. hybrid: the sum "

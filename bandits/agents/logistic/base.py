@@ -18,6 +18,7 @@ from bandits.agents.model_params import (
     groups_of,
     misses_param,
     prior_param,
+    ridge_param,
     window_param,
 )
 from bandits.base.params import param
@@ -32,12 +33,9 @@ from bandits.models.linear.logistic import Covariance, Logistic, Sharing
 class LogisticParams(ModelParams):
     """Parameters of a logistic model."""
 
-    ridge: float = param(
-        1.0, title="Ridge", symbol=r"\lambda", ge=1e-6, le=1e4, typical=(0.01, 100), basic=True, log=True,
-        usual=(0.1, 10),
-        help="Prior precision of the weights (ridge penalty). Larger values shrink the weights more strongly, and "
-        "with them click probabilities towards one half; usually 0.1 to 10.",
-    )  # fmt: skip
+    ridge: float = ridge_param(
+        1.0, "draw click probabilities towards one half; usually 0.1 to 10", basic=True, usual=(0.1, 10)
+    )
     sharing: Sharing = param(
         "per_arm", title="Sharing", structural=True,
         help="Which arms share weights. per_arm: one model per arm. shared: one model for all arms.",

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from bandits.agents.model_params import noise_variance_param
 from bandits.base.explanation import Explanation
 from bandits.base.params import override_default, param
 from bandits.base.randomness import Streams
@@ -32,12 +33,9 @@ class LogisticTS(LogisticAgent):
 
     class Params(LogisticParams):
         kind: Literal["logistic_ts"] = "logistic_ts"
-        sigma2: float = param(
-            0.01, title="Posterior scale", symbol=r"\sigma^2", ge=0, le=100, typical=(0, 2), basic=True, log=True,
+        sigma2: float = noise_variance_param(
+            0.01, "Factor of the posterior variance; 1 draws from the posterior itself.", title="Posterior scale",
             usual=(0.003, 1),
-            help="Factor of the posterior variance; 1 draws from the posterior itself. Larger values explore more; "
-            "usually 0.003 to 1.",
-            sweep=(0.001, 2),
         )  # fmt: skip
         ridge: float = override_default(LogisticParams, "ridge", 0.01)
         covariance: Covariance = param(

@@ -9,6 +9,7 @@ import numpy as np
 
 from bandits.agents.base import Agent
 from bandits.agents.facts import Representation
+from bandits.agents.model_params import ridge_param
 from bandits.agents.params import LearnerParams
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
@@ -68,12 +69,7 @@ class SGDTS(Agent):
             help="Maximum distance of the weights from the first fit (2 as published). Larger values constrain less; "
             "usually 1 to 20.",
         )  # fmt: skip
-        ridge: float = param(
-            0.1, title="Ridge", symbol=r"\lambda", ge=1e-6, le=1e4, typical=(0.01, 100), log=True,
-            usual=(0.1, 10),
-            help="Prior precision of the weights in the first fit (ridge penalty). Larger values shrink the weights "
-            "more strongly; usually 0.1 to 10.",
-        )  # fmt: skip
+        ridge: float = ridge_param(0.1, "act in the first fit alone; usually 0.1 to 10", usual=(0.1, 10))
         sharing: Sharing = param(
             "per_arm", title="Sharing", structural=True,
             help="Which arms share weights. shared: one model for all arms, as published. per_arm: one model per arm.",

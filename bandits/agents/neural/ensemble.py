@@ -17,7 +17,7 @@ from bandits.base.types import FloatArray, Round, SimulatorAccess, SimulatorSpec
 from bandits.models.neural.distinct_candidates import expand
 
 from .base import NeuralAgent
-from .params import NeuralParams
+from .params import NeuralParams, training_param
 from .warm_start import PRETRAIN_PART
 
 if TYPE_CHECKING:
@@ -52,11 +52,8 @@ class Ensemble(NeuralAgent):
             "standard deviation.",
         )  # fmt: skip
         beta: float = bonus_param(1.0, symbol=r"\beta", width="members' deviation (strategy bonus)", basic=False)
-        training: Literal["replay", "everything"] = param(  # a single observation is often not used for a member
-            "replay", title="Training", structural=True,
-            help="replay: at intervals, steps on random batches of the replay buffer. everything: at intervals, steps "
-            "on the whole replay buffer (slow).",
-        )  # fmt: skip
+        # a single observation is often not used for a member
+        training: Literal["replay", "everything"] = training_param("replay", "everything")
 
     PRETRAIN_READS: ClassVar[tuple[str, ...]] = (*NeuralAgent.PRETRAIN_READS, "members")
     title = "Ensemble"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from bandits.agents.model_params import ForgettingParams, gamma_param, window_param
+from bandits.agents.model_params import ForgettingParams, gamma_param, ridge_param, window_param
 from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec
@@ -30,11 +30,7 @@ _MAX_ENCODED = 500_000  # activations held at once while the buffer is encoded
 class HeadParams(ForgettingParams, NeuralParams):
     """Parameters of a ridge model on the last hidden layer of a network."""
 
-    ridge: float = param(
-        1.0, title="Ridge penalty", symbol=r"\lambda", ge=1e-6, le=1e4, typical=(0.01, 100), log=True,
-        help="L2 penalty, or prior precision, of the weights of the linear head. Larger values shrink the weights more "
-        "strongly (usually 0.01 to 100).",
-    )  # fmt: skip
+    ridge: float = ridge_param(1.0, "act on the linear head alone; usually 0.01 to 100", title="Ridge penalty")
     heads: Literal["shared", "per_arm"] = param(
         "shared", title="Linear heads", structural=True,
         help="shared: one linear head for all arms. per_arm: one head and one network output per arm.",

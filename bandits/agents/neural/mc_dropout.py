@@ -17,7 +17,7 @@ from bandits.models.neural.distinct_candidates import expand
 from bandits.models.neural.mlp import ForwardPass, dropout_masks
 
 from .base import NeuralAgent
-from .params import NeuralParams
+from .params import NeuralParams, training_param
 from .warm_start import PRETRAIN_PART
 
 if TYPE_CHECKING:
@@ -55,11 +55,8 @@ class MCDropout(NeuralAgent):
             "and take longer (usually 5 to 30).",
         )  # fmt: skip
         alpha: float = bonus_param(1.0, width="standard deviation (strategy bonus)", basic=False)
-        training: Literal["newest", "replay"] = param(  # not everything: masks are drawn for a batch
-            "replay", title="Training", structural=True,
-            help="newest: one step on each new observation, which is then discarded. replay: at intervals, steps on "
-            "random batches of the replay buffer.",
-        )  # fmt: skip
+        # not everything: masks are drawn for a batch
+        training: Literal["newest", "replay"] = training_param("newest", "replay")
 
     PRETRAIN_READS: ClassVar[tuple[str, ...]] = (*NeuralAgent.PRETRAIN_READS, "dropout")
     title = "MC dropout"

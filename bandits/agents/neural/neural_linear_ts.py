@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import model_validator
 
+from bandits.agents.model_params import noise_model_param, noise_scale_param, noise_shape_param, noise_variance_param
 from bandits.base.explanation import Explanation
 from bandits.base.params import override_default, param
 from bandits.base.randomness import Streams
@@ -18,7 +19,7 @@ from bandits.models.position_bias import targets
 
 from .base import NeuralAgent
 from .last_layer import HeadAgent, HeadParams
-from .params import NeuralParams
+from .params import NeuralParams, training_param
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -111,38 +112,17 @@ class NeuralLinearTS(TrainingSchedule, HeadAgent):
 
     class Params(HeadParams, ScheduleParams):
         kind: Literal["neural_linear_ts"] = "neural_linear_ts"
-        noise: Literal["fixed", "inverse_gamma"] = param(
-            "fixed", title="Noise model", structural=True,
-            help="fixed: a given noise variance. inverse_gamma: a noise variance per head, estimated from its "
-            "residuals.",
-        )  # fmt: skip
-        sigma2: float = param(
-            0.25, title="Noise variance", symbol=r"\sigma^2", ge=0, le=100, typical=(0, 2), basic=True, log=True,
-            usual=(0.01, 2),
-            help="Assumed variance of the reward noise. Larger values draw samples farther from the mean and explore "
-            "more (usually 0.01 to 2).",
-            sweep=(0.001, 2),
-        )  # fmt: skip
-        a0: float = param(
-            6.0, title="Prior shape", symbol="a_0", gt=0, le=1000, typical=(1, 20),
-            help="Shape of the inverse-gamma prior (noise inverse_gamma): half the number of observations that "
-            "the prior counts as. Larger values weight the prior more (usually 1 to 20).",
-        )  # fmt: skip
-        b0: float = param(
-            6.0, title="Prior scale", symbol="b_0", gt=0, le=1000, typical=(0.1, 20),
-            help="Scale of the inverse-gamma prior (noise inverse_gamma): half the sum of squared errors that "
-            "the prior counts as. Larger values expect more noise and explore more (usually 0.1 to 20).",
-        )  # fmt: skip
+        noise: Literal["fixed", "inverse_gamma"] = noise_model_param()
+        sigma2: float = noise_variance_param(0.25)
+        a0: float = noise_shape_param()
+        b0: float = noise_scale_param()
         rebuild: bool = param(
             True, title="Refit head", structural=True,
             help="After each training, the head is refitted to the replay buffer, encoded by the new network. Off: the "
             "head keeps the embeddings of earlier networks.",
         )  # fmt: skip
-        training: Literal["replay", "everything"] = param(  # the head is refitted to the replay buffer
-            "replay", title="Training", structural=True,
-            help="replay: at intervals, steps on random batches of the replay buffer. everything: at intervals, steps "
-            "on the whole replay buffer (slow).",
-        )  # fmt: skip
+        # the head is refitted to the replay buffer
+        training: Literal["replay", "everything"] = training_param("replay", "everything")
         initial_pulls: int = param(
             0, title="Initial pulls", unit="per arm", ge=0, le=10_000, typical=(0, 20), structural=True, later=True,
             help="Observed rewards of every arm before Thompson sampling begins; the arm with the fewest is shown "

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from bandits.agents.model_params import noise_variance_param
 from bandits.base.explanation import Explanation
-from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray, Round, SimulatorAccess, SimulatorSpec
 
@@ -27,13 +27,7 @@ class NeuralTS(GradientAgent):
 
     class Params(GradientParams):
         kind: Literal["neural_ts"] = "neural_ts"
-        sigma2: float = param(
-            0.01, title="Noise variance", symbol=r"\sigma^2", ge=0, le=100, typical=(0, 2), basic=True, log=True,
-            usual=(0.01, 2),
-            help="Assumed variance of the reward noise. Larger values draw samples farther from the mean and explore "
-            "more (usually 0.01 to 2).",
-            sweep=(0.001, 2),
-        )  # fmt: skip
+        sigma2: float = noise_variance_param(0.01)
 
     title = "NeuralTS"
     formula = r"\tilde r_a\sim\mathcal N\big(f(x_a),\ \sigma^2g_a^\top A^{-1}g_a\big),\quad g_a=\nabla_w f(x_a)"

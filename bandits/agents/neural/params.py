@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -12,6 +12,19 @@ from bandits.base.params import param
 from .warm_start import pretrain_param
 
 Width = Annotated[int, Field(ge=1, le=1024)]
+
+
+TRAINING = {
+    "newest": "one step on each new observation, which is then discarded",
+    "replay": "at intervals, steps on random batches of the replay buffer",
+    "everything": "at intervals, steps on the whole replay buffer (slow)",
+}
+
+
+def training_param(*ways: str) -> Any:
+    """Declare on what a network is trained, among these ways of `TRAINING`."""
+    text = " ".join(f"{way}: {TRAINING[way]}." for way in ways)
+    return param("replay", title="Training", structural=True, help=text)
 
 
 class NeuralParams(LearnerParams):
@@ -36,11 +49,7 @@ class NeuralParams(LearnerParams):
         "squared", title="Loss", structural=True,
         help="squared: the output is the expected reward. log: for rewards of 0 and 1; the output is the log-odds.",
     )  # fmt: skip
-    training: Literal["newest", "replay", "everything"] = param(
-        "replay", title="Training", structural=True,
-        help="newest: one step on each new observation, which is then discarded. replay: at intervals, steps on random "
-        "batches of the replay buffer. everything: at intervals, steps on the whole replay buffer (slow).",
-    )  # fmt: skip
+    training: Literal["newest", "replay", "everything"] = training_param("newest", "replay", "everything")
     every: int = param(
         10, title="Training interval", unit="observations", ge=1, le=100_000, structural=True,
         help="Observations between two trainings (replay, everything). Larger values train less often and run faster "

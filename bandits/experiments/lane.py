@@ -187,9 +187,11 @@ def build_lane(cls: type[Agent], params: Sequence[AgentParams], simulator: Simul
 
 def join(traces: list[Trace]) -> Trace:
     """Concatenate consecutive traces."""
-    columns = {name: np.concatenate([getattr(t, name) for t in traces]) for name in COLUMNS}
-    some: dict[str, Any] = {}
-    for name in ("fell_back", "counted"):
-        parts = [part for trace in traces if (part := getattr(trace, name)) is not None]
-        some[name] = np.concatenate(parts) if parts else None
-    return Trace(start=traces[0].start, alive=traces[-1].alive, **columns, **some)
+    columns = joined(traces, (*COLUMNS, "fell_back", "counted"))
+    return Trace(start=traces[0].start, alive=traces[-1].alive, **columns)
+
+
+def joined(parts: Sequence[Any], names: Sequence[str]) -> dict[str, Any]:
+    """Concatenate the arrays of these names of consecutive parts; None where no part has one."""
+    found = {name: [array for part in parts if (array := getattr(part, name)) is not None] for name in names}
+    return {name: np.concatenate(arrays) if arrays else None for name, arrays in found.items()}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple, Self
 
-import numpy as np
-
 from bandits.base.types import BoolArray, FloatArray, IntArray
+from bandits.experiments.lane import joined
 
 Need = Literal["features", "means", "probabilities", "fallbacks", "segments", "single", "binary"]
 """What a monitor requires: features of the items; the agent's estimated means; its probabilities; whether it fell back;
@@ -141,25 +140,13 @@ class Steps(NamedTuple):
 
 def join_samples(parts: list[Samples]) -> Samples | None:
     """Concatenate samples; None without any."""
-    if not parts:
-        return None
-    joined: dict[str, Any] = {}
-    for name in Samples._fields:
-        columns = [column for part in parts if (column := getattr(part, name)) is not None]
-        joined[name] = np.concatenate(columns) if columns else None
-    return Samples(**joined)
+    return Samples(**joined(parts, Samples._fields)) if parts else None
 
 
 def join(parts: list[Steps]) -> Steps:
     """Concatenate consecutive steps."""
     if len(parts) == 1:
         return parts[0]
-    fell_back = [part.fell_back for part in parts if part.fell_back is not None]
-    return Steps(
-        parts[0].start,
-        np.concatenate([part.items for part in parts]),
-        np.concatenate([part.segments for part in parts]),
-        np.concatenate([part.rewards for part in parts]),
-        join_samples([part.samples for part in parts if part.samples is not None]),
-        np.concatenate(fell_back) if fell_back else None,
-    )
+    samples = join_samples([part.samples for part in parts if part.samples is not None])
+    columns = joined(parts, ("items", "segments", "rewards", "fell_back"))
+    return Steps(parts[0].start, **columns, samples=samples)

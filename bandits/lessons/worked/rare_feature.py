@@ -9,6 +9,7 @@ import numpy as np
 from bandits.base.formatting import number
 from bandits.base.params import Params, param
 from bandits.base.types import FloatArray
+from bandits.results.figures.parts import axis, chart, line, points
 from bandits.results.figures.style import NUMBER, REFERENCE, Spec, distinct_styles
 
 from .base import Table, Values, WorkedExample
@@ -100,7 +101,8 @@ class RareFeature(WorkedExample):
         for k, excess in enumerate((0.1, 0.5, 1.0, 2.0)):
             name = f"error {number(cls.error(plain) + excess)}"
             level = _level(plain, GRAM, excess)
-            data.append(_line(level, name, REFERENCE, dash="solid", width=1.0, group="error", opacity=1 - 0.2 * k))
+            error = _line(level, name, REFERENCE, width=1.0, showlegend=False, legendgroup="error", opacity=1 - 0.2 * k)
+            data.append(error)
         path = np.array([cls.weights(r) for r in np.geomspace(1e-3, 100, 80)]).T
         data.append(_line(path, "penalties from 0.001 to 100", looks["path"].color, dash="dash"))
         data.append(_point(plain, "no penalty: the smallest error", looks["least squares"].color, "circle"))
@@ -110,7 +112,7 @@ class RareFeature(WorkedExample):
             "axes have the same scale: the curves are long in the direction of the banner and narrow in that of dog "
             "owners."
         )
-        return {"data": data, "layout": _layout("Sum of squared errors", note)}
+        return _plane("Sum of squared errors", data, note)
 
     @classmethod
     def _ellipse(cls, params: Any) -> Spec:
@@ -134,7 +136,7 @@ class RareFeature(WorkedExample):
             "owner with the banner; the two lines touch the ellipse. The thick line is the shadow of the ellipse in "
             "a light that shines along them: from its middle to its end the prediction changes by the bonus."
         )
-        return {"data": data, "layout": _layout("Confidence ellipse", note)}
+        return _plane("Confidence ellipse", data, note)
 
 
 def _level(centre: FloatArray, matrix: FloatArray, value: float) -> FloatArray:
@@ -144,26 +146,16 @@ def _level(centre: FloatArray, matrix: FloatArray, value: float) -> FloatArray:
     return np.asarray(centre[:, None] + np.sqrt(value) * np.linalg.solve(root.T, circle))
 
 
-def _line(
-    weights: FloatArray, name: str, color: str, *, dash: str = "solid", width: float = 2.0, group: str = "",
-    opacity: float = 1.0,
-) -> Spec:  # fmt: skip
+def _line(weights: FloatArray, name: str, color: str, dash: str = "solid", *, width: float = 2.0, **more: Any) -> Spec:
     """Draw weights (2, n): that of the banner to the right, that of dog owners upwards."""
-    line = {"color": color, "width": width, "dash": dash}
-    return {
-        "type": "scatter", "mode": "lines", "x": weights[1], "y": weights[0], "name": name, "line": line,
-        "opacity": opacity, "showlegend": not group, "legendgroup": group or name,
-    }  # fmt: skip
+    return line(name, weights[1], weights[0], color, dash, width=width, **more)
 
 
 def _point(theta: FloatArray, name: str, color: str, symbol: str) -> Spec:
-    marker = {"color": color, "size": 11, "symbol": symbol}
-    return {"type": "scatter", "mode": "markers", "x": theta[1:], "y": theta[:1], "name": name, "marker": marker}
+    return points(name, theta[1:], theta[:1], color, size=11, symbol=symbol)
 
 
-def _layout(title: str, note: str) -> Spec:
+def _plane(title: str, data: list[Spec], note: str) -> Spec:
     """Lay out a plot of two weights on one scale, so that shapes and right angles are seen as they are."""
-    right, up = ({"title": {"text": text}, "hoverformat": NUMBER} for text in _AXES)
-    layout: Spec = {"title": {"text": title}, "meta": {"note": note}, "showlegend": True, "xaxis": right}
-    layout["yaxis"] = {**up, "scaleanchor": "x"}
-    return layout
+    right, up = (axis(text, hoverformat=NUMBER) for text in _AXES)
+    return chart(title, data, right, {**up, "scaleanchor": "x"}, note=note)

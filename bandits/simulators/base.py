@@ -237,10 +237,7 @@ class ClickTable(NamedTuple):
     def of(cls, probabilities: FloatArray, available: BoolArray | None = None) -> ClickTable:
         """Derive the optimum (ties to the lowest index) and the average, of the items ``available (C, K)``."""
         table = np.ascontiguousarray(probabilities, dtype=np.float64)
-        if available is None:
-            return cls(table, table.argmax(axis=1), table.mean(axis=1))
-        best = np.where(available, table, -np.inf).argmax(axis=1)
-        return cls(table, best, np.where(available, table, 0.0).sum(axis=1) / available.sum(axis=1))
+        return cls(table, *_optimum(table, available))
 
     def respond(self, context: IntArray, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
         """Draw Bernoulli clicks by the uniform numbers."""
@@ -271,14 +268,18 @@ def single_response(
         Candidates that can be shown; all by default.
     """
     rows, uniform = np.arange(len(slate)), uniforms[:, 0]
-    if available is None or available.all():
-        best, average = means.argmax(axis=1), means.mean(axis=1)
-    else:
-        best = np.where(available, means, -np.inf).argmax(axis=1)
-        average = np.where(available, means, 0.0).sum(axis=1) / available.sum(axis=1)
+    best, average = _optimum(means, available)
     value, best_value = means[rows, slate[:, 0]], means[rows, best]
     truth = Truth(value, best_value, average, reward(best_value, uniform))
     return Feedback(reward(value, uniform)[:, None], np.ones(slate.shape, np.bool_)), truth
+
+
+def _optimum(means: FloatArray, available: BoolArray | None) -> tuple[IntArray, FloatArray]:
+    """Return the best item in each row of ``means`` (ties to the lowest index), and the average of the row."""
+    if available is None or available.all():
+        return means.argmax(axis=1), means.mean(axis=1)
+    best = np.where(available, means, -np.inf).argmax(axis=1)
+    return best, np.where(available, means, 0.0).sum(axis=1) / available.sum(axis=1)
 
 
 def normal(uniforms: FloatArray) -> FloatArray:

@@ -10,9 +10,9 @@ import streamlit as st
 
 from bandits import Experiment, UserError, diagnostics
 from bandits.diagnostics import Conclusion, Finding, Verdict, conclude
-from bandits.diagnostics.background import ReferenceTask
-from bandits.diagnostics.conclusion import SEVERITY, by_severity
 from bandits.diagnostics.figures import MARKS, panels
+from bandits.diagnostics.finding import SEVERITY, by_severity
+from bandits.diagnostics.findings import ReferenceTask
 from bandits.diagnostics.retrieval import RetrievalReport, evaluate_retrieval, summary_rows
 from bandits.diagnostics.spectrum_figures import spectrum_animation
 from bandits.experiments.experiment import require_truth

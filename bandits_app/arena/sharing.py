@@ -11,7 +11,7 @@ from bandits import UserError, read
 from bandits.base.formatting import count
 from bandits.experiments import url
 from bandits.experiments.experiment import MAX_TEXT
-from bandits.offpolicy import recording
+from bandits.offpolicy import reading, recording
 from bandits.offpolicy.background import RecordTask
 from bandits.offpolicy.choices import rows_at_first, suggested_logger
 from bandits.results import export

@@ -13,6 +13,7 @@ from bandits import UserError
 from bandits.experiments.validation import refusal
 from bandits.lessons import Lesson, figures
 from bandits.lessons.answers import (
+    KEPT,
     TOLERANCE,
     Outcome,
     Prediction,
@@ -23,7 +24,6 @@ from bandits.lessons.answers import (
 )
 from bandits.lessons.expressions import Source
 from bandits.lessons.lesson import ChoiceAnswer, NumberAnswer, PredictStep, RunStep, Section, SeeStep, Step, TryStep
-from bandits.lessons.progress import KEPT
 from bandits.lessons.rules import task_of
 from bandits.lessons.texts import fill, needs
 from bandits.lessons.worked import Table

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +18,12 @@ from bandits.base.files import Arrays, move_into_place, pack, stage, unpack
 
 STALE_AFTER = 3600.0  # seconds after which no process is still writing a staged file
 _DIGEST = re.compile("[0-9a-f]{64}")
+# what a file carries of its row of the index
+_CARRIED: dict[str, Any] = {
+    **dict.fromkeys(("id", "experiment", "title", "tags"), str),
+    **dict.fromkeys(("created", "seconds", "evicted"), (int, float)),
+    "headline": str,
+}
 
 
 class StoredObject(NamedTuple):
@@ -26,15 +32,12 @@ class StoredObject(NamedTuple):
     Attributes
     ----------
     arrays : dict of arrays
-    metadata : dict
-        The row of the index that the file carries.
-    bytes : int
-        Size of the file.
+    row : dict
+        The row of the index: what the file carries, its own name and size, and no star or notes.
     """
 
     arrays: Arrays
-    metadata: dict[str, Any]
-    bytes: int
+    row: dict[str, Any]
 
 
 class ObjectFiles:
@@ -61,11 +64,6 @@ class ObjectFiles:
         """Create the folders, also after the store's folder was emptied."""
         for path in (self._objects, self.staging, self._quarantine):
             path.mkdir(exist_ok=True)  # not the parents: a folder that was removed is an error
-
-    @property
-    def quarantine_folder(self) -> Path:
-        """Where damaged files are moved."""
-        return self._quarantine
 
     def path(self, content: Any) -> Path:
         """Return the path of the file with this SHA-256; any other value gets a path where no file is."""
@@ -97,7 +95,9 @@ class ObjectFiles:
         data = self.read(path) or b""
         with suppress(ValueError):
             if digest(data) == path.name:
-                return StoredObject(arrays := unpack(data), _metadata(arrays), len(data))
+                arrays = unpack(data)
+                facts = {"content": path.name, "bytes": len(data), "starred": False, "notes": ""}
+                return StoredObject(arrays, {**_carried(arrays), **facts})
         return None
 
     def quarantine(self, path: Path) -> None:
@@ -119,26 +119,21 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def pack_run(metadata: dict[str, Any], arrays: dict[str, Any]) -> bytes:
-    """Serialise a run: its arrays, and its row of the index under the name ``about``."""
-    return pack({"about": np.frombuffer(json.dumps(metadata).encode(), np.uint8), **arrays})
+def pack_run(row: Mapping[str, Any], arrays: dict[str, Any]) -> bytes:
+    """Serialise a run: its arrays, and what a file carries of its row of the index under the name ``about``."""
+    about = {name: row[name] for name in _CARRIED}
+    return pack({"about": np.frombuffer(json.dumps(about).encode(), np.uint8), **arrays})
 
 
-def _metadata(arrays: Arrays) -> dict[str, Any]:
-    """Return the row of the index that a file carries.
+def _carried(arrays: Arrays) -> dict[str, Any]:
+    """Return what a file carries of its row of the index.
 
     Raises
     ------
     ValueError
-        It is no such row.
+        It carries no such row.
     """
-    if "about" not in arrays:
+    row = json.loads(arrays["about"].tobytes()) if "about" in arrays else None
+    if not isinstance(row, dict) or any(not isinstance(row.get(name), kind) for name, kind in _CARRIED.items()):
         raise ValueError("it carries no row of the index")
-    metadata = json.loads(arrays["about"].tobytes())
-    texts, numbers = ("id", "experiment", "title", "tags", "headline"), ("created", "seconds", "evicted")
-    if (
-        not isinstance(metadata, dict) or any(not isinstance(metadata.get(name), str) for name in texts)
-        or any(not isinstance(metadata.get(name), (int, float)) for name in numbers)
-    ):  # fmt: skip
-        raise ValueError("it carries no row of the index")
-    return metadata
+    return row

@@ -1,22 +1,39 @@
-"""The index of stored runs: read and written with SQL, and rebuilt from the object files when it is damaged."""
+"""The index of stored runs, made from their files and from what users wrote about them."""
 
 from __future__ import annotations
 
-import errno
-import logging
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from .annotations import Annotations
-from .index_copy import DEFAULTS, INSERT, IndexCopy
+from .index import Index, Table
 from .object_files import ObjectFiles, StoredObject
-from .sqlite_index import DatabaseCorruptError, Index, NewerSchemaError, damage
 
 T = TypeVar("T")
-_log = logging.getLogger(__name__)
+RUNS = Table(
+    "runs",
+    {
+        "id": "TEXT",
+        "experiment": "TEXT",
+        "title": "TEXT",
+        "tags": "TEXT",
+        "created": "REAL",
+        "seconds": "REAL",
+        "content": "TEXT",
+        "bytes": "INTEGER",
+        "evicted": "INTEGER",
+        "starred": "INTEGER",
+        "notes": "TEXT",
+        "headline": "TEXT",
+    },
+    key="id",
+)
+# columns that users write
+WRITTEN = ("title", "tags", "starred", "notes")
 
 
 class CorruptFileError(ValueError):
@@ -50,87 +67,71 @@ class RunIndex:
     def __init__(self, path: Path, objects: ObjectFiles, annotations: Annotations) -> None:
         self.repairs: list[str] = []
         self.obstacle = ""
-        self._objects, self._annotations, self._index = objects, annotations, Index(path)
-        self._copy = IndexCopy(path, objects, annotations)
-        self._newer: NewerSchemaError | None = None
+        self._objects, self._annotations = objects, annotations
+        self._index = Index(path, "the index of stored runs", (RUNS,), self._fill)
+        # rows of files that were read because the index cannot be written
+        self._read: dict[str, dict[str, Any]] = {}
         self.open()
 
     def open(self) -> None:
-        """Open the index for reading and writing, or, where it cannot be written, for reading."""
+        """Verify the index, and list files that it does not name."""
         try:
-            self._newer = None
-            try:
-                self._index.create()
-            except DatabaseCorruptError:
-                self._rebuild_index()
             self.reindex_all()
-            self.obstacle = ""
         except OSError as error:
-            if isinstance(error, NewerSchemaError):
-                self._newer = error
-            self._read_copy(damage, error)
+            self._use_files(lambda _: None, error)
 
     def use(self, work: Callable[[sqlite3.Connection], T], *, write: bool = False) -> T:
-        """Run a function on the index, and again on a rebuilt index if the first one is damaged.
+        """Run a function on the index; where it cannot be written, on a table in memory, made from the files.
 
-        Where nothing can be written, a copy in memory is read. See `Database.use` for ``write``.
+        See `Index.use` for ``write``.
         """
         try:
-            if self._newer is not None:
-                raise self._newer
-            result = self._use_repaired(work, write=write)
-            self.obstacle = ""
-            return result
+            result = self._index.use(work, write=write)
         except OSError as error:
             if write:
                 raise
-            return self._read_copy(work, error)
+            return self._use_files(work, error)
+        self.obstacle = ""
+        return result
 
-    def _read_copy(self, work: Callable[[sqlite3.Connection], T], error: OSError) -> T:
-        """Run a function on a copy of the index, unless the whole folder is missing or the index is no file."""
+    def _use_files(self, work: Callable[[sqlite3.Connection], T], error: OSError) -> T:
+        """Run a function on a table in memory, unless the whole folder is missing or the index is no file."""
         if not self._index.path.parent.is_dir() or self._index.path.is_dir():
             raise error
-        result = self._copy.use(work)
+        paths = {path.name: path for path in self._objects.paths()}
+        self._read = {name: row for name, row in self._read.items() if name in paths}
+        for name in paths.keys() - self._read.keys():
+            if (found := self._objects.read_intact(paths[name])) is not None:
+                self._read[name] = found.row
+        with closing(sqlite3.connect(":memory:", isolation_level=None)) as index:
+            RUNS.create(index)
+            # of two files of a run, the one with curves counts
+            for row in sorted(self._read.values(), key=lambda row: -int(row["evicted"])):
+                RUNS.put(index, {**row, **self._annotations.read(row["id"])})
+            result = work(index)
         self.obstacle = error.strerror or str(error)
         return result
 
-    def _use_repaired(self, work: Callable[[sqlite3.Connection], T], *, write: bool) -> T:
-        try:
-            return self._index.use(work, write=write)
-        except DatabaseCorruptError:
-            self._rebuild_index()
-        try:
-            return self._index.use(work, write=write)
-        except DatabaseCorruptError as error:
-            raise self._unrepairable(error) from None
-
-    def repair(self) -> None:
-        """Replace a damaged index by one made from the files."""
-        self._rebuild_index()
-
-    def query(self, sql: str, *values: Any, write: bool = False) -> list[Any]:
-        """Execute one SQL statement and return its rows."""
-        return self.use(lambda index: index.execute(sql, values).fetchall(), write=write)
+    def find(self, condition: str = "1", *values: Any) -> list[dict[str, Any]]:
+        """Return the rows that meet a condition in SQL."""
+        return self.use(lambda index: RUNS.find(index, condition, *values))
 
     def check(self) -> list[str]:
-        """Compare the index with every object file; return one sentence for each repair.
+        """Read every file; return one sentence for each repair.
 
         Damaged files are quarantined, and files that the index does not list are listed again. Where nothing can be
         written, damage is reported only.
         """
         self.open()
         messages, self.repairs = self.repairs, []
-        for row, run, content in self.query("SELECT rowid, id, content FROM runs"):
+        for row in self.find():
             try:
-                found = self.read_object(run, content)
+                self.read_object(row["id"], row["content"])
             except CorruptFileError as error:
                 messages.append(str(error))
-            else:
-                if found is not None and not self.obstacle:
-                    messages += self.use(partial(_correct_row, row, found.metadata), write=True)
         return messages
 
-    def read_object(self, run: str, content: Any) -> StoredObject | None:
+    def read_object(self, run: str, content: str) -> StoredObject | None:
         """Return a run's file, or None if another process has just deleted the run.
 
         Raises
@@ -138,16 +139,12 @@ class RunIndex:
         CorruptFileError
             The file was damaged; it has been quarantined and the run is no longer listed.
         """
-        path = self._objects.path(content)
-        found = self._objects.read_intact(path)
+        found = self._objects.read_intact(self._objects.path(content))
         if found is None:
             self._drop(run, content)
-        elif found.metadata["id"] != run:  # the row names the file of another run
-            self._rebuild_index()
-            return None
         return found
 
-    def set_aside(self, run: str, content: Any) -> None:
+    def set_aside(self, run: str, content: str) -> None:
         """Quarantine the file of a run, which cannot be used, and list the run no longer.
 
         Raises
@@ -156,93 +153,59 @@ class RunIndex:
         """
         self._drop(run, content, unless_intact=False)
 
-    def _drop(self, run: str, content: Any, *, unless_intact: bool = True) -> None:
+    def _drop(self, run: str, content: str, *, unless_intact: bool = True) -> None:
         """Quarantine a damaged file, unless another process has replaced or deleted it meanwhile."""
         path = self._objects.path(content)
 
         def drop(index: sqlite3.Connection) -> bool:
-            rows = index.execute("SELECT rowid, content FROM runs WHERE id IS ?", (run,)).fetchall()
-            if (unless_intact and self._objects.read_intact(path) is not None) or [row[1] for row in rows] != [content]:
+            listed = RUNS.find(index, "id = ? AND content = ?", run, content)
+            if not listed or (unless_intact and self._objects.read_intact(path) is not None):
                 return False
             self._objects.quarantine(path)
-            index.execute("DELETE FROM runs WHERE rowid = ?", rows[0][:1])
+            RUNS.delete(index, "id = ?", run)
             return True
 
         if self.obstacle:
-            raise CorruptFileError(f"the stored file of run {str(run)[:12]} is damaged")
+            raise CorruptFileError(f"the stored file of run {run[:12]} is damaged")
         if self.use(drop, write=True):
             raise CorruptFileError(
-                f"the stored file of run {str(run)[:12]} is damaged; it was set aside and the run must be run again"
+                f"the stored file of run {run[:12]} is damaged; it was set aside and the run must be run again"
             )
 
     def reindex_all(self) -> None:
-        """List files that the index does not name: a process was killed in between, or the index was damaged."""
-        listed = {str(row[0]) for row in self.query("SELECT content FROM runs")}
+        """List files that the index does not name: a process was killed before it could list them."""
+        listed = {row["content"] for row in self.find()}
         for path in [path for path in self._objects.paths() if path.name not in listed]:
             self.repairs += self.use(partial(self._reindex, path), write=True)
 
     def _reindex(self, path: Path, index: sqlite3.Connection) -> list[str]:
         """List a file that no row names, if it is intact and carries its row; else quarantine it."""
-        if index.execute("SELECT 1 FROM runs WHERE content = ?", (path.name,)).fetchone():
+        if RUNS.find(index, "content = ?", path.name):
             return []
-        if self._objects.read(path) is None:  # another process has deleted it meanwhile
+        # another process has deleted it meanwhile
+        if self._objects.read(path) is None:
             return []
         found = self._objects.read_intact(path)
         if found is None:
             self._objects.quarantine(path)
             return [f"{path.name[:12]} belongs to no run and was set aside"]
-        metadata = found.metadata
-        run = metadata["id"]
-        columns = "title, tags, starred, notes, evicted, content"
-        row = index.execute(f"SELECT {columns} FROM runs WHERE id = ?", (run,)).fetchone()  # noqa: S608 - constant
-        if row and self._objects.path(row[-1]).exists() and metadata["evicted"] >= row[-2]:
-            path.unlink(missing_ok=True)
-            return [f"{path.name[:12]} was a second file of run {run[:12]} and was removed"]
-        if row:  # its file is missing, or has no curves any more
-            self._objects.path(row[-1]).unlink(missing_ok=True)
-            metadata |= dict(zip(columns.split(", ")[:-2], row[:-2], strict=True))
-            index.execute("DELETE FROM runs WHERE id = ?", (run,))
-        metadata |= self._annotations.read(run)
-        index.execute(INSERT, {**DEFAULTS, **metadata, "content": path.name, "bytes": found.bytes})
+        row, run = found.row, found.row["id"]
+        for known in RUNS.find(index, "id = ?", run):
+            if self._objects.path(known["content"]).exists() and row["evicted"] >= known["evicted"]:
+                path.unlink(missing_ok=True)
+                return [f"{path.name[:12]} was a second file of run {run[:12]} and was removed"]
+            # its file is missing, or has no curves any more
+            self._objects.path(known["content"]).unlink(missing_ok=True)
+            row |= {name: known[name] for name in WRITTEN}
+        RUNS.put(index, row | self._annotations.read(run))
         return [f"run {run[:12]} was not listed; its file is intact and it is listed again"]
 
-    def _rebuild_index(self) -> None:
-        """Quarantine a damaged index and create a new one from the rows that the files carry."""
-
-        def fill(index: sqlite3.Connection, names: dict[str, tuple[str, str]]) -> None:
-            for path in sorted(self._objects.paths()):
-                self._reindex(path, index)
-            for run, (title, tags) in names.items():
-                if not self._annotations.read(run):
-                    index.execute("UPDATE runs SET title = ?, tags = ? WHERE id = ?", (title, tags, run))
-
-        try:
-            if not self._index.rebuild(self._objects.quarantine_folder, fill):
-                # the index is sound but may be empty: another process was killed before it filled it
-                self._index.use(lambda index: fill(index, {}), write=True)
-                return
-        except DatabaseCorruptError as error:
-            raise self._unrepairable(error) from None
-        count = self.query("SELECT count(*) FROM runs")[0][0]
-        self.repairs.append(
-            f"the index of stored runs was damaged; it was set aside and rebuilt from the files: {count} found, "
-            "with their titles, tags and notes where these could still be read"
-        )
-        _log.warning(self.repairs[-1])
-
-    def _unrepairable(self, error: DatabaseCorruptError) -> OSError:
-        return OSError(errno.EIO, f"the index of stored runs is damaged ({error})", str(self._index.path))
-
-
-def _correct_row(row: int, metadata: dict[str, Any], index: sqlite3.Connection) -> list[str]:
-    """Correct a row of the index that differs from what its file carries; return a sentence if it did."""
-    columns = ("id", "experiment", "created", "seconds")
-    values = index.execute("SELECT id, experiment, created, seconds FROM runs WHERE rowid = ?", (row,)).fetchone()
-    if values is None or list(values) == [metadata[name] for name in columns]:
-        return []
-    index.execute(
-        "UPDATE OR REPLACE runs SET id = :id, experiment = :experiment, created = :created, seconds = :seconds "
-        "WHERE rowid = :row",
-        {**metadata, "row": row},
-    )
-    return [f"the row of run {metadata['id'][:12]} in the index was damaged; it was repaired from the run's file"]
+    def _fill(self, index: sqlite3.Connection, damage: str) -> None:
+        """List all files in a new table."""
+        messages = [message for path in sorted(self._objects.paths()) for message in self._reindex(path, index)]
+        if damage:
+            messages = [
+                "the index of stored runs was damaged or of another version; it was rebuilt from the files: "
+                f"{len(RUNS.find(index))} found"
+            ]
+        self.repairs += messages

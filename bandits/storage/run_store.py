@@ -11,6 +11,7 @@ import os
 import shutil
 import sqlite3
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
@@ -26,12 +27,9 @@ from bandits.results.run import headline, to_json
 from . import reserve
 from .annotations import Annotations
 from .checkpoints import RUN_ID, Checkpoints
-from .index_copy import INSERT
 from .object_files import ObjectFiles, digest, pack_run
-from .run_index import CorruptFileError, RunIndex
-from .sqlite_index import COLUMNS as INDEXED
-from .sqlite_index import checksum_of
-from .stored_run import COLUMNS, StoredRun, read_kept, result_of, stored_run
+from .run_index import RUNS, WRITTEN, CorruptFileError, RunIndex
+from .stored_run import StoredRun, read_kept, result_of, stored_run
 
 fcntl: ModuleType | None
 try:
@@ -40,9 +38,8 @@ except ImportError:  # on Windows: `claim` then always succeeds
     fcntl = None
 
 __all__ = ["MIN_FREE", "RUN_ID", "CorruptFileError", "EvictedError", "Store", "StoredRun"]
-LISTING = f"SELECT {COLUMNS}, checksum IS {checksum_of(INDEXED)} FROM runs ORDER BY created DESC"  # noqa: S608 - constant names
 COMPARABLE = """
-SELECT id, experiment FROM runs WHERE evicted = 0 AND CASE WHEN json_valid(experiment) THEN
+evicted = 0 AND CASE WHEN json_valid(experiment) THEN
     json_extract(experiment, '$.seed') = ? AND json_extract(experiment, '$.steps') = ?
     AND json_extract(experiment, '$.replications') = ? AND json_extract(experiment, '$.simulator.kind') = ?
 END ORDER BY created DESC LIMIT ?
@@ -146,43 +143,52 @@ class Store:
             The disk is full or cannot be written; no partial file stays.
         """
         row: dict[str, Any] = {
-            "id": experiment.hash, "experiment": experiment.model_dump_json(), "title": ", ".join(experiment.labels),
-            "tags": "", "created": time.time(), "seconds": seconds, "evicted": 0,
+            "id": experiment.hash,
+            "experiment": experiment.model_dump_json(),
+            "title": ", ".join(experiment.labels),
+            "tags": "",
+            "created": time.time(),
+            "seconds": seconds,
+            "evicted": 0,
+            "starred": False,
+            "notes": "",
             "headline": to_json(headline(experiment, histories)),
-        }  # fmt: skip
-        data = pack_run(row, {f"{i}/{k}": v for i, h in enumerate(histories.values()) for k, v in h.since(0).items()})
-        row |= {"content": digest(data), "bytes": len(data), "starred": 0, "notes": ""}
+        }
+        arrays = {f"{i}/{k}": v for i, h in enumerate(histories.values()) for k, v in h.since(0).items()}
 
-        def insert(index: sqlite3.Connection) -> str | None:
-            # the file is renamed within the transaction: no other process can list or delete the run in between
-            known = index.execute(
-                "SELECT title, tags, starred, notes, content, evicted FROM runs WHERE id = ?", (row["id"],)
-            ).fetchone()
-            if known is not None and not known[-1]:
+        def commit(index: sqlite3.Connection, staged: Path, content: dict[str, Any]) -> str | None:
+            known = RUNS.find(index, "id = ?", row["id"])
+            if known and not known[0]["evicted"]:
                 return None
-            self._objects.commit(staged, row["content"])
-            if known is not None:
-                row.update(zip(("title", "tags", "starred", "notes"), known, strict=False))
-                index.execute("DELETE FROM runs WHERE id = ?", (row["id"],))
-            index.execute(INSERT, row)
-            return None if known is None else str(known[-2])
+            self._objects.commit(staged, content["content"])
+            written = {name: known[0][name] for name in WRITTEN} if known else {}
+            RUNS.put(index, {**row, **content, **written})
+            return str(known[0]["content"]) if known else None
 
+        self._store(pack_run(row, arrays), commit)
+
+    def _store(self, data: bytes, commit: Callable[[sqlite3.Connection, Path, dict[str, Any]], str | None]) -> None:
+        """Write a file and list it; ``commit`` returns the name of the file that it replaces, if any.
+
+        The file is renamed within the transaction: no other process can list or delete the run in between.
+        """
+        content = {"content": digest(data), "bytes": len(data)}
         staged = self._objects.stage(data)
         try:
-            self._remove_unlisted(self._index.use(insert, write=True))
+            self._remove_unlisted(self._index.use(lambda index: commit(index, staged, content), write=True))
         finally:
             staged.unlink(missing_ok=True)
 
     def _remove_unlisted(self, content: str | None) -> None:
         """Delete a file that a finished transaction has replaced, unless another run has the same content."""
-        if content is not None and not self._query("SELECT 1 FROM runs WHERE content = ?", content):
-            with suppress(OSError):  # listed again when the store is opened
-                self._object(content).unlink(missing_ok=True)
+        if content is not None and not self._index.find("content = ?", content):
+            # what stays is listed again when the store is opened
+            with suppress(OSError):
+                self._objects.path(content).unlink(missing_ok=True)
 
     def seconds(self, run: str) -> float:
         """Return the wall time of a stored run in seconds; 0 if it is not stored."""
-        rows = self._query("SELECT seconds FROM runs WHERE id = ?", run)
-        return float(rows[0][0]) if rows else 0.0
+        return sum(float(row["seconds"]) for row in self._index.find("id = ?", run))
 
     def get(self, run: str) -> Result | None:
         """Return a stored run, or None if it is not stored.
@@ -194,31 +200,29 @@ class Store:
         EvictedError
             The curves were deleted to save space; the run is still listed and can be run again.
         """
-        sql = "SELECT content FROM runs WHERE id = ?"
-        rows = self._query(sql, run)
-        if rows and not self._object(rows[0][0]).exists():  # perhaps only the index is wrong
+        rows = self._index.find("id = ?", run)
+        # perhaps another process was killed while it replaced the file
+        if rows and not self._objects.path(rows[0]["content"]).exists():
             self._index.reindex_all()
-            rows = self._query(sql, run)
-        found = self._index.read_object(run, rows[0][0]) if rows else None
+            rows = self._index.find("id = ?", run)
+        found = self._index.read_object(run, rows[0]["content"]) if rows else None
         if found is None:
             return None
-        if found.metadata["evicted"]:
+        if found.row["evicted"]:
             raise EvictedError(f"the curves of run {run[:12]} were deleted to save space; run it again to restore them")
         try:
-            return result_of(read(found.metadata["experiment"]), found.arrays)
+            return result_of(read(found.row["experiment"]), found.arrays)
         except (KeyError, IndexError, TypeError, ValueError, MemoryError) as error:
-            if isinstance(error, UserError):  # a plug-in or a data set is missing
+            # a plug-in or a data set is missing
+            if isinstance(error, UserError):
                 raise
-            self._index.set_aside(run, rows[0][0])
+            self._index.set_aside(run, rows[0]["content"])
             return None
 
     def runs(self) -> list[StoredRun]:
         """List all stored runs, newest first."""
-        rows = self._query(LISTING)
-        if not self.notice and not all(row[-1] for row in rows):  # damaged since the index was opened
-            self._index.repair()
-            rows = self._query(LISTING)
-        return [run for row in rows if (run := stored_run(row[:-1])) is not None]
+        rows = self._index.find("1 ORDER BY created DESC")
+        return [run for row in rows if (run := stored_run(row)) is not None]
 
     def comparable(self, experiment: Experiment) -> list[tuple[str, Experiment]]:
         """List at most 256 stored runs with curves, newest first, over the same users as an experiment.
@@ -227,8 +231,8 @@ class Store:
         """
         kind = experiment.simulator.kind
         same = (experiment.seed, experiment.steps, experiment.replications, kind, MAX_COMPARABLE)
-        rows = self._query(COMPARABLE, *same)
-        return [(str(run), found) for run, text in rows if (found := read_kept(text)) and found.hash == run]
+        found = ((row["id"], read_kept(row["experiment"])) for row in self._index.find(COMPARABLE, *same))
+        return [(run, other) for run, other in found if other is not None and other.hash == run]
 
     def rename(self, run: str, title: str) -> None:
         """Replace the title of a run."""
@@ -250,22 +254,24 @@ class Store:
         """Change what is written about a run: in its file, from which the index can be rebuilt, and in the index."""
 
         def change(index: sqlite3.Connection) -> None:
-            row = index.execute("SELECT title, tags, starred, notes FROM runs WHERE id = ?", (run,)).fetchone()
-            if row is not None:
-                new = {"title": row[0], "tags": row[1], "starred": bool(row[2]), "notes": row[3], **changes}
-                self._annotations.write(run, new)
-                index.execute(
-                    "UPDATE runs SET title = :title, tags = :tags, starred = :starred, notes = :notes WHERE id = :id",
-                    {**new, "id": run},
-                )
+            for row in RUNS.find(index, "id = ?", run):
+                new = {**row, "starred": bool(row["starred"]), **changes}
+                self._annotations.write(run, {name: new[name] for name in WRITTEN})
+                RUNS.put(index, new)
 
         self._index.use(change, write=True)
 
     def delete(self, run: str) -> None:
         """Delete a run and its checkpoint, and its file unless another run has the same content."""
         self.drop_checkpoint(run)  # first: a checkpoint without its run would be listed as unfinished
-        rows = self._query("DELETE FROM runs WHERE id = ? RETURNING content", run, write=True)
-        self._remove_unlisted(rows[0][0] if rows else None)
+
+        def remove(index: sqlite3.Connection) -> list[dict[str, Any]]:
+            rows = RUNS.find(index, "id = ?", run)
+            RUNS.delete(index, "id = ?", run)
+            return rows
+
+        for row in self._index.use(remove, write=True):
+            self._remove_unlisted(row["content"])
         self._annotations.drop(run)
 
     # -- disk space ----------------------------------------------------------------------------------------------
@@ -277,33 +283,22 @@ class Store:
 
     def evict(self, run: str) -> int:
         """Delete a finished run's curves and checkpoint; it stays listed. Return the number of bytes freed."""
-        rows = self._query(
-            "SELECT experiment, title, tags, created, seconds, content, bytes, headline FROM runs WHERE id = ?", run
-        )
+        rows = self._index.find("id = ?", run)
         if not rows:
             return 0
-        experiment, title, tags, created, seconds, content, size, best = rows[0]
-        size += self.checkpoint_files.sizes().get(run, 0)
-        self.drop_checkpoint(run)  # this frees space and needs none
-        metadata = {"id": run, "experiment": experiment, "title": title, "tags": tags, "created": created,
-                    "seconds": seconds, "evicted": 1, "headline": best}  # fmt: skip
-        data = pack_run(metadata, {})
-        name = digest(data)
-        staged = self._objects.stage(data)
+        size = int(rows[0]["bytes"]) + self.checkpoint_files.sizes().get(run, 0)
+        # this frees space and needs none
+        self.drop_checkpoint(run)
+        data = pack_run({**rows[0], "evicted": 1}, {})
 
-        def swap(index: sqlite3.Connection) -> None:
-            self._objects.commit(staged, name)
-            index.execute(
-                "UPDATE runs SET content = ?, bytes = ?, evicted = 1 WHERE id = ?",
-                (name, len(data), run),
-            )
+        def commit(index: sqlite3.Connection, staged: Path, content: dict[str, Any]) -> str | None:
+            self._objects.commit(staged, content["content"])
+            for row in RUNS.find(index, "id = ?", run):
+                RUNS.put(index, {**row, **content, "evicted": 1})
+            return str(rows[0]["content"])
 
-        try:
-            self._index.use(swap, write=True)
-            self._remove_unlisted(content)
-        finally:
-            staged.unlink(missing_ok=True)
-        return int(size) - len(data)
+        self._store(data, commit)
+        return size - len(data)
 
     def check(self) -> list[str]:
         """Verify every file; return one sentence for each that was damaged or not listed.
@@ -334,14 +329,8 @@ class Store:
 
     def checkpoints(self) -> list[tuple[str, str]]:
         """List the unfinished runs: ids and experiments as JSON, newest first."""
-        return self.checkpoint_files.unfinished({row[0] for row in self._query("SELECT id FROM runs")})
+        return self.checkpoint_files.unfinished({row["id"] for row in self._index.find()})
 
     def drop_checkpoint(self, run: str) -> None:
         """Delete the checkpoint of a run, if there is one."""
         self.checkpoint_files.drop(run)
-
-    def _query(self, sql: str, *values: Any, write: bool = False) -> list[Any]:
-        return self._index.query(sql, *values, write=write)
-
-    def _object(self, content: Any) -> Path:
-        return self._objects.path(content)

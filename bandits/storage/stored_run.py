@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -11,8 +12,6 @@ from bandits.base.files import Arrays
 from bandits.experiments.experiment import Experiment, read
 from bandits.results.result import Result
 from bandits.results.run import Headline, from_json
-
-COLUMNS = "id, experiment, title, tags, created, seconds, bytes, evicted, starred, notes, headline"
 
 LAST_TIME = 253_402_128_000.0  # the end of the year 9999, which a wrong clock exceeds and a calendar does not
 
@@ -55,21 +54,23 @@ class StoredRun(NamedTuple):
     headline: Headline | None = None
 
 
-def stored_run(row: tuple[Any, ...]) -> StoredRun | None:
-    """Convert ``COLUMNS`` of a row; None if a later version or damage made it unreadable."""
-    run, experiment, title, tags, created, seconds, size, evicted, starred, notes, best = row
-    with suppress(UserError, ValueError, TypeError, OverflowError):
-        created = min(max(float(created), 0.0), LAST_TIME)
-        return StoredRun(
-            id=str(run), experiment=_read_cached(experiment), title=str(title), tags=str(tags), created=created,
-            seconds=float(seconds), bytes=int(size), evicted=bool(evicted), starred=bool(starred), notes=str(notes),
-            headline=from_json(best),
-        )  # fmt: skip
-    return None
+def stored_run(row: Mapping[str, Any]) -> StoredRun | None:
+    """Convert a row of the index; None if this version cannot read its experiment."""
+    if (experiment := read_kept(row["experiment"])) is None:
+        return None
+    converted = {
+        **row,
+        "experiment": experiment,
+        "created": min(max(row["created"], 0.0), LAST_TIME),
+        "evicted": bool(row["evicted"]),
+        "starred": bool(row["starred"]),
+        "headline": from_json(row["headline"]),
+    }
+    return StoredRun(**{name: converted[name] for name in StoredRun._fields})
 
 
 def read_kept(text: str) -> Experiment | None:
-    """Return the experiment of a stored run; None if a later version or damage made it unreadable."""
+    """Return the experiment of a stored run; None if this version cannot read it."""
     with suppress(UserError, ValueError, TypeError):
         return _read_cached(text)
     return None

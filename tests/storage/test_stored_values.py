@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from bandits import Experiment, run
+from bandits.storage.run_index import RUNS
 from bandits.storage.run_store import MAX_COMPARABLE, Store
 from bandits.storage.stored_values import StoredValue, stored_values
 from tests.support import experiment
@@ -48,10 +48,13 @@ def test_the_store_lists_runs_over_the_same_users(tmp_path: Path) -> None:
     now = raced(0.5, seed=1)
     first, second = (result.experiment for result in results[:2])
     assert store.comparable(now) == [(second.hash, second), (first.hash, first)]
-    with closing(sqlite3.connect(tmp_path / "index.sqlite")) as index, index:
-        text = first.model_dump_json()
+
+    def add(index: sqlite3.Connection) -> None:
+        (row,) = RUNS.find(index, "id = ?", first.hash)
         for i in range(MAX_COMPARABLE):
-            row = (f"{i}", text[: -1 - i % 2], f"{i}")  # of which some are not JSON; and another hash
-            columns = "(id, experiment, title, created, seconds, content, bytes)"
-            index.execute(f"INSERT INTO runs {columns} VALUES (?, ?, '', 0, 0, ?, 0)", row)
+            # some of them are not JSON, and all have another hash
+            text = row["experiment"][: -1 - i % 2]
+            RUNS.put(index, {**row, "id": f"{i}", "experiment": text, "content": f"{i}", "created": 0.0})
+
+    store._index.use(add, write=True)
     assert [found for _, found in store.comparable(now)] == [second, first]

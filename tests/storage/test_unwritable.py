@@ -132,7 +132,6 @@ def test_a_copy_of_the_index_follows_other_processes(home: Path, monkeypatch: py
 
     reader, writer = Store(home), Store(home)
     monkeypatch.setattr(reader._index._index, "use", refuse)
-    monkeypatch.setattr(reader._index._index, "create", refuse)
     expected = writer.runs()
     assert reader.runs() == expected
     assert reader.notice == NOTICE + "Read-only file system."
@@ -170,12 +169,18 @@ def test_a_home_that_was_emptied_is_used_again(home: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("when", [1e11, 1e15, 1e300, -5.0])
-def test_a_run_of_a_wrong_clock_is_listed(when: float, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_of_a_wrong_clock_is_listed(
+    when: float, home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     from bandits.cli.main import main
 
     store = Store(home)
-    store._query("UPDATE runs SET created = ?", when, write=True)
-    assert [run.created for run in store.runs()] == [min(max(when, 0.0), LAST_TIME)] * 2
+    monkeypatch.setattr("bandits.storage.run_store.time.time", lambda: when)
+    run = put(store, finished(3))
+    monkeypatch.undo()
+    monkeypatch.setenv("BANDITS_HOME", str(home))
+    store.rename(run, "of a wrong clock")
+    assert [listed.created for listed in store.runs() if listed.id == run] == [min(max(when, 0.0), LAST_TIME)]
     assert main(["runs"]) == 0
     assert main(["runs", "--json"]) == 0
-    assert capsys.readouterr().out.count("run 1") == 2
+    assert capsys.readouterr().out.count("of a wrong clock") == 2

@@ -1,21 +1,18 @@
 """Index all sweeps of a folder and the estimates of their points in an SQLite file.
 
-The index is derived from the blocks. An entry that is missing or older than its blocks is rebuilt, and so is the whole
-file if it is damaged or of another version. Any tool that reads SQLite can query it.
+The index is derived from the blocks. An entry that is missing or older than its blocks is rebuilt.
 """
 
 from __future__ import annotations
 
-import errno
 import json
 import logging
-import re
 import sqlite3
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,7 +22,7 @@ from bandits.results.metric_registry import OBJECTIVES
 from bandits.results.metrics import Estimate
 from bandits.results.run import Headline, from_json, to_json
 from bandits.storage.annotations import Annotations
-from bandits.storage.sqlite_index import Database, DatabaseCorruptError
+from bandits.storage.index import Index, Table
 from bandits.sweeps.analysis.landscape import Landscape
 from bandits.sweeps.execution.executors import InProcessExecutor
 from bandits.sweeps.runner import Runner
@@ -33,21 +30,34 @@ from bandits.sweeps.sweep import Sweep, read
 
 from .block_files import BlockFiles, stored_sweep
 
-T = TypeVar("T")
-VERSION = 1
-_TABLES = {
-    "sweeps": "id TEXT PRIMARY KEY, sweep TEXT NOT NULL, points INTEGER NOT NULL, runs INTEGER NOT NULL, "
-    "steps INTEGER NOT NULL, seed INTEGER NOT NULL, done REAL NOT NULL, changed REAL NOT NULL, bytes INTEGER NOT NULL, "
-    "best TEXT NOT NULL, checksum TEXT NOT NULL",
-    "points": "sweep TEXT NOT NULL, point INTEGER NOT NULL, parameters TEXT NOT NULL, runs INTEGER NOT NULL, "
-    "diverged INTEGER NOT NULL, "
-    + "".join(f"{name} REAL, {name}_low REAL, {name}_high REAL, " for name in OBJECTIVES)
-    + "checksum TEXT NOT NULL, PRIMARY KEY (sweep, point)",
-}
-_INTACT = {  # SQL that is true for a line whose checksum is right
-    table: f"checksum IS checksum_of({', '.join(re.findall('([a-z_]+) (?:TEXT|INTEGER|REAL)', columns)[:-1])})"
-    for table, columns in _TABLES.items()
-}
+SWEEPS = Table(
+    "sweeps",
+    {
+        "id": "TEXT",
+        "sweep": "TEXT",
+        "points": "INTEGER",
+        "runs": "INTEGER",
+        "steps": "INTEGER",
+        "seed": "INTEGER",
+        "done": "REAL",
+        "changed": "REAL",
+        "bytes": "INTEGER",
+        "best": "TEXT",
+    },
+    key="id",
+)
+POINTS = Table(
+    "points",
+    {
+        "sweep": "TEXT",
+        "point": "INTEGER",
+        "parameters": "TEXT",
+        "runs": "INTEGER",
+        "diverged": "INTEGER",
+        **{f"{name}{end}": "REAL" for name in OBJECTIVES for end in ("", "_low", "_high")},
+    },
+    key="sweep, point",
+)
 _log = logging.getLogger(__name__)
 
 
@@ -90,17 +100,16 @@ class Catalogue:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._sweeps: dict[str, Sweep] = {}  # validated once, by hash
-        self._file = Database(folder / "index.sqlite", "the index of sweeps")
+        # validated once, by hash
+        self._sweeps: dict[str, Sweep] = {}
+        self._index = Index(folder / "index.sqlite", "the index of sweeps", (SWEEPS, POINTS))
         self._annotations = Annotations(folder / "annotations")
 
     def entries(self, busy: Collection[str] = ()) -> list[CatalogueEntry]:
         """List all stored sweeps, newest first, without those in ``busy``, which change all the time."""
         if not self.folder.is_dir():
             return []
-        query, empty = "SELECT id, sweep, done, changed, bytes, best FROM sweeps", list[Any]()
-        lines = self._use(partial(_intact_lines, "sweeps", query, ()), empty, write=False)
-        indexed = {str(line[0]): line[1:] for line in lines}
+        indexed = {row["id"]: row for row in self._find(SWEEPS)}
         entries = []
         for path in self.folder.iterdir():
             if path.name in busy or not path.is_dir():
@@ -114,7 +123,7 @@ class Catalogue:
         self._sweeps = {entry.sweep.hash: entry.sweep for entry in entries}
         for sweep in indexed:
             if not (self.folder / sweep).is_dir():
-                self._use(partial(_delete_entry, sweep=sweep), None)
+                self._write(partial(_delete_entry, sweep=sweep))
         return sorted(entries, key=lambda entry: -entry.modified)
 
     def annotated(self, entry: CatalogueEntry) -> CatalogueEntry:
@@ -145,7 +154,7 @@ class Catalogue:
             self._annotations.write(sweep, {**self._annotations.read(sweep), **changes})
 
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._use_repaired(change, write=True)
+        self._index.use(change, write=True)
 
     def forget(self, sweep: str) -> None:
         """Delete star and notes of a sweep."""
@@ -153,22 +162,19 @@ class Catalogue:
 
     def estimate_at(self, sweep: str, point: int) -> tuple[Estimate, int] | None:
         """Click-through rate of a stored point and its number of replications; None if it is not known."""
-        columns = "ctr, ctr_low, ctr_high, runs"
-        query = f"SELECT {columns} FROM points NOT INDEXED WHERE sweep = ? AND point = ?"  # noqa: S608 - constant names
-        empty = list[Any]()
-        lines = self._use(partial(_intact_lines, "points", query, (sweep, point)), empty, write=False)
-        if not lines or lines[0][0] is None:
+        rows = self._find(POINTS, "sweep = ? AND point = ?", sweep, point)
+        if not rows or rows[0]["ctr"] is None:
             return None
-        mean, *ends, runs = lines[0]
-        low, high = (float("nan") if end is None else float(end) for end in ends)
-        return Estimate(float(mean), low, high), int(runs)
+        numbers = [np.nan if rows[0][name] is None else rows[0][name] for name in ("ctr", "ctr_low", "ctr_high")]
+        return Estimate(*numbers), int(rows[0]["runs"])
 
-    def _entry(self, path: Path, line: tuple[Any, ...] | None) -> CatalogueEntry | None:
-        with suppress(UserError, TypeError, ValueError):  # a damaged line
-            if line is not None and float(line[2]) == path.stat().st_mtime:
-                sweep = self._sweeps.get(path.name) or read(line[0])
+    def _entry(self, path: Path, row: dict[str, Any] | None) -> CatalogueEntry | None:
+        # this version may not read what another one wrote
+        with suppress(UserError):
+            if row is not None and row["changed"] == path.stat().st_mtime:
+                sweep = self._sweeps.get(path.name) or read(row["sweep"])
                 if sweep.hash == path.name:
-                    return CatalogueEntry(sweep, float(line[1]), float(line[2]), int(line[3]), from_json(line[4]))
+                    return CatalogueEntry(sweep, row["done"], row["changed"], row["bytes"], from_json(row["best"]))
         stored = stored_sweep(self.folder, path.name)
         return None if stored is None else self._rebuild_entry(BlockFiles(stored, self.folder))
 
@@ -178,69 +184,38 @@ class Catalogue:
         runner = Runner(sweep, InProcessExecutor(), files)
         try:
             runner.load()
-        except UserError:  # Optuna made its points and is not installed
+        except UserError:
+            # Optuna made its points and is not installed
             return CatalogueEntry(sweep, 0.0, files.modified, files.bytes)
         landscape = runner.landscape
         entry = CatalogueEntry(sweep, landscape.progress, files.modified, files.bytes, best_point(landscape))
-        if _blocks(files) != blocks:  # another process writes blocks: index them the next time
+        # another process writes blocks: index them the next time
+        if _blocks(files) != blocks:
             return entry
 
-        def write(tables: sqlite3.Connection) -> None:
-            e = sweep.experiment
-            _delete_entry(tables, sweep.hash)
-            line = (
-                sweep.hash,
-                sweep.model_dump_json(),
-                sweep.size,
-                e.replications,
-                e.steps,
-                e.seed,
-                *entry[1:4],
-                to_json(entry.best),
-            )
-            _insert(tables, "sweeps", [line])
-            _insert(tables, "points", _points(landscape))
+        def write(index: sqlite3.Connection) -> None:
+            _delete_entry(index, sweep.hash)
+            SWEEPS.put(index, _sweep_row(entry))
+            for row in _point_rows(landscape):
+                POINTS.put(index, row)
 
-        self._use(write, None)
+        self._write(write)
         return entry
 
-    def _use(self, work: Callable[[sqlite3.Connection], T], default: T, *, write: bool = True) -> T:
-        """Call ``work`` with the tables, rebuilt if they are damaged; returns ``default`` if the disk fails."""
+    def _find(self, table: Table, condition: str = "1", *values: Any) -> list[dict[str, Any]]:
+        """Return rows of a table; none if the disk fails, so that the blocks are read."""
         try:
-            return self._use_repaired(work, write=write)
+            return self._index.use(lambda index: table.find(index, condition, *values))
         except OSError as error:
             _log.warning("%s", error)
-            return default
+            return []
 
-    def _use_repaired(self, work: Callable[[sqlite3.Connection], T], *, write: bool) -> T:
-        """Call ``work`` with the tables, rebuilt if they are damaged.
-
-        Raises
-        ------
-        OSError
-        """
-        for _ in range(2):
-            try:
-                self._create()
-                return self._file.use(work, write=write)
-            except DatabaseCorruptError as error:
-                _log.warning("the index of sweeps is damaged (%s); it is rebuilt", error)
-                for ending in ("-wal", "-shm", ""):
-                    Path(f"{self._file.path}{ending}").unlink(missing_ok=True)
-        raise OSError(errno.EIO, "the index of sweeps stays damaged", str(self._file.path))
-
-    def _create(self) -> None:
-        if self._file.use(_version) == VERSION:
-            return
-
-        def make(tables: sqlite3.Connection) -> None:
-            if _version(tables) != VERSION:  # another process may have been first
-                for name, columns in _TABLES.items():
-                    tables.execute(f"DROP TABLE IF EXISTS {name}")
-                    tables.execute(f"CREATE TABLE {name} ({columns})")
-                tables.execute(f"PRAGMA user_version={VERSION}")
-
-        self._file.use(make, write=True)
+    def _write(self, work: Callable[[sqlite3.Connection], None]) -> None:
+        """Change the index; if the disk fails, it is made anew the next time."""
+        try:
+            self._index.use(work, write=True)
+        except OSError as error:
+            _log.warning("%s", error)
 
 
 def best_point(landscape: Landscape) -> Headline | None:
@@ -259,41 +234,41 @@ def _blocks(files: BlockFiles) -> set[str]:
     return {path.name for path in files.folder.glob("*.block")}
 
 
-def _version(tables: sqlite3.Connection) -> int:
-    return int(tables.execute("PRAGMA user_version").fetchone()[0])
+def _delete_entry(index: sqlite3.Connection, sweep: str) -> None:
+    SWEEPS.delete(index, "id = ?", sweep)
+    POINTS.delete(index, "sweep = ?", sweep)
 
 
-def _intact_lines(table: str, query: str, values: tuple[Any, ...], tables: sqlite3.Connection) -> list[Any]:
-    """Return the lines of a query.
-
-    Raises
-    ------
-    DatabaseCorruptError
-        A line of the table differs from its checksum.
-    """
-    if tables.execute(f"SELECT 1 FROM {table} WHERE NOT ({_INTACT[table]}) LIMIT 1").fetchone():  # noqa: S608 - constant table names
-        raise DatabaseCorruptError(f"a line of {table} is damaged")
-    return tables.execute(query, values).fetchall()
-
-
-def _delete_entry(tables: sqlite3.Connection, sweep: str) -> None:
-    tables.execute("DELETE FROM sweeps WHERE id = ?", (sweep,))
-    tables.execute("DELETE FROM points NOT INDEXED WHERE sweep = ?", (sweep,))
+def _sweep_row(entry: CatalogueEntry) -> dict[str, Any]:
+    sweep, e = entry.sweep, entry.sweep.experiment
+    return {
+        "id": sweep.hash,
+        "sweep": sweep.model_dump_json(),
+        "points": sweep.size,
+        "runs": e.replications,
+        "steps": e.steps,
+        "seed": e.seed,
+        "done": entry.progress,
+        "changed": entry.modified,
+        "bytes": entry.bytes,
+        "best": to_json(entry.best),
+    }
 
 
-def _insert(tables: sqlite3.Connection, table: str, lines: Sequence[tuple[Any, ...]]) -> None:
-    for line in lines:
-        values = ", ".join("?" * len(line))
-        tables.execute(f"INSERT INTO {table} VALUES ({values}, checksum_of({values}))", [*line, *line])  # noqa: S608 - constant table names
-
-
-def _points(landscape: Landscape) -> list[tuple[Any, ...]]:
-    """Return one line for every point with at least one computed row."""
-    sweep, lines = landscape.sweep, []
+def _point_rows(landscape: Landscape) -> Iterator[dict[str, Any]]:
+    """Yield one row for every point with at least one computed replication."""
+    sweep = landscape.sweep
     for point in np.flatnonzero(landscape.completed.any(axis=1)).tolist():
         values = dict(zip((axis.path for axis in sweep.axes), sweep.values_at(point), strict=True))
         completed, alive = int(landscape.completed[point].sum()), int(landscape.alive[point].sum())
-        estimates = [landscape.estimate_at(point, name) for name in OBJECTIVES]
-        numbers = [n for each in estimates for n in (each[0] if each is not None else (None, None, None))]
-        lines.append((sweep.hash, point, json.dumps(values), alive, completed - alive, *numbers))
-    return lines
+        row = {
+            "sweep": sweep.hash,
+            "point": point,
+            "parameters": json.dumps(values),
+            "runs": alive,
+            "diverged": completed - alive,
+        }
+        for name in OBJECTIVES:
+            found = landscape.estimate_at(point, name)
+            row[name], row[f"{name}_low"], row[f"{name}_high"] = (None, None, None) if found is None else found[0]
+        yield row

@@ -14,7 +14,7 @@ from pathlib import Path
 from bandits import __version__
 from bandits.base.errors import UserError
 
-from . import catalogue, cost, diagnose, evaluate, experiment_file, keep, lesson, monitor, stored_runs
+from . import catalogue, cost, diagnose, evaluate, experiment_file, lesson, monitor, stored_runs
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -117,7 +117,7 @@ def _run(parsed: argparse.Namespace) -> int:
         evaluate.check_recording(experiment, parsed.out)  # as above
     if parsed.out:
         Path(parsed.out).mkdir(parents=True, exist_ok=True)  # fails before the run, not after it
-    keeper = keep.Keeper(required=not parsed.out) if parsed.keep else None
+    keeper = stored_runs.Keeper(required=not parsed.out) if parsed.keep else None
     with reporting(None, experiment.steps) as report:
         result = Result(experiment, run_to_end(experiment, workers, report, keeper))
     status = 0

@@ -1,14 +1,20 @@
-"""Time all methods of a request, then compare their widths or follow the condition number."""
+"""Time all methods of a request, then compare their widths or follow the condition number; here or in a child process.
+
+One measurement runs at a time, because two would slow each other down; others wait."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
-from .linear_grids import LinearGrids
+from bandits.base.processes import ChildTask, Line
+
+from .complexity import CostAxis, Sizes
+from .linear import LinearGrids
 from .neural_grids import NeuralGrids
 from .request import CostRequest, LinearRequest
-from .results import Progress
-from .sizes import CostAxis, Sizes
+from .results import CostReport, Progress
 from .timing import Grids, GridStep, affordable, one_thread
 
 
@@ -46,3 +52,50 @@ def measure(request: CostRequest) -> Iterator[Progress]:
     for part, activity, results in grids.comparisons():
         for result in results:
             yield Progress((len(todo) + part) / total, activity, result, timed=True)
+
+
+LINE = Line("measurements", waiting=8, seconds=300.0, variables={"BANDITS_DEVICE": "cpu"})
+
+
+class Measurement(ChildTask):
+    """One measurement, started when it is created.
+
+    Attributes
+    ----------
+    report : CostReport
+        Results so far.
+    fraction : float
+        Completed fraction.
+    activity : str
+        What is measured at present.
+    """
+
+    def __init__(self, request: CostRequest) -> None:
+        self.report = CostReport(request)
+        self.fraction, self.activity = 0.0, ""
+        super().__init__(LINE, measured, request)
+
+    def receive(self, message: Progress) -> None:
+        self.report = self.report.updated(message)
+        self.fraction, self.activity = message.fraction, message.activity
+
+
+def measured(request: CostRequest, send: Callable[[Progress], None]) -> None:
+    """Measure and send every step."""
+    for progress in measure(request):
+        send(progress)
+
+
+def machine_memory() -> float:
+    """Return the bytes of memory of this machine or container; 16 GB if unknown."""
+    limits = []
+    try:
+        limits.append(float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")))
+    except (AttributeError, OSError, ValueError):
+        limits.append(16e9)
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            limits.append(float(Path(path).read_text(encoding="ascii")))
+        except (OSError, ValueError):  # no such file, or "max"
+            continue
+    return min(limits)

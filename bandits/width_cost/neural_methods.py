@@ -23,8 +23,7 @@ from bandits.models.neural.gradient_covariance import DiagonalCovariance
 from bandits.models.neural.initialisation import initial_weights
 from bandits.models.neural.mlp import BatchedMLP, GradientFactors, dropout_masks
 
-from .complexity import NEURAL_METHODS, dual_capacity
-from .sizes import MEMBERS, PASSES, Sizes
+from .complexity import MEMBERS, NEURAL_METHODS, PASSES, Sizes, dual_capacity
 
 RIDGE = 1.0
 MAX_BYTES = 2**30  # that one method may allocate

@@ -12,8 +12,7 @@ from bandits.base.errors import UserError
 from bandits.base.params import Params, param
 from bandits.experiments.validation import refusal
 
-from .complexity import LINEAR_METHODS, NEURAL_METHODS, Method
-from .sizes import MEMBERS, PASSES, CostAxis, LinearSizes, Sizes
+from .complexity import LINEAR_METHODS, MEMBERS, NEURAL_METHODS, PASSES, CostAxis, LinearSizes, Method, Sizes
 
 MAX_WEIGHTS = 2_000_000
 

@@ -12,9 +12,8 @@ import numpy as np
 
 from bandits.base.types import FloatArray
 
-from .complexity import Method
+from .complexity import CostAxis, Method, Sizes
 from .request import CostRequest
-from .sizes import CostAxis, Sizes
 
 Quantity = Literal["seconds", "bytes"]
 FITTED = 4  # largest sizes of each grid to which the constants are fitted

@@ -8,10 +8,9 @@ import numpy as np
 
 from bandits.base.formatting import count, duration, listed, percent, rounded, size
 
-from .complexity import FULL_MATRIX, NEURAL_METHODS
+from .complexity import FULL_MATRIX, NEURAL_METHODS, CostAxis
 from .request import LinearRequest
 from .results import Agreement, Condition, CostReport
-from .sizes import CostAxis
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from .complexity import CostAxis, Sizes
 from .request import CostRequest
 from .results import Agreement, Condition, Timing
-from .sizes import CostAxis, Sizes
 
 # seconds of a decision with its update, at most
 TIME_BUDGET = 0.5

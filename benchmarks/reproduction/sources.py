@@ -27,9 +27,8 @@ from bandits.experiments.lockstep import make_lane
 from bandits.experiments.presets import presets
 from bandits.results import metrics
 from bandits.storage.run_store import Store
-from bandits.width_cost.complexity import NEURAL_METHODS
-from bandits.width_cost.linear_methods import LINEAR_REGISTRY
-from bandits.width_cost.sizes import Sizes
+from bandits.width_cost.complexity import NEURAL_METHODS, Sizes
+from bandits.width_cost.linear import LINEAR_REGISTRY
 from benchmarks.measure import report, table
 
 REPORT = Path(__file__).parents[2] / "docs" / "REPRODUCED.md"

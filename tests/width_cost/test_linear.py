@@ -25,10 +25,9 @@ from bandits.width_cost import (
     text,
 )
 from bandits.width_cost import read as read_request
-from bandits.width_cost.background import LINE, Measurement
 from bandits.width_cost.figures import cost_figures
-from bandits.width_cost.linear_grids import LinearGrids, condition_grid, features, follow
-from bandits.width_cost.linear_methods import LINEAR_REGISTRY, LinearMethod
+from bandits.width_cost.linear import LINEAR_REGISTRY, LinearGrids, LinearMethod, condition_grid, features, follow
+from bandits.width_cost.measure import LINE, Measurement
 from bandits.width_cost.timing import GridStep
 from tests.support import hold, wait_for
 

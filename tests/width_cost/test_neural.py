@@ -30,10 +30,9 @@ from bandits.width_cost import (
     read,
     text,
 )
-from bandits.width_cost.agreement import CASES, compare_methods, spearman
-from bandits.width_cost.background import LINE, Measurement, machine_memory
 from bandits.width_cost.figures import cost_figures
-from bandits.width_cost.neural_grids import NeuralGrids
+from bandits.width_cost.measure import LINE, Measurement, machine_memory
+from bandits.width_cost.neural_grids import CASES, NeuralGrids, compare_methods, spearman
 from bandits.width_cost.neural_methods import KEEP, REGISTRY, RIDGE, DropoutWidths, EnsembleWidths, WidthMethod
 from bandits.width_cost.timing import GridStep
 from tests.support import wait_for
@@ -283,7 +282,7 @@ def theoretical_timing(kind: str, sizes: Sizes) -> tuple[Timing, Any]:
 
 def extrapolated(profile: NeuralRequest, monkeypatch: pytest.MonkeyPatch) -> CostReport:
     monkeypatch.setattr(NeuralGrids, "timed", lambda _, kind, sizes: theoretical_timing(kind, sizes))
-    monkeypatch.setattr("bandits.width_cost.agreement.compare_methods", lambda *_: [])
+    monkeypatch.setattr("bandits.width_cost.neural_grids.compare_methods", lambda *_: [])
     return CostReport.from_progress(profile, measure(profile))
 
 
@@ -517,7 +516,7 @@ def test_available_memory_is_read() -> None:
 
 
 def test_importing_profiling_does_not_import_torch() -> None:
-    code = "import sys, bandits.width_cost.background, bandits.width_cost.figures; sys.exit('torch' in sys.modules)"
+    code = "import sys, bandits.width_cost.measure, bandits.width_cost.figures; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 

@@ -129,6 +129,9 @@ class RunIndex:
                 self.read_object(row["id"], row["content"])
             except CorruptFileError as error:
                 messages.append(str(error))
+        if self.obstacle:
+            unread = sorted({path.name for path in self._objects.paths()} - self._read.keys())
+            messages += [f"the stored file {name[:12]} is damaged" for name in unread]
         return messages
 
     def read_object(self, run: str, content: str) -> StoredObject | None:

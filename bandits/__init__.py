@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .results.metrics import Estimate as Estimate
     from .results.preview import Preview as Preview
     from .results.result import Result as Result
-    from .runtime.unchanged import lost as lost
+    from .runtime.cores import lost as lost
 
 __version__ = "1.0.0"
 
@@ -50,7 +50,7 @@ _MODULES = {
     "results.preview": ["Preview"],
     "results.metrics": ["Band", "Estimate"],
     "results.result": ["Result"],
-    "runtime.unchanged": ["lost"],
+    "runtime.cores": ["lost"],
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 __all__ = sorted([*_HOME, "list_agents", "list_simulators", "run", "simulate"])
@@ -101,8 +101,7 @@ def run(
     """
     from bandits.experiments.progress import reporting
     from bandits.results.result import Result
-    from bandits.runtime.cores import run_to_end
-    from bandits.runtime.unchanged import run_unchanged
+    from bandits.runtime.cores import run_to_end, run_unchanged
 
     from .results.change.lost_clicks import without_changes
 

@@ -101,8 +101,7 @@ def _run(parsed: argparse.Namespace) -> int:
     from bandits.experiments.progress import reporting
     from bandits.results.change.lost_clicks import without_changes
     from bandits.results.result import Result
-    from bandits.runtime.cores import read_workers, run_to_end
-    from bandits.runtime.unchanged import run_unchanged
+    from bandits.runtime.cores import read_workers, run_to_end, run_unchanged
 
     workers = read_workers(parsed.workers)
     experiment = experiment_file.read_experiment(parsed)

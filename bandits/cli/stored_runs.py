@@ -22,8 +22,8 @@ from bandits.results.change.marks import variation_budget
 from bandits.results.metric_registry import METRICS, first_three
 from bandits.results.result import Result
 from bandits.runtime.job import Job, keep_result
-from bandits.storage import budget, eviction, reserve
-from bandits.storage.caches import remove_damaged_caches
+from bandits.storage import eviction, reserve
+from bandits.storage.eviction import remove_damaged_caches
 from bandits.storage.run_store import CorruptFileError, Store, StoredRun
 from bandits.sweeps.storage.block_files import evictable_sweeps, remove_damaged
 
@@ -242,8 +242,8 @@ class Keeper:
             return
         if evicted:
             self._failures.append(
-                f"run {job.id[:ID_DIGITS]} is listed, but its curves do not fit into {budget.VARIABLE}, the budget of "
-                "the disk, and were deleted"
+                f"run {job.id[:ID_DIGITS]} is listed, but its curves do not fit into {eviction.VARIABLE}, the budget "
+                "of the disk, and were deleted"
             )
         else:
             self._stored.append(job.id[:ID_DIGITS])

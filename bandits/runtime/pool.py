@@ -22,13 +22,12 @@ from bandits.experiments.history import History
 from bandits.experiments.lockstep import state_for
 from bandits.storage.owners import Owners, require_owner
 from bandits.storage.run_store import CorruptFileError, Store
-from bandits.storage.stored_values import StoredValue, stored_values
+from bandits.storage.stored_run import StoredValue, stored_values
 
 from . import supervisor
-from .job import Job
+from .job import Job, saved_state, stored_job
 from .least_time import require_end
 from .scheduler import MAX_QUEUED
-from .stored_jobs import saved_state, stored_job
 from .supervisor import Supervisor
 from .task_queue import Task
 from .worker_process import WorkerProcess

@@ -9,10 +9,9 @@ from contextlib import suppress
 from bandits.base.errors import UserError
 from bandits.storage.run_store import Store
 
-from .division import Division, request
+from .division import Division, Share, request
 from .job import Job, JobStatus, save
 from .scheduler import MAX_QUEUED, Scheduler
-from .shares import Share
 from .task_queue import Task, settle
 from .worker_process import WorkerProcess, start_worker
 

@@ -29,7 +29,7 @@ CHECKPOINT_INTERVAL = 2.0  # seconds between checkpoints
 FIRST_CHUNK = 1  # steps, before the cost of a step is known
 HEARTBEAT = 2.0  # seconds between signs of life
 
-HANDLERS = {"sweep": "bandits.sweeps.execution.block_handler"}  # the only modules that a message may name
+HANDLERS = {"sweep": "bandits.sweeps.blocks"}  # the only modules that a message may name
 
 Inbox = queue.SimpleQueue[Message | None]
 _writing = threading.Lock()

@@ -9,13 +9,14 @@ blocks to keep all workers busy:
 - `MAX_BLOCK_ROWS` rows;
 - a share of 1 / `MIN_BLOCKS` of all rows, or of 1 / `MIN_BATCH_BLOCKS` of the rows of a batch of proposals.
 
-The packing depends on the sweep alone, not on the executor. Therefore the numbers do not either, networks included.
-"""
+The packing depends on the sweep alone, not on the executor. Therefore the numbers do not either, networks included."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -27,7 +28,7 @@ from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
 from bandits.experiments.lockstep import make_lane
 
-from .sweep import Sweep
+from .sweep import Sweep, read_with_proposals
 
 MAX_BYTES = 256 * 2**20
 MAX_BYTE_STEPS = 256e9
@@ -191,3 +192,18 @@ def point_history(sweep: Sweep, blocks: Sequence[Arrays], point: int) -> History
         history.alive[at] = arrays["alive"][row]
     history.step = sweep.experiment.steps
     return history
+
+
+def handle(header: dict[str, Any], tick: Callable[[int], None], stop: Callable[[], bool]) -> Arrays | None:
+    """Compute the block that a message describes; returns None if ``stop`` returned True before the end."""
+    block = Block(tuple((point, replication) for point, replication in header["rows"]))
+    try:
+        return compute(read_cached(json.dumps(header["sweep"])), block, tick, stop)
+    except StoppedError:
+        return None
+
+
+@lru_cache(maxsize=4)
+def read_cached(text: str) -> Sweep:
+    """Read a sweep; validated once for its many blocks."""
+    return read_with_proposals(text)

@@ -14,8 +14,7 @@ from bandits.base.errors import UserError
 from bandits.experiments.experiment import Experiment
 from bandits.results.metrics import Estimate
 from bandits.runtime.pool import Pool
-from bandits.storage.budget import enforce
-from bandits.storage.eviction import Evictable
+from bandits.storage.eviction import Evictable, enforce
 from bandits.sweeps.analysis.landscape import Landscape
 from bandits.sweeps.analysis.nearest import NearestPoint, PointLookup, nearest_points
 from bandits.sweeps.execution.audit import Audit

@@ -18,7 +18,7 @@ from bandits.results.describe import (
     describe_rarest_first,
     describe_simulator,
 )
-from bandits.storage import budget
+from bandits.storage import eviction
 from bandits.storage.run_store import Store, StoredRun
 from bandits_app.run_view.board import TICK
 from bandits_app.run_view.status import status
@@ -124,14 +124,14 @@ def usage() -> None:
     if store is None:
         return
     try:
-        used, limit = budget.usage(store, manager().evictable())
+        used, limit = eviction.usage(store, manager().evictable())
     except (OSError, UserError) as error:
         refuse(str(error))
         return
     st.caption(
         f"Files that can be recomputed take {used / 1e6:,.0f} MB of {limit / 1e6:,.0f} MB. Beyond that, checkpoints of "
         "finished runs go first, then the curves of the oldest runs and sweeps without a star. "
-        f"{budget.VARIABLE} sets the limit."
+        f"{eviction.VARIABLE} sets the limit."
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 from bandits import read, run
 from bandits.cli import main as cli
 from bandits.results.change.lost_clicks import without_changes
-from bandits.storage.budget import VARIABLE
+from bandits.storage.eviction import VARIABLE
 from bandits.storage.owners import Owners
 from bandits.storage.run_store import Store
 from bandits_app.session import workers

@@ -14,9 +14,8 @@ from bandits import run
 from bandits.base.files import pack
 from bandits.runtime import job as jobs
 from bandits.runtime import pool as pools
-from bandits.runtime.job import Job, save
+from bandits.runtime.job import Job, save, saved_state
 from bandits.runtime.pool import Pool
-from bandits.runtime.stored_jobs import saved_state
 from bandits.storage.run_store import Store
 from tests.support import experiment, same, wait_for
 

@@ -8,8 +8,8 @@ import pytest
 from bandits import run
 from bandits.experiments.experiment import MEMORY_LIMIT
 from bandits.experiments.lockstep import Lockstep, load_histories
+from bandits.runtime.division import Share, deal, plan
 from bandits.runtime.job import Job
-from bandits.runtime.shares import Share, deal, plan
 from tests.support import experiment, same
 
 AGENTS = ("linucb", "lints", "epsilon_greedy", "random")

@@ -9,9 +9,9 @@ from typing import Any, cast
 import numpy as np
 
 from bandits.experiments.lockstep import Lockstep, load_histories
+from bandits.runtime.division import Share
 from bandits.runtime.job import Job
 from bandits.runtime.protocol import Message, receive, send
-from bandits.runtime.shares import Share
 from bandits.runtime.supervisor import Supervisor
 from bandits.runtime.worker_process import WorkerProcess
 from tests.support import experiment

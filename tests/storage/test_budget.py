@@ -10,7 +10,7 @@ import pytest
 from bandits.base.errors import UserError
 from bandits.base.files import cached_arrays
 from bandits.runtime.job import save
-from bandits.storage.budget import SHARE, VARIABLE, enforce, usage
+from bandits.storage.eviction import SHARE, VARIABLE, enforce, usage
 from bandits.storage.run_store import Store
 from tests.runtime.test_results_on_disk import finished_job
 from tests.storage.test_run_store import finished, put

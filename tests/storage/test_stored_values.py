@@ -9,7 +9,7 @@ from typing import Any
 from bandits import Experiment, run
 from bandits.storage.run_index import RUNS
 from bandits.storage.run_store import MAX_COMPARABLE, Store
-from bandits.storage.stored_values import StoredValue, stored_values
+from bandits.storage.stored_run import StoredValue, stored_values
 from tests.support import experiment
 
 

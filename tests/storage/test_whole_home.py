@@ -13,7 +13,7 @@ from bandits import sweeps
 from bandits.base.errors import UserError
 from bandits.base.files import cached_arrays
 from bandits.simulators.datasets import uploads
-from bandits.storage.caches import remove_damaged_caches
+from bandits.storage.eviction import remove_damaged_caches
 from bandits.storage.run_store import CorruptFileError, EvictedError, Store
 from bandits.sweeps.storage.block_files import BlockFiles, remove_damaged
 from bandits.sweeps.storage.catalogue import Catalogue

@@ -19,7 +19,7 @@ from bandits.results.describe import plain_value
 from bandits.results.metric_registry import OBJECTIVES
 from bandits.runtime.pool import Pool
 from bandits.storage.annotations import Annotations
-from bandits.storage.budget import VARIABLE, usage
+from bandits.storage.eviction import VARIABLE, usage
 from bandits.storage.run_store import Store
 from bandits.sweeps import Landscape
 from bandits.sweeps.analysis.nearest import nearest_points

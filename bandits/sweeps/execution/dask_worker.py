@@ -16,10 +16,9 @@ from pathlib import Path
 from bandits.base.files import Arrays
 from bandits.experiments import plugins
 from bandits.runtime.protocol import UPDATE_INTERVAL
-from bandits.sweeps.blocks import Block, Row, compute
+from bandits.sweeps.blocks import Block, Row, compute, read_cached
 from bandits.sweeps.sweep import read
 
-from .block_handler import read_cached
 from .executors import ExecutorLostError
 
 PACKAGES = ("numpy", "scipy", "numba", "torch", "distributed")

@@ -13,7 +13,7 @@ from bandits.experiments.snapshots import BINS, LEVELS
 from bandits.results import metrics
 from bandits.results.figures.board import Bands
 from bandits.results.figures.curves import clip_band, curves, empty_figure
-from bandits.results.figures.parts import axis, chart, error_bars, line, points, reference
+from bandits.results.figures.parts import axis, drawing, error_bars, line, points, reference
 from bandits.results.figures.style import RATE, REFERENCE, Spec, Style, distinct_styles, styles
 from bandits.results.metrics import Band
 from bandits.results.run import Run
@@ -126,9 +126,13 @@ def _exploration_rate(history: History, label: str, style: Style) -> Spec:
 def _regret(history: History, label: str, style: Style) -> Spec:
     random = quantities.random_regret(history)
     spec = curves(
-        {label: metrics.pseudo_regret(history)}, {label: style}, title="", note="", y_title="cumulative regret",
+        {label: metrics.pseudo_regret(history)},
+        {label: style},
+        title="",
+        note="",
+        y_title="cumulative regret",
         references={"random choice": random},
-    )  # fmt: skip
+    )
     return _with_names(spec, "top left")
 
 
@@ -149,9 +153,15 @@ def _smallest_eigenvalue(history: History, label: str, style: Style) -> Spec:
         logarithm = np.log(np.maximum(band.x, 2))
         laws = {"": {"√t": _through_middle(band, np.sqrt(band.x)), "log t": _through_middle(band, logarithm)}}
     spec = curves(
-        {} if band is None else {label: band}, {label: style}, title="", note="", y_title="smallest eigenvalue",
-        references=laws.get(""), log_x=True, log_y=True,
-    )  # fmt: skip
+        {} if band is None else {label: band},
+        {label: style},
+        title="",
+        note="",
+        y_title="smallest eigenvalue",
+        references=laws.get(""),
+        log_x=True,
+        log_y=True,
+    )
     return _with_names(spec, "top left", "bottom left")
 
 
@@ -184,9 +194,15 @@ def _exploration_bonus(history: History, label: str, style: Style) -> Spec:
     if band is not None and (bound := quantities.width_bound(history)) is not None:
         lines[WIDTH_BOUND] = bound
     spec = curves(
-        {} if band is None else {label: band}, {label: style}, title="", note="", y_title="bonus of the chosen arm",
-        references=lines, log_x=True, log_y=positive,
-    )  # fmt: skip
+        {} if band is None else {label: band},
+        {label: style},
+        title="",
+        note="",
+        y_title="bonus of the chosen arm",
+        references=lines,
+        log_x=True,
+        log_y=positive,
+    )
     spec["layout"]["showlegend"] = bool(lines)
     for trace in spec["data"]:
         trace["showlegend"] = "fill" not in trace
@@ -216,7 +232,7 @@ def _segment_coverage(history: History, segments: list[str]) -> Spec:
     for (name, style), band in zip(
         distinct_styles(segments).items(), quantities.segment_coverage(history) or [], strict=False
     ):
-        once = line(f"{name}, once", band.x, band.mid, style.color, "dot", width=1.5, showlegend=False)
+        once = line(f"{name}, once", band.x, band.mid, style.color, dash="dot", width=1.5, showlegend=False)
         spec["data"].append(once)
     return spec
 
@@ -251,8 +267,16 @@ def _calibration(history: History, style: Style) -> Spec:
     if bands:
         x = next(iter(bands.values())).x
         nominal = {f"nominal {100 * level:.0f} %": _band(x, np.full(len(x), level)) for level in LEVELS}
-    spec = curves(bands, dashed, title="", note="", y_title="empirical coverage", references=nominal, y_range=(0, 1.04),
-                  y_format=RATE)  # fmt: skip
+    spec = curves(
+        bands,
+        dashed,
+        title="",
+        note="",
+        y_title="empirical coverage",
+        references=nominal,
+        y_range=(0, 1.04),
+        y_format=RATE,
+    )
     spec["layout"]["showlegend"] = True
     for trace in spec["data"]:
         trace["showlegend"] = trace.get("meta") != "reference" and "fill" not in trace
@@ -264,11 +288,14 @@ def _calibration(history: History, style: Style) -> Spec:
 def _pit_histogram(history: History, style: Style) -> Spec:
     shares = quantities.pit_histogram(history)
     uniform = {"color": REFERENCE, "width": 1.2, "dash": "dash"}
-    spec = chart(
-        "", [], axis("quantile of the predictive distribution", range=[0, 1]),
-        axis("share of true rewards", rangemode="tozero"), legend=False, bargap=0.08,
+    spec = drawing(
+        [],
+        "",
+        x=axis("quantile of the predictive distribution", range=[0, 1]),
+        y=axis("share of true rewards", rangemode="tozero"),
+        bargap=0.08,
         shapes=[{"type": "line", "x0": 0, "x1": 1, "y0": 1 / BINS, "y1": 1 / BINS, "line": uniform}],
-    )  # fmt: skip
+    )
     if shares is None:
         return empty_figure({**spec["layout"], "shapes": []}, "")
     bars = {"type": "bar", "x": (np.arange(BINS) + 0.5) / BINS, "y": shares, "marker": {"color": style.color}}
@@ -276,19 +303,24 @@ def _pit_histogram(history: History, style: Style) -> Spec:
 
 
 def _linearity(style: Style, check: LinearityCheck | None) -> Spec:
-    spec = chart("", [], axis("prediction of a linear model"), axis("mean residual"), legend=False)
+    spec = drawing([], "", x=axis("prediction of a linear model"), y=axis("mean residual"))
     if check is None:
         return empty_figure(spec["layout"], "")
     residuals = points(
-        "", check.fitted, check.residual, style.color, size=8, error_y=error_bars(1.96 * check.error, style.color),
+        "",
+        check.fitted,
+        check.residual,
+        style.color,
+        size=8,
+        error_y=error_bars(1.96 * check.error, style.color),
         hovertemplate=f"%{{x:{RATE}}}: %{{y:{RATE}}}<extra></extra>",
-    )  # fmt: skip
+    )
     zero = reference("", np.array([check.fitted.min(), check.fitted.max()]), np.zeros(2), hoverinfo="skip")
     return {**spec, "data": [residuals, zero]}
 
 
 def _position_bias(style: Style, bias: PositionBias | None) -> Spec:
-    spec = chart("", [], axis("slot"), axis("clicks relative to slot 1", rangemode="tozero"))
+    spec = drawing([], "", x=axis("slot"), y=axis("clicks relative to slot 1", rangemode="tozero"), legend=True)
     if bias is None:
         return empty_figure(spec["layout"], "")
     slots, errors = np.arange(1.0, len(bias.true) + 1), error_bars(1.96 * bias.error, style.color)

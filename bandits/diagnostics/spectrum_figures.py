@@ -7,7 +7,7 @@ import numpy as np
 from bandits.experiments.history import History
 from bandits.results import metrics
 from bandits.results.figures.curves import curves, empty_figure
-from bandits.results.figures.parts import axis, chart, reference
+from bandits.results.figures.parts import axis, drawing, reference
 from bandits.results.figures.style import Spec, Style, log_ticks
 from bandits.results.metrics import Band
 
@@ -23,7 +23,7 @@ def spectrum_map(history: History) -> Spec:
     """Draw eigenvalues by rank and step as a heat map; median over replications and arms."""
     note = "Eigenvalues of the design matrix A by rank (rank 1: the largest) over time, on a logarithmic scale; median "
     note += "over replications and arms. An upper edge that stays dark: directions that are never explored."
-    spec = chart("Spectrum over time", [], axis("step"), axis("eigenvalue rank"), note=note, legend=False)
+    spec = drawing([], "Spectrum over time", x=axis("step"), y=axis("eigenvalue rank"), note=note)
     snapshots = _positive_spectra(history)
     if not snapshots:
         return empty_figure(spec["layout"], NO_DESIGN_MATRIX)
@@ -36,11 +36,16 @@ def spectrum_map(history: History) -> Spec:
     least = round(float(np.nanmin(z)), 6)  # colours span a power of ten at least, or they would show rounding errors
     steps = np.array([step for step, _ in snapshots], float)
     trace = {
-        "type": "heatmap", "x": steps, "y": np.arange(1.0, ranks + 1), "z": z,
-        "zmin": least, "zmax": max(float(np.nanmax(z)), least + 1), "colorscale": "Cividis",
+        "type": "heatmap",
+        "x": steps,
+        "y": np.arange(1.0, ranks + 1),
+        "z": z,
+        "zmin": least,
+        "zmax": max(float(np.nanmax(z)), least + 1),
+        "colorscale": "Cividis",
         "colorbar": {"title": {"text": "log₁₀ λ"}, "thickness": 10},
         "hovertemplate": "step %{x:,}, rank %{y}: λ = 10^%{z:.2f}<extra></extra>",
-    }  # fmt: skip
+    }
     return {**spec, "data": [trace]}
 
 
@@ -70,34 +75,62 @@ def spectrum_animation(history: History, label: str, style: Style) -> Spec | Non
     first = reference(f"step {snapshots[0][0]:,}", bands[0].x, bands[0].mid, dash="dot")
     ranks = max(len(band.x) for band in bands)
     layout: Spec = {
-        "showlegend": False, "hovermode": "x unified", "margin": {"l": 60, "r": 12, "t": 8, "b": 10},
-        "xaxis": {"title": {"text": "eigenvalue rank"}, "range": [0.7, ranks + 0.3],
-                  **({"dtick": 1} if ranks <= MAX_TICKS else {})},
-        "yaxis": {**specs[-1]["layout"]["yaxis"], **ticks, "title": {"text": "eigenvalue of the design matrix A"},
-                  "range": [float(logs.min()) - margin, float(logs.max()) + margin]},
-        "updatemenus": [_buttons()], "sliders": [_slider([frame["name"] for frame in frames])],
-    }  # fmt: skip
+        "showlegend": False,
+        "hovermode": "x unified",
+        "margin": {"l": 60, "r": 12, "t": 8, "b": 10},
+        "xaxis": {
+            "title": {"text": "eigenvalue rank"},
+            "range": [0.7, ranks + 0.3],
+            **({"dtick": 1} if ranks <= MAX_TICKS else {}),
+        },
+        "yaxis": {
+            **specs[-1]["layout"]["yaxis"],
+            **ticks,
+            "title": {"text": "eigenvalue of the design matrix A"},
+            "range": [float(logs.min()) - margin, float(logs.max()) + margin],
+        },
+        "updatemenus": [_buttons()],
+        "sliders": [_slider([frame["name"] for frame in frames])],
+    }
     return {"data": [*specs[-1]["data"], first], "layout": layout, "frames": frames}
 
 
 def _buttons() -> Spec:
     play = {"frame": {"duration": 300, "redraw": False}, "transition": {"duration": 0}, "mode": "immediate"}
     return {
-        "type": "buttons", "direction": "left", "showactive": False, "x": 0, "xanchor": "left", "y": -0.3,
-        "yanchor": "top", "pad": {"t": 4}, "font": {"color": _INK, "size": 12}, "bgcolor": "rgba(0,0,0,0)",
+        "type": "buttons",
+        "direction": "left",
+        "showactive": False,
+        "x": 0,
+        "xanchor": "left",
+        "y": -0.3,
+        "yanchor": "top",
+        "pad": {"t": 4},
+        "font": {"color": _INK, "size": 12},
+        "bgcolor": "rgba(0,0,0,0)",
         "bordercolor": _FAINT,
         "buttons": [
             {"label": "▶ Play", "method": "animate", "args": [None, play]},
             {"label": "❚❚", "method": "animate", "args": [[None], _STILL]},
         ],
-    }  # fmt: skip
+    }
 
 
 def _slider(names: list[str]) -> Spec:
     steps = [{"label": name, "method": "animate", "args": [[name], _STILL]} for name in names]
     return {
-        "active": len(names) - 1, "x": 0, "len": 1, "y": -0.3, "yanchor": "top", "pad": {"t": 8, "b": 0},
-        "steps": steps, "ticklen": 0, "minorticklen": 0, "font": {"color": "rgba(0,0,0,0)", "size": 1},
+        "active": len(names) - 1,
+        "x": 0,
+        "len": 1,
+        "y": -0.3,
+        "yanchor": "top",
+        "pad": {"t": 8, "b": 0},
+        "steps": steps,
+        "ticklen": 0,
+        "minorticklen": 0,
+        "font": {"color": "rgba(0,0,0,0)", "size": 1},
         "currentvalue": {"prefix": "step ", "xanchor": "right", "offset": 22, "font": {"color": _INK, "size": 12}},
-        "bgcolor": _FAINT, "bordercolor": _FAINT, "activebgcolor": _INK,
-    }  # fmt: skip
+        "bgcolor": _FAINT,
+        "bordercolor": _FAINT,
+        "activebgcolor": _INK,
+    }

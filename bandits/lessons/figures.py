@@ -84,10 +84,14 @@ def lead(result: Result, a: str, b: str, *, until: int | None = None) -> Spec:
         band = metrics.band(first.grid[:size], gap, first.alive & second.alive)
         bands = {a: band if until is None else cut(band, band.x <= until)}
     plot = curves(
-        bands, styles(result.experiment), title=f"Lead of {a}", y_title=f"{noun} more than {b}", y_format=COUNT,
+        bands,
+        styles(result.experiment),
+        title=f"Lead of {a}",
+        y_title=f"{noun} more than {b}",
+        y_format=COUNT,
         note=f"{noun.capitalize()} of {a} minus {noun} of {b} so far, paired by replication. Below zero {a} is behind.",
         empty="Waiting for the first points.",
-    )  # fmt: skip
+    )
     if plot["data"]:
         plot["data"].append(reference("equal", bands[a].x[[0, -1]], np.zeros(2)))
     return plot
@@ -103,7 +107,7 @@ def _mark(plot: Spec, value: float, axis: str) -> None:
     ends = ([low, high], [value, value]) if axis == "y" else ([value, value], [bottom, top])
     name = f"your prediction: {number(value)}"
     x, y = map(np.array, ends)
-    plot["data"].append(line(name, x, y, COLOUR, "dash", width=2, hoverinfo="name"))
+    plot["data"].append(line(name, x, y, COLOUR, dash="dash", width=2, hoverinfo="name"))
     if axis == "y" and "ends" in plot["layout"]["meta"]:
         plot["layout"]["meta"]["ends"][name] = "your prediction"
     else:

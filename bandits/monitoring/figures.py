@@ -11,7 +11,7 @@ from bandits.base.formatting import count, percent
 from bandits.base.types import FloatArray
 from bandits.results import metrics
 from bandits.results.change.marks import mark
-from bandits.results.figures.parts import axis, chart, error_bars, line, points
+from bandits.results.figures.parts import axis, drawing, error_bars, line, points
 from bandits.results.figures.style import STEP, Spec, log_ticks, styles
 from bandits.results.items.fairness import less_shown_half
 from bandits.results.run import Run
@@ -46,11 +46,15 @@ def timeline(result: Run, found: Mapping[str, Sequence[Alarm]], rows: int) -> Sp
         hover = f"%{{text}}<br>near step %{{x:{STEP}}}<extra>%{{fullData.name}}</extra>"
         look = {"size": 5 + 9 * np.sqrt(share), "cliponaxis": False}
         data.append(points(label, x, y, looks[label].color, **look, text=texts, hovertemplate=hover))
-    spec = chart(
-        "Alarms", data, axis("step", hoverformat=STEP, range=[0, e.steps]), _names(list(titles.values()), down=False),
+    spec = drawing(
+        data,
+        "Alarms",
+        x=axis("step", hoverformat=STEP, range=[0, e.steps]),
+        y=_names(list(titles.values()), down=False),
         note="Each point is one monitor and agent; larger where more replications raised an alarm at about this step.",
         caption="Larger: in more replications",
-    )  # fmt: skip
+        legend=True,
+    )
     return mark(spec, e, (0, max(result.histories[label].step for label in agents)))
 
 
@@ -66,12 +70,16 @@ def exposure(result: Run) -> Spec:
         hover = "arm %{x} by shows: %{y:.2%}<extra>%{fullData.name}</extra>"
         arms, drawn = np.arange(1, len(share) + 1), np.where(share > 0, share, np.nan)
         data.append(line(label, arms, drawn, *looks[label], hovertemplate=hover))
-    return chart(
-        "Exposure of the arms", data, axis("arms by shows"), _log_shares(shares),
+    return drawing(
+        data,
+        "Exposure of the arms",
+        x=axis("arms by shows"),
+        y=_log_shares(shares),
         note="Share of all shows of each arm, from the most to the least shown one. A floor raises the right end, a "
         "cap lowers the left one; a curve ends where arms are never shown.",
         caption="Right end: arms that are hardly shown",
-    )  # fmt: skip
+        legend=True,
+    )
 
 
 def exposure_by_segment(result: Run) -> Spec | None:
@@ -101,21 +109,28 @@ def exposure_by_segment(result: Run) -> Spec | None:
         texts = [f"{names[g]}: {percent(rate, 2)}" for g, rate in enumerate(each[:, 0])]
         hover = {"text": texts, "hovertemplate": "%{text}<extra>%{fullData.name}</extra>"}
         data.append(points(label, share, y, color, size=9, symbol=symbols, error_x=bars, **hover))
-    return chart(
-        "Exposure by segment", data, _log_shares(shares), _names(names),
+    return drawing(
+        data,
+        "Exposure by segment",
+        x=_log_shares(shares),
+        y=_names(names),
         note="For each user segment, the share of its shows that went to the half of the arms that it saw least; 50 % "
         "if all arms are shown alike. Bars: 95 % confidence intervals over replications. Open triangles at the left: "
         "0. A floor raises it in every segment.",
         caption="Share of the less shown half of the arms",
-    )  # fmt: skip
+        legend=True,
+    )
 
 
 def _names(names: list[str], *, down: bool = True) -> Spec:
     """Name the places 0, 1, ... of a vertical axis, downwards or upwards."""
     ends = [-0.6, len(names) - 0.4]
     return {
-        "tickvals": list(range(len(names))), "ticktext": names, "automargin": True, "range": ends[:: -1 if down else 1],
-    }  # fmt: skip
+        "tickvals": list(range(len(names))),
+        "ticktext": names,
+        "automargin": True,
+        "range": ends[:: -1 if down else 1],
+    }
 
 
 def _log_shares(shares: list[FloatArray]) -> Spec:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bandits.base.formatting import listed, percent
-from bandits.results.figures.parts import axis, chart, error_bars, line, points
+from bandits.results.figures.parts import axis, drawing, error_bars, line, points
 from bandits.results.figures.style import REFERENCE, Spec, log_ticks
 
 from .estimators import REGISTRY
@@ -38,21 +38,29 @@ def forest(found: Evaluation) -> Spec:
     ends = np.array([-0.5, len(names) - 0.5])
     for name, value, color, dash in marks:
         template = f"%{{x:.4~r}}<extra>{name}</extra>"
-        data.append(line(name, np.array([value, value]), ends, color, dash, width=1.8, hovertemplate=template))
-    return chart(
-        "Estimated value", data, axis("mean reward per decision", hoverformat=".4~r", range=_range(found)),
-        {
-            "tickvals": list(range(len(names))), "ticktext": [REGISTRY[name].title for name in names],
-            "automargin": True, "range": [len(names) - 0.5, -0.5], "showgrid": False, "zeroline": False,
+        data.append(line(name, np.array([value, value]), ends, color, dash=dash, width=1.8, hovertemplate=template))
+    return drawing(
+        data,
+        "Estimated value",
+        x=axis("mean reward per decision", hoverformat=".4~r", range=_range(found)),
+        y={
+            "tickvals": list(range(len(names))),
+            "ticktext": [REGISTRY[name].title for name in names],
+            "automargin": True,
+            "range": [len(names) - 0.5, -0.5],
+            "showgrid": False,
+            "zeroline": False,
         },
         note=f"Mean reward per decision under the target policy by each estimator, with {percent(found.level)} "
         f"confidence intervals; the conclusion uses {REGISTRY[found.main].title}. Lines: what the logging policy "
-        "earned" + (", and the true value, which the simulator knows. " if found.truth else ". ")
+        "earned"
+        + (", and the true value, which the simulator knows. " if found.truth else ". ")
         + "Estimates differ by chance, and where large weights are replaced by predicted rewards "
         f"({listed(e.title for e in REGISTRY.values() if e.reference == 'dr')}) also by bias: these have the "
         "intervals of DR, extended to the estimate.",
         caption=f"Mean reward per decision, {percent(found.level)} confidence intervals",
-    )  # fmt: skip
+        legend=True,
+    )
 
 
 def _range(found: Evaluation) -> list[float]:
@@ -82,12 +90,15 @@ def weights(found: Evaluation) -> Spec | None:
         look = {"color": color, "shape": "hv", "width": 1.8}
         drawn = line(f"share of {name}", edges, np.append(np.asarray(share), 0.0), color, hovertemplate=hover)
         data.append({**drawn, "line": look})
-    return chart(
-        "Importance weights", data, axis("importance weight", type="log", hoverformat=".3~r", **log_ticks([edges])),
-        axis("share", tickformat=".0%", rangemode="tozero"),
+    return drawing(
+        data,
+        "Importance weights",
+        x=axis("importance weight", type="log", hoverformat=".3~r", **log_ticks([edges])),
+        y=axis("share", tickformat=".0%", rangemode="tozero"),
         note="How the decisions, and the sum of their weights, are spread over importance weights w "
         f"(probability under the target / propensity). {percent(bins.zero, 1)} of the decisions have the weight 0: "
         "the target would not have chosen what was shown. Where few decisions have most of the weight, intervals are "
         f"wide. Weights below {LEAST} stand at the left end.",
         caption=f"Weight 0: {percent(bins.zero, 1)} of the decisions",
-    )  # fmt: skip
+        legend=True,
+    )

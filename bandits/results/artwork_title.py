@@ -18,7 +18,7 @@ from bandits.experiments.lane import Lane
 from bandits.experiments.lockstep import make_lane
 from bandits.results.decision import Why, ask, position, record, replay_to
 from bandits.results.decision_report import decision
-from bandits.results.figures.curves import empty_figure
+from bandits.results.figures.parts import axis, drawing, points, ring
 from bandits.results.figures.style import RATE, Spec, Style
 from bandits.simulators.artwork import Artwork
 from bandits.simulators.artwork_titles import ATTRIBUTES, GENRES
@@ -281,13 +281,10 @@ def heatmap(played: Replay, title: int, shown: list[Visit]) -> Spec:
         "True click probability, for the most typical visitor of each taste cluster. Filled circle: what the agent "
         "shows. Ring: the best picture. Pictures are numbered within the title; 1 is the default."
     )
-    layout: Spec = {
-        "title": {"text": "Pictures and visitors"}, "meta": {"note": note}, "showlegend": False,
-        "xaxis": {"title": {"text": "picture"}, "showgrid": False},
-        "yaxis": {"autorange": "reversed", "type": "category", "dtick": 1, "showgrid": False, "automargin": True},
-    }  # fmt: skip
+    plot: Spec = {"title": "Pictures and visitors", "note": note}
+    y: Spec = {"autorange": "reversed", "type": "category", "dtick": 1, "showgrid": False, "automargin": True}
     if not shown:
-        return empty_figure(layout, "No visitors.")
+        return drawing([], **plot, x=axis("picture", showgrid=False), y=y, empty="No visitors.")
     rows = []
     for visit in shown:
         with played.lock:
@@ -296,16 +293,15 @@ def heatmap(played: Replay, title: int, shown: list[Visit]) -> Spec:
     z = np.stack(rows)
     z = z[:, : int(played.simulator.catalogue(ROW).sizes[title])]
     n, clusters = z.shape[1], [visit.cluster for visit in shown]
-    layout["xaxis"] |= {"range": [0.5, n + 0.5], "tick0": 1, "dtick": 1, "tickfont": {"size": 12 if n <= 10 else 9}}
     cells = {
-        "type": "heatmap", "x": np.arange(1.0, n + 1), "y": clusters, "z": z, "colorscale": "Cividis",
-        "colorbar": {"thickness": 10, "tickformat": ".2f"}, "xgap": 1, "ygap": 1,
+        **{"type": "heatmap", "x": np.arange(1.0, n + 1), "y": clusters, "z": z, "xgap": 1, "ygap": 1},
+        **{"colorscale": "Cividis", "colorbar": {"thickness": 10, "tickformat": ".2f"}},
         "hovertemplate": f"%{{y}}, picture %{{x}}: %{{z:{RATE}}}<extra></extra>",
-    }  # fmt: skip
-    ring = {"symbol": "circle-open", "size": 15, "color": "#FFFFFF", "line": {"width": 2}}
-    edge = {"symbol": "circle-open", "size": 15, "color": "#000000", "line": {"width": 4}}  # to be seen on bright cells
-    point = {"symbol": "circle", "size": 9, "color": "#FFFFFF", "line": {"width": 1.5, "color": "#000000"}}
-    common = {"type": "scatter", "mode": "markers", "y": clusters, "hoverinfo": "skip"}
-    best = {**common, "x": [float(v.best_picture) for v in shown], "marker": ring, "name": "best"}
-    own = {**common, "x": [float(v.picture) for v in shown], "marker": point, "name": "shown"}
-    return {"data": [cells, {**best, "marker": edge}, best, own], "layout": layout}
+    }
+    best, own = [float(v.best_picture) for v in shown], [float(v.picture) for v in shown]
+    chosen = points("shown", own, clusters, "#FFFFFF", 9, hoverinfo="skip")
+    chosen["marker"]["line"] = {"width": 1.5, "color": "#000000"}
+    # A dark ring below the white one is seen on bright cells
+    rings = [ring("best", best, clusters, color, 15, edge=edge) for color, edge in (("#000000", 4), ("#FFFFFF", 2))]
+    ticks = {"range": [0.5, n + 0.5], "tick0": 1, "dtick": 1, "tickfont": {"size": 12 if n <= 10 else 9}}
+    return drawing([cells, *rings, chosen], **plot, x=axis("picture", showgrid=False, **ticks), y=y)

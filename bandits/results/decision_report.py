@@ -11,6 +11,7 @@ import numpy as np
 from bandits.base.formatting import count, number, percent
 from bandits.base.types import FloatArray
 from bandits.results.decision import Candidate, Why
+from bandits.results.figures.parts import axis, drawing, line, named_rows, points, ring
 from bandits.results.figures.style import RATE, REFERENCE, Spec, Style, faint
 
 _NOTES = {
@@ -48,30 +49,29 @@ def decision(why: Why, style: Style, most: int = _DRAWN) -> Spec:
     decided = np.where(np.isnan(score), np.where(np.isnan(mean), truth, on_axis(mean)), on_axis(score))
     shown, never = np.array([c.slot > 0 for c in drawn]), np.array([np.isinf(c.width) for c in drawn])
 
-    def marks(name: str, x: FloatArray, y: FloatArray, marker: Spec, **more: Any) -> Spec:
-        hover = {"hovertemplate": f"%{{x:{RATE}}}<extra>{name}</extra>"}
-        return {"type": "scatter", "mode": "markers", "name": name, "x": x, "y": y, "marker": marker, **hover, **more}
+    def marks(name: str, x: FloatArray, y: FloatArray, size: int, symbol: str = "circle", **more: Any) -> Spec:
+        color = faint(style.color, 0.45) if name == "same name" else style.color
+        return points(name, x, y, color, size, symbol, hovertemplate=f"%{{x:{RATE}}}<extra>{name}</extra>", **more)
 
-    def bars(name: str, x: Sequence[FloatArray], y: Sequence[FloatArray], **more: Any) -> Spec:
+    def bars(name: str, x: Sequence[FloatArray], y: Sequence[FloatArray], color: str, width: int, **more: Any) -> Spec:
         gap = np.full(len(rows), np.nan)
-        broken = {"x": np.stack([*x, gap], axis=1).ravel(), "y": np.stack([*y, gap], axis=1).ravel()}
-        return {"type": "scatter", "mode": "lines", "name": name, "hoverinfo": "skip", **broken, **more}
+        along, across = (np.stack([*values, gap], axis=1).ravel() for values in (x, y))
+        return line(name, along, across, color, width, hoverinfo="skip", **more)
 
+    wide = 4 if why.how == "sample" else 10
     data = [
-        bars("uncertainty", [on_axis(end) for end in ends], [rows, rows],
-             line={"width": 4 if why.how == "sample" else 10, "color": faint(style.color, 0.4)}),
-        marks("same name", on_axis(others[:, 0]), others[:, 1], {"size": 4, "color": faint(style.color, 0.45)}),
-        bars("truth", [truth, truth], [rows - 0.36, rows + 0.36], line={"width": 2, "color": REFERENCE},
-             meta="reference"),
-        marks("mean", on_axis(mean), rows, {"size": 9, "color": style.color}),
-    ]  # fmt: skip
+        bars("uncertainty", [on_axis(end) for end in ends], [rows, rows], faint(style.color, 0.4), wide),
+        marks("same name", on_axis(others[:, 0]), others[:, 1], 4),
+        bars("truth", [truth, truth], [rows - 0.36, rows + 0.36], REFERENCE, 2, meta="reference"),
+        marks("mean", on_axis(mean), rows, 9),
+    ]
     if why.how in ("sample", "score"):
-        data.append(marks("score", on_axis(score), rows, {"size": 12, "color": style.color, "symbol": "diamond"}))
-    ring = {"size": 20, "color": style.color, "symbol": "circle-open", "line": {"width": 2}}
-    data.append(marks("shown", decided[shown], rows[shown], ring, hoverinfo="skip", hovertemplate=None))
+        data.append(marks("score", on_axis(score), rows, 12, "diamond"))
+    data.append(ring("shown", decided[shown], rows[shown], style.color, 20))
     if never.any():
-        data.append(marks("", truth[never], rows[never], {}, mode="text", text=["  no observations"] * int(never.sum()),
-                          textposition="middle right", hoverinfo="skip", hovertemplate=None))  # fmt: skip
+        texts = {"text": ["  no observations"] * int(never.sum()), "textposition": "middle right"}
+        unseen = points("", truth[never], rows[never], style.color, hoverinfo="skip", **texts)
+        data.append({**unseen, "mode": "text"})
     who = f"Visitor: {why.visitor}. " if why.visitor else ""
     small = " Small dots: other candidates with the same name." if alike else ""
     left_out = len(why.candidates) - len(drawn)
@@ -80,21 +80,16 @@ def decision(why: Why, style: Style, most: int = _DRAWN) -> Spec:
     low, high = np.nanmin(x), np.nanmax(x)
     room = 0.06 * (high - low) or 0.1
     how = "" if why.randomised and not np.isfinite(mean).any() else why.how
-    layout: Spec = {
-        "title": {"text": f"{why.label} at step {why.step:,}"},
-        "meta": {"note": f"{who}{_NOTES[how]}{small} Vertical line: true expected reward.{rest}"},
-        "xaxis": {
-            "title": {"text": f"expected {why.reward_noun}"}, "range": [float(low - room), float(high + room)],
-            "hoverformat": RATE, "showspikes": False,
-        },
-        "yaxis": {
-            "tickvals": rows.tolist(), "ticktext": [_tick(c) for c in drawn], "range": [len(drawn) - 0.4, -0.6],
-            "automargin": True, "showgrid": False, "ticks": "", "fixedrange": True,
-        },
-        "hovermode": "closest",
-        "showlegend": False,
-    }  # fmt: skip
-    return {"data": data, "layout": layout}
+    y = named_rows([_tick(c) for c in drawn], [len(drawn) - 0.4, -0.6], showgrid=False, ticks="", fixedrange=True)
+    span = [float(low - room), float(high + room)]
+    return drawing(
+        data,
+        f"{why.label} at step {why.step:,}",
+        f"{who}{_NOTES[how]}{small} Vertical line: true expected reward.{rest}",
+        x=axis(f"expected {why.reward_noun}", range=span, hoverformat=RATE, showspikes=False),
+        y=y,
+        hovermode="closest",
+    )
 
 
 def _worth_drawing(candidates: Sequence[Candidate], most: int) -> list[Candidate]:

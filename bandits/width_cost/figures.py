@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
 from bandits.base.formatting import count, duration, rounded, size
-from bandits.results.figures.curves import empty_figure
-from bandits.results.figures.style import NUMBER, REFERENCE, Spec, tick_text
+from bandits.results.figures.parts import axis, drawing, line, points, reference
+from bandits.results.figures.style import NUMBER, Spec, tick_text
 
 from .complexity import LINEAR_METHODS, NEURAL_METHODS, Method
 from .request import LinearRequest
@@ -35,8 +36,8 @@ def cost_figures(report: CostReport, *, max_seconds: float, max_bytes: float) ->
     request, specs = report.request, []
     base = request.sizes
     limits: dict[Quantity, float] = {"seconds": max_seconds, "bytes": max_bytes}
-    for kind, axis in request.axes.items():
-        high = max(axis.high, 30 * base.along(kind)) if kind == "p" else axis.high
+    for kind, size_axis in request.axes.items():
+        high = max(size_axis.high, 30 * base.along(kind)) if kind == "p" else size_axis.high
         others = [f"{other.symbol} = {count(base.along(k))}" for k, other in request.axes.items() if k != kind]
         for quantity, limit in limits.items():
             of_time = quantity == "seconds"
@@ -47,10 +48,10 @@ def cost_figures(report: CostReport, *, max_seconds: float, max_bytes: float) ->
                     limit,
                     quantity,
                     methods=report.methods,
-                    x_title=axis.title,
-                    x_range=(axis.low, high),
+                    x_title=size_axis.title,
+                    x_range=(size_axis.low, high),
                     fastest=request.fastest,
-                    title=f"{'Time' if of_time else 'Memory'} vs. {axis.name}",
+                    title=f"{'Time' if of_time else 'Memory'} vs. {size_axis.name}",
                     note=f"{'One decision with its update' if of_time else request.held}, at {' and '.join(others)}. "
                     f"Points: measured. Dashed: extrapolated. Dotted: {dotted}. ×: infeasible from here.",
                 )
@@ -78,41 +79,39 @@ def scaling_figure(
     data: list[Spec] = []
     for kind, curve in curves.items():
         label, colour, symbol = methods[kind].title, methods[kind].colour, methods[kind].symbol
-        common = {"type": "scatter", "name": label, "legendgroup": label}
-        visible = curve.extrapolated_y <= high
+        x, y = (values[curve.extrapolated_y <= high] for values in (curve.extrapolated_x, curve.extrapolated_y))
+        traces: list[Spec] = []
         if len(curve.extrapolated_x):
-            data.append({
-                **common, "mode": "lines", "showlegend": not len(curve.x), "x": curve.extrapolated_x[visible],
-                "y": curve.extrapolated_y[visible], "line": {"color": colour, "width": 1.8, "dash": "dash"},
-                "text": [f"about {format_value(y)}" for y in curve.extrapolated_y[visible]],
-                "hovertemplate": "%{text}",
-            })  # fmt: skip
+            text = [f"about {format_value(each)}" for each in y]
+            traces.append(line(label, x, y, colour, 1.8, "dash", text=text, hovertemplate="%{text}"))
+            traces[0]["showlegend"] = not len(curve.x)
         if len(curve.x):
-            data.append({
-                **common, "mode": "lines+markers", "x": curve.x, "y": curve.y, "line": {"color": colour, "width": 2.2},
-                "marker": {"color": colour, "symbol": symbol, "size": 7}, "text": [format_value(y) for y in curve.y],
-                "hovertemplate": "%{text}",
-            })  # fmt: skip
+            text = [format_value(each) for each in curve.y]
+            traces.append(_measured(label, curve.x, curve.y, colour, symbol, text=text, width=2.2))
         if curve.limit is not None and 0 < curve.limit[0] <= x_range[1]:
-            data.append({
-                **common, "mode": "markers", "showlegend": False, "x": [curve.limit[0]], "y": [curve.limit[1]],
-                "marker": {"color": colour, "symbol": "x", "size": 11}, "text": [f"from {rounded(curve.limit[0])}"],
-                "hovertemplate": "infeasible %{text}",
-            })  # fmt: skip
+            cross = points(label, [curve.limit[0]], [curve.limit[1]], colour, 11, "x", showlegend=False)
+            text = [f"from {rounded(curve.limit[0])}"]
+            traces.append({**cross, "text": text, "hovertemplate": "infeasible %{text}"})
+        data += [{**trace, "legendgroup": label} for trace in traces]
     if data:
-        line = {"color": REFERENCE, "width": 1.2, "dash": "dot"}
-        data.append({
-            "type": "scatter", "mode": "lines", "name": format_value(limit), "x": list(x_range), "y": [limit, limit],
-            "line": line, "meta": "reference", "hoverinfo": "skip",
-        })  # fmt: skip
-    layout: Spec = {
-        "title": {"text": title},
-        "meta": {"note": note},
-        "xaxis": {"title": {"text": x_title}, "hoverformat": NUMBER} | decades(*x_range, lambda value: f"{value:,.0f}"),
-        "yaxis": {"title": {"text": ""}, **decades(low, high, format_value, every=1 if seconds else 2)},
-        "showlegend": False,
-    }
-    return {"data": data, "layout": layout} if data else empty_figure(layout, "Waiting for the first measurement.")
+        data.append(reference(format_value(limit), list(x_range), [limit, limit], "dot", hoverinfo="skip"))
+    return drawing(
+        data,
+        title,
+        note,
+        x=axis(x_title, hoverformat=NUMBER, **decades(*x_range, lambda value: f"{value:,.0f}")),
+        y=axis("", **decades(low, high, format_value, every=1 if seconds else 2)),
+        empty="Waiting for the first measurement.",
+    )
+
+
+def _measured(
+    name: str, x: Any, y: Any, color: str, symbol: str, text: list[str], *, width: float = 2, dash: str = "solid"
+) -> Spec:
+    """Draw measured values: points that are joined by a line."""
+    marker = points(name, x, y, color, 7, symbol)["marker"]
+    trace = line(name, x, y, color, width, dash, text=text, hovertemplate="%{text}", marker=marker)
+    return {**trace, "mode": "lines+markers"}
 
 
 def decades(low: float, high: float, format_value: Callable[[float], str], every: int = 1) -> Spec:
@@ -130,47 +129,36 @@ def _agreement(report: CostReport) -> Spec:
     data: list[Spec] = []
     for a in compared:
         method = NEURAL_METHODS[a.kind]
-        colour, symbol, label = method.colour, method.symbol, method.title
-        data.append({
-            "type": "scatter", "mode": "markers", "name": label, "legendgroup": label, "x": np.array(a.exact),
-            "y": np.array(a.widths), "marker": {"color": colour, "symbol": symbol, "size": 6, "opacity": 0.6},
-            "hovertemplate": f"exact %{{x:{NUMBER}}}, this method %{{y:{NUMBER}}}",
-        })  # fmt: skip
+        look, said = (method.colour, 6, method.symbol), f"exact %{{x:{NUMBER}}}, this method %{{y:{NUMBER}}}"
+        dots = points(method.title, np.array(a.exact), np.array(a.widths), *look, hovertemplate=said)
+        dots["marker"]["opacity"] = 0.6
+        data.append({**dots, "legendgroup": method.title})
     if data:
         ends = [float(side(np.concatenate([t["x"] for t in data]))) for side in (np.min, np.max)]
-        line = {"color": REFERENCE, "width": 1.2, "dash": "dash"}
-        data.append({
-            "type": "scatter", "mode": "lines", "name": "equal", "x": ends, "y": ends, "line": line,
-            "meta": "reference", "hoverinfo": "skip",
-        })  # fmt: skip
+        data.append(reference("equal", ends, ends, hoverinfo="skip"))
     weights = next((f" (p = {a.p:,})" for a in compared if NEURAL_METHODS[a.kind].exact), "")
-    layout: Spec = {
-        "title": {"text": "Agreement with exact widths"},
-        "meta": {"note": "Widths of products in the pet shop at the same decisions. Horizontal: exact width (dual). "
-                 "Vertical: width by each method. Dashed: equal. Methods with a p × p matrix use a small "
-                 f"network{weights}."},
-        "xaxis": {"title": {"text": "exact width"}, **_FEW_TICKS},
-        "yaxis": {"title": {"text": "width by method"}, **_FEW_TICKS},
-        "hovermode": "closest",
-        "showlegend": False,
-    }  # fmt: skip
-    return {"data": data, "layout": layout} if data else empty_figure(layout, "Agreement is measured last.")
+    return drawing(
+        data,
+        "Agreement with exact widths",
+        "Widths of products in the pet shop at the same decisions. Horizontal: exact width (dual). Vertical: width by "
+        f"each method. Dashed: equal. Methods with a p × p matrix use a small network{weights}.",
+        x=axis("exact width", **_FEW_TICKS),
+        y=axis("width by method", **_FEW_TICKS),
+        hovermode="closest",
+        empty="Agreement is measured last.",
+    )
 
 
 def _conditions(report: CostReport, request: LinearRequest) -> Spec:
     """Draw the condition number of A before inversion against the observations."""
     t = np.array([c.t for c in report.conditions], dtype=np.float64)
     lines = (("largest", "solid", "circle"), ("median", "dash", "circle-open"))
-    data: list[Spec] = [
-        {
-            "type": "scatter", "mode": "lines+markers", "name": f"{name} over the arms", "x": t,
-            "y": np.array([getattr(c, name) for c in report.conditions]),
-            "line": {"color": _CONDITION, "width": 2, "dash": dash},
-            "marker": {"color": _CONDITION, "symbol": symbol, "size": 7},
-            "text": [rounded(getattr(c, name)) for c in report.conditions], "hovertemplate": "%{text}",
-        }
-        for name, dash, symbol in lines
-    ]  # fmt: skip
+    data = []
+    for name, dash, symbol in lines:
+        values = [getattr(c, name) for c in report.conditions]
+        text = [rounded(value) for value in values]
+        title = f"{name} over the arms"
+        data.append(_measured(title, t, np.array(values), _CONDITION, symbol, text, dash=dash))
     note = (
         f"Ratio of the largest to the smallest eigenvalue, before inversion, with λ = {request.ridge:g} and correlated "
         f"features (ρ = {request.correlation:g}). Solid: largest of the arms. Dashed: median."
@@ -185,13 +173,10 @@ def _errors(report: CostReport) -> Spec:
     smallest = float(np.finfo(float).eps)
     data: list[Spec] = []
     for kind, method in LINEAR_METHODS.items() if len(t) else ():
-        label, colour, symbol = method.title, method.colour, method.symbol
-        y = np.array([max(c.errors[kind], smallest / 10) for c in report.conditions])
-        data.append({
-            "type": "scatter", "mode": "lines+markers", "name": label, "legendgroup": label, "x": t, "y": y,
-            "line": {"color": colour, "width": 2}, "marker": {"color": colour, "symbol": symbol, "size": 7},
-            "text": [error_text(c.errors[kind]) for c in report.conditions], "hovertemplate": "%{text}",
-        })  # fmt: skip
+        errors = [c.errors[kind] for c in report.conditions]
+        y, text = np.array([max(error, smallest / 10) for error in errors]), [error_text(error) for error in errors]
+        trace = _measured(method.title, t, y, method.colour, method.symbol, text)
+        data.append({**trace, "legendgroup": method.title})
     note = (
         "Largest entry of |A A⁻¹ − I| over the arms, in double precision. Sherman–Morrison updates add up their "
         "rounding errors; a fresh inverse has those of one inversion."
@@ -212,11 +197,11 @@ def _over_time(
     if data:
         ends = float(data[0]["x"][0]) / 1.5, float(data[0]["x"][-1]) * 1.5
     decades_shown = math.log10(y_range[1] / y_range[0])
-    layout: Spec = {
-        "title": {"text": title},
-        "meta": {"note": note},
-        "xaxis": {"title": {"text": "observations t"}, "hoverformat": NUMBER} | decades(*ends, lambda v: f"{v:,.0f}"),
-        "yaxis": {"title": {"text": ""}, **decades(*y_range, format_value, max(every, math.ceil(decades_shown / 8)))},
-        "showlegend": False,
-    }
-    return {"data": data, "layout": layout} if data else empty_figure(layout, "Condition numbers are computed last.")
+    return drawing(
+        data,
+        title,
+        note,
+        x=axis("observations t", hoverformat=NUMBER, **decades(*ends, lambda v: f"{v:,.0f}")),
+        y=axis("", **decades(*y_range, format_value, max(every, math.ceil(decades_shown / 8)))),
+        empty="Condition numbers are computed last.",
+    )

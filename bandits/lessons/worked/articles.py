@@ -9,7 +9,7 @@ import numpy as np
 from bandits.base.formatting import number
 from bandits.base.params import Params, param
 from bandits.base.types import FloatArray
-from bandits.results.figures.parts import axis, chart, line, points
+from bandits.results.figures.parts import axis, drawing, line, points
 from bandits.results.figures.style import NUMBER, Spec, distinct_styles
 from bandits.simulators.articles import ARTICLES, VISITOR, VISITORS
 
@@ -25,10 +25,16 @@ class ArticlesParams(Params):
     """The unit of the features that are times."""
 
     unit: float = param(
-        1.0, title="Time unit", symbol="u", unit="hours", ge=1, le=48, basic=True,
+        1.0,
+        title="Time unit",
+        symbol="u",
+        unit="hours",
+        ge=1,
+        le=48,
+        basic=True,
         help="Hour of the day and age of the article are divided by it. Larger values make these two features smaller; "
         "24 gives them the size of the others.",
-    )  # fmt: skip
+    )
 
 
 class Articles(WorkedExample):
@@ -59,12 +65,16 @@ class Articles(WorkedExample):
         found, x = cls.bonuses(VISITOR, params.unit), cls.features(VISITOR, params.unit)[2]
         third = np.mean([cls.bonuses(visitor, params.unit).argmax() == 2 for visitor in VISITORS])
         return {
-            "articles": float(len(ARTICLES)), "unit": params.unit, "alpha": ALPHA, "hour": float(VISITOR[_HOUR]),
+            "articles": float(len(ARTICLES)),
+            "unit": params.unit,
+            "alpha": ALPHA,
+            "hour": float(VISITOR[_HOUR]),
             **{f"age_{name}": float(age) for name, age in zip(NAMES, ARTICLES[:, 2], strict=True)},
             **{f"bonus_{name}": float(bonus) for name, bonus in zip(NAMES, found, strict=True)},
-            "ratio": float(found.max() / found.min()), "share_third": float(third),
+            "ratio": float(found.max() / found.min()),
+            "share_third": float(third),
             "share_of_times": float((x[_HOUR] ** 2 + x[_AGE] ** 2) / (x @ x)),
-        }  # fmt: skip
+        }
 
     @classmethod
     def tables(cls, params: Any) -> list[Table]:
@@ -81,8 +91,11 @@ class Articles(WorkedExample):
         chosen = cls.bonuses(VISITOR, params.unit)
         data = [
             *(line(f"{name} article", units, curves[:, i], *looks[name]) for i, name in enumerate(NAMES)),
-            *(points(n, [params.unit], [chosen[i]], looks[n].color, showlegend=False) for i, n in enumerate(NAMES)),
+            *(
+                points(n, [params.unit], [chosen[i]], looks[n].color, size=10, showlegend=False)
+                for i, n in enumerate(NAMES)
+            ),
         ]
         x, y = axis("hours per unit", hoverformat=NUMBER), axis("bonus", hoverformat=NUMBER, rangemode="tozero")
         note = "Bonuses of the first visit; points: the unit that is chosen."
-        return [chart("Bonus by unit of time", data, x, y, note=note)]
+        return [drawing(data, "Bonus by unit of time", x=x, y=y, note=note, legend=True)]

@@ -81,11 +81,14 @@ class Shop(WorkedExample):
         rates = np.array(CLICK_RATES)
         loss = -(rates * np.log(rates) + (1 - rates) * np.log(1 - rates))
         return {
-            "personas": float(rates.shape[0]), "categories": float(rates.shape[1]),
+            "personas": float(rates.shape[0]),
+            "categories": float(rates.shape[1]),
             "products": float(PetShop.Params().n_products),
-            "random": float(rates.mean()), "best": float(rates.max(axis=1).mean()),
-            "best_single": float(rates.mean(axis=0).max()), "log_loss": float(loss.mean()),
-        }  # fmt: skip
+            "random": float(rates.mean()),
+            "best": float(rates.max(axis=1).mean()),
+            "best_single": float(rates.mean(axis=0).max()),
+            "log_loss": float(loss.mean()),
+        }
 
     @classmethod
     def tables(cls, params: Any) -> list[Table]:  # noqa: ARG003

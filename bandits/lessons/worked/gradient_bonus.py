@@ -27,13 +27,24 @@ class GradientBonusParams(Params):
     """What has been observed, and the ridge."""
 
     observations: int = param(
-        40, title="Observations", symbol="t", ge=0, le=MOST, basic=True,
+        40,
+        title="Observations",
+        symbol="t",
+        ge=0,
+        le=MOST,
+        basic=True,
         help="Candidates that have been shown. Larger values make bonuses smaller.",
-    )  # fmt: skip
+    )
     ridge: float = param(
-        1.0, title="Ridge", symbol=r"\lambda", ge=0.01, le=100, log=True, basic=True,
+        1.0,
+        title="Ridge",
+        symbol=r"\lambda",
+        ge=0.01,
+        le=100,
+        log=True,
+        basic=True,
         help="Prior precision of the weights. Larger values make bonuses smaller; usually 0.1 to 10.",
-    )  # fmt: skip
+    )
 
 
 class GradientBonus(WorkedExample):
@@ -75,13 +86,17 @@ class GradientBonus(WorkedExample):
         """Compare the methods."""
         found, weights, (candidates, _) = cls.bonuses(params), cls.network(), cls.data(params)
         return {
-            "weights": float(gradients(weights, candidates).shape[1]), "candidates": float(CANDIDATES),
-            "observations": float(params.observations), "ridge": params.ridge, "passes": float(CANDIDATES),
-            "exact": float(found["exact"][0]), "diagonal": float(found["diagonal"][0]),
+            "weights": float(gradients(weights, candidates).shape[1]),
+            "candidates": float(CANDIDATES),
+            "observations": float(params.observations),
+            "ridge": params.ridge,
+            "passes": float(CANDIDATES),
+            "exact": float(found["exact"][0]),
+            "diagonal": float(found["diagonal"][0]),
             "dual_difference": float(np.abs(found["dual"] - found["exact"]).max()),
             "diagonal_ratio": float((found["diagonal"] / found["exact"]).mean()),
             "least_ratio": float((found["diagonal"] / found["exact"]).min()),
-        }  # fmt: skip
+        }
 
     @classmethod
     def slow_values(cls, params: Any) -> Values:

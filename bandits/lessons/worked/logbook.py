@@ -38,9 +38,15 @@ class LogbookParams(Params):
     click_c: bool = _click("C", False)
     click_d: bool = _click("D", True)
     ridge: float = param(
-        1.0, title="Ridge penalty", symbol=r"\lambda", ge=0, le=100, basic=True, typical=(0, 10),
+        1.0,
+        title="Ridge penalty",
+        symbol=r"\lambda",
+        ge=0,
+        le=100,
+        basic=True,
+        typical=(0, 10),
         help="Added to the diagonal of D'D. Larger values shrink the weights more strongly; usually 0.1 to 10.",
-    )  # fmt: skip
+    )
 
 
 class Logbook(WorkedExample):
@@ -86,9 +92,7 @@ class Logbook(WorkedExample):
         """Show D with c, then D'D, D'c and theta."""
         D, c = cls.data(params)
         gram, b, theta = D.T @ D, D.T @ c, cls.weights(params)
-        log = tuple(
-            (f"visitor {'ABCD'[row]}", *(number(x) for x in D[row]), number(c[row])) for row in range(ROWS)
-        )  # fmt: skip
+        log = tuple((f"visitor {'ABCD'[row]}", *(number(x) for x in D[row]), number(c[row])) for row in range(ROWS))
         solved = tuple(
             (persona, *(number(x) for x in gram[i]), number(b[i]), number(theta[i])) for i, persona in enumerate(SHORT)
         )

@@ -10,7 +10,7 @@ import numpy as np
 from bandits.base.formatting import count, number
 from bandits.base.params import Params, param
 from bandits.models.neural.mlp import count_weights
-from bandits.results.figures.parts import axis, chart, line, points
+from bandits.results.figures.parts import axis, drawing, line, points
 from bandits.results.figures.style import NUMBER, Spec, distinct_styles
 
 from .base import Table, Values, WorkedExample
@@ -26,13 +26,25 @@ class NetworkSizeParams(Params):
     """Widths of the two hidden layers."""
 
     first: int = param(
-        128, title="First layer", symbol="m_1", unit="units", ge=8, le=256, basic=True,
+        128,
+        title="First layer",
+        symbol="m_1",
+        unit="units",
+        ge=8,
+        le=256,
+        basic=True,
         help="Units of the first hidden layer. Larger values give the network more weights; usually 16 to 256.",
-    )  # fmt: skip
+    )
     second: int = param(
-        64, title="Second layer", symbol="m_2", unit="units", ge=8, le=256, basic=True,
+        64,
+        title="Second layer",
+        symbol="m_2",
+        unit="units",
+        ge=8,
+        le=256,
+        basic=True,
         help="Units of the second hidden layer. Larger values give the network more weights; usually 8 to 128.",
-    )  # fmt: skip
+    )
 
 
 class NetworkSize(WorkedExample):
@@ -50,14 +62,21 @@ class NetworkSize(WorkedExample):
         p = count_weights(widths)
         layers = [float((a + 1) * b) for a, b in itertools.pairwise(widths)]
         return {
-            "inputs": float(INPUTS), "first": float(params.first), "second": float(params.second),
-            "candidates": float(CANDIDATES), "weights": float(p),
-            "weights_first": layers[0], "weights_second": layers[1], "weights_last": layers[2],
-            "matrix_megabytes": BYTES * p**2 / 1e6, "inverse_operations": float(p) ** 3,
+            "inputs": float(INPUTS),
+            "first": float(params.first),
+            "second": float(params.second),
+            "candidates": float(CANDIDATES),
+            "weights": float(p),
+            "weights_first": layers[0],
+            "weights_second": layers[1],
+            "weights_last": layers[2],
+            "matrix_megabytes": BYTES * p**2 / 1e6,
+            "inverse_operations": float(p) ** 3,
             "gradients_megabytes": BYTES * CANDIDATES * p / 1e6,
-            "many_candidates": float(MANY_CANDIDATES), "many_weights": float(MANY_WEIGHTS),
+            "many_candidates": float(MANY_CANDIDATES),
+            "many_weights": float(MANY_WEIGHTS),
             "many_gigabytes": BYTES * MANY_CANDIDATES * MANY_WEIGHTS / 1e9,
-        }  # fmt: skip
+        }
 
     @classmethod
     def tables(cls, params: Any) -> list[Table]:
@@ -81,9 +100,9 @@ class NetworkSize(WorkedExample):
         keys = dict(zip(_LINES, ("matrix_megabytes", "gradients_megabytes"), strict=True))
         data = [
             *(line(name, p, y, *looks[name]) for name, y in memory.items()),
-            *(points(n, [now["weights"]], [now[keys[n]]], looks[n].color, showlegend=False) for n in _LINES),
+            *(points(n, [now["weights"]], [now[keys[n]]], looks[n].color, size=10, showlegend=False) for n in _LINES),
         ]
         x = axis("weights p", type="log", hoverformat=NUMBER, dtick=1)
         y = axis("megabytes", type="log", hoverformat=NUMBER, dtick=2)
         note = f"{CANDIDATES} candidates; points: the network that is chosen."
-        return [chart("Memory by number of weights", data, x, y, note=note)]
+        return [drawing(data, "Memory by number of weights", x=x, y=y, note=note, legend=True)]

@@ -9,7 +9,7 @@ import numpy as np
 
 from bandits.base.params import Params, param
 from bandits.base.types import FloatArray
-from bandits.results.figures.parts import axis, chart, line, points, reference
+from bandits.results.figures.parts import axis, drawing, line, points, reference
 from bandits.results.figures.style import RATE, STEP, Spec, distinct_styles
 
 from .base import Values, WorkedExample
@@ -25,10 +25,15 @@ class PeekingParams(Params):
     """How often one looks."""
 
     looks: int = param(
-        100, title="Looks", symbol="k", ge=1, le=MOST, basic=True,
+        100,
+        title="Looks",
+        symbol="k",
+        ge=1,
+        le=MOST,
+        basic=True,
         help="Number of times that the comparison is tested while data comes in. More looks give more false alarms; "
         "usually 1 to 100.",
-    )  # fmt: skip
+    )
 
 
 class Peeking(WorkedExample):
@@ -58,7 +63,7 @@ class Peeking(WorkedExample):
         ]
         note = f"Share of {TRIALS:,} comparisons of two equal agents that seemed significant at one look or more."
         x, y = axis("looks", hoverformat=STEP), axis("false alarms", hoverformat=RATE, rangemode="tozero")
-        return [chart("False alarms by number of looks", data, x, y, note=note)]
+        return [drawing(data, "False alarms by number of looks", x=x, y=y, note=note, legend=True)]
 
 
 @lru_cache(maxsize=1)

@@ -20,9 +20,14 @@ class PopularityLogParams(Params):
     """How many of the ten rounds are counted."""
 
     rounds: int = param(
-        10, title="Rounds", symbol="n", ge=1, le=10, basic=True,
+        10,
+        title="Rounds",
+        symbol="n",
+        ge=1,
+        le=10,
+        basic=True,
         help="Number of clicks that are counted. Larger values show more rounds of the table.",
-    )  # fmt: skip
+    )
 
 
 class PopularityLog(WorkedExample):
@@ -51,10 +56,14 @@ class PopularityLog(WorkedExample):
         right, wrong = (cls.counts(reset=reset)[: params.rounds] for reset in (False, True))
         differs = right.argmax(axis=1) != wrong.argmax(axis=1)
         return {
-            "rounds": float(params.rounds), "items": float(len(ITEMS)),
-            "remembered": float(wrong[-1].sum()), "clicks": float(right[-1].sum()), "most": float(right[-1].max()),
-            "different": float(differs.sum()), "differs_now": float(differs[-1]),
-        }  # fmt: skip
+            "rounds": float(params.rounds),
+            "items": float(len(ITEMS)),
+            "remembered": float(wrong[-1].sum()),
+            "clicks": float(right[-1].sum()),
+            "most": float(right[-1].max()),
+            "different": float(differs.sum()),
+            "differs_now": float(differs[-1]),
+        }
 
     @classmethod
     def tables(cls, params: Any) -> list[Table]:

@@ -9,7 +9,7 @@ import numpy as np
 from bandits.base.formatting import number
 from bandits.base.params import Params, param
 from bandits.base.types import FloatArray
-from bandits.results.figures.parts import axis, chart, line, points
+from bandits.results.figures.parts import axis, drawing, line, points
 from bandits.results.figures.style import NUMBER, REFERENCE, Spec, distinct_styles
 
 from .base import Table, Values, WorkedExample
@@ -26,14 +26,25 @@ class RareFeatureParams(Params):
     """The ridge penalty and the exploration coefficient."""
 
     ridge: float = param(
-        1.0, title="Ridge penalty", symbol=r"\lambda", ge=0, le=100, basic=True, typical=(0, 10),
+        1.0,
+        title="Ridge penalty",
+        symbol=r"\lambda",
+        ge=0,
+        le=100,
+        basic=True,
+        typical=(0, 10),
         help="Added to the diagonal of D'D. Larger values shrink the weights more strongly; usually 0.1 to 10.",
-    )  # fmt: skip
+    )
     alpha: float = param(
-        1.0, title="Exploration coefficient", symbol=r"\alpha", ge=0, le=10, basic=True,
+        1.0,
+        title="Exploration coefficient",
+        symbol=r"\alpha",
+        ge=0,
+        le=10,
+        basic=True,
         help="Of LinUCB: multiplies the confidence width to give the exploration bonus. Larger "
         "values explore more; usually 0.1 to 2.",
-    )  # fmt: skip
+    )
 
 
 class RareFeature(WorkedExample):
@@ -64,15 +75,23 @@ class RareFeature(WorkedExample):
         """Return both solutions, their errors, and the widths of a visit with and without the rare feature."""
         plain, ridged = cls.weights(0.0), cls.weights(params.ridge)
         return {
-            "visits": GRAM[0, 0], "rare_visits": GRAM[1, 1], "clicks": CLICKS[0], "rare_clicks": CLICKS[1],
-            "ridge": params.ridge, "alpha": params.alpha,
-            "plain_common": float(plain[0]), "plain_rare": float(plain[1]),
-            "ridge_common": float(ridged[0]), "ridge_rare": float(ridged[1]),
-            "plain_error": cls.error(plain), "ridge_error": cls.error(ridged),
-            "width_common": cls.width(COMMON, params.ridge), "width_rare": cls.width(RARE, params.ridge),
+            "visits": GRAM[0, 0],
+            "rare_visits": GRAM[1, 1],
+            "clicks": CLICKS[0],
+            "rare_clicks": CLICKS[1],
+            "ridge": params.ridge,
+            "alpha": params.alpha,
+            "plain_common": float(plain[0]),
+            "plain_rare": float(plain[1]),
+            "ridge_common": float(ridged[0]),
+            "ridge_rare": float(ridged[1]),
+            "plain_error": cls.error(plain),
+            "ridge_error": cls.error(ridged),
+            "width_common": cls.width(COMMON, params.ridge),
+            "width_rare": cls.width(RARE, params.ridge),
             "bonus_common": params.alpha * cls.width(COMMON, params.ridge),
             "bonus_rare": params.alpha * cls.width(RARE, params.ridge),
-        }  # fmt: skip
+        }
 
     @classmethod
     def tables(cls, params: Any) -> list[Table]:
@@ -83,9 +102,13 @@ class RareFeature(WorkedExample):
             for i, name in enumerate(("dog owner", "banner"))
         )
         columns = (
-            "feature", "D'D: dog owner", "D'D: banner", "D'c", "weight, no penalty",
+            "feature",
+            "D'D: dog owner",
+            "D'D: banner",
+            "D'c",
+            "weight, no penalty",
             f"weight, λ = {number(params.ridge)}",
-        )  # fmt: skip
+        )
         return [Table("What the visits add up to, and the weights", columns, rows, (4, 5))]
 
     @classmethod
@@ -148,7 +171,7 @@ def _level(centre: FloatArray, matrix: FloatArray, value: float) -> FloatArray:
 
 def _line(weights: FloatArray, name: str, color: str, dash: str = "solid", *, width: float = 2.0, **more: Any) -> Spec:
     """Draw weights (2, n): that of the banner to the right, that of dog owners upwards."""
-    return line(name, weights[1], weights[0], color, dash, width=width, **more)
+    return line(name, weights[1], weights[0], color, dash=dash, width=width, **more)
 
 
 def _point(theta: FloatArray, name: str, color: str, symbol: str) -> Spec:
@@ -158,4 +181,4 @@ def _point(theta: FloatArray, name: str, color: str, symbol: str) -> Spec:
 def _plane(title: str, data: list[Spec], note: str) -> Spec:
     """Lay out a plot of two weights on one scale, so that shapes and right angles are seen as they are."""
     right, up = (axis(text, hoverformat=NUMBER) for text in _AXES)
-    return chart(title, data, right, {**up, "scaleanchor": "x"}, note=note)
+    return drawing(data, title, x=right, y={**up, "scaleanchor": "x"}, note=note, legend=True)

@@ -18,9 +18,13 @@ class SameScoreParams(Params):
     """Which posterior draw is looked at."""
 
     draw: int = param(
-        1, title="Draw", ge=1, le=20, basic=True,
+        1,
+        title="Draw",
+        ge=1,
+        le=20,
+        basic=True,
         help="Number of the draw from the posterior. Every draw is another possible head of the network.",
-    )  # fmt: skip
+    )
 
 
 class SameScore(WorkedExample):
@@ -51,11 +55,14 @@ class SameScore(WorkedExample):
         printed, corrected = cls.scores(params)
         corrected_items = {int(cls.scores(SameScoreParams(draw=d))[1].argmax()) for d in range(1, 21)}
         return {
-            "items": float(ITEMS), "draw": float(params.draw),
-            "shown_printed": float(printed.argmax() + 1), "shown_corrected": float(corrected.argmax() + 1),
-            "spread_printed": float(np.ptp(printed)), "spread_corrected": float(np.ptp(corrected)),
+            "items": float(ITEMS),
+            "draw": float(params.draw),
+            "shown_printed": float(printed.argmax() + 1),
+            "shown_corrected": float(corrected.argmax() + 1),
+            "spread_printed": float(np.ptp(printed)),
+            "spread_corrected": float(np.ptp(corrected)),
             "items_of_all_draws": float(len(corrected_items)),
-        }  # fmt: skip
+        }
 
     @classmethod
     def tables(cls, params: Any) -> list[Table]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from bandits.base.formatting import GLUE, number
 from bandits.base.params import Params, param
-from bandits.results.figures.parts import axis, chart, line, points
+from bandits.results.figures.parts import axis, drawing, line, points
 from bandits.results.figures.style import NUMBER, Spec, distinct_styles
 
 from .base import Table, Values, WorkedExample
@@ -21,9 +21,14 @@ class StaleHeadParams(Params):
     """What has been observed since the training."""
 
     after: int = param(
-        0, title="Observations since the training", symbol="m", ge=0, le=MOST, basic=True,
+        0,
+        title="Observations since the training",
+        symbol="m",
+        ge=0,
+        le=MOST,
+        basic=True,
         help="Observations with the new features. Larger values give the old ones less weight.",
-    )  # fmt: skip
+    )
 
 
 class StaleHead(WorkedExample):
@@ -47,10 +52,16 @@ class StaleHead(WorkedExample):
         """Return both predictions, their relative errors, and the widths of the intervals that the heads state."""
         stale, rebuilt = cls.predictions(params.after)
         return {
-            "before": float(BEFORE), "after": float(params.after), "rate": RATE, "scale": SCALE,
-            "stale": stale, "rebuilt": rebuilt, "stale_error": stale / RATE - 1, "rebuilt_error": rebuilt / RATE - 1,
+            "before": float(BEFORE),
+            "after": float(params.after),
+            "rate": RATE,
+            "scale": SCALE,
+            "stale": stale,
+            "rebuilt": rebuilt,
+            "stale_error": stale / RATE - 1,
+            "rebuilt_error": rebuilt / RATE - 1,
             "stale_width": SCALE / (RIDGE + BEFORE + params.after * SCALE**2) ** 0.5,
-        }  # fmt: skip
+        }
 
     @classmethod
     def tables(cls, params: Any) -> list[Table]:
@@ -70,9 +81,12 @@ class StaleHead(WorkedExample):
         now = dict(zip(_HEADS, cls.predictions(params.after), strict=True))
         data = [
             *(line(name, m, curves[:, i], *looks[name]) for i, name in enumerate(_HEADS)),
-            *(points(name, [params.after], [now[name]], looks[name].color, showlegend=False) for name in _HEADS),
+            *(
+                points(name, [params.after], [now[name]], looks[name].color, size=10, showlegend=False)
+                for name in _HEADS
+            ),
         ]
         x = axis("observations since the training", hoverformat=NUMBER)
         y = axis("predicted click probability", hoverformat=NUMBER, rangemode="tozero")
         note = "Points: the number of observations that is chosen."
-        return [chart("Prediction after the training", data, x, y, note=note)]
+        return [drawing(data, "Prediction after the training", x=x, y=y, note=note, legend=True)]

@@ -9,7 +9,7 @@ import numpy as np
 from bandits.base.formatting import count
 from bandits.base.params import Params, param
 from bandits.base.types import FloatArray
-from bandits.results.figures.parts import axis, chart, line, points, reference
+from bandits.results.figures.parts import axis, drawing, line, points, reference
 from bandits.results.figures.style import RATE, STEP, Spec, distinct_styles
 
 from .base import Table, Values, WorkedExample
@@ -22,13 +22,24 @@ class TrialParams(Params):
     """Visits of the trial, and the share of them with a click."""
 
     visits: int = param(
-        100, title="Visits", symbol="n", ge=1, le=100_000, basic=True, typical=(10, 3_000),
+        100,
+        title="Visits",
+        symbol="n",
+        ge=1,
+        le=100_000,
+        basic=True,
+        typical=(10, 3_000),
         help="Number of visits in the trial. More visits give a narrower interval; usually 100 to 10,000.",
-    )  # fmt: skip
+    )
     rate: float = param(
-        0.53, title="Observed CTR", symbol="r", ge=0, le=1, basic=True,
+        0.53,
+        title="Observed CTR",
+        symbol="r",
+        ge=0,
+        le=1,
+        basic=True,
         help="Share of the visits with a click. Larger values mean more clicks.",
-    )  # fmt: skip
+    )
 
 
 class Trial(WorkedExample):
@@ -49,9 +60,12 @@ class Trial(WorkedExample):
         """Return the share and the ends of its interval."""
         half = float(cls.half_width(params.rate, params.visits))
         return {
-            "visits": float(params.visits), "clicks": params.rate * params.visits, "rate": params.rate,
-            "low": max(0.0, params.rate - half), "high": min(1.0, params.rate + half),
-        }  # fmt: skip
+            "visits": float(params.visits),
+            "clicks": params.rate * params.visits,
+            "rate": params.rate,
+            "low": max(0.0, params.rate - half),
+            "high": min(1.0, params.rate + half),
+        }
 
     @classmethod
     def tables(cls, params: Any) -> list[Table]:
@@ -80,4 +94,4 @@ class Trial(WorkedExample):
             data.append(points("this trial", at, params.rate + np.array([-width, width]), look.color, size=11))
         x, y = axis("visits", hoverformat=STEP), axis("click-through rate", hoverformat=RATE)
         note = "Ends of the 95 % confidence interval, if the observed share stays the same."
-        return [chart("Interval by number of visits", data, x, y, note=note)]
+        return [drawing(data, "Interval by number of visits", x=x, y=y, note=note, legend=True)]

@@ -13,7 +13,8 @@ from bandits.experiments.experiment import Experiment, read
 from bandits.experiments.history import History
 from bandits.results import metrics, words
 from bandits.results.comparison.paired_tests import gaps, holm, paired_test
-from bandits.results.figures.style import AXIS, COUNT, REFERENCE, Spec, styles
+from bandits.results.figures.parts import axis, drawing, error_bars, points, reference
+from bandits.results.figures.style import AXIS, COUNT, Spec, styles
 from bandits.results.metrics import Estimate
 from bandits.results.run import Run
 
@@ -105,28 +106,25 @@ def figure(found: list[Forgetting], changed: Run) -> Spec:
     look = next(iter(styles(changed.experiment).values()))
     price, gain = (np.array([getattr(f, name) for f in found], np.float64) for name in ("price", "gain"))
     ends = np.array([min(price.min(), gain.min(), 0.0), max(price.max(), gain.max())])
-    bars: dict[str, Spec] = {
-        f"error_{axis}": {
-            "type": "data", "symmetric": False, "array": e[:, 2] - e[:, 0], "arrayminus": e[:, 0] - e[:, 1],
-            "thickness": 1, "width": 3,
-        }
-        for axis, e in (("x", price), ("y", gain))
-    }  # fmt: skip
-    data: list[Spec] = [
-        {"type": "scatter", "mode": "lines", "x": ends, "y": ends, "meta": "reference", "hoverinfo": "skip",
-         "showlegend": False, "line": {"color": REFERENCE, "dash": "dash", "width": 1}},
-        {"type": "scatter", "mode": "markers+text", "name": "forgetting", "x": price[:, 0], "y": gain[:, 0],
-         "text": [f.name.rpartition(" ")[2] for f in found], "hovertext": [f.name for f in found],
-         "textposition": [_SIDES[i % len(_SIDES)] for i in range(len(found))], "cliponaxis": False,
-         "showlegend": False, "marker": {"color": look.color, "size": 9}, **bars,
-         "hovertemplate": f"%{{hovertext}}<br>costs %{{x:{COUNT}}}, earns %{{y:{COUNT}}}<extra></extra>"},
-    ]  # fmt: skip
-    axes = {
-        "xaxis": {**AXIS, "title": {"text": f"{noun} lost without changes"}, "range": _range(price)},
-        "yaxis": {**AXIS, "title": {"text": f"{noun} gained with changes"}, "range": _range(gain)},
+    bars = {
+        f"error_{name}": error_bars(e[:, 2] - e[:, 0], look.color, below=e[:, 0] - e[:, 1], thickness=1, width=3)
+        for name, e in (("x", price), ("y", gain))
     }
-    meta = {"note": note, "caption": "Up: better with changes; right: worse without"}
-    return {"data": data, "layout": {"title": {"text": "What forgetting costs and earns"}, "meta": meta, **axes}}
+    texts = {
+        "text": [f.name.rpartition(" ")[2] for f in found],
+        "textposition": [_SIDES[i % len(_SIDES)] for i in range(len(found))],
+        "hovertext": [f.name for f in found],
+        "hovertemplate": f"%{{hovertext}}<br>costs %{{x:{COUNT}}}, earns %{{y:{COUNT}}}<extra></extra>",
+    }
+    values = points("forgetting", price[:, 0], gain[:, 0], look.color, 9, cliponaxis=False, **bars, **texts)
+    return drawing(
+        [reference("equal", ends, ends, hoverinfo="skip"), {**values, "mode": "markers+text"}],
+        "What forgetting costs and earns",
+        note,
+        caption="Up: better with changes; right: worse without",
+        x={**AXIS, **axis(f"{noun} lost without changes", range=_range(price))},
+        y={**AXIS, **axis(f"{noun} gained with changes", range=_range(gain))},
+    )
 
 
 def _range(estimates: FloatArray) -> list[float]:

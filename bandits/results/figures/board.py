@@ -14,6 +14,7 @@ from bandits.experiments.history import History
 from bandits.results import metrics
 from bandits.results.change.marks import description, mark
 from bandits.results.describe import ParameterChange
+from bandits.results.figures.parts import points
 from bandits.results.metric_registry import CURVES, METRICS, Metric, first_three
 from bandits.results.metrics import Band
 from bandits.results.run import Run
@@ -275,11 +276,10 @@ def _stops(result: Run, drawn: Mapping[str, Band], metric: Metric) -> list[Spec]
 
 
 def _stop(label: str, x: FloatArray, y: FloatArray, text: list[str], style: Style) -> Spec:
-    return {
-        "type": "scatter", "mode": "markers", "name": label.replace("<", "&lt;"), "legendgroup": label, "x": x, "y": y,
-        "text": text, "hovertemplate": "%{text}<extra>%{fullData.name}</extra>", "showlegend": False,
-        "marker": {"symbol": "x", "size": 11, "color": style.color, "line": {"width": 1}},
-    }  # fmt: skip
+    more = {"text": text, "hovertemplate": "%{text}<extra>%{fullData.name}</extra>", "showlegend": False}
+    trace = points(label.replace("<", "&lt;"), x, y, style.color, 11, "x", legendgroup=label, **more)
+    trace["marker"]["line"] = {"width": 1}
+    return trace
 
 
 def bands(

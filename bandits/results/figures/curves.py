@@ -13,7 +13,8 @@ import numpy as np
 from bandits.base.types import BoolArray, FloatArray
 from bandits.results import metrics
 from bandits.results.describe import ParameterChange
-from bandits.results.figures.style import AXIS, NUMBER, REFERENCE, STEP, Spec, Style, faint, log_ticks
+from bandits.results.figures.parts import axis, drawing, line, reference
+from bandits.results.figures.style import AXIS, NUMBER, STEP, Spec, Style, faint, log_ticks
 from bandits.results.metrics import Band
 from bandits.results.run import Run
 
@@ -78,31 +79,19 @@ def curves(
             data.extend(agent_curve(label, thin(band), looks[label]))
             ends[data[-1]["name"]] = label
     for label, band in (references or {}).items() if data else ():
-        kept, line = thin(band, MAX_POINTS // 2), {"color": REFERENCE, "width": 1.2, "dash": "dash"}
-        trace = {"type": "scatter", "mode": "lines", "name": label, "x": kept.x, "y": kept.mid, "line": line}
-        data.append({**trace, "meta": "reference"})
+        kept = thin(band, MAX_POINTS // 2)
+        data.append(reference(label, kept.x, kept.mid))
         ends[label] = label
-    layout: Spec = {
-        "title": {"text": title},
-        "meta": {"note": note, **({"caption": caption} if caption else {}), **({"ends": ends} if end_labels else {})},
-        "xaxis": {"title": {"text": x_title}, "hoverformat": x_format},
-        "yaxis": {"title": {"text": y_title}, "type": "log" if log_y else "linear", "hoverformat": y_format},
-        "showlegend": False,
-    }
+    x, y = axis(x_title, hoverformat=x_format), axis(y_title, hoverformat=y_format, type="log" if log_y else "linear")
     if log_x:
-        layout["xaxis"] |= {"type": "log", **log_ticks([band.x for band in bands.values()])}
+        x |= {"type": "log", **log_ticks([band.x for band in bands.values()])}
     if log_y:
         drawn = [*bands.values(), *(references or {}).values()]
-        layout["yaxis"] |= log_ticks([edge for band in drawn for edge in (band.low, band.high)])
+        y |= log_ticks([edge for band in drawn for edge in (band.low, band.high)])
     if y_range is not None:
-        layout["yaxis"]["range"] = list(y_range)
-    return {"data": data, "layout": layout} if data else empty_figure(layout, empty)
-
-
-def empty_figure(layout: Spec, why: str) -> Spec:
-    """Make a figure without curves that shows the reason."""
-    annotation = {"text": why, "showarrow": False, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
-    return {"data": [], "layout": {**layout, "annotations": [annotation]}}
+        y["range"] = list(y_range)
+    meta = {"ends": ends} if end_labels else None
+    return drawing(data, title, note, caption=caption, meta=meta, x=x, y=y, empty=empty)
 
 
 def clip_band(band: Band, least: float, most: float) -> Band:
@@ -130,28 +119,20 @@ def thin(band: Band, points: int = MAX_POINTS) -> Band:
 
 def agent_curve(label: str, band: Band, style: Style) -> list[Spec]:
     """Draw one curve: the outline of its band, if it has one, and its line."""
-    line = {"color": style.color, "width": 2.2, "dash": style.dash}
     name = label.replace("<", "&lt;")
-    common = {"type": "scatter", "mode": "lines", "name": name, "legendgroup": label}
-    curve = {**common, "x": band.x, "y": band.mid, "line": line}
+    curve = line(name, band.x, band.mid, style.color, 2.2, style.dash, legendgroup=label)
     if band.rows < 2:
         return [curve]
     edge = thin(band, MAX_POINTS // 2)
-    outline = {
-        **common, "hoverinfo": "skip", "fill": "toself",
-        "x": np.concatenate([edge.x, edge.x[::-1]]), "y": np.concatenate([edge.high, edge.low[::-1]]),
-        "line": {"width": 0, "color": style.color}, "fillcolor": faint(style.color),
-    }  # fmt: skip
-    return [outline, curve]
+    x, y = np.concatenate([edge.x, edge.x[::-1]]), np.concatenate([edge.high, edge.low[::-1]])
+    filled = {"fill": "toself", "fillcolor": faint(style.color), "hoverinfo": "skip", "legendgroup": label}
+    return [line(name, x, y, style.color, 0, **filled), curve]
 
 
 def _ghost(label: str, band: Band, style: Style, change: ParameterChange | None) -> Spec:
-    line = {"color": style.color, "width": 1.5, "dash": "dot"}
-    name = f"{label}, previous run" + (f" ({change.text})" if change else "")
-    return {
-        "type": "scatter", "mode": "lines", "name": name.replace("<", "&lt;"), "legendgroup": label, "meta": "before",
-        "x": band.x, "y": band.mid, "line": line, "opacity": 0.65,
-    }  # fmt: skip
+    name = (f"{label}, previous run" + (f" ({change.text})" if change else "")).replace("<", "&lt;")
+    more = {"legendgroup": label, "meta": "before", "opacity": 0.65}
+    return line(name, band.x, band.mid, style.color, 1.5, "dot", **more)
 
 
 def figure(spec: Spec, *, dark: bool = False) -> go.Figure:

@@ -14,7 +14,7 @@ from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
 from bandits.results import metrics, words
 from bandits.results.change.marks import mark
-from bandits.results.figures.curves import clip_band, curves, empty_figure
+from bandits.results.figures.curves import clip_band, curves
 from bandits.results.figures.style import RATE, Spec, styles
 from bandits.results.metrics import Band, Estimate, estimate
 from bandits.results.run import Run
@@ -155,11 +155,9 @@ def cohort_figures(result: Run) -> list[Spec]:
         title = f"{what} of {_new(e, i)} launched at {count(cohort.step)}"
         if wanted is not None and len({c.step for c in wanted.cohorts}) < len(wanted.cohorts):
             title = f"Launch {i + 1}: {title[0].lower()}{title[1:]}"
-        layout = {"title": {"text": title}, "meta": {"note": note}}
-        figure = curves(
-            bands, looks, title=title, note=note, y_title=what.lower() if whole else f"share of {counted}",
-            y_format=RATE, references=references, end_labels=True, empty=empty,
-        ) if bands else empty_figure(layout, empty)  # fmt: skip
+        y_title = what.lower() if whole else f"share of {counted}"
+        shown: Spec = {"title": title, "note": note, "y_title": y_title, "empty": empty}
+        figure = curves(bands, looks, **shown, y_format=RATE, references=references, end_labels=True)
         drawn.append(mark(figure, e))
     return drawn
 

@@ -13,7 +13,8 @@ from bandits.base.params import declaration
 from bandits.base.types import BoolArray, FloatArray
 from bandits.results import metrics, words
 from bandits.results.figures.board import drawn_rate
-from bandits.results.figures.curves import curves, empty_figure
+from bandits.results.figures.curves import curves
+from bandits.results.figures.parts import drawing, hover, line, points, ring
 from bandits.results.figures.style import COUNT, RATE, Spec, Style, styles
 from bandits.results.metric_registry import OBJECTIVES
 from bandits.results.metrics import Band
@@ -49,8 +50,7 @@ def landscape_figure(
     """
     sweep = landscape.sweep
     if not landscape.completed.any():
-        layout = {"title": {"text": OBJECTIVES[metric].of(sweep.experiment).title}, "meta": {"note": ""}}
-        return empty_figure(layout, "Waiting for the first results.")
+        return drawing([], OBJECTIVES[metric].of(sweep.experiment).title, empty="Waiting for the first results.")
     marks = {"star": landscape.leader(metric), "x": setting}
     if len(sweep.axes) == 1:
         return _curve(landscape, metric, {**marks, "diamond-open": selected}, finished)
@@ -68,41 +68,39 @@ def _map(landscape: Landscape, metric: str, marks: dict[str, int | None], finish
     sweep = landscape.sweep
     shown = OBJECTIVES[metric].of(sweep.experiment)
     leader = marks["star"]
-    points = _shown(sweep, leader or 0)
+    shown_points = _shown(sweep, leader or 0)
     results = {result.point: result for result in landscape.results(metric)}
-    z = np.array([[results[p].estimate.mean if p in results else np.nan for p in line] for line in points.tolist()])
-    region = landscape.best_region(metric)[points] & finished
+    z = np.array([[results[p].estimate.mean if p in results else np.nan for p in row] for row in shown_points.tolist()])
+    region = landscape.best_region(metric)[shown_points] & finished
     numbers = landscape.adjusted(metric)
-    hover = [[hover_text(landscape, metric, p, numbers[p]) for p in line] for line in points.tolist()]
-    trace: Spec = {
-        "type": "heatmap", "x": np.arange(z.shape[1], dtype=float), "y": np.arange(z.shape[0], dtype=float), "z": z,
-        "text": hover, "hovertemplate": "%{text}<extra></extra>", "colorscale": "Cividis",
-        "reversescale": shown.better < 0, "xgap": 1, "ygap": 1,
-        "colorbar": {"title": {"text": shown.unit, "side": "right"}, "thickness": 12, "outlinewidth": 0},
-    }  # fmt: skip
-    x, y = _outline(region)
+    texts = [[hover_text(landscape, metric, p, numbers[p]) for p in row] for row in shown_points.tolist()]
+    places = {"x": np.arange(z.shape[1], dtype=float), "y": np.arange(z.shape[0], dtype=float), "z": z}
+    bar = {"title": {"text": shown.unit, "side": "right"}, "thickness": 12, "outlinewidth": 0}
+    look = {"colorscale": "Cividis", "reversescale": shown.better < 0, "xgap": 1, "ygap": 1, "colorbar": bar}
     data: list[Spec] = [
-        trace,
-        {"type": "scatter", "mode": "lines", "x": x, "y": y, "line": {"color": OUTLINE, "width": 3},
-         "hoverinfo": "skip", "name": "best region"},
-        *[_mark(points, p, symbol) for symbol, p in marks.items() if p is not None],
-    ]  # fmt: skip
+        {"type": "heatmap", **places, **hover(texts), **look},
+        line("best region", *_outline(region), OUTLINE, 3, hoverinfo="skip"),
+        *[_mark(shown_points, p, symbol) for symbol, p in marks.items() if p is not None],
+    ]
     at = sweep.values_at(leader or 0)
     others = range(2, len(sweep.axes))
     fixed = ", ".join(f"{parameter_title(sweep, i)} {format_value(at[i])}" for i in others)
     note = f"{shown.full_unit}, mean over replications. {_legend(marks, 'outlined', finished)}"
-    layout: Spec = {
-        "title": {"text": f"{shown.title}" + (f" at {fixed}" if fixed else "")},
-        "meta": {"note": note[0].upper() + note[1:], "pick": True},
-        "hovermode": "closest",
-        "xaxis": axis_ticks(sweep, 0),
-        "yaxis": {**axis_ticks(sweep, 1), "showgrid": False},
-    }
-    layout["yaxis"]["ticktext"] = lines = [text.replace(f" {JOINT} ", "<br>") for text in layout["yaxis"]["ticktext"]]
-    longest = max(len(word) for line in lines for word in line.split("<br>"))
+    vertical = {**axis_ticks(sweep, 1), "showgrid": False}
+    vertical["ticktext"] = rows = [text.replace(f" {JOINT} ", "<br>") for text in vertical["ticktext"]]
+    longest = max(len(word) for row in rows for word in row.split("<br>"))
+    plot = drawing(
+        data,
+        f"{shown.title}" + (f" at {fixed}" if fixed else ""),
+        note[0].upper() + note[1:],
+        meta={"pick": True},
+        x=axis_ticks(sweep, 0),
+        y=vertical,
+        hovermode="closest",
+    )
     if longest > SHORT:
-        layout["margin"] = {"l": 30 + 7 * longest}
-    return {"data": data, "layout": layout}
+        plot["layout"]["margin"] = {"l": 30 + 7 * longest}
+    return plot
 
 
 def point_at(landscape: Landscape, metric: str, x: float, y: float) -> int | None:
@@ -118,12 +116,10 @@ def point_at(landscape: Landscape, metric: str, x: float, y: float) -> int | Non
     return point if 0 <= point < sweep.size and landscape.completed[point].any() else None
 
 
-def _mark(points: np.ndarray, point: int, symbol: str) -> Spec:
-    at = np.argwhere(points == point)
+def _mark(shown: np.ndarray, point: int, symbol: str) -> Spec:
+    at = np.argwhere(shown == point)
     y, x = at[0] if len(at) else (np.nan, np.nan)
-    marker = {"symbol": symbol, "size": 14, "color": OUTLINE, "line": {"width": 2, "color": OUTLINE}}
-    return {"type": "scatter", "mode": "markers", "x": np.array([x], float), "y": np.array([y], float),
-            "marker": marker, "hoverinfo": "skip", "name": symbol}  # fmt: skip
+    return ring(symbol, np.array([x], float), np.array([y], float), OUTLINE, symbol=symbol)
 
 
 def _outline(region: BoolArray) -> tuple[np.ndarray, np.ndarray]:
@@ -146,11 +142,9 @@ def axis_ticks(sweep: Sweep, axis: int) -> Spec:
     values = sweep.values[axis]
     every = -(-len(values) // 7)
     shown = range(0, len(values), every)
-    return {
-        "title": {"text": parameter_label(sweep, axis)}, "tickvals": list(shown),
-        "ticktext": [format_value(values[i]) for i in shown],
-        "range": [-0.5, len(values) - 0.5], "showspikes": False, "tickangle": 0,
-    }  # fmt: skip
+    ticks = {"tickvals": list(shown), "ticktext": [format_value(values[i]) for i in shown]}
+    title, ends = {"text": parameter_label(sweep, axis)}, [-0.5, len(values) - 0.5]
+    return {"title": title, **ticks, "range": ends, "showspikes": False, "tickangle": 0}
 
 
 def parameter_title(sweep: Sweep, axis: int) -> str:
@@ -213,33 +207,22 @@ def _curve(landscape: Landscape, metric: str, marks: dict[str, int | None], fini
     sweep = landscape.sweep
     shown = OBJECTIVES[metric].of(sweep.experiment)
     style = next(iter(styles(sweep.experiment).values()))
-    results, region, numbers = (
-        landscape.results(metric),
-        landscape.best_region(metric) & finished,
-        landscape.adjusted(metric),
-    )
+    results, numbers = landscape.results(metric), landscape.adjusted(metric)
+    region = landscape.best_region(metric) & finished
     x = np.array([result.point for result in results], float)
-    mid, low, high = (
-        np.array([getattr(result.estimate, end) for result in results]) for end in ("mean", "low", "high")
-    )
-    band = Band(x, mid, np.where(np.isfinite(low), low, mid), np.where(np.isfinite(high), high, mid),
-                sweep.experiment.replications)  # fmt: skip
+    mid, low, high = np.array([result.estimate for result in results]).T
+    low, high = (np.where(np.isfinite(ends), ends, mid) for ends in (low, high))
+    band = Band(x, mid, low, high, sweep.experiment.replications)
     spec = curves({"mean": band}, {"mean": style}, title=shown.title, note="", y_title=shown.unit)
     good = np.array([result.estimate.mean if region[result.point] else np.nan for result in results])
+    texts = [hover_text(landscape, metric, result.point, numbers[result.point]) for result in results]
     spec["data"] += [
-        {"type": "scatter", "mode": "markers", "x": x, "y": mid,
-         "text": [hover_text(landscape, metric, r.point, numbers[r.point]) for r in results],
-         "hovertemplate": "%{text}<extra></extra>",
-         "marker": {"size": 8, "color": style.color}, "name": "points"},
-        {"type": "scatter", "mode": "markers", "x": x, "y": good, "hoverinfo": "skip", "name": "best region",
-         "marker": {"size": 13, "symbol": "circle-open", "color": OUTLINE, "line": {"width": 2.5, "color": OUTLINE}}},
-    ]  # fmt: skip
+        points("points", x, mid, style.color, **hover(texts)),
+        ring("best region", x, good, OUTLINE, 13, edge=2.5),
+    ]
     for symbol, point in marks.items():
         at = [i for i, result in enumerate(results) if result.point == point]
-        if at:
-            marker = {"symbol": symbol, "size": 15, "color": OUTLINE, "line": {"width": 2, "color": OUTLINE}}
-            spec["data"].append({"type": "scatter", "mode": "markers", "x": x[at], "y": mid[at], "marker": marker,
-                                 "hoverinfo": "skip", "name": symbol})  # fmt: skip
+        spec["data"] += [ring(symbol, x[at], mid[at], OUTLINE, 15, symbol)] if at else []
     spec["layout"] |= {"xaxis": axis_ticks(sweep, 0), "hovermode": "closest"}
     note = f"{shown.full_unit}, mean over replications with 95 % interval. {_legend(marks, 'circled', finished)}"
     spec["layout"]["meta"] = {"note": note[0].upper() + note[1:], "pick": True}
@@ -257,8 +240,7 @@ def point_curves(landscape: Landscape, point: int | None, metric: str) -> list[S
     e = landscape.sweep.experiment
     titles = (f"{e.simulator_class().rate_title} over time", "Cumulative regret")
     if point is None:
-        layouts = [{"title": {"text": title}, "meta": {"note": ""}} for title in titles]
-        return [empty_figure(layout, "Waiting for the first results.") for layout in layouts]
+        return [drawing([], title, empty="Waiting for the first results.") for title in titles]
     leader = landscape.leader(metric)
     noun, style = e.simulator_class().reward_noun, next(iter(styles(e).values()))
     shown = {"chosen": point} | ({"best": leader} if leader not in (None, point) else {})
@@ -266,14 +248,14 @@ def point_curves(landscape: Landscape, point: int | None, metric: str) -> list[S
     histories = {name: landscape.curves(p) for name, p in shown.items() if p is not None}
     if not np.isfinite(histories["chosen"].sums["value"][:, histories["chosen"].alive]).all():
         why = "These curves were deleted to save space. Open the point in the Arena to compute them again."
-        return [empty_figure({"title": {"text": title}, "meta": {"note": ""}}, why) for title in titles]
+        return [drawing([], title, empty=why) for title in titles]
     legend = "Solid: selected point. Dashed: best point. " if "best" in shown else "The selected point is the best. "
     window = metrics.effective_window(histories["chosen"], metrics.WINDOW)
+    rates = {name: drawn_rate(e, h, metrics.WINDOW) for name, h in histories.items()}
+    regrets = {name: metrics.pseudo_regret(h) for name, h in histories.items()}
+    average = f"{legend}Moving average over {window:,} steps."
+    lost = f"{legend}Expected {noun} lost against always choosing the best arm."
     return [
-        curves({n: drawn_rate(e, h, metrics.WINDOW) for n, h in histories.items()}, looks, title=titles[0],
-               note=f"{legend}Moving average over {window:,} steps.",
-               y_title=f"{noun} per step", y_format=RATE),
-        curves({n: metrics.pseudo_regret(h) for n, h in histories.items()}, looks, title=titles[1],
-               note=f"{legend}Expected {noun} lost against always choosing the best arm.", y_title=f"{noun} lost",
-               y_format=COUNT),
-    ]  # fmt: skip
+        curves(rates, looks, title=titles[0], note=average, y_title=f"{noun} per step", y_format=RATE),
+        curves(regrets, looks, title=titles[1], note=lost, y_title=f"{noun} lost", y_format=COUNT),
+    ]

@@ -8,7 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bandits.base.types import BoolArray, FloatArray, IntArray
-from bandits.results.figures.curves import curves, empty_figure
+from bandits.results.figures.curves import curves
+from bandits.results.figures.parts import axis as titled
+from bandits.results.figures.parts import drawing, hover, points, ring
 from bandits.results.figures.style import REFERENCE, Spec, styles
 from bandits.results.metric_registry import OBJECTIVES
 from bandits.results.metrics import Band
@@ -73,16 +75,16 @@ def figures(
     """
     trajectory = progress(landscape, metric)
     if not len(trajectory.points):
-        layout = {"title": {"text": OBJECTIVES[metric].of(landscape.sweep.experiment).title}, "meta": {"note": ""}}
-        return [empty_figure(layout, "Waiting for the first results.")]
+        title = OBJECTIVES[metric].of(landscape.sweep.experiment).title
+        return [drawing([], title, empty="Waiting for the first results.")]
     numbers, good = landscape.adjusted(metric), landscape.best_region(metric)[trajectory.points] & finished
-    hover = np.array([hover_text(landscape, metric, p, numbers[p]) for p in trajectory.points.tolist()], object)
+    texts = np.array([hover_text(landscape, metric, p, numbers[p]) for p in trajectory.points.tolist()], object)
     marks = [(landscape.leader(metric), "star"), (selected, "circle-open"), (setting, "x")]
     slices = [
-        _slice(landscape, metric, trajectory, axis, hover, good, marks, finished)
+        _slice(landscape, metric, trajectory, axis, texts, good, marks, finished)
         for axis in range(len(landscape.sweep.axes))
     ]
-    return [_best_so_far(landscape, metric, trajectory, hover), *slices]
+    return [_best_so_far(landscape, metric, trajectory, texts), *slices]
 
 
 def point_at(landscape: Landscape, metric: str, x: float, y: float) -> int | None:
@@ -95,27 +97,32 @@ def point_at(landscape: Landscape, metric: str, x: float, y: float) -> int | Non
     return min(near)[1] if near else None
 
 
-def _best_so_far(landscape: Landscape, metric: str, trajectory: Progress, hover: ObjectArray) -> Spec:
+def _best_so_far(landscape: Landscape, metric: str, trajectory: Progress, texts: ObjectArray) -> Spec:
     e = landscape.sweep.experiment
     shown_metric, style = OBJECTIVES[metric].of(e), next(iter(styles(e).values()))
     at, best = (trajectory.points + 1).astype(float), trajectory.best
     x = np.repeat(at, 2)[1:]  # a step function: the best stays until a better one is found
     mid, low, high = (np.repeat(v[best], 2)[:-1] for v in (trajectory.means, trajectory.low, trajectory.high))
-    band = Band(x, mid, np.where(np.isfinite(low), low, mid), np.where(np.isfinite(high), high, mid),
-                landscape.sweep.experiment.replications)  # fmt: skip
+    low, high = (np.where(np.isfinite(ends), ends, mid) for ends in (low, high))
+    band = Band(x, mid, low, high, landscape.sweep.experiment.replications)
     note = f"{shown_metric.full_unit}. Line: best point so far with 95 % interval. Dots: all points."
+    note, title = note[0].upper() + note[1:], f"{shown_metric.title}: best so far"
     spec = curves(
-        {"best": band}, {"best": style}, title=f"{shown_metric.title}: best so far", note=note[0].upper() + note[1:],
-        x_title="number of points", y_title=shown_metric.unit,
-    )  # fmt: skip
-    spec["data"].insert(0, _dots(trajectory, at, hover, np.full(len(at), True), REFERENCE))
+        {"best": band},
+        {"best": style},
+        title=title,
+        note=note,
+        x_title="number of points",
+        y_title=shown_metric.unit,
+    )
+    spec["data"].insert(0, _dots(trajectory, at, texts, np.full(len(at), True), REFERENCE))
     spec["layout"] |= {"hovermode": "closest"}
     spec["layout"]["meta"]["pick"] = True
     return spec
 
 
 def _slice(
-    landscape: Landscape, metric: str, trajectory: Progress, axis: int, hover: ObjectArray, good: BoolArray,
+    landscape: Landscape, metric: str, trajectory: Progress, axis: int, texts: ObjectArray, good: BoolArray,
     marks: list[tuple[int | None, str]], finished: bool,
 ) -> Spec:  # fmt: skip
     sweep = landscape.sweep
@@ -123,8 +130,8 @@ def _slice(
     style = next(iter(styles(sweep.experiment).values()))
     x = np.array([_at(landscape, axis, p) for p in trajectory.points.tolist()])
     data = [
-        _dots(trajectory, x, hover, ~good, REFERENCE),
-        _dots(trajectory, x, hover, good, style.color),
+        _dots(trajectory, x, texts, ~good, REFERENCE),
+        _dots(trajectory, x, texts, good, style.color),
         *(_mark(trajectory, x, p, symbol) for p, symbol in marks if p is not None),
     ]
     note = "All points, with any values of the other parameters. ★ best point" + (
@@ -132,30 +139,26 @@ def _slice(
     )
     marked = any(symbol == "x" and point is not None for point, symbol in marks)
     note += "; ✕ the point nearest to your setting." if marked else "."
-    layout: Spec = {
-        "title": {"text": f"{shown_metric.title} against {parameter_title(sweep, axis)}"},
-        "meta": {"note": note, "pick": True},
-        "showlegend": False,
-        "hovermode": "closest",
-        "xaxis": _scale(landscape, axis),
-        "yaxis": {"title": {"text": shown_metric.unit}},
-    }
-    return {"data": data, "layout": layout}
+    return drawing(
+        data,
+        f"{shown_metric.title} against {parameter_title(sweep, axis)}",
+        note,
+        meta={"pick": True},
+        x=_scale(landscape, axis),
+        y=titled(shown_metric.unit),
+        hovermode="closest",
+    )
 
 
-def _dots(trajectory: Progress, x: FloatArray, hover: ObjectArray, shown: BoolArray, color: str) -> Spec:
-    return {
-        "type": "scatter", "mode": "markers", "x": x[shown], "y": trajectory.means[shown], "name": "points",
-        "text": hover[shown].tolist(),
-        "hovertemplate": "%{text}<extra></extra>", "marker": {"size": 7, "color": color, "opacity": 0.75},
-    }  # fmt: skip
+def _dots(trajectory: Progress, x: FloatArray, texts: ObjectArray, shown: BoolArray, color: str) -> Spec:
+    dots = points("points", x[shown], trajectory.means[shown], color, 7, **hover(texts[shown].tolist()))
+    dots["marker"]["opacity"] = 0.75
+    return dots
 
 
 def _mark(trajectory: Progress, x: FloatArray, point: int, symbol: str) -> Spec:
     at = trajectory.points == point
-    marker = {"symbol": symbol, "size": 14, "color": OUTLINE, "line": {"width": 2, "color": OUTLINE}}
-    return {"type": "scatter", "mode": "markers", "x": x[at], "y": trajectory.means[at], "marker": marker,
-            "hoverinfo": "skip", "name": symbol}  # fmt: skip
+    return ring(symbol, x[at], trajectory.means[at], OUTLINE, symbol=symbol)
 
 
 def _at(landscape: Landscape, axis: int, point: int) -> float:

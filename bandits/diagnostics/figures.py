@@ -12,8 +12,8 @@ from bandits.experiments.history import History
 from bandits.experiments.snapshots import BINS, LEVELS
 from bandits.results import metrics
 from bandits.results.figures.board import Bands
-from bandits.results.figures.curves import clip_band, curves, empty_figure
-from bandits.results.figures.parts import axis, drawing, error_bars, line, points, reference
+from bandits.results.figures.curves import clip_band, curves
+from bandits.results.figures.parts import axis, drawing, empty_figure, error_bars, line, points, reference
 from bandits.results.figures.style import RATE, REFERENCE, Spec, Style, distinct_styles, styles
 from bandits.results.metrics import Band
 from bandits.results.run import Run

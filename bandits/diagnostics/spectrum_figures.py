@@ -6,8 +6,8 @@ import numpy as np
 
 from bandits.experiments.history import History
 from bandits.results import metrics
-from bandits.results.figures.curves import curves, empty_figure
-from bandits.results.figures.parts import axis, drawing, reference
+from bandits.results.figures.curves import curves
+from bandits.results.figures.parts import axis, drawing, empty_figure, reference
 from bandits.results.figures.style import Spec, Style, log_ticks
 from bandits.results.metrics import Band
 

@@ -56,7 +56,7 @@ def decision(why: Why, style: Style, most: int = _DRAWN) -> Spec:
     def bars(name: str, x: Sequence[FloatArray], y: Sequence[FloatArray], color: str, width: int, **more: Any) -> Spec:
         gap = np.full(len(rows), np.nan)
         along, across = (np.stack([*values, gap], axis=1).ravel() for values in (x, y))
-        return line(name, along, across, color, width, hoverinfo="skip", **more)
+        return line(name, along, across, color, width=width, hoverinfo="skip", **more)
 
     wide = 4 if why.how == "sample" else 10
     data = [

@@ -83,7 +83,7 @@ def scaling_figure(
         traces: list[Spec] = []
         if len(curve.extrapolated_x):
             text = [f"about {format_value(each)}" for each in y]
-            traces.append(line(label, x, y, colour, 1.8, "dash", text=text, hovertemplate="%{text}"))
+            traces.append(line(label, x, y, colour, "dash", width=1.8, text=text, hovertemplate="%{text}"))
             traces[0]["showlegend"] = not len(curve.x)
         if len(curve.x):
             text = [format_value(each) for each in curve.y]
@@ -110,7 +110,7 @@ def _measured(
 ) -> Spec:
     """Draw measured values: points that are joined by a line."""
     marker = points(name, x, y, color, 7, symbol)["marker"]
-    trace = line(name, x, y, color, width, dash, text=text, hovertemplate="%{text}", marker=marker)
+    trace = line(name, x, y, color, dash, width=width, text=text, hovertemplate="%{text}", marker=marker)
     return {**trace, "mode": "lines+markers"}
 
 

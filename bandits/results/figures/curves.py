@@ -120,19 +120,19 @@ def thin(band: Band, points: int = MAX_POINTS) -> Band:
 def agent_curve(label: str, band: Band, style: Style) -> list[Spec]:
     """Draw one curve: the outline of its band, if it has one, and its line."""
     name = label.replace("<", "&lt;")
-    curve = line(name, band.x, band.mid, style.color, 2.2, style.dash, legendgroup=label)
+    curve = line(name, band.x, band.mid, style.color, style.dash, legendgroup=label)
     if band.rows < 2:
         return [curve]
     edge = thin(band, MAX_POINTS // 2)
     x, y = np.concatenate([edge.x, edge.x[::-1]]), np.concatenate([edge.high, edge.low[::-1]])
     filled = {"fill": "toself", "fillcolor": faint(style.color), "hoverinfo": "skip", "legendgroup": label}
-    return [line(name, x, y, style.color, 0, **filled), curve]
+    return [line(name, x, y, style.color, width=0, **filled), curve]
 
 
 def _ghost(label: str, band: Band, style: Style, change: ParameterChange | None) -> Spec:
     name = (f"{label}, previous run" + (f" ({change.text})" if change else "")).replace("<", "&lt;")
     more = {"legendgroup": label, "meta": "before", "opacity": 0.65}
-    return line(name, band.x, band.mid, style.color, 1.5, "dot", **more)
+    return line(name, band.x, band.mid, style.color, "dot", width=1.5, **more)
 
 
 def figure(spec: Spec, *, dark: bool = False) -> go.Figure:

@@ -9,7 +9,7 @@ from .style import REFERENCE, Spec
 
 
 def line(
-    name: str, x: Any, y: Any, color: str = REFERENCE, width: float = 2.2, dash: str = "solid", **more: Any
+    name: str, x: Any, y: Any, color: str = REFERENCE, dash: str = "solid", *, width: float = 2.2, **more: Any
 ) -> Spec:
     """Draw a line; ``more`` are other attributes of plotly's trace."""
     look = {"color": color, "width": width, "dash": dash}
@@ -18,7 +18,7 @@ def line(
 
 def reference(name: str, x: Any, y: Any, dash: str = "dash", **more: Any) -> Spec:
     """Draw a thin grey line that curves are compared with."""
-    return line(name, x, y, width=1.2, dash=dash, meta="reference", **more)
+    return line(name, x, y, dash=dash, width=1.2, meta="reference", **more)
 
 
 def points(name: str, x: Any, y: Any, color: str, size: Any = 8, symbol: Any = "circle", **more: Any) -> Spec:

@@ -79,7 +79,7 @@ def _map(landscape: Landscape, metric: str, marks: dict[str, int | None], finish
     look = {"colorscale": "Cividis", "reversescale": shown.better < 0, "xgap": 1, "ygap": 1, "colorbar": bar}
     data: list[Spec] = [
         {"type": "heatmap", **places, **hover(texts), **look},
-        line("best region", *_outline(region), OUTLINE, 3, hoverinfo="skip"),
+        line("best region", *_outline(region), OUTLINE, width=3, hoverinfo="skip"),
         *[_mark(shown_points, p, symbol) for symbol, p in marks.items() if p is not None],
     ]
     at = sweep.values_at(leader or 0)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from bandits.experiments.history import History
 from bandits.results import metrics, words
@@ -16,6 +15,9 @@ from bandits.results.comparison import paired_tests
 from bandits.results.comparison.paired_tests import Comparison
 from bandits.results.metrics import Estimate
 from bandits.results.run import Run, headline
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class AroundShock(NamedTuple):
@@ -100,6 +102,8 @@ def change_table(result: Run, unchanged: Run | None, *, pending: str = "–") ->
     pending : str
         What the column of lost clicks shows while that run is not at hand: it has its place from the beginning.
     """
+    import pandas as pd
+
     rate, noun = result.experiment.simulator_class().rate_title, result.experiment.simulator_class().reward_noun
     short = "CTR" if rate == "Click-through rate" else rate
     begins = min(c.begins for c in result.experiment.simulator.all_changes.values())

@@ -6,10 +6,9 @@ Intervals are Student t over replications. Their coverage is simulated in `tests
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from bandits.base.formatting import count
 from bandits.base.types import FloatArray
@@ -20,6 +19,9 @@ from bandits.results.items.launches import launches
 from bandits.results.items.new_items import reached
 from bandits.results.metrics import Estimate, estimate
 from bandits.results.run import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 WORST = 10  # the worst tenth of the items
 
@@ -212,6 +214,8 @@ def most_shown(history: History) -> FloatArray:
 
 def segment_table(result: Run) -> pd.DataFrame | None:
     """Return one row per agent and user segment; None where there are no segments, or no sums by segment."""
+    import pandas as pd
+
     names = result.experiment.simulator_class().segment_names()
     rows = []
     for label in result.experiment.labels:
@@ -234,6 +238,8 @@ def segment_table(result: Run) -> pd.DataFrame | None:
 
 def item_table(result: Run) -> pd.DataFrame | None:
     """Return one row per agent on its items, and on each launch that it has passed; None where there is no merit."""
+    import pandas as pd
+
     wanted = demand(result.experiment)
     rows = []
     for label in result.experiment.labels:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from bandits.base.formatting import count, listed, percent
 from bandits.base.types import FloatArray, IntArray
@@ -22,6 +21,9 @@ from bandits.simulators.launches import Launch
 
 from .demand import Cohort, Demand, demand
 from .launches import LEAST, NEAR, WINDOW, Launched, cohort_shares, fair_share, launches
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MOST = 6  # launches that are drawn
 NEVER = {"below": ", shown too little", "above": ", shown too much", None: ""}  # why the fair share is not reached
@@ -164,6 +166,8 @@ def cohort_figures(result: Run) -> list[Spec]:
 
 def launch_table(result: Run) -> pd.DataFrame | None:
     """Return one row per agent and launch that it has passed; None where the items of launches are not counted."""
+    import pandas as pd
+
     e, rows = result.experiment, []
     wanted, cls = demand(e), e.simulator_class()
     for label in e.labels:

@@ -67,7 +67,7 @@ def install() -> None:
     from bandits.experiments import lockstep
     from bandits.experiments.lockstep import Lockstep
     from bandits.sweeps import blocks
-    from bandits.width_cost.measure import Measurement
+    from bandits.width_cost.measurement import Measurement
 
     advance, is_trained = Lockstep.advance, StaticMLP.is_trained
     make_lane, receive = blocks.make_lane, Measurement.receive

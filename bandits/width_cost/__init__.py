@@ -3,7 +3,7 @@
 Seven methods compute the width sqrt(g' A^-1 g) of a network, or approximate it; three implement LinUCB.
 
 `request` states what is measured; `complexity` describes each method, with its memory and the growth of its time;
-`neural_methods` and `linear` implement them; `measure` times them, here or in a child process, at the sizes of
+`neural_methods` and `linear` implement them; `measurement` times them, here or in a child process, at the sizes of
 `neural_grids` or `linear` and within the budgets of `timing`; `neural_grids` also compares the widths for networks at
 the same decisions; `results` fits the complexity to the times; `text` and `figures` present them.
 
@@ -13,7 +13,7 @@ the same decisions; `results` fits the complexity to the times; `text` and `figu
 """
 
 from .complexity import LINEAR_METHODS, NEURAL_METHODS, LinearSizes, Sizes
-from .measure import measure
+from .measurement import measure
 from .request import CostRequest, LinearRequest, NeuralRequest, read
 from .results import Agreement, Condition, CostReport, Progress, Timing
 

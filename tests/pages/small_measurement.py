@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bandits.width_cost import CostRequest, Progress, timing
-from bandits.width_cost.measure import measured as measured_in_full
+from bandits.width_cost.measurement import measured as measured_in_full
 
 
 def measured(request: CostRequest, send: Callable[[Progress], None]) -> None:

@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from bandits.runtime.pool import Pool
 from bandits.width_cost import LINEAR_METHODS, NEURAL_METHODS, CostRequest, LinearRequest, NeuralRequest, read
-from bandits.width_cost.measure import LINE, Measurement
+from bandits.width_cost.measurement import LINE, Measurement
 from bandits_app.labs import cost
 from tests.pages import small_measurement
 from tests.pages.support import open_page, panel
@@ -27,7 +27,7 @@ def _nothing_measured() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _small_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure neural networks with small budgets; tests/browser/test_cost.py measures the default request."""
-    monkeypatch.setattr("bandits.width_cost.measure.measured", small_measurement.measured)
+    monkeypatch.setattr("bandits.width_cost.measurement.measured", small_measurement.measured)
 
 
 def visit(request: NeuralRequest = SMALL) -> AppTest:

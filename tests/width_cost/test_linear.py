@@ -27,7 +27,7 @@ from bandits.width_cost import (
 from bandits.width_cost import read as read_request
 from bandits.width_cost.figures import cost_figures
 from bandits.width_cost.linear import LINEAR_REGISTRY, LinearGrids, LinearMethod, condition_grid, features, follow
-from bandits.width_cost.measure import LINE, Measurement
+from bandits.width_cost.measurement import LINE, Measurement
 from bandits.width_cost.timing import GridStep
 from tests.support import hold, wait_for
 

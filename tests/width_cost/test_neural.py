@@ -31,7 +31,7 @@ from bandits.width_cost import (
     text,
 )
 from bandits.width_cost.figures import cost_figures
-from bandits.width_cost.measure import LINE, Measurement, machine_memory
+from bandits.width_cost.measurement import LINE, Measurement, machine_memory
 from bandits.width_cost.neural_grids import CASES, NeuralGrids, compare_methods, spearman
 from bandits.width_cost.neural_methods import KEEP, REGISTRY, RIDGE, DropoutWidths, EnsembleWidths, WidthMethod
 from bandits.width_cost.timing import GridStep
@@ -516,7 +516,7 @@ def test_available_memory_is_read() -> None:
 
 
 def test_importing_profiling_does_not_import_torch() -> None:
-    code = "import sys, bandits.width_cost.measure, bandits.width_cost.figures; sys.exit('torch' in sys.modules)"
+    code = "import sys, bandits.width_cost.measurement, bandits.width_cost.figures; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 

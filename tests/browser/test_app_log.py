@@ -24,7 +24,7 @@ DRAWING = """  File "streamlit/elements/widgets/selectbox.py", line 804, in _sel
     old_keys = {self._get_widget_id(k) for k in self._old_state}
                ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 """
-OWN = """  File "bandits_app/runs/table.py", line 80, in rows
+OWN = """  File "bandits_app/runs/run_lists.py", line 170, in rows_of
     for key in found:
 """
 CHANGED = "RuntimeError: dictionary changed size during iteration\n"

@@ -14,7 +14,7 @@ from tests.browser.conftest import Open
 from tests.browser.test_accessibility import in_both_themes
 
 pytestmark = pytest.mark.browser
-expect.set_options(timeout=120_000)
+expect.set_options(timeout=240_000)
 
 
 def heading(page: Page, text: str) -> None:

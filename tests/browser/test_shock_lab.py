@@ -15,7 +15,7 @@ from tests.browser.test_sweep import choose
 from tests.support import wait_for
 
 pytestmark = pytest.mark.browser
-expect.set_options(timeout=100_000)
+expect.set_options(timeout=240_000)
 
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 DESK: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}}

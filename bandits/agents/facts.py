@@ -142,7 +142,7 @@ class AgentFacts:
 
 
 class ModelFacts(AgentFacts):
-    """Facts of agents with `ModelParams`, whose field ``sharing`` says which arms share weights."""
+    """Facts of agents with `ModelParams`, whose field ``sharing`` states which arms share weights."""
 
     @classmethod
     def spans_arms(cls, params: Any) -> bool | None:

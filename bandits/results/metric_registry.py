@@ -96,7 +96,7 @@ class Metric(NamedTuple):
         scope: str = "",
         gap_unit: str = "",
     ) -> Metric:
-        """Return the metric with its curve, and with the value of the whole run and what is said of it."""
+        """Return the metric with its curve, and with the value of the whole run and its words."""
         return self._replace(curve=curve, value=value, better=better, scope=scope, gap_unit=gap_unit)
 
     def explained(self, caption: str, note: str, absent: str = "") -> Metric:

@@ -77,7 +77,7 @@ def entrances() -> None:
 
 
 def _enter(entrance: Entrance) -> None:
-    """Load the preset of an entrance, run it where it says so, and open its page.
+    """Load the preset of an entrance, run it if it is to start at once, and open its page.
 
     Raises
     ------

@@ -299,4 +299,4 @@ def test_a_sweep_varies_the_matrix_and_the_forced_plays() -> None:
     landscape = sweeps.run(sweeps.read({"experiment": experiment, "axes": axes}))
     assert landscape.completed.all()
     plain = run(read(experiment), workers=0).histories["Logistic UCB"]
-    np.testing.assert_allclose(landscape.numbers("click_rate")[0], plain.sums["clicks"][-1] / 100)
+    np.testing.assert_allclose(landscape.numbers("ctr")[0], plain.sums["clicks"][-1] / 100)

@@ -12,6 +12,7 @@ import pytest
 from bandits import Result, run
 from bandits.cli import main as cli
 from bandits.storage.owners import Owners
+from bandits.storage.run_index import RUNS
 from bandits.storage.run_store import Store
 from tests.support import experiment
 
@@ -113,8 +114,8 @@ def test_unknown_and_ambiguous_ids_are_refused(
     )
     store = Store()
     ambiguous = name[:10] + "0" * 54
-    columns = "experiment, title, tags, created, seconds, content, bytes, evicted"
-    store._query(f"INSERT INTO runs (id, {columns}) SELECT ?, {columns} FROM runs", ambiguous, write=True)
+    (row,) = store._index.find()
+    store._index.use(lambda index: RUNS.put(index, row | {"id": ambiguous}), write=True)
     refusal = output(capsys, 2, "show", name[:8])
     assert f"'{name[:8]}' matches 2 stored runs" in refusal
     assert name[:12] in refusal
@@ -123,7 +124,7 @@ def test_unknown_and_ambiguous_ids_are_refused(
 
 def test_store_check_reports_damage_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     good, bad = keep(seed=1).experiment.hash, keep(seed=2).experiment.hash
-    (content,) = Store()._query("SELECT content FROM runs WHERE id = ?", bad)[0]
+    content = str(Store()._index.find("id = ?", bad)[0]["content"])
     path = folder / "objects" / content[:2] / content
     path.write_bytes(path.read_bytes()[:-1])
     lines = output(capsys, 1, "store", "check").splitlines()

@@ -179,12 +179,12 @@ UNDECIDED = Plateau(Estimate(5e-5, -2e-5, 12e-5), Estimate(0.2, 0.18, 0.22), Fal
     ("gain", "p", "sign", "verdict", "message"),
     [
         (0.0, 0.5, STUCK, "watch", "The cause may also be that the agent stopped exploring too early."),
-        (0.0, 0.5, LEARNS, "healthy", "reward per step changes by 0.050 (95 % CI 0.020 to 0.080) per 1,000"),
+        (0.0, 0.5, LEARNS, "healthy", "reward per step changes by 0.05 (95 % CI 0.02 to 0.08) per 1,000"),
         (0.0, 0.5, LEARNS, "healthy", " No plateau: over the last third"),
         (0.0, 0.5, UNDECIDED, "healthy", " No evidence of a plateau: "),
         (0.0, 0.001, STUCK, "watch", " Plateau: "),
         (4.0, 0.001, STUCK, "alarm", "reward per step changes by 0.001 (95 % CI −0.005 to 0.007) per 1,000"),
-        (4.0, 0.001, LEARNS, "alarm", "and is 0.200 (95 % CI 0.180 to 0.220) below it"),
+        (4.0, 0.001, LEARNS, "alarm", "and is 0.2 (95 % CI 0.18 to 0.22) below it"),
         (4.0, 0.001, None, "alarm", "so a linear model underfits."),
     ],
 )  # fmt: skip

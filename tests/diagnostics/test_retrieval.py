@@ -90,8 +90,8 @@ def test_the_summary_lists_the_agents_own_regret() -> None:
     assert actual is not None
     lines = dict(retrieval.summary_rows(actual, result.histories))
     regret = result.summary()["agents"]["Random"]["pseudo_regret"]["mean"] / e.steps
-    assert lines["Regret of Random"].startswith(f"{regret:.4f} (")
-    assert lines["Recall"].startswith(f"{100 * actual.recall.mean:.1f} % (")
+    assert lines["Regret of Random"].startswith(f"{regret:.3f} (")
+    assert lines["Recall"].startswith(f"{100 * actual.recall.mean:.0f} % (")
     assert "Regret of LinTS" in lines
     assert "Regret of embedding noise" not in lines
 

@@ -227,8 +227,8 @@ def test_a_run_is_opened_in_the_arena(store: Store) -> None:
 def test_a_damaged_run_is_set_aside_in_a_sentence_and_the_page_lives(store: Store, pool: Pool) -> None:
     e, other = put(store, {"kind": "linucb", "alpha": 2.5}), put(store, "random")
     at = pick(visit(), store, e)
-    ((content,),) = store._query("SELECT content FROM runs WHERE id = ?", e.hash)
-    path = store._object(content)
+    content = str(store._index.find("id = ?", e.hash)[0]["content"])
+    path = store._objects.path(content)
     path.write_bytes(path.read_bytes()[:-1])
     at = press(at, "Open in the Arena")
     assert [error.value.replace("\\", "") for error in at.error] == [

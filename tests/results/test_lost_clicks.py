@@ -140,7 +140,7 @@ def test_a_run_is_saved_before_the_one_without_its_changes(tmp_path: Path, monke
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bandits.runtime.cores.run_to_end", stop)
+    monkeypatch.setattr("bandits.runtime.cores.run_unchanged", stop)
     result = made(SHOCK, {"kind": "random"})
     file, out = tmp_path / "experiment.json", tmp_path / "out"
     file.write_text(result.experiment.model_dump_json(), encoding="utf-8")

@@ -76,7 +76,7 @@ def drawing(
     note, caption : str
         Explanation of the figure, and a few words for places where the note is shown on request only.
     meta : dict, optional
-        What else the page is told of the figure.
+        Further facts of the figure for the page.
     """
     told = {"note": note, **({"caption": caption} if caption else {}), **(meta or {})}
     layout: Spec = {"title": {"text": title}, "meta": told, "showlegend": legend, **more}

@@ -13,4 +13,6 @@ from bandits_app.server.upload_limit import UploadLimit
 from bandits_app.widgets.live_panel import panel
 
 routes = [panel.route, *channel.routes, *addresses.routes]
-app = st.App("pages/main.py", routes=routes, middleware=[Middleware(Guard), Middleware(UploadLimit)])
+app = st.App(
+    "pages/main.py", routes=routes, middleware=[Middleware(Guard), Middleware(UploadLimit)]
+)

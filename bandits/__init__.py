@@ -79,11 +79,12 @@ def run(
     ----------
     experiment : Experiment
     progress : callable or bool, optional
-        A callable is called as ``progress(step, steps)`` every few hundred steps. By default a progress bar appears in
-        a terminal or a notebook, and nothing elsewhere; False turns it off, True always shows it.
+        A callable is called as ``progress(step, steps)`` every few hundred steps. By default a
+        progress bar appears in a terminal or a notebook, and nothing elsewhere; False turns it off,
+        True always shows it.
     workers : int, optional
-        Processes that a long run may use, by default one per processor; the numbers are the same. 0: this process
-        alone.
+        Processes that a long run may use, by default one per processor; the numbers are the same.
+        0: this process alone.
     unchanged : bool
         Run the experiment without its changes too; the summary then states the clicks lost to them.
 
@@ -95,7 +96,8 @@ def run(
     Examples
     --------
     >>> from bandits import Experiment, run
-    >>> result = run(Experiment(agents=[{"kind": "oracle"}, {"kind": "random"}], steps=500, replications=2))
+    >>> result = run(Experiment(agents=[{"kind": "oracle"}, {"kind": "random"}], steps=500,
+    replications=2))
     >>> sorted(result.ctr)
     ['Oracle', 'Random']
     """
@@ -106,7 +108,8 @@ def run(
     from .results.change.lost_clicks import without_changes
 
     if unchanged:
-        without_changes(experiment)  # fails before the run, not after it
+        # fails before the run, not after it
+        without_changes(experiment)
     with reporting(progress, experiment.steps) as report:
         result = Result(experiment, run_to_end(experiment, workers, report))
     if not unchanged:

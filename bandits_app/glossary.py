@@ -1,4 +1,6 @@
-"""The glossary: its view, links to its terms, and docs/glossary.md (`python -m bandits_app.glossary`)."""
+"""The glossary: its view, links to its terms, and docs/glossary.md (`python -m
+bandits_app.glossary`).
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,8 @@ from typing import NamedTuple
 import streamlit as st
 
 INTRODUCTION = (
-    "What does a term or symbol of the playground mean? Terms are sorted by name; the symbols are those of the "
-    "formulas in the Arena."
+    "What does a term or symbol of the playground mean? Terms are sorted by name; the symbols are "
+    "those of the formulas in the Arena."
 )
 
 
@@ -57,9 +59,15 @@ def link(anchor: str, text: str = "") -> str:
 
 
 def link_symbol(symbol: str, text: str) -> str:
-    """Return a text linked to the term with a Greek symbol (LaTeX); unlinked if the glossary does not have it."""
-    greek = symbol.startswith("\\")  # a Latin letter has several meanings: a is an arm and a prior's parameter
-    anchor = next((entry.id for entry in terms().values() if greek and entry.symbol == symbol), None)
+    """Return a text linked to the term with a Greek symbol (LaTeX).
+
+    Unlinked if the glossary does not have it.
+    """
+    # a Latin letter has several meanings: a is an arm and a prior's parameter
+    greek = symbol.startswith("\\")
+    anchor = next(
+        (entry.id for entry in terms().values() if greek and entry.symbol == symbol), None
+    )
     return text if anchor is None else link(anchor, text)
 
 
@@ -85,9 +93,21 @@ if __name__ == "__main__":
 def draw() -> None:
     """Draw the view."""
     st.title("Glossary", anchor=False)
-    st.markdown("What does a term or symbol mean? Enter a part of its name, or scroll: the terms are sorted by name.")
-    query = st.text_input("Search", key="glossary-search", icon=":material/search:", placeholder="Search terms",
-                          label_visibility="collapsed").strip().casefold()  # fmt: skip
+    st.markdown(
+        "What does a term or symbol mean? Enter a part of its name, or scroll: the terms are "
+        "sorted by name."
+    )
+    query = (
+        st.text_input(
+            "Search",
+            key="glossary-search",
+            icon=":material/search:",
+            placeholder="Search terms",
+            label_visibility="collapsed",
+        )
+        .strip()
+        .casefold()
+    )
     matches = [term for term in terms().values() if query in f"{term.term} {term.text}".casefold()]
     if not matches:
         st.markdown("No term contains this text.")

@@ -21,11 +21,18 @@ def _others(own: Sequence[Section]) -> list[str]:
     """Return the sections of the present file that other commands write."""
     names = {name(section.title) for section in own}
     text = RESULTS.read_text(encoding="utf-8") if RESULTS.exists() else ""
-    return [f"## {section.rstrip()}" for section in text.split("\n## ")[1:] if name(section) not in names]
+    return [
+        f"## {section.rstrip()}"
+        for section in text.split("\n## ")[1:]
+        if name(section) not in names
+    ]
 
 
 def main() -> None:
-    """Print each section with its details once it is measured; replace the targets in the file at the end."""
+    """Print each section with its details once it is measured.
+
+    Replace the targets in the file at the end.
+    """
     head = [INTRODUCTION, machine() + "."]
     print("\n\n".join(head), end="\n\n", flush=True)
     own: list[Section] = []

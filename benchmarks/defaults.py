@@ -29,14 +29,18 @@ from bandits.simulators import REGISTRY as SIMULATORS
 from .measure import machine, put, stamp, table
 
 PAGE = Path(__file__).parents[1] / "docs" / "decisions" / "defaults.md"
-LEARNED = 0.1  # share of the oracle's gain below which no setting of an agent has learned
+# share of the oracle's gain below which no setting of an agent has learned
+LEARNED = 0.1
 FAST = ("bandits.agents.linear", "bandits.agents.context_free")
 MAX_ROWS = 320
-TIE = 0.05  # difference of worst cases that counts as none
+# difference of worst cases that counts as none
+TIE = 0.05
 
 
 class Test(NamedTuple):
-    """A simulator, the sharing that its features are made for, and steps and replications: of slow agents, fewer."""
+    """A simulator, the sharing that its features are made for, and steps and replications: of slow
+    agents, fewer.
+    """
 
     simulator: dict[str, Any]
     sharing: str
@@ -45,7 +49,9 @@ class Test(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """Values that are tried in all combinations, and the fields that are the same at all of its points."""
+    """Values that are tried in all combinations, and the fields that are the same at all of its
+    points.
+    """
 
     axes: dict[str, Sequence[float]]
     fixed: dict[str, Any]
@@ -72,10 +78,12 @@ TESTS = {
     "quadratic": Test({**BINARY, "function": "quadratic"}, "shared", (5000, 8), (2000, 4)),
     "MAGIC": Test({"kind": "classification", "data": "magic"}, "shared", (5000, 8), (2000, 4)),
     "slates": Test(
-        {"kind": "ranking", "n_users": 100, "n_items": 200, "n_candidates": 20, "slate": 3}, "shared", (2000, 4),
+        {"kind": "ranking", "n_users": 100, "n_items": 200, "n_candidates": 20, "slate": 3},
+        "shared",
+        (2000, 4),
         (2000, 4),
     ),
-}  # fmt: skip
+}
 REPLAY = {"hidden": [32, 16], "training": "replay", "every": 10, "updates": 5}
 SELDOM = {**REPLAY, "every": 50, "updates": 25}
 SINGLE = {"inverse": "exact", "buffer": 32, "batch": 8, "epsilon": 1.0}
@@ -83,34 +91,57 @@ GRIDS: dict[str, list[Grid]] = {
     "linucb": [Grid({"alpha": (0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.5)}, {})],
     "lints": [Grid({"sigma2": (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25)}, {})],
     "epsilon_greedy": [Grid({"epsilon": (0.01, 0.02, 0.05, 0.1, 0.2)}, {})],
-    "logistic_ucb": [Grid({"alpha": (0.03, 0.1, 0.3, 0.5, 1.0), "ridge": (0.01, 0.1, 1.0, 3.0)}, {})],
-    "logistic_ts": [Grid({"sigma2": (0.003, 0.01, 0.03, 0.1, 0.3), "ridge": (0.01, 0.1, 1.0, 3.0)}, {})],
+    "logistic_ucb": [
+        Grid({"alpha": (0.03, 0.1, 0.3, 0.5, 1.0), "ridge": (0.01, 0.1, 1.0, 3.0)}, {})
+    ],
+    "logistic_ts": [
+        Grid({"sigma2": (0.003, 0.01, 0.03, 0.1, 0.3), "ridge": (0.01, 0.1, 1.0, 3.0)}, {})
+    ],
     "sgd_ts": [
-        Grid({"sigma2": (0.01, 0.1, 1.0), "learning_rate": (1.0, 10.0, 30.0), "radius": (2.0, 10.0)},
-             {"batch": 50, "ridge": 1.0}),
-        Grid({"sigma2": (0.01, 0.1, 1.0), "learning_rate": (3.0, 10.0, 30.0, 100.0), "radius": (10.0, 100.0)},
-             {"batch": 10, "ridge": 0.1}),
+        Grid(
+            {"sigma2": (0.01, 0.1, 1.0), "learning_rate": (1.0, 10.0, 30.0), "radius": (2.0, 10.0)},
+            {"batch": 50, "ridge": 1.0},
+        ),
+        Grid(
+            {
+                "sigma2": (0.01, 0.1, 1.0),
+                "learning_rate": (3.0, 10.0, 30.0, 100.0),
+                "radius": (10.0, 100.0),
+            },
+            {"batch": 10, "ridge": 0.1},
+        ),
     ],
     "neural_greedy": [
         Grid({"learning_rate": (0.003, 0.01, 0.03, 0.1)}, {**REPLAY, "loss": "squared"}),
         Grid({"learning_rate": (0.001, 0.003, 0.01, 0.03)}, {**REPLAY, "loss": "log"}),
     ],
     "neural_ucb": [Grid({"alpha": (0.1, 0.3, 1.0), "learning_rate": (0.01, 0.03, 0.1)}, REPLAY)],
-    "neural_ts": [Grid({"sigma2": (0.01, 0.1, 0.3, 1.0), "learning_rate": (0.003, 0.01, 0.03)}, REPLAY)],
+    "neural_ts": [
+        Grid({"sigma2": (0.01, 0.1, 0.3, 1.0), "learning_rate": (0.003, 0.01, 0.03)}, REPLAY)
+    ],
     "neural_linucb": [
         Grid({"alpha": (0.3, 1.0, 3.0), "learning_rate": (0.001, 0.003, 0.01)}, REPLAY),
         Grid({"alpha": (0.3, 1.0, 3.0), "learning_rate": (0.001, 0.003, 0.01)}, SELDOM),
     ],
-    "neural_linear_ts": [Grid({"sigma2": (0.05, 0.25, 1.0), "learning_rate": (0.003, 0.01, 0.03)}, SELDOM)],
-    "neural_click_ts": [Grid({"sigma2": (0.03, 0.1, 0.3, 1.0), "learning_rate": (0.3, 1.0)}, SINGLE)],
+    "neural_linear_ts": [
+        Grid({"sigma2": (0.05, 0.25, 1.0), "learning_rate": (0.003, 0.01, 0.03)}, SELDOM)
+    ],
+    "neural_click_ts": [
+        Grid({"sigma2": (0.03, 0.1, 0.3, 1.0), "learning_rate": (0.3, 1.0)}, SINGLE)
+    ],
     "ensemble": [Grid({"learning_rate": (0.003, 0.01, 0.03)}, {**REPLAY, "members": 5})],
-    "mc_dropout": [Grid({"dropout": (0.05, 0.1, 0.2), "learning_rate": (0.003, 0.01, 0.03, 0.1)}, REPLAY)],
+    "mc_dropout": [
+        Grid({"dropout": (0.05, 0.1, 0.2), "learning_rate": (0.003, 0.01, 0.03, 0.1)}, REPLAY)
+    ],
     "ucb1": [Grid({"alpha": (0.03, 0.1, 0.2, 0.3, 0.5, 1.0)}, {})],
-}  # fmt: skip
+}
 
 
 def shares(kind: str, test: str, store: Path) -> FloatArray:
-    """Run all settings of a kind in a simulator; return the share of the oracle's gain, float64 (P,)."""
+    """Run all settings of a kind in a simulator.
+
+    Return the share of the oracle's gain, float64 (P,).
+    """
     return np.concatenate([_shares(kind, TESTS[test], grid, store) for grid in GRIDS[kind]])
 
 
@@ -120,7 +151,9 @@ def _shares(kind: str, test: Test, grid: Grid, store: Path) -> FloatArray:
     replications = points[0].replications
     if not file.exists():
         rows = [(point, replication) for point in points for replication in range(replications)]
-        found = np.concatenate([_learned(rows[at : at + MAX_ROWS]) for at in range(0, len(rows), MAX_ROWS)])
+        found = np.concatenate(
+            [_learned(rows[at : at + MAX_ROWS]) for at in range(0, len(rows), MAX_ROWS)]
+        )
         store.mkdir(parents=True, exist_ok=True)
         atomic_write(file, json.dumps(found.reshape(len(points), replications).tolist()).encode())
     return np.asarray(np.mean(json.loads(file.read_text()), axis=1))
@@ -134,7 +167,15 @@ def _points(kind: str, test: Test, grid: Grid) -> list[Experiment]:
     agents = [{"kind": kind, **sharing, **values} for values in _values(grid)]
     # what a grid does not state is the same whenever this is run: defaults 1
     return [
-        read({"defaults": 1, "simulator": test.simulator, "steps": steps, "replications": replications, "agents": [a]})
+        read(
+            {
+                "defaults": 1,
+                "simulator": test.simulator,
+                "steps": steps,
+                "replications": replications,
+                "agents": [a],
+            }
+        )
         for a in agents
     ]
 
@@ -146,14 +187,20 @@ def _file(kind: str, test: Test, grid: Grid, store: Path) -> Path:
 
 
 def _learned(rows: Sequence[tuple[Experiment, int]]) -> FloatArray:
-    """Run rows in one lane; return the share of the oracle's gain over random choice of each, float64 (R,)."""
+    """Run rows in one lane.
+
+    Return the share of the oracle's gain over random choice of each, float64 (R,).
+    """
     experiments, replications = zip(*rows, strict=True)
     history = History(experiments[0].steps, len(rows), 0, points=10)
     with threadpool_limits(1):
-        lane = make_lane(experiments[0], 0, rows=replications, params=[e.agents[0] for e in experiments])
+        lane = make_lane(
+            experiments[0], 0, rows=replications, params=[e.agents[0] for e in experiments]
+        )
         while lane.step < experiments[0].steps:
             history.extend(lane.advance(min(500, experiments[0].steps - lane.step)))
-    return np.where(history.alive, oracle_share(history), 0.0)  # a diverged network counts as random choice
+    # a diverged network counts as random choice
+    return np.where(history.alive, oracle_share(history), 0.0)
 
 
 def _values(grid: Grid) -> Iterator[dict[str, Any]]:
@@ -169,12 +216,14 @@ def settings(kind: str) -> Iterator[dict[str, Any]]:
 
 
 def choose(found: Table) -> int:
-    """Apply the rule: the setting with the best worst case, and among equals the one with the best mean.
+    """Apply the rule: the setting with the best worst case, and among equals the one with the best
+    mean.
 
-    A setting's case in a simulator is its share of the oracle's gain divided by that of the agent's best setting there.
-    Simulators in which no setting learned (`LEARNED`) do not count.
-    """
-    cases = np.array([share / share.max() for share in found.shares.values() if share.max() >= LEARNED])
+    A setting's case in a simulator is its share of the oracle's gain divided by that of the agent's
+    best setting there. Simulators in which no setting learned (`LEARNED`) do not count."""
+    cases = np.array(
+        [share / share.max() for share in found.shares.values() if share.max() >= LEARNED]
+    )
     worst = cases.min(axis=0)
     equal = worst >= worst.max() - TIE
     return int(np.argmax(np.where(equal, cases.mean(axis=0), -np.inf)))
@@ -187,18 +236,29 @@ def measure(kind: str, store: Path, *, stored: bool = False) -> Table:
     for name, test in TESTS.items():
         cls = SIMULATORS[test.simulator["kind"]]
         possible = needs <= cls.describe(cls.Params.model_validate(test.simulator)).capabilities
-        if possible and (not stored or all(_file(kind, test, grid, store).exists() for grid in GRIDS[kind])):
+        if possible and (
+            not stored or all(_file(kind, test, grid, store).exists() for grid in GRIDS[kind])
+        ):
             found[name] = shares(kind, name, store)
     return Table(list(settings(kind)), found)
 
 
 def row(kind: str, found: Table) -> tuple[str, ...]:
-    """Describe a kind's choice: chosen values, and by simulator its share beside that of the best setting there."""
+    """Describe a kind's choice: chosen values, and by simulator its share beside that of the best
+    setting there.
+    """
     at = choose(found)
     varied = {name for grid in GRIDS[kind] for name in grid.axes} | _different(found.settings)
-    chosen = ", ".join(f"{name} {_text(value)}" for name, value in found.settings[at].items() if name in varied)
+    chosen = ", ".join(
+        f"{name} {_text(value)}" for name, value in found.settings[at].items() if name in varied
+    )
     cells = {name: f"{share[at]:.2f} ({share.max():.2f})" for name, share in found.shares.items()}
-    return REGISTRY[kind].title, chosen, str(len(found.settings)), *(cells.get(name, "") for name in TESTS)
+    return (
+        REGISTRY[kind].title,
+        chosen,
+        str(len(found.settings)),
+        *(cells.get(name, "") for name in TESTS),
+    )
 
 
 def _different(found: Sequence[Mapping[str, Any]]) -> set[str]:
@@ -213,10 +273,18 @@ def _text(value: object) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print one line per kind as it is found, and rewrite the table if asked to."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.defaults", description=__doc__)
-    parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"{', '.join(GRIDS)}; all by default")
-    parser.add_argument("--store", type=Path, default=Path(gettempdir()) / "bandits-defaults",
-                        help="folder of finished parts, from which an interrupted run continues")  # fmt: skip
-    parser.add_argument("--stored", action="store_true", help="leave out the simulators that are not finished")
+    parser.add_argument(
+        "kinds", nargs="*", metavar="KIND", help=f"{', '.join(GRIDS)}; all by default"
+    )
+    parser.add_argument(
+        "--store",
+        type=Path,
+        default=Path(gettempdir()) / "bandits-defaults",
+        help="folder of finished parts, from which an interrupted run continues",
+    )
+    parser.add_argument(
+        "--stored", action="store_true", help="leave out the simulators that are not finished"
+    )
     parser.add_argument("--write", action="store_true", help=f"rewrite the table of {PAGE.name}")
     parsed = parser.parse_args(arguments)
     if unknown := set(parsed.kinds) - set(GRIDS):
@@ -229,7 +297,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         text = table(("agent", "chosen", "settings", *TESTS), rows)
         put(
             PAGE,
-            f"## Table\n\nWritten by `python -m benchmarks.defaults --write`. {began}.\n\n{text}\n\n{stamp(main)}\n",
+            "## Table\n\nWritten by `python -m benchmarks.defaults --write`. "
+            f"{began}.\n\n{text}\n\n{stamp(main)}\n",
         )
 
 

@@ -61,7 +61,9 @@ def ratio(over: list[float], under: list[float]) -> Ratio:
 
 @dataclass
 class Section:
-    """What a benchmark found: method, a table of results, whether the targets were met, and `stamp` of its code."""
+    """What a benchmark found: method, a table of results, whether the targets were met, and `stamp`
+    of its code.
+    """
 
     title: str
     notes: str
@@ -76,11 +78,15 @@ class Section:
         return self._text(self.notes, *results, *self._verdicts())
 
     def brief(self) -> str:
-        """Return the targets alone, or the results of a benchmark without targets: what RESULTS.md keeps."""
+        """Return the targets alone, or the results of a benchmark without targets: what RESULTS.md
+        keeps.
+        """
         return self._text(*(self._verdicts() or [table(self.header, self.rows)]))
 
     def _verdicts(self) -> list[str]:
-        verdicts = [(what, measured, "yes" if met else "**no**") for what, measured, met in self.targets]
+        verdicts = [
+            (what, measured, "yes" if met else "**no**") for what, measured, met in self.targets
+        ]
         return [table(("target", "measured", "met"), verdicts)] if verdicts else []
 
     def _text(self, *parts: str) -> str:
@@ -88,26 +94,42 @@ class Section:
 
 
 def stamp(function: Callable[..., object]) -> str:
-    """Return the lines below a table: date, commit and command; invisible, the function that made it and its hash.
+    """Return the lines below a table: date, commit and command.
+
+    Invisible, the function that made it and its hash.
 
     `outdated` names the tables whose function has changed since they were made.
     """
-    module = ".".join(Path(inspect.getfile(function)).resolve().relative_to(ROOT).with_suffix("").parts)
+    module = ".".join(
+        Path(inspect.getfile(function)).resolve().relative_to(ROOT).with_suffix("").parts
+    )
     main = sys.modules["__main__"].__spec__
     name = module if main is None else main.name.removesuffix(".__main__")
     command = " ".join(["python -m", name, *sys.argv[1:]])
     made = f"Made on {datetime.now(UTC):%Y-%m-%d} from commit {_commit()} by `{command}`."
-    return f"{made}\n\n<!-- code: {module}:{function.__name__} {code_hash(module, function.__name__)} -->"
+    return (
+        f"{made}\n\n<!-- code: {module}:{function.__name__} {code_hash(module, function.__name__)} "
+        "-->"
+    )
 
 
 def _commit() -> str:
-    """Return the short hash of the commit of this checkout; "with changes" where files differ from it."""
+    """Return the short hash of the commit of this checkout.
+
+    "with changes" where files differ from it.
+    """
 
     def git(*arguments: str) -> str:
-        return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+        return subprocess.run(
+            ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+        ).stdout.strip()
 
     commit = git("rev-parse", "--short", "HEAD") or "unknown"
-    return f"{commit} with changes" if git("status", "--porcelain", "-uno", "--", "bandits", "benchmarks") else commit
+    return (
+        f"{commit} with changes"
+        if git("status", "--porcelain", "-uno", "--", "bandits", "benchmarks")
+        else commit
+    )
 
 
 def outdated(files: Iterable[Path] | None = None) -> Iterator[str]:
@@ -123,11 +145,16 @@ def outdated(files: Iterable[Path] | None = None) -> Iterator[str]:
             elif found := re.match(r"<!-- code: ([\w.]+):(\w+) (\w+) -->", line):
                 name = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file.name
                 if code_hash(found[1], found[2]) != found[3]:
-                    yield f"{name}{section}: the code ({found[1]}.{found[2]}) has changed since {made}"
+                    yield (
+                        f"{name}{section}: the code ({found[1]}.{found[2]}) has changed since "
+                        f"{made}"
+                    )
 
 
 def code_hash(module: str, function: str) -> str:
-    """Hash the source of a function and of all that it uses from its own module, without white space; "" without it."""
+    """Hash the source of a function and of all that it uses from its own module, without white
+    space; "" without it.
+    """
     file = ROOT.joinpath(*module.split(".")).with_suffix(".py")
     source = file.read_text(encoding="utf-8") if file.exists() else ""
     nodes: dict[str, ast.AST] = {}
@@ -136,7 +163,12 @@ def code_hash(module: str, function: str) -> str:
             nodes[node.name] = node
         elif isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            nodes |= {each.id: node for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)}
+            nodes |= {
+                each.id: node
+                for target in targets
+                for each in ast.walk(target)
+                if isinstance(each, ast.Name)
+            }
     if function not in nodes:
         return ""
     used, open_names = set[str](), {function}
@@ -145,7 +177,10 @@ def code_hash(module: str, function: str) -> str:
         used.add(name)
         names = {each.id for each in ast.walk(nodes[name]) if isinstance(each, ast.Name)}
         open_names |= names & set(nodes) - used
-    text = "".join("".join((ast.get_source_segment(source, nodes[name]) or "").split()) for name in sorted(used))
+    text = "".join(
+        "".join((ast.get_source_segment(source, nodes[name]) or "").split())
+        for name in sorted(used)
+    )
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
@@ -155,12 +190,16 @@ def keep(section: Section) -> None:
 
 
 def name(section: str) -> str:
-    """Return the heading of a section, without its marks, up to a colon: what is written in place of it has it too."""
+    """Return the heading of a section, without its marks, up to a colon: what is written in place
+    of it has it too.
+    """
     return section.split("\n")[0].split(":")[0]
 
 
 def put(file: Path, section: str) -> None:
-    """Write a section into a Markdown file, in place of the one with the same heading up to a colon."""
+    """Write a section into a Markdown file, in place of the one with the same heading up to a
+    colon.
+    """
     head, *parts = file.read_text(encoding="utf-8").split("\n## ")
     text = section.removeprefix("## ").rstrip() + "\n"
     places = [i for i, part in enumerate(parts) if name(part) == name(text)]
@@ -182,13 +221,16 @@ def machine() -> str:
     """Describe processor, versions, time and load, without the name of the machine or a path."""
     packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba", "scipy", "torch"))
     return (
-        f"{hardware()}; Python {platform.python_version()}, {packages}; {datetime.now(UTC):%Y-%m-%d %H:%M} UTC; load "
-        f"{os.getloadavg()[0]:.1f} at the start"
+        f"{hardware()}; Python {platform.python_version()}, {packages}; "
+        f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC; load {os.getloadavg()[0]:.1f} at the start"
     )
 
 
 def hardware() -> str:
-    """Describe processor and system; the versions of packages follow from the commit that `stamp` states."""
+    """Describe processor and system.
+
+    The versions of packages follow from the commit that `stamp` states.
+    """
     return f"{_processor()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}"
 
 
@@ -200,7 +242,10 @@ def _processor() -> str:
 
 
 def report(
-    module: str, file: Path, sections: Mapping[str, tuple[str, Callable[..., str]]], arguments: Sequence[str] | None
+    module: str,
+    file: Path,
+    sections: Mapping[str, tuple[str, Callable[..., str]]],
+    arguments: Sequence[str] | None,
 ) -> None:
     """Parse the command line of a report, and write one of its sections, or all, into the file.
 
@@ -212,12 +257,16 @@ def report(
         From the name of a section to its title and the function that makes its text.
     """
     parser = argparse.ArgumentParser(prog=f"python -m {module}")
-    parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"{', '.join(sections)}; all by default")
+    parser.add_argument(
+        "sections", nargs="*", metavar="SECTION", help=f"{', '.join(sections)}; all by default"
+    )
     parser.add_argument("--steps", type=int)
     parser.add_argument("--replications", type=int)
     parsed = parser.parse_args(arguments)
     if unknown := set(parsed.sections) - set(sections):
-        parser.error(f"unknown section {', '.join(sorted(unknown))}; allowed are {', '.join(sections)}")
+        parser.error(
+            f"unknown section {', '.join(sorted(unknown))}; allowed are {', '.join(sections)}"
+        )
     sizes = {k: v for k, v in vars(parsed).items() if k != "sections" and v}
     for name in parsed.sections or list(sections):
         title, make = sections[name]

@@ -1,11 +1,12 @@
-"""Measure the memory that runs take against its estimate, for simulators and agents near their bounds.
+"""Measure the memory that runs take against its estimate, for simulators and agents near their
+bounds.
 
     python -m benchmarks.memory [--write | --every N] [GROUP ...]
 
-Each run has a process of its own, forked where all libraries are loaded, in which a short run of the same kind has
-ended: what is measured is the growth from there to the peak (Linux: VmHWM). ``tests/slow/test_memory_estimates.py``
-runs every sixth run of all groups, under ``make stress`` all.
-"""
+Each run has a process of its own, forked where all libraries are loaded, in which a short run of
+the same kind has ended: what is measured is the growth from there to the peak (Linux: VmHWM).
+``tests/slow/test_memory_estimates.py`` runs every sixth run of all groups, under ``make stress``
+all."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ from bandits import Experiment, read
 from bandits.base.formatting import size
 from benchmarks.measure import Section, keep, machine, stamp
 
-LIMIT = 1.25  # peak over estimate
+# peak over estimate
+LIMIT = 1.25
 Part = dict[str, Any]
 
 
@@ -74,7 +76,12 @@ CASES: dict[str, list[tuple[Part, Part, int, int]]] = {
         (_ranking(n_items=100_000, layout="per_row"), RANDOM, 20, 16),
         (_ranking(n_items=50_000, noise=0.1, layout="per_row"), RANDOM, 20, 16),
         (_ranking(n_candidates=5000), _agent("lints", **SHARED), 30, 8),
-        (_ranking(embedding=64, features="both", n_candidates=2000), _agent("linucb", **SHARED), 5, 4),
+        (
+            _ranking(embedding=64, features="both", n_candidates=2000),
+            _agent("linucb", **SHARED),
+            5,
+            4,
+        ),
         (_ranking(n_candidates=2000), _agent("neural_click_ts"), 15, 8),
         (_ranking(n_candidates=2000), _agent("neural_greedy"), 30, 8),
     ],
@@ -143,7 +150,9 @@ class Peak(NamedTuple):
 def experiment(case: tuple[Part, Part, int, int]) -> Experiment:
     """Return the experiment of a case."""
     simulator, agent, steps, replications = case
-    return read({"simulator": simulator, "agents": [agent], "steps": steps, "replications": replications})
+    return read(
+        {"simulator": simulator, "agents": [agent], "steps": steps, "replications": replications}
+    )
 
 
 def peaks(group: str, every: int = 1) -> list[Peak]:
@@ -169,7 +178,9 @@ def _peak(case: tuple[Part, Part, int, int]) -> Peak:
     with os.fdopen(source) as answer:
         taken = int(answer.read() or -1)
     os.waitpid(child, 0)
-    return Peak(_name(case), experiment(case).memory(), taken, round(time.perf_counter() - began, 1))
+    return Peak(
+        _name(case), experiment(case).memory(), taken, round(time.perf_counter() - began, 1)
+    )
 
 
 def _taken(measured: Experiment) -> int:
@@ -179,7 +190,8 @@ def _taken(measured: Experiment) -> int:
     run(measured.model_copy(update={"steps": 3, "replications": 1}), workers=0)
     gc.collect()
     ctypes.CDLL("libc.so.6").malloc_trim(0)
-    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak begins anew
+    # the peak begins anew
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     before = _status("VmRSS")
     run(measured, workers=0)
     return _status("VmHWM") - before
@@ -193,7 +205,10 @@ def _status(name: str) -> int:
 
 def _name(case: tuple[Part, Part, int, int]) -> str:
     *_, steps, replications = case
-    parts = [" ".join([str(part["kind"]), *(f"{k} {v}" for k, v in part.items() if k != "kind")]) for part in case[:2]]
+    parts = [
+        " ".join([str(part["kind"]), *(f"{k} {v}" for k, v in part.items() if k != "kind")])
+        for part in case[:2]
+    ]
     return f"{', '.join(parts)}, {steps:,} x {replications}"
 
 
@@ -201,8 +216,8 @@ def section(groups: list[str]) -> Section:
     """Make the table of all cases."""
     made = Section(
         "Memory: what runs take, and what was estimated",
-        "Growth of a process from the end of a short run of the same kind to the peak of the run, and the estimate by "
-        f"which a run is admitted (`Experiment.memory`). {machine()}.",
+        "Growth of a process from the end of a short run of the same kind to the peak of the "
+        f"run, and the estimate by which a run is admitted (`Experiment.memory`). {machine()}.",
         ("run", "estimate", "taken", "taken / estimate"),
         code=stamp(section),
     )
@@ -210,7 +225,9 @@ def section(groups: list[str]) -> Section:
     for name, estimate, taken, _ in found:
         made.rows.append((name, size(estimate), size(taken), f"{taken / estimate:.2f}"))
     worst = max(taken / estimate for _, estimate, taken, _ in found)
-    made.targets.append((f"at most {LIMIT} of the estimate, {len(found)} runs", f"{worst:.2f}", worst <= LIMIT))
+    made.targets.append(
+        (f"at most {LIMIT} of the estimate, {len(found)} runs", f"{worst:.2f}", worst <= LIMIT)
+    )
     return made
 
 

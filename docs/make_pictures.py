@@ -1,7 +1,9 @@
-"""Retake the pictures of README and walk-through: ``PYTHONPATH=. python docs/make_pictures.py [NAME ...]`` (minutes).
+"""Retake the pictures of README and walk-through: ``PYTHONPATH=.
 
-The app is started on an empty folder, driven in headless Chromium and photographed. Needs the tests' requirements.
-"""
+python docs/make_pictures.py [NAME ...]`` (minutes).
+
+The app is started on an empty folder, driven in headless Chromium and photographed. Needs the
+tests' requirements."""
 
 from __future__ import annotations
 
@@ -123,7 +125,9 @@ def slider(camera: Camera) -> None:
         alpha.focus()
         while float(alpha.input_value()) > 0.401:
             alpha.press("ArrowLeft")
-        expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+        expect(page.get_by_test_id("stApp")).to_have_attribute(
+            "data-test-script-state", "notRunning"
+        )
         page.keyboard.press("Control+Enter")
         page.wait_for_timeout(3000)
         finished(page)
@@ -161,12 +165,15 @@ def diagnostics(camera: Camera) -> None:
     with camera.page(arena_of("off")) as page:
         finished(page)
         go_to(page, "Diagnostics")
-        page.wait_for_timeout(20_000)  # references are computed in the background
+        # references are computed in the background
+        page.wait_for_timeout(20_000)
         shoot(page, WALK / "10-diagnostics.png")
 
 
 def sweep(camera: Camera) -> None:
-    with camera.page(f"/sweep?{sweep_url.query(read_sweep(SWEEP))}", {"width": 1100, "height": 1340}) as page:
+    with camera.page(
+        f"/sweep?{sweep_url.query(read_sweep(SWEEP))}", {"width": 1100, "height": 1340}
+    ) as page:
         run = page.get_by_test_id("stMain").get_by_role("button", name=re.compile("^Run"))
         page.wait_for_timeout(4000)
         if run.is_visible() and run.is_enabled():
@@ -223,17 +230,26 @@ def frame(page: Page) -> Image.Image:
 
 def film(shots: list[Image.Image], file: Path, milliseconds: int) -> None:
     """Write an animated picture; its last frame stays for a while."""
-    palette = shots[-1].quantize(160, dither=Image.Dither.NONE)  # one for all frames: colours do not flicker
+    # one for all frames: colours do not flicker
+    palette = shots[-1].quantize(160, dither=Image.Dither.NONE)
     frames = [shot.quantize(palette=palette, dither=Image.Dither.NONE) for shot in shots]
     lengths = [milliseconds] * (len(frames) - 1) + [3000]
-    frames[0].save(file, save_all=True, append_images=frames[1:], duration=lengths, loop=0, optimize=True)
+    frames[0].save(
+        file, save_all=True, append_images=frames[1:], duration=lengths, loop=0, optimize=True
+    )
     print(f"{len(frames)} frames, {file.stat().st_size / 2**20:.2f} MB")
 
 
 PICTURES: dict[str, Callable[[Camera], None]] = {
-    "home": home, "arena": arena, "exploration": exploration, "slider": slider, "diagnostics": diagnostics,
-    "sweep": sweep, "live": live, "drag": drag,
-}  # fmt: skip
+    "home": home,
+    "arena": arena,
+    "exploration": exploration,
+    "slider": slider,
+    "diagnostics": diagnostics,
+    "sweep": sweep,
+    "live": live,
+    "drag": drag,
+}
 
 
 def main() -> None:

@@ -21,18 +21,24 @@ if presenting:
     row = head.container(key="arena-run", horizontal=True, vertical_alignment="center", gap="small")
 else:
     with head:
-        view = views.choose({"comparison": "Comparison", "diagnostics": "Diagnostics"}, "View of the Arena")
+        view = views.choose(
+            {"comparison": "Comparison", "diagnostics": "Diagnostics"}, "View of the Arena"
+        )
     if view == "diagnostics":
         diagnostics.draw()
         st.stop()
     options.compact()
     head.title("Arena", anchor=False, width="content")
     head.caption(
-        "Which agent earns the most?", width="stretch",
-        help="And how certain is the difference? Choose a preset, or change the simulator and the agents in the "
-        "sidebar; then press **Run**.",
-    )  # fmt: skip
-with st.sidebar:  # never empty: drawn anew after a presentation, it would have the wrong size
+        "Which agent earns the most?",
+        width="stretch",
+        help=(
+            "And how certain is the difference? Choose a preset, or change the simulator and the "
+            "agents in the sidebar; then press **Run**."
+        ),
+    )
+# never empty: drawn anew after a presentation, it would have the wrong size
+with st.sidebar:
     if presenting:
         st.text("Presentation")
     else:
@@ -47,7 +53,8 @@ preset = run_buttons.preset_of(drafted)
 if not presenting:
     run_buttons.choose_preset(row, preset)
 run_buttons.start(row)
-refused = st.session_state.pop("refused", [])  # just before the page was rerun
+# just before the page was rerun
+refused = st.session_state.pop("refused", [])
 shown = options.View()
 try:
     if source := draft.requested_run():
@@ -58,7 +65,8 @@ except UserError as error:
     draft.forget_request()
     refused.append(refusals.Refusal(str(error), draft.current().data()))
 if refusals.show_link(next(iter(presets().values())).title):
-    st.stop()  # no result of another experiment below it
+    # no result of another experiment below it
+    st.stop()
 try:
     run_buttons.control(job, row, changed=drafted != job.experiment)
     with tools.popover("View", icon=":material/visibility:", type="tertiary"):
@@ -79,16 +87,23 @@ for refusal in refused:
 st.session_state["shown-refusals"] = refused
 if not presenting:
     refusals.show_edited_link(job.id)
-about_row = st.container(key="arena-about", horizontal=True, wrap=False, vertical_alignment="center", gap="small")
+about_row = st.container(
+    key="arena-about", horizontal=True, wrap=False, vertical_alignment="center", gap="small"
+)
 about = presets()[preset].about if preset else ""
 if drafted != job.experiment:
-    change = "" if drafted is None else f"Press **Run** to start it. {about}" if about else (
-        "The controls have changed. Press **Run** to update the results."
-    )  # fmt: skip
+    change = (
+        ""
+        if drafted is None
+        else f"Press **Run** to start it. {about}"
+        if about
+        else ("The controls have changed. Press **Run** to update the results.")
+    )
     about_row.caption(f":gray-badge[:material/history: Previous result] {change}", width="stretch")
-    about_row.html(  # late: a slider that was released starts its run without another press
-        "<style>@keyframes dim{to{opacity:.5}}.st-key-result{animation:dim .2s 1s both}"
-        "@keyframes late{from{visibility:hidden}}.st-key-arena-about{animation:late 1s step-end both}</style>"
+    # late: a slider that was released starts its run without another press
+    about_row.html(
+        "<style>@keyframes dim{to{opacity:.5}}.st-key-result{animation:dim .2s 1s both}@keyframes "
+        "late{from{visibility:hidden}}.st-key-arena-about{animation:late 1s step-end both}</style>"
     )
     show_previous_results(drafted, job)
 elif not presenting:

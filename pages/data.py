@@ -16,27 +16,42 @@ if views.choose({"upload": "Your data", "what_if": "What if?"}, "View of Data") 
 st.title("Your data", anchor=False)
 buttons.style()
 st.markdown(
-    "How well do bandit agents learn to classify your own data? Upload a CSV with one example per row and its class in "
-    "one of the columns (a species, a diagnosis, whether a customer stayed), or press **Try** at a sample first."
+    "How well do bandit agents learn to classify your own data? Upload a CSV with one example per "
+    "row and its class in one of the columns (a species, a diagnosis, whether a customer stayed), "
+    "or press **Try** at a sample first."
 )
 st.markdown(
-    "At each step an agent observes the features of one row and chooses a class. The reward is 1 if the class is right "
-    "and 0 otherwise; a wrong choice does **not** reveal the right class."
+    "At each step an agent observes the features of one row and chooses a class. The reward is 1 "
+    "if the class is right and 0 otherwise; a wrong choice does **not** reveal the right class."
 )
 upload.samples()
 uploaded = st.file_uploader(
-    "CSV file", ["csv", "tsv", "txt"], key=upload.uploader_key(), max_upload_size=5,
-    help="UTF-8 text with a header, separated by commas, semicolons or tabs; at most 200,000 rows and 100 columns. "
-    "Empty cells, ?, NA, N/A, NaN and null are missing values.",
-)  # fmt: skip
-st.caption("Uploads are visible to all users of this server and can be run by them: upload nothing confidential.")
+    "CSV file",
+    ["csv", "tsv", "txt"],
+    key=upload.uploader_key(),
+    max_upload_size=5,
+    help=(
+        "UTF-8 text with a header, separated by commas, semicolons or tabs; at most 200,000 rows "
+        "and 100 columns. Empty cells, ?, NA, N/A, NaN and null are missing values."
+    ),
+)
+st.caption(
+    "Uploads are visible to all users of this server and can be run by them: upload nothing "
+    "confidential."
+)
 
 file = upload.current(uploaded)
 try:
-    if file is not None and (chosen := upload.choose(file)) and st.button(
-        "Save and run", type="primary", icon=":material/play_arrow:", disabled=not chosen.valid
-    ):  # fmt: skip
-        data = uploads.save_dataset(chosen.table, target=chosen.target, leave_out=chosen.leave_out, title=chosen.title)
+    if (
+        file is not None
+        and (chosen := upload.choose(file))
+        and st.button(
+            "Save and run", type="primary", icon=":material/play_arrow:", disabled=not chosen.valid
+        )
+    ):
+        data = uploads.save_dataset(
+            chosen.table, target=chosen.target, leave_out=chosen.leave_out, title=chosen.title
+        )
         followed.run_in_arena(presets.on_data(data))
 except UserError as error:
     refuse(error)

@@ -18,17 +18,25 @@ if views.choose({"start": "Start", "which": "Which should I use?"}, "View of Hom
 preset = presets()["race"]
 st.title("Bandit Playground", anchor=False)
 st.markdown(
-    "Which **contextual bandit** earns the most clicks, and what does its exploration cost? Watch the agents below, "
-    "then choose a way on."
+    "Which **contextual bandit** earns the most clicks, and what does its exploration cost? Watch "
+    "the agents below, then choose a way on."
 )
 try:
     start.entrances()
-    job = pool().get(preset.experiment.hash)  # a failed run is shown as failed
-    if job is None or job.status == "stopped":  # it has no owner: the next visitor resumes it
+    # a failed run is shown as failed
+    job = pool().get(preset.experiment.hash)
+    # it has no owner: the next visitor resumes it
+    if job is None or job.status == "stopped":
         job = pool().submit(preset.experiment)
-    left, right = st.container(key="facts").columns([4, 1], vertical_alignment="center", gap="small")
-    left.markdown(f"**{preset.title}.** {start.describe_shop(preset.experiment, job.result)} {preset.about}")
-    opened = right.button("Open in the Arena", type="primary", icon=":material/tune:", width="stretch")
+    left, right = st.container(key="facts").columns(
+        [4, 1], vertical_alignment="center", gap="small"
+    )
+    left.markdown(
+        f"**{preset.title}.** {start.describe_shop(preset.experiment, job.result)} {preset.about}"
+    )
+    opened = right.button(
+        "Open in the Arena", type="primary", icon=":material/tune:", width="stretch"
+    )
     if opened:
         followed.run_in_arena(preset.experiment)
     board.show(job, key="home", view=View(zoom=True))
@@ -36,13 +44,16 @@ except UserError as error:
     refuse(error)
 st.markdown(
     glued(
-        "A contextual bandit chooses which product each visitor sees, and observes only whether that product is "
-        "clicked. It must exploit what it has learned to earn clicks now, and explore other products to earn more "
-        "later. All agents meet the same visitors and random numbers (common random numbers), so differences between "
-        "curves are differences between agents. Each curve is a mean over independent replications; its band is the "
-        "95 % confidence interval of the mean. The **Glossary** defines all terms."
+        "A contextual bandit chooses which product each visitor sees, and observes only whether "
+        "that product is clicked. It must exploit what it has learned to earn clicks now, and "
+        "explore other products to earn more later. All agents meet the same visitors and random "
+        "numbers (common random numbers), so differences between curves are differences between "
+        "agents. Each curve is a mean over independent replications; its band is the 95 % "
+        "confidence interval of the mean. The **Glossary** defines all terms."
     )
 )
-st.page_link("home.py", query_params={"view": "which"}, label="Which should I use?", icon=":material/rule:")
+st.page_link(
+    "home.py", query_params={"view": "which"}, label="Which should I use?", icon=":material/rule:"
+)
 with st.expander("Click probabilities of the pet shop", icon=":material/table:"):
     start.click_probabilities(preset.experiment)

@@ -16,16 +16,18 @@ elif views.choose({"lessons": "Lessons", "glossary": "Glossary"}, "View of Learn
     glossary.draw()
     st.stop()
 st.title("Lessons", anchor=False)
+# tables of texts fit a phone
 st.html(
-    "<style>[data-testid=stSliderThumbValue],[data-testid=stSliderThumbValue] *{color:inherit!important}"
-    "@media(max-width:640px){[data-testid=stMarkdownContainer] table{display:block;overflow-x:auto;font-size:.85rem}"
-    "[data-testid=stMarkdownContainer] :is(td,th){padding:.3rem .4rem}}</style>"
-)  # tables of texts fit a phone
+    "<style>[data-testid=stSliderThumbValue],[data-testid=stSliderThumbValue] "
+    "*{color:inherit!important}@media(max-width:640px){[data-testid=stMarkdownContainer] "
+    "table{display:block;overflow-x:auto;font-size:.85rem}[data-testid=stMarkdownContainer] "
+    ":is(td,th){padding:.3rem .4rem}}</style>"
+)
 try:
     if lesson is None:
         st.markdown(
-            "What is a contextual bandit, and why does it explore? Choose a lesson and press **Start**: you predict, "
-            "see a run, and compare."
+            "What is a contextual bandit, and why does it explore? Choose a lesson and press "
+            "**Start**: you predict, see a run, and compare."
         )
         lessons.listing()
     else:

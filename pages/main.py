@@ -11,7 +11,8 @@ from bandits_app.widgets import views
 
 icon = Path(__file__).parents[1] / "bandits_app" / "icon.svg"
 st.set_page_config(page_title="Bandit Playground", page_icon=str(icon), layout="wide")
-workers.pool()  # they start while the user reads
+# they start while the user reads
+workers.pool()
 doors = [
     st.Page("home.py", title="Home", icon=":material/home:", default=True),
     st.Page("arena.py", title="Arena", icon=":material/monitoring:", url_path="arena"),
@@ -22,7 +23,8 @@ doors = [
     st.Page("learn.py", title="Learn", icon=":material/school:", url_path="learn"),
 ]
 chosen = st.navigation(doors, position="top")
-st.session_state.pop("shown-refusals", None)  # a refusal is shown once
+# a refusal is shown once
+st.session_state.pop("shown-refusals", None)
 view = st.query_params.get(views.FIELD, "")
 page.opened(f"{chosen.url_path}/{view}" if view else chosen.url_path)
 if shell.show(home=chosen.url_path == "", presenting=options.presenting()):

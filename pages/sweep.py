@@ -25,11 +25,14 @@ except UserError as error:
     errors.append(str(error))
 with st.sidebar:
     controls(draft.current(), agent.choose)
-head = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center", gap="small")
+head = st.container(
+    horizontal=True, horizontal_alignment="distribute", vertical_alignment="center", gap="small"
+)
 head.title("Sweep", anchor=False, width="content")
 tools = head.container(horizontal=True, gap="xsmall", width="content")
 st.markdown(
-    "Which parameter values are best for an agent, and how much do they matter? Choose **Settings** and press **Run**."
+    "Which parameter values are best for an agent, and how much do they matter? Choose "
+    "**Settings** and press **Run**."
 )
 row = st.container(horizontal=True, vertical_alignment="center", gap="small")
 settings = st.expander("Settings", job is None, key="sweep-settings", on_change="rerun")
@@ -38,20 +41,29 @@ with settings:
 preset = selection.choose_preset(row, data)
 message, valid = selection.check(data) if data is not None else ("", False)
 run_pressed = row.button(
-    "Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter", disabled=not valid,
+    "Run",
+    type="primary",
+    icon=":material/play_arrow:",
+    shortcut="Ctrl+Enter",
+    disabled=not valid,
     on_click=fold_settings,
-)  # fmt: skip
+)
 stop_pressed = row.button("Stop", icon=":material/stop:", disabled=job is None or not job.active)
 metric = row.selectbox(
-    "Metric", list(OBJECTIVES), format_func=lambda name: OBJECTIVES[name].of().title, key="sweep-metric", width=220,
+    "Metric",
+    list(OBJECTIVES),
+    format_func=lambda name: OBJECTIVES[name].of().title,
+    key="sweep-metric",
+    width=220,
     label_visibility="collapsed",
-)  # fmt: skip
+)
 slot = row.container(width="stretch").empty()
 try:
     if run_pressed and data is not None:
         selection.start(read(data))
         draft.current().notice = ""
-        st.rerun()  # enables the Stop button
+        # enables the Stop button
+        st.rerun()
     if stop_pressed and job is not None:
         selection.manager().stop(job, owner())
     if job is not None:

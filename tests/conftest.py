@@ -32,7 +32,8 @@ SLOW = ("browser", "slow")
 # before tests are selected by their markers
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave tests to `make stress`, mark slow ones by their folder, and run those that mostly wait first.
+    """Leave tests to `make stress`, mark slow ones by their folder, and run those that mostly wait
+    first.
 
     What waits then runs beside what computes.
     """
@@ -41,7 +42,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if not item.get_closest_marker("stress")]
     for item in items:
-        if item.path.relative_to(FOLDER).parts[0] in SLOW and item.get_closest_marker("quick") is None:
+        if (
+            item.path.relative_to(FOLDER).parts[0] in SLOW
+            and item.get_closest_marker("quick") is None
+        ):
             item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: not f"{item.path.relative_to(FOLDER)}".startswith(WAITING))
 
@@ -66,7 +70,9 @@ def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _runs_stay_in_this_process() -> Iterator[None]:
-    """Hand no long run over to worker processes: whether it is long depends on what else the machine computes."""
+    """Hand no long run over to worker processes: whether it is long depends on what else the
+    machine computes.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bandits.runtime.cores.WORTH_IT", float("inf"))
         yield
@@ -74,7 +80,10 @@ def _runs_stay_in_this_process() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate]:
-    """Load the gate in all processes that tests start; the test process itself has imported the package before."""
+    """Load the gate in all processes that tests start.
+
+    The test process itself has imported the package before.
+    """
     with pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("gate")
         patch.setenv("BANDITS_GATE", str(folder))

@@ -1,7 +1,7 @@
 """Hold runs and sweeps at a given step, by seed, in any process that computes them.
 
-No test depends on the duration of a run: a run that must not end yet is held until the test opens the gate. The
-counterpart is `tests.plugin_gate`, which all processes except the test process load.
+No test depends on the duration of a run: a run that must not end yet is held until the test opens
+the gate. The counterpart is `tests.plugin_gate`, which all processes except the test process load.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import os
 from itertools import count
 from pathlib import Path
 
-USUAL = 42  # the default seed; unrelated runs with it end by this step
+# the default seed; unrelated runs with it end by this step
+USUAL = 42
 USUAL_STEPS = 20_000
 _turns = count()
 
@@ -29,7 +30,9 @@ class Gate:
         self._folder = folder
         self._turn: dict[int | str, str] = {}
 
-    def hold(self, seed: int | str, step: int = 0, *, passes: int = 0, training: bool = False) -> None:
+    def hold(
+        self, seed: int | str, step: int = 0, *, passes: int = 0, training: bool = False
+    ) -> None:
         """Hold runs and blocks of this seed at a step, from now on.
 
         Parameters
@@ -42,7 +45,9 @@ class Gate:
         training : bool
             Hold the training of agents in a subprocess too.
         """
-        assert seed != USUAL or step >= USUAL_STEPS, "workers warm up with this seed, and other runs use it"
+        assert seed != USUAL or step >= USUAL_STEPS, (
+            "workers warm up with this seed, and other runs use it"
+        )
         self._turn[seed] = turn = f"{os.getpid()}-{next(_turns)}"
         order = {"turn": turn, "step": step, "passes": passes, "training": training}
         written = self._folder / f"{seed}.{turn}"
@@ -50,7 +55,10 @@ class Gate:
         written.replace(self._folder / f"{seed}")
 
     def stands(self, seed: int | str) -> int | None:
-        """Return the step at which a run is held since the last `hold`; None if no run is held yet."""
+        """Return the step at which a run is held since the last `hold`.
+
+        None if no run is held yet.
+        """
         try:
             return int((self._folder / f"{seed}.{self._turn[seed]}.stands").read_text() or -1)
         except FileNotFoundError:

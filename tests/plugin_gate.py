@@ -1,10 +1,11 @@
-"""Plug-in that tests load in all processes (``BANDITS_PLUGINS``): it holds runs until a test opens a gate.
+"""Plug-in that tests load in all processes (``BANDITS_PLUGINS``): it holds runs until a test opens
+a gate.
 
-It registers no kinds. A file in the folder ``BANDITS_GATE``, written by `tests.gate.Gate` and named after a seed,
-states the step at which runs of that seed are held. Runs are held between chunks and blocks of sweeps between calls of
-`advance`: there they are reported, saved, paused and stopped as usual, and results do not depend on the step at which
-they were held. A file named ``cost`` holds measurements of cost after that many points.
-"""
+It registers no kinds. A file in the folder ``BANDITS_GATE``, written by `tests.gate.Gate` and named
+after a seed, states the step at which runs of that seed are held. Runs are held between chunks and
+blocks of sweeps between calls of `advance`: there they are reported, saved, paused and stopped as
+usual, and results do not depend on the step at which they were held. A file named ``cost`` holds
+measurements of cost after that many points."""
 
 from __future__ import annotations
 
@@ -19,9 +20,11 @@ from bandits.base.processes import Line
 from bandits.simulators.petshop import PetShop
 
 FOLDER = Path(os.environ.get("BANDITS_GATE", os.devnull))
-LIMIT = 300.0  # seconds after which a held run fails
+# seconds after which a held run fails
+LIMIT = 300.0
 describe = PetShop.describe.__func__  # type: ignore[attr-defined]
-held_since: dict[tuple[int | str, str, int], float] = {}  # start time, by seed (or name), turn and step
+# start time, by seed (or name), turn and step
+held_since: dict[tuple[int | str, str, int], float] = {}
 
 
 class Order(NamedTuple):
@@ -46,12 +49,16 @@ def stand(seed: int | str, held: Order, step: int) -> None:
     if since == now:
         (FOLDER / f"{seed}.{held.turn}.stands").write_text(f"{step}")
     if now - since > LIMIT:
-        raise TimeoutError(f"the gate of seed {seed} at step {step} was not opened for {LIMIT:.0f} s")
+        raise TimeoutError(
+            f"the gate of seed {seed} at step {step} was not opened for {LIMIT:.0f} s"
+        )
     time.sleep(0.02)
 
 
 def passes(seed: int, held: Order) -> bool:
-    """Return whether this block is not held: each such block creates one of a limited number of files."""
+    """Return whether this block is not held: each such block creates one of a limited number of
+    files.
+    """
     for i in range(held.passes):
         try:
             (FOLDER / f"{seed}.{held.turn}.pass-{i}").touch(exist_ok=False)
@@ -77,7 +84,8 @@ def install() -> None:
             if self.step >= held.step:
                 stand(self.experiment.seed, held, self.step)
                 n = min(n, self.step)
-                self.step -= n  # repeat the last chunk: agents that are behind catch up
+                # repeat the last chunk: agents that are behind catch up
+                self.step -= n
             else:
                 n = min(n, held.step - self.step)
         yield from advance(self, n)
@@ -85,7 +93,9 @@ def install() -> None:
     class TrainingWithGate(lockstep.ChildTask):
         """A training that goes on while the test holds it."""
 
-        def __init__(self, line: Line, function: Callable[..., Any], experiment: Any, agent: int) -> None:
+        def __init__(
+            self, line: Line, function: Callable[..., Any], experiment: Any, agent: int
+        ) -> None:
             self.seed = experiment.seed
             super().__init__(line, function, experiment, agent)
 
@@ -128,7 +138,9 @@ def install() -> None:
 
 
 def first(cls: type[PetShop], params: Any) -> Any:
-    """Install the gate at the first use: plug-ins are loaded while the package is being imported."""
+    """Install the gate at the first use: plug-ins are loaded while the package is being
+    imported.
+    """
     PetShop.describe = classmethod(describe)  # type: ignore[assignment]
     install()
     return describe(cls, params)

@@ -20,7 +20,8 @@ from bandits.runtime.pool import Pool
 from bandits.runtime.worker_process import WorkerProcess
 
 STRESS = os.environ.get("BANDITS_STRESS") == "1"
-PATIENCE = 240.0  # seconds after which waiting for a condition fails
+# seconds after which waiting for a condition fails
+PATIENCE = 240.0
 
 
 def often(usually: int, stress: int) -> int:
@@ -29,9 +30,12 @@ def often(usually: int, stress: int) -> int:
 
 
 def thinned(
-    cases: Iterable[Any], quick: Callable[[int], bool], usual: Callable[[int], bool] = lambda _: True
+    cases: Iterable[Any],
+    quick: Callable[[int], bool],
+    usual: Callable[[int], bool] = lambda _: True,
 ) -> list[Any]:
-    """Mark the cases of a parametrized test as slow whose number is not quick: `make test` leaves them out.
+    """Mark the cases of a parametrized test as slow whose number is not quick: `make test` leaves
+    them out.
 
     Parameters
     ----------
@@ -64,7 +68,9 @@ def hold(line: Line) -> Iterator[None]:
         line.leave(task)
 
 
-def wait_for(condition: Callable[[], object], what: str, unless: Callable[[], object] = lambda: None) -> None:
+def wait_for(
+    condition: Callable[[], object], what: str, unless: Callable[[], object] = lambda: None
+) -> None:
     """Wait until a condition holds; the duration is not tested.
 
     Parameters
@@ -77,7 +83,8 @@ def wait_for(condition: Callable[[], object], what: str, unless: Callable[[], ob
     """
     end = time.monotonic() + PATIENCE
     while True:
-        reason = unless()  # before the condition: the event that ends the wait may also fulfil it
+        # before the condition: the event that ends the wait may also fulfil it
+        reason = unless()
         if condition():
             return
         if reason:
@@ -89,13 +96,21 @@ def wait_for(condition: Callable[[], object], what: str, unless: Callable[[], ob
 
 def over(*jobs: Job) -> Callable[[], str]:
     """Return a function for `wait_for` that describes those of these runs that have ended."""
-    return lambda: "; ".join(f"the run has {job.status} at step {job.step} {job.error}" for job in jobs if not job.live)
+    return lambda: "; ".join(
+        f"the run has {job.status} at step {job.step} {job.error}" for job in jobs if not job.live
+    )
 
 
 def experiment(*agents: str | dict[str, Any], **changes: Any) -> Experiment:
     """Return an experiment on a pet shop of ten products that runs in a fraction of a second."""
-    data: dict[str, Any] = {"simulator": {"kind": "petshop", "n_products": 10}, "steps": 300, "replications": 3}
-    data["agents"] = [{"kind": a} if isinstance(a, str) else a for a in agents or ("linucb", "random")]
+    data: dict[str, Any] = {
+        "simulator": {"kind": "petshop", "n_products": 10},
+        "steps": 300,
+        "replications": 3,
+    }
+    data["agents"] = [
+        {"kind": a} if isinstance(a, str) else a for a in agents or ("linucb", "random")
+    ]
     return Experiment.model_validate({**data, **changes})
 
 

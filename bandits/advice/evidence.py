@@ -45,7 +45,11 @@ class Line(NamedTuple):
     @property
     def decisions(self) -> int:
         """Decisions of the longest run behind the numbers."""
-        stated = [self.values[name].mean for name in ("decisions", "linear_decisions") if name in self.values]
+        stated = [
+            self.values[name].mean
+            for name in ("decisions", "linear_decisions")
+            if name in self.values
+        ]
         return int(stated[0]) if stated else self.experiment.steps
 
     @property
@@ -56,13 +60,15 @@ class Line(NamedTuple):
     def check(self, name: str, arguments: tuple[Any, ...]) -> None:
         """Check that a number has been measured."""
         if arguments or name not in (*self.values, "steps"):
-            raise UserError(f"'{short(name)}' was not measured; known are steps, {', '.join(self.values)}")
+            raise UserError(
+                f"'{short(name)}' was not measured; known are steps, {', '.join(self.values)}"
+            )
 
     def given(self, name: str) -> bool:  # noqa: ARG002
         """Tell that every number is known."""
         return True
 
-    def quantity(self, name: str, arguments: tuple[Any, ...]) -> float | Estimate:  # noqa: ARG002 - as for runs
+    def quantity(self, name: str, arguments: tuple[Any, ...]) -> float | Estimate:  # noqa: ARG002
         """Return a number."""
         return float(self.experiment.steps) if name == "steps" else self.values[name]
 
@@ -83,7 +89,9 @@ def evidence() -> Evidence:
     lines = {}
     for name, line in data["lines"].items():
         values = {key: Estimate(*ends) for key, ends in line["values"].items()}
-        origin = f"{line['document']}, {line['section']}" if "document" in line else "run for this page"
+        origin = (
+            f"{line['document']}, {line['section']}" if "document" in line else "run for this page"
+        )
         opened = line.get("experiment") or guide().opens[name]
         run = presets()[opened].experiment if isinstance(opened, str) else read(opened)
         lines[name] = Line(guide().titles[name], values, origin, run, "document" not in line)
@@ -94,7 +102,9 @@ Answers = Mapping[str, str]
 
 
 class Advice(NamedTuple):
-    """An agent with settings, a sentence with measured numbers, and the lines that it rests on, by name."""
+    """An agent with settings, a sentence with measured numbers, and the lines that it rests on, by
+    name.
+    """
 
     agent: dict[str, Any]
     text: str
@@ -105,7 +115,8 @@ class Advice(NamedTuple):
         """The settings, as ``--set`` names them."""
         own = {name: value for name, value in self.agent.items() if name != "kind"}
         return ", ".join(
-            f"{name} {value if isinstance(value, str) else json.dumps(value)}" for name, value in own.items()
+            f"{name} {value if isinstance(value, str) else json.dumps(value)}"
+            for name, value in own.items()
         )
 
 
@@ -141,5 +152,9 @@ def filled(text: str) -> str:
 
 def lines_of(text: str) -> dict[str, Line]:
     """Return the lines whose numbers a text holds, in the order in which it names them."""
-    named = (each.source for inner in PLACEHOLDER.findall(text) for each in quantities(parse(split_format(inner)[0])))
+    named = (
+        each.source
+        for inner in PLACEHOLDER.findall(text)
+        for each in quantities(parse(split_format(inner)[0]))
+    )
     return {name: evidence().lines[name] for name in named}

@@ -22,7 +22,9 @@ class Question(_Data):
 
 
 class Rule(_Data):
-    """An answer: for which options it was measured (all of a question that it does not name), and what holds."""
+    """An answer: for which options it was measured (all of a question that it does not name), and
+    what holds.
+    """
 
     when: dict[str, tuple[str, ...]]
     agent: dict[str, Any]
@@ -31,7 +33,9 @@ class Rule(_Data):
 
 
 class Case(_Data):
-    """A recommendation of chapter 16, the answers that describe its case, and what was measured here."""
+    """A recommendation of chapter 16, the answers that describe its case, and what was measured
+    here.
+    """
 
     says: str
     where: str
@@ -65,4 +69,6 @@ class Guide(_Data):
 @lru_cache(maxsize=1)
 def guide() -> Guide:
     """Return the guide of this package."""
-    return Guide.model_validate(json.loads(files("bandits.advice").joinpath("guide.json").read_text(encoding="utf-8")))
+    return Guide.model_validate(
+        json.loads(files("bandits.advice").joinpath("guide.json").read_text(encoding="utf-8"))
+    )

@@ -23,7 +23,8 @@ Propensity = Literal["exact", "monte_carlo", "deterministic"]
 
 
 class Agent(AgentRows, ABC):
-    """A policy over R rows: it scores the candidates, the best are shown, and it learns from the feedback.
+    """A policy over R rows: it scores the candidates, the best are shown, and it learns from the
+    feedback.
 
     Parameters
     ----------
@@ -41,7 +42,8 @@ class Agent(AgentRows, ABC):
     formula: ClassVar[str]
     """Score of a candidate, in LaTeX."""
     propensity: Propensity = "deterministic"
-    """What `probabilities` returns: the distribution of the first slot, an estimate of it, or 1 for what is shown.
+    """What `probabilities` returns: the distribution of the first slot, an estimate of it, or 1 for
+    what is shown.
 
     An agent whose parameters decide sets it in its constructor.
     """
@@ -50,7 +52,8 @@ class Agent(AgentRows, ABC):
 
     @classmethod
     def test_params(cls) -> list[dict[str, Any]]:
-        """Return parameters that lead through each of its code paths, small and fast, for the contract tests.
+        """Return parameters that lead through each of its code paths, small and fast, for the
+        contract tests.
 
         The first set is run in every simulator, the others in those that demand most.
         """
@@ -61,25 +64,36 @@ class Agent(AgentRows, ABC):
 
     @abstractmethod
     def scores(self, round: Round) -> FloatArray:
-        """Score the candidates, float64 (R, K); the best available ones are shown. +inf is allowed; NaN stops a row."""
+        """Score the candidates, float64 (R, K); the best available ones are shown.
+
+        +inf is allowed; NaN stops a row.
+        """
 
     def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
-        """Learn from the feedback on ``slate (R, S)``; agents that do not learn leave this empty."""
+        """Learn from the feedback on ``slate (R, S)``.
+
+        Agents that do not learn leave this empty.
+        """
 
     def explain(self, round: Round) -> Explanation:
         """Decompose `scores` into mean, width or draw, without side effects."""
         return Explanation("score", self.scores(round))
 
     def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:  # noqa: ARG002
-        """Yield `scores` under other random draws, float64 (R, K), without end; nothing if it draws no samples.
+        """Yield `scores` under other random draws, float64 (R, K), without end.
 
-        A row's scores depend on the numbers of that row alone where they come from the generator's ``random``,
-        ``standard_normal`` and ``beta``, with the axis of rows first (`bandits.base.randomness.RowGenerator`).
-        """
+        Nothing if it draws no samples.
+
+        A row's scores depend on the numbers of that row alone where they come from the generator's
+        ``random``, ``standard_normal`` and ``beta``, with the axis of rows first
+        (`bandits.base.randomness.RowGenerator`)."""
         return iter(())
 
     def probabilities(self, round: Round) -> FloatArray:
-        """State the probability that each candidate fills the first slot, float64 (R, K); see ``propensity``."""
+        """State the probability that each candidate fills the first slot, float64 (R, K).
+
+        See ``propensity``.
+        """
         if self.propensity == "monte_carlo":
             return choice_counts(self, round, n=self.n_redraws) / self.n_redraws
         scores = np.where(round.available, self.scores(round), -np.inf)
@@ -87,15 +101,16 @@ class Agent(AgentRows, ABC):
 
     @property
     def slot_propensity(self) -> Propensity:
-        """What `slot_probabilities` returns: exact in classes that state it in closed form, else from redraws."""
+        """What `slot_probabilities` returns: exact in classes that state it in closed form, else
+        from redraws.
+        """
         return "deterministic" if self.propensity == "deterministic" else "monte_carlo"
 
     def slot_probabilities(self, round: Round) -> FloatArray:
         """State the probability that each candidate fills each of the S slots, float64 (R, S, K).
 
-        That of a slot is marginal: whatever the other slots show. See ``slot_propensity``; of agents that choose at
-        random, `redraws` are counted.
-        """
+        That of a slot is marginal: whatever the other slots show. See ``slot_propensity``; of
+        agents that choose at random, `redraws` are counted."""
         if self.slot_propensity == "monte_carlo":
             return slot_counts(self, round, n=self.n_redraws) / self.n_redraws
         R, K = round.items.shape
@@ -108,8 +123,8 @@ class Agent(AgentRows, ABC):
         Returns
         -------
         int64 (T, R), optional
-            The items shown; None if this agent has no compiled loop. A row whose scores hold a NaN is marked False in
-            ``alive`` and has -1 from there on.
+            The items shown; None if this agent has no compiled loop. A row whose scores hold a NaN
+            is marked False in ``alive`` and has -1 from there on.
         """
         return None
 

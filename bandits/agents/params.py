@@ -13,7 +13,10 @@ class AgentParams(Params):
 
     kind: str
     label: str | None = param(
-        None, title="Name", help="Label of this agent in plots and tables.", pattern=r"^[\w.-][\w .-]{0,39}$"
+        None,
+        title="Name",
+        help="Label of this agent in plots and tables.",
+        pattern=r"^[\w.-][\w .-]{0,39}$",
     )
     guards: GuardList = guards_param()
 
@@ -22,8 +25,14 @@ class LearnerParams(AgentParams):
     """Parameters of agents that learn from clicks."""
 
     position: Position = param(
-        "examined", title="Slot treatment", structural=True, later=True, slates=True,
-        help="How the slots of a slate count in learning. examined: a slot counts once if the user examined it. "
-        "ignored: every slot counts once, examined or not (a common mistake). aware: an examined slot counts in "
-        "proportion to its position bias.",
-    )  # fmt: skip
+        "examined",
+        title="Slot treatment",
+        structural=True,
+        later=True,
+        slates=True,
+        help=(
+            "How the slots of a slate count in learning. examined: a slot counts once if the "
+            "user examined it. ignored: every slot counts once, examined or not (a common "
+            "mistake). aware: an examined slot counts in proportion to its position bias."
+        ),
+    )

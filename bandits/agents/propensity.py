@@ -1,8 +1,7 @@
 """Estimate the propensities of agents that draw their scores, by redrawing them.
 
-Redraws come from a random stream of their own, one for each row and step: they change no choice of the agent, and a
-row's estimate does not depend on the other rows.
-"""
+Redraws come from a random stream of their own, one for each row and step: they change no choice of
+the agent, and a row's estimate does not depend on the other rows."""
 
 from __future__ import annotations
 
@@ -37,7 +36,8 @@ class Redrawing(Protocol):
 
 
 def first_choices(agent: Redrawing, round: Round, *, part: int = 0) -> Iterator[IntArray]:
-    """Yield the candidate that the first slot shows under each redraw of the scores, int64 (R,), without end.
+    """Yield the candidate that the first slot shows under each redraw of the scores, int64 (R,),
+    without end.
 
     Parameters
     ----------
@@ -53,14 +53,19 @@ def first_choices(agent: Redrawing, round: Round, *, part: int = 0) -> Iterator[
         The agent has no `Agent.redraws`.
     """
     scores = None
-    for scores in agent.redraws(round, agent.streams.of_rows("propensity", part=part, block=round.step)):
+    for scores in agent.redraws(
+        round, agent.streams.of_rows("propensity", part=part, block=round.step)
+    ):
         yield np.where(round.available, scores, -np.inf).argmax(axis=1)
     if scores is None:
         raise ValueError(f"an agent whose propensity is {agent.propensity} must implement redraws")
 
 
 def choice_counts(agent: Redrawing, round: Round, *, n: int = REDRAWS, part: int = 0) -> IntArray:
-    """Count how often each candidate is shown first in n redraws of the scores, int64 (R, K); see `first_choices`."""
+    """Count how often each candidate is shown first in n redraws of the scores, int64 (R, K).
+
+    See `first_choices`.
+    """
     counts, rows = np.zeros(round.items.shape, np.int64), np.arange(len(round.items))
     for chosen in itertools.islice(first_choices(agent, round, part=part), n):
         counts[rows, chosen] += 1
@@ -77,9 +82,15 @@ def slot_counts(agent: Redrawing, round: Round, *, n: int = REDRAWS) -> IntArray
     """
     (R, K), S = round.items.shape, agent.spec.slate
     counts, rows, slots = np.zeros((R, S, K), np.int64), np.arange(R)[:, None], np.arange(S)
-    numbers, alive, scores = agent.streams.of_rows("propensity", block=round.step), np.ones(R, np.bool_), None
+    numbers, alive, scores = (
+        agent.streams.of_rows("propensity", block=round.step),
+        np.ones(R, np.bool_),
+        None,
+    )
     for scores in itertools.islice(agent.redraws(round, numbers), n):
         counts[rows, slots, top_k(scores, round.available, alive, S)] += 1
     if scores is None:
-        raise ValueError("an agent that chooses at random must implement redraws where it shows slates")
+        raise ValueError(
+            "an agent that chooses at random must implement redraws where it shows slates"
+        )
     return counts

@@ -1,4 +1,6 @@
-"""The rows of an agent: their parameters, the simulator they run in, and the arrays that learning changes."""
+"""The rows of an agent: their parameters, the simulator they run in, and the arrays that learning
+changes.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from .facts import AgentFacts
 
 
 def row_axis(name: str) -> int:
-    """Return the axis of rows of a state array: the first one, or the second of ring buffers, named ``ring_...``."""
+    """Return the axis of rows of a state array: the first one, or the second of ring buffers, named
+    ``ring_...``.
+    """
     return int(name.rpartition(".")[2].startswith("ring_"))
 
 
@@ -25,9 +29,14 @@ class AgentRows(AgentFacts):
     """R rows of an agent, and what is the same in all agents."""
 
     state: tuple[str, ...] = ()
-    """Names (dotted) of the arrays that learning changes: what a checkpoint saves; see `row_axis`."""
+    """Names (dotted) of the arrays that learning changes: what a checkpoint saves.
 
-    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
+    See `row_axis`.
+    """
+
+    def __init__(
+        self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess
+    ) -> None:
         self.params, self.spec, self.streams, self.access = list(params), spec, streams, access
         self.position: Position = self.slot_treatment(self.params[0]) or "examined"
 
@@ -36,12 +45,18 @@ class AgentRows(AgentFacts):
         return np.array([getattr(p, name) for p in self.params], dtype=np.float64)
 
     def exposure(self, feedback: Feedback) -> FloatArray:
-        """Weight each slot as an exposure, float64 (R, S); see `bandits.models.position_bias.exposure`."""
+        """Weight each slot as an exposure, float64 (R, S).
+
+        See `bandits.models.position_bias.exposure`.
+        """
         return position_bias.exposure(feedback, self.position, self.spec.positions)
 
     @property
     def fell_back(self) -> BoolArray | None:
-        """The rows in which a fallback decided at the last call of `scores`, bool (R,); None without a fallback."""
+        """The rows in which a fallback decided at the last call of `scores`, bool (R,).
+
+        None without a fallback.
+        """
         return None
 
     def state_dict(self) -> dict[str, Any]:

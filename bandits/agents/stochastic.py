@@ -15,23 +15,29 @@ from bandits.base.types import FloatArray, Round, SimulatorAccess, SimulatorSpec
 
 from .base import Agent
 
-SELECTION_PART = 7  # of the row's agent stream; a subclass draws its own numbers from other parts
+# of the row's agent stream; a subclass draws its own numbers from other parts
+SELECTION_PART = 7
 
 
 class StochasticAgent(Agent):
-    """Base class of agents that state the probability of each candidate; choice and propensities follow from it.
+    """Base class of agents that state the probability of each candidate.
 
-    A subclass implements `probabilities`, and `learn` if it learns. The first slot shows candidate k with exactly the
-    probability stated; further slots are drawn without replacement in proportion to it (Plackett-Luce), by the
-    Gumbel-top-k method (`bandits.base.selection`).
-    """
+    Choice and propensities follow from it.
+
+    A subclass implements `probabilities`, and `learn` if it learns. The first slot shows candidate
+    k with exactly the probability stated; further slots are drawn without replacement in proportion
+    to it (Plackett-Luce), by the Gumbel-top-k method (`bandits.base.selection`)."""
 
     propensity = "exact"
 
-    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
+    def __init__(
+        self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess
+    ) -> None:
         super().__init__(params, spec, streams, access)
         K = spec.n_candidates
-        self._uniforms = streams.blocks("agent", lambda g, n: g.random((n, K)), width=K, part=SELECTION_PART)
+        self._uniforms = streams.blocks(
+            "agent", lambda g, n: g.random((n, K)), width=K, part=SELECTION_PART
+        )
 
     @abstractmethod
     def probabilities(self, round: Round) -> FloatArray:
@@ -53,8 +59,12 @@ class StochasticAgent(Agent):
             yield gumbel_scores(stated, generator.random(stated.shape))
 
     def explain(self, round: Round) -> Explanation:
-        return Explanation("score", self.scores(round), randomised=np.ones(len(self.params), np.bool_))
+        return Explanation(
+            "score", self.scores(round), randomised=np.ones(len(self.params), np.bool_)
+        )
 
     @classmethod
     def memory(cls, params: Any, spec: SimulatorSpec) -> int:
-        return super().memory(params, spec) + 8 * spec.n_candidates * block_length(spec.n_candidates)
+        return super().memory(params, spec) + 8 * spec.n_candidates * block_length(
+            spec.n_candidates
+        )

@@ -6,7 +6,10 @@ from .formatting import short
 
 
 class UserError(ValueError):
-    """A request that cannot be carried out; its text is one printable line of at most 400 characters."""
+    """A request that cannot be carried out.
+
+    Its text is one printable line of at most 400 characters.
+    """
 
     def __init__(self, sentence: str) -> None:
         super().__init__(short(sentence, 400))

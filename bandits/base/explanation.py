@@ -17,8 +17,8 @@ class Explanation(NamedTuple):
     Attributes
     ----------
     how : {"bonus", "sample", "greedy", "score"}
-        bonus: mean + scale * width. sample: one sample around the mean. greedy: the mean alone. score: no components;
-        a mean, where there is one, has no part in it.
+        bonus: mean + scale * width. sample: one sample around the mean. greedy: the mean alone.
+        score: no components; a mean, where there is one, has no part in it.
     score : float64 (R, K)
         The scores that the choice used, bit-identical to `Agent.scores`.
     mean : float64 (R, K), optional
@@ -32,8 +32,8 @@ class Explanation(NamedTuple):
     logit : bool
         Score and mean are log-odds of a reward of 1.
     randomised : bool (R,), optional
-        Rows whose choice was random: drawn apart from the scores, or by scores that are themselves random draws.
-        Those that a guard decided are among them.
+        Rows whose choice was random: drawn apart from the scores, or by scores that are themselves
+        random draws. Those that a guard decided are among them.
     guard : str (R,), optional
         Why a guard decided instead of the agent; empty where it did not.
     """

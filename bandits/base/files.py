@@ -1,4 +1,6 @@
-"""Write files atomically, pack arrays into bytes, cache computed arrays on disk, and read JSON files of a package."""
+"""Write files atomically, pack arrays into bytes, cache computed arrays on disk, and read JSON
+files of a package.
+"""
 
 from __future__ import annotations
 
@@ -56,10 +58,13 @@ def unpack(data: bytes, *, compressed: bool = True) -> Arrays:
         if compressed:
             import pyarrow as pa
 
-            data = pa.decompress(data[8:], int.from_bytes(data[:8], "little"), codec="zstd", asbytes=True)
+            data = pa.decompress(
+                data[8:], int.from_bytes(data[:8], "little"), codec="zstd", asbytes=True
+            )
         with np.load(io.BytesIO(data), allow_pickle=False) as stored:
             return {name.replace("|", "/"): stored[name] for name in stored.files}
-    except Exception as error:  # of zip, zstd and npy, also MemoryError where a length was forged
+    except Exception as error:
+        # of zip, zstd and npy, also MemoryError where a length was forged
         raise ValueError(f"the arrays cannot be read: {error}") from error
 
 
@@ -69,7 +74,8 @@ def seal(owner: str, data: bytes) -> bytes:
     Parameters
     ----------
     owner : str
-        What the file belongs to, in hexadecimal digits and "/". Under another owner's name the checksum is wrong.
+        What the file belongs to, in hexadecimal digits and "/". Under another owner's name the
+        checksum is wrong.
     data : bytes
     """
     return hashlib.sha256(owner.encode() + b"\0" + data).digest() + data
@@ -82,7 +88,9 @@ def unseal(owner: str, sealed: bytes) -> bytes | None:
 
 
 def numbered_json(package: str) -> dict[str, Any]:
-    """Return the content of the JSON files ``NUMBER-NAME.json`` of a package by name, in the order of the files."""
+    """Return the content of the JSON files ``NUMBER-NAME.json`` of a package by name, in the order
+    of the files.
+    """
     paths = sorted(files(package).iterdir(), key=lambda path: path.name)
     names = [path.name.removesuffix(".json").partition("-")[2] for path in paths]
     return {
@@ -93,9 +101,11 @@ def numbered_json(package: str) -> dict[str, Any]:
 
 
 def cached_arrays(folder: str, content: str, make: Callable[[], Arrays]) -> Arrays:
-    """Return the arrays that ``make`` computes from ``content``, from disk if they were computed before.
+    """Return the arrays that ``make`` computes from ``content``, from disk if they were computed
+    before.
 
-    A damaged file is computed again. A file that cannot be written is skipped: the next run computes it again.
+    A damaged file is computed again. A file that cannot be written is skipped: the next run
+    computes it again.
 
     Parameters
     ----------
@@ -116,8 +126,14 @@ def cached_arrays(folder: str, content: str, make: Callable[[], Arrays]) -> Arra
 
 
 def damaged_caches(folder: str) -> list[Path]:
-    """List the files of `cached_arrays` in a subfolder of `home` that are damaged or belong to other content."""
-    return [path for path in sorted((home() / folder).glob("*")) if path.suffix == ".part" or _cached(path) is None]
+    """List the files of `cached_arrays` in a subfolder of `home` that are damaged or belong to
+    other content.
+    """
+    return [
+        path
+        for path in sorted((home() / folder).glob("*"))
+        if path.suffix == ".part" or _cached(path) is None
+    ]
 
 
 def _cached(path: Path) -> Arrays | None:

@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-GLUE = "\u00a0"  # a number and its unit stay on one line
+# a number and its unit stay on one line
+GLUE = "\u00a0"
 _TIMES = ((1, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _BYTES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
 
@@ -50,19 +51,25 @@ def duration(seconds: float) -> str:
     """Format seconds with two significant digits: 2.4 ms, 11 s, 3.1 hours."""
     if seconds >= 3.6e3:
         days = seconds / 86400
-        return f"{_significant(seconds / 3600)}{GLUE}hours" if days < 2 else f"{count(days)}{GLUE}days"
+        return (
+            f"{_significant(seconds / 3600)}{GLUE}hours" if days < 2 else f"{count(days)}{GLUE}days"
+        )
     return _with_unit(seconds, _TIMES)
 
 
 def time_left(seconds: float) -> str:
-    """Format an expected time in words, as coarsely as it is known: about 40 s left, about 2 min left."""
+    """Format an expected time in words, as coarsely as it is known: about 40 s left, about 2 min
+    left.
+    """
     if seconds < 10:
         return "a few seconds left"
     if seconds < 55:
         return f"about {round(seconds, -1):.0f}{GLUE}s left"
     if seconds < 3570:
         return f"about {max(1, round(seconds / 60))}{GLUE}min left"
-    return f"about {duration(max(seconds, 3600))} left".replace(f"about 1{GLUE}hours", f"about 1{GLUE}hour")
+    return f"about {duration(max(seconds, 3600))} left".replace(
+        f"about 1{GLUE}hours", f"about 1{GLUE}hour"
+    )
 
 
 def size(bytes: float) -> str:
@@ -94,7 +101,9 @@ def printable(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return a text with line breaks and control characters escaped: what a terminal must not interpret."""
+    """Return a text with line breaks and control characters escaped: what a terminal must not
+    interpret.
+    """
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
@@ -118,9 +127,11 @@ def description(cls: type) -> str:
 def references(cls: type) -> list[str]:
     """Return the entries of a class's section "References", one line each, without markup.
 
-    An entry begins with its number, ``.. [1]``, or is a paragraph or an unindented line where there are no numbers.
-    """
-    section = re.search(r"^References\n-+\n(.*?)(?=^\S[^\n]*\n-+\n|\Z)", inspect.getdoc(cls) or "", re.M | re.S)
+    An entry begins with its number, ``.. [1]``, or is a paragraph or an unindented line where there
+    are no numbers."""
+    section = re.search(
+        r"^References\n-+\n(.*?)(?=^\S[^\n]*\n-+\n|\Z)", inspect.getdoc(cls) or "", re.M | re.S
+    )
     if section is None:
         return []
     entries = re.split(r"^\.\. \[\d+\]\s*|\n(?=\S)", section[1], flags=re.M)
@@ -128,7 +139,9 @@ def references(cls: type) -> list[str]:
 
 
 def plain(text: str) -> str:
-    """Return a text in reStructuredText as one line without its markup: citations, roles, backticks."""
+    """Return a text in reStructuredText as one line without its markup: citations, roles,
+    backticks.
+    """
     text = re.sub(r"\s*\[\d+\]_(,\s*\[\d+\]_)*", "", text)
     text = re.sub(r":\w+:`~?([^`]*)`", r"\1", text)
     return " ".join(re.sub(r"`{1,2}([^`]*)`{1,2}_?", r"\1", text).split())

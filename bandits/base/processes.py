@@ -1,10 +1,11 @@
-"""Call functions in child processes: a line of waiting tasks, limits of time and memory, messages, errors as sentences.
+"""Call functions in child processes: a line of waiting tasks, limits of time and memory, messages,
+errors as sentences.
 
-``python -m bandits.base.processes MEMORY`` is the child. It calls what it is asked to over its standard input, and ends
-when that is closed: at once, also within a call, so that no child outlives the process that started it. Calls and
-answers are pickled. That is safe because both ends are this program and the pipes have no other; what users upload
-travels as bytes and is read in the child, within its limits.
-"""
+``python -m bandits.base.processes MEMORY`` is the child. It calls what it is asked to over its
+standard input, and ends when that is closed: at once, also within a call, so that no child outlives
+the process that started it. Calls and answers are pickled. That is safe because both ends are this
+program and the pipes have no other; what users upload travels as bytes and is read in the child,
+within its limits."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ class Line:
     memory : int
         Address space of a child in bytes; 0: no limit.
     advice : str
-        What a user can do when a task exceeds its limits, such as "evaluate larger logs on the command line".
+        What a user can do when a task exceeds its limits, such as "evaluate larger logs on the
+        command line".
     idle : float
         Seconds for which a child waits for the next task; 0: every task has a child of its own.
     variables : mapping of str to str
@@ -86,7 +88,9 @@ class Line:
         """
         with self._moved:
             if len(self.tasks) >= self.at_once + self.waiting:
-                raise BusyError(f"{self.waiting} {self.noun} are waiting already; try again in a minute")
+                raise BusyError(
+                    f"{self.waiting} {self.noun} are waiting already; try again in a minute"
+                )
             self.tasks.append(task)
 
     def wait_for_turn(self, task: ChildTask) -> None:
@@ -139,13 +143,16 @@ class Line:
 
 
 class ChildTask:
-    """A call in a child process, which waits in a line; callers poll its attributes, or wait for its result.
+    """A call in a child process, which waits in a line.
+
+    Callers poll its attributes, or wait for its result.
 
     Parameters
     ----------
     line : Line
     function : callable
-        A function of a module. One with a parameter ``send`` is given a function that sends a message to `receive`.
+        A function of a module. One with a parameter ``send`` is given a function that sends a
+        message to `receive`.
     arguments
         Of the function.
 
@@ -170,7 +177,9 @@ class ChildTask:
         self.error, self.result, self.cancelled = "", None, False
         self._child: _Child | None = None
         line.enter(self)
-        self._thread = threading.Thread(target=self._run, name=f"a task of the {line.noun}", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, name=f"a task of the {line.noun}", daemon=True
+        )
         self._thread.start()
 
     @property
@@ -208,7 +217,9 @@ class ChildTask:
                 self.status = "running"
                 self.error = self._answer()
         except OSError as error:
-            self.error = f"a process for {self.line.noun} could not be started ({error.strerror or error})"
+            self.error = (
+                f"a process for {self.line.noun} could not be started ({error.strerror or error})"
+            )
         finally:
             # what was called is not held any longer: it may be a large file
             self._call = (abs, ())
@@ -242,15 +253,25 @@ class ChildTask:
         if kind == "ended":
             status = child.end(patience=10.0)
             if late.is_set():
-                return f"stopped after {_spelled(line.seconds or 0.0)}, the limit for one of the {line.noun}{advice}"
+                return (
+                    f"stopped after {_spelled(line.seconds or 0.0)}, the limit for one of the "
+                    f"{line.noun}{advice}"
+                )
             # libraries abort where they get no memory
             if not line.memory or status > 0:
-                return f"the process for {line.noun} ended with status {status}; the server's log has the reason"
+                return (
+                    f"the process for {line.noun} ended with status {status}; the server's log has "
+                    "the reason"
+                )
             kind = "memory"
         else:
             line.keep_child(child)
         if kind == "memory":
-            limit = f"more than {size(line.memory)} of memory" if line.memory else "more memory than there is"
+            limit = (
+                f"more than {size(line.memory)} of memory"
+                if line.memory
+                else "more memory than there is"
+            )
             return f"stopped because one of the {line.noun} took {limit}{advice}"
         if kind == "error":
             return str(value)
@@ -284,7 +305,10 @@ class _Child:
         return self._process.poll() is None
 
     def call(
-        self, function: Callable[..., Any], arguments: tuple[Any, ...], receive: Callable[[Any], None]
+        self,
+        function: Callable[..., Any],
+        arguments: tuple[Any, ...],
+        receive: Callable[[Any], None],
     ) -> tuple[str, Any]:
         """Call a function; return ``result``, ``error``, ``memory`` or ``ended``, and a value."""
         requests, answers = self._pipes()
@@ -301,7 +325,10 @@ class _Child:
         self._process.kill()
 
     def end(self, patience: float = 0.0) -> int:
-        """Kill it, unless it ends by itself within some seconds; remove its files and return its exit status."""
+        """Kill it, unless it ends by itself within some seconds.
+
+        Remove its files and return its exit status.
+        """
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(patience)
         self._process.kill()
@@ -318,7 +345,9 @@ class _Child:
 
 
 def worker_environment() -> dict[str, str]:
-    """Return the environment of subprocesses: the package is on their path, and they use one thread."""
+    """Return the environment of subprocesses: the package is on their path, and they use one
+    thread.
+    """
     root = str(Path(__file__).resolve().parents[2])
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
@@ -342,12 +371,17 @@ def main() -> None:
     requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_receive_requests, args=(requests,), daemon=True).start()
     while True:
-        function, arguments = pickle.loads(requests.get())  # noqa: S301 - written by the process that started this one
-        _write(answers, _answer(function, arguments, lambda message: _write(answers, ("message", message))))
+        function, arguments = pickle.loads(requests.get())  # noqa: S301
+        _write(
+            answers,
+            _answer(function, arguments, lambda message: _write(answers, ("message", message))),
+        )
         del function, arguments
 
 
-def _answer(function: Callable[..., Any], arguments: tuple[Any, ...], send: Callable[[Any], None]) -> tuple[str, Any]:
+def _answer(
+    function: Callable[..., Any], arguments: tuple[Any, ...], send: Callable[[Any], None]
+) -> tuple[str, Any]:
     try:
         named = {"send": send} if "send" in inspect.signature(function).parameters else {}
         return "result", function(*arguments, **named)
@@ -358,12 +392,15 @@ def _answer(function: Callable[..., Any], arguments: tuple[Any, ...], send: Call
 
 
 def _receive_requests(requests: queue.SimpleQueue[bytes]) -> None:
-    """Read requests ahead, and end this process when there can be no more: no process reads its answers."""
-    # a stream of its own: at its end the interpreter needs the lock of sys.stdin, which this thread would hold
+    """Read requests ahead, and end this process when there can be no more: no process reads its
+    answers.
+    """
+    # a stream of its own: at its end the interpreter needs the lock of sys.stdin, which this thread
+    # would hold
     stream = os.fdopen(os.dup(0), "rb")
     try:
         while True:
-            requests.put(pickle.load(stream))  # noqa: S301 - as above
+            requests.put(pickle.load(stream))  # noqa: S301
     finally:
         os._exit(0)
 
@@ -382,7 +419,7 @@ def _write(stream: BinaryIO, value: Any) -> None:
 
 
 def _read(stream: BinaryIO) -> tuple[str, Any]:
-    found: tuple[str, Any] = pickle.loads(pickle.load(stream))  # noqa: S301 - written by a child
+    found: tuple[str, Any] = pickle.loads(pickle.load(stream))  # noqa: S301
     return found
 
 

@@ -1,8 +1,7 @@
 """Draw the random numbers of each row from named streams.
 
-Every number is drawn in fixed blocks keyed by (stream, row, part, block number). Any step can be accessed directly, and
-a row's numbers depend neither on the chunk size nor on the other rows.
-"""
+Every number is drawn in fixed blocks keyed by (stream, row, part, block number). Any step can be
+accessed directly, and a row's numbers depend neither on the chunk size nor on the other rows."""
 
 from __future__ import annotations
 
@@ -13,7 +12,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-Stream = Literal["world", "clicks", "agent", "layout", "log", "question", "proposal", "guard", "propensity"]
+Stream = Literal[
+    "world", "clicks", "agent", "layout", "log", "question", "proposal", "guard", "propensity"
+]
 _KEYS: dict[str, int] = {
     "world": 0,
     "clicks": 1,
@@ -44,14 +45,20 @@ class Streams:
         self.seed = seed
         self.rows = tuple(rows)
 
-    def generator(self, stream: Stream, *, row: int = 0, part: int = 0, block: int = 0) -> np.random.Generator:
+    def generator(
+        self, stream: Stream, *, row: int = 0, part: int = 0, block: int = 0
+    ) -> np.random.Generator:
         """Return a new generator at the start of one block of one stream."""
         key = (_KEYS[stream], row, part, block)
-        return np.random.Generator(np.random.PCG64(np.random.SeedSequence(self.seed, spawn_key=key)))
+        return np.random.Generator(
+            np.random.PCG64(np.random.SeedSequence(self.seed, spawn_key=key))
+        )
 
     def of_rows(self, stream: Stream, *, part: int = 0, block: int = 0) -> RowGenerator:
         """Return a generator that draws the numbers of each row from that row's stream."""
-        return RowGenerator([self.generator(stream, row=row, part=part, block=block) for row in self.rows])
+        return RowGenerator(
+            [self.generator(stream, row=row, part=part, block=block) for row in self.rows]
+        )
 
     def blocks(
         self,
@@ -61,15 +68,18 @@ class Streams:
         width: int = 1,
         part: int = 0,
     ) -> BlockedDraws:
-        """Return the draws of every step: ``draw(generator, n)`` makes n steps of about ``width`` numbers each."""
+        """Return the draws of every step: ``draw(generator, n)`` makes n steps of about ``width``
+        numbers each.
+        """
         return BlockedDraws(self, stream, draw, width=width, part=part)
 
 
 class RowGenerator(np.random.Generator):
-    """A generator whose `random`, `standard_normal` and `beta` draw each row of an array from a stream of its own.
+    """A generator whose `random`, `standard_normal` and `beta` draw each row of an array from a
+    stream of its own.
 
-    A row's numbers then depend on that row alone. Every other method draws from the first row's stream, as if there
-    were no rows.
+    A row's numbers then depend on that row alone. Every other method draws from the first row's
+    stream, as if there were no rows.
 
     Parameters
     ----------
@@ -81,7 +91,7 @@ class RowGenerator(np.random.Generator):
         super().__init__(generators[0].bit_generator)
         self._generators = list(generators)
 
-    def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:  # noqa: ARG002 - numpy's
+    def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:  # noqa: ARG002
         """Draw uniforms in [0, 1), shape ``size``, whose first axis is that of the rows."""
         return np.stack([g.random(shape, dtype) for g, shape in self._shapes(size)])
 
@@ -96,17 +106,24 @@ class RowGenerator(np.random.Generator):
     def _shapes(self, size: Any) -> Iterator[tuple[np.random.Generator, tuple[int, ...]]]:
         rows, *rest = (size,) if np.ndim(size) == 0 else size
         if rows != len(self._generators):
-            raise ValueError(f"the first axis must be that of the {len(self._generators)} rows; got the shape {size}")
+            raise ValueError(
+                f"the first axis must be that of the {len(self._generators)} rows; got the shape "
+                f"{size}"
+            )
         return ((g, tuple(rest)) for g in self._generators)
 
 
 def block_length(width: int) -> int:
-    """Return the steps per block for ``width`` numbers a step: 16 to 1,024, so about 32,768 numbers a row."""
+    """Return the steps per block for ``width`` numbers a step: 16 to 1,024, so about 32,768 numbers
+    a row.
+    """
     return max(16, min(1024, 1 << max(0, (32768 // max(width, 1)).bit_length() - 1)))
 
 
 def steps_left_in_block(step: int, n: int, width: int) -> int:
-    """Count the steps among the next ``n`` that lie in one block of draws of up to ``width`` numbers a step."""
+    """Count the steps among the next ``n`` that lie in one block of draws of up to ``width``
+    numbers a step.
+    """
     length = block_length(width)
     return min(n, length - step % length)
 
@@ -114,9 +131,9 @@ def steps_left_in_block(step: int, n: int, width: int) -> int:
 class KeptStreams(Streams):
     """Streams that keep their draws, so that a second pass over the same steps draws nothing.
 
-    A simulator keeps its own draws. Those of agents and guards, which are built again for every pass, are identified by
-    their place and by the function that makes them, with the plain values that it encloses; a function that uses
-    anything else draws anew every time.
+    A simulator keeps its own draws. Those of agents and guards, which are built again for every
+    pass, are identified by their place and by the function that makes them, with the plain values
+    that it encloses; a function that uses anything else draws anew every time.
 
     Parameters
     ----------
@@ -146,14 +163,18 @@ class KeptStreams(Streams):
         elif isinstance(draw, FunctionType) and not draw.__defaults__ and not draw.__kwdefaults__:
             cells = tuple(cell.cell_contents for cell in draw.__closure__ or ())
             if all(type(cell) in (int, float, str, bool) for cell in cells):
-                kinds = tuple(map(type, cells))  # 1, 1.0 and True are equal keys
+                # 1, 1.0 and True are equal keys
+                kinds = tuple(map(type, cells))
                 key = (stream, width, part, draw.__code__, cells, kinds)
                 draws.keep(self._kept.setdefault(key, {}), self)
         return draws
 
 
 class BlockedDraws:
-    """Random access to the draws of every step, for all rows; holds one block at a time, or all that it may keep."""
+    """Random access to the draws of every step, for all rows.
+
+    Holds one block at a time, or all that it may keep.
+    """
 
     def __init__(
         self,
@@ -172,7 +193,9 @@ class BlockedDraws:
         self._keeper: KeptStreams | None = None
 
     def keep(self, kept: dict[int, NDArray[Any]], keeper: KeptStreams) -> None:
-        """Take blocks from ``kept``, and put new ones there while the limit of ``keeper`` allows it."""
+        """Take blocks from ``kept``, and put new ones there while the limit of ``keeper`` allows
+        it.
+        """
         self._kept, self._keeper = kept, keeper
 
     def at(self, step: int) -> NDArray[Any]:
@@ -198,8 +221,10 @@ class BlockedDraws:
         if (kept := self._kept.get(block)) is not None:
             self._block, self._buffer = block, kept
             return
-        self._block, self._buffer = -1, np.empty(0)  # the block before may be freed before this one is allocated
-        first: dict[int, int] = {}  # rows of the same replication number (points of a sweep) share their draws
+        # the block before may be freed before this one is allocated
+        self._block, self._buffer = -1, np.empty(0)
+        # rows of the same replication number (points of a sweep) share their draws
+        first: dict[int, int] = {}
         for r, row in enumerate(self._streams.rows):
             if (same := first.setdefault(row, r)) < r:
                 self._buffer[:, r] = self._buffer[:, same]
@@ -207,7 +232,9 @@ class BlockedDraws:
             generator = self._streams.generator(self._stream, row=row, part=self._part, block=block)
             drawn = self._draw(generator, self._length)
             if r == 0:
-                self._buffer = np.empty((self._length, len(self._streams.rows), *drawn.shape[1:]), drawn.dtype)
+                self._buffer = np.empty(
+                    (self._length, len(self._streams.rows), *drawn.shape[1:]), drawn.dtype
+                )
             self._buffer[:, r] = drawn
         self._block = block
         if self._keeper is not None and self._buffer.nbytes <= self._keeper.left:

@@ -36,7 +36,11 @@ class RowNames:
 
 
 ROWS = RowNames()
-IN_TABLE = RowNames("row {0} of the table")  # without a header
-RECORD = "row {0} (the header is row 1)"  # of a file whose cells hold line breaks: a row is not a line
-OF_FILE = "row {0} (line {0} of the file)"  # the header is line 1, as a spreadsheet shows it
-LINE = "line {0}"  # of a file with one decision a line
+# without a header
+IN_TABLE = RowNames("row {0} of the table")
+# of a file whose cells hold line breaks: a row is not a line
+RECORD = "row {0} (the header is row 1)"
+# the header is line 1, as a spreadsheet shows it
+OF_FILE = "row {0} (line {0} of the file)"
+# of a file with one decision a line
+LINE = "line {0}"

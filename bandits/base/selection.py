@@ -1,4 +1,5 @@
-"""From scores or probabilities to a slate: the k best, epsilon-greedy exploration, and sampling by Gumbel-top-k.
+"""From scores or probabilities to a slate: the k best, epsilon-greedy exploration, and sampling by
+Gumbel-top-k.
 
 References
 ----------
@@ -34,7 +35,8 @@ def top_k(scores: FloatArray, available: BoolArray, alive: BoolArray, size: int)
     R, K = scores.shape
     out = np.zeros((R, size), np.int64)
     for r in range(R):
-        n, least = 0, -np.inf  # candidates in out[r], whose scores descend, and the lowest of these
+        # candidates in out[r], whose scores descend, and the lowest of these
+        n, least = 0, -np.inf
         for k in range(K if alive[r] else 0):
             score = scores[r, k]
             if (n == size and score <= least) or not available[r, k]:
@@ -54,7 +56,9 @@ def top_k(scores: FloatArray, available: BoolArray, alive: BoolArray, size: int)
 
 
 @njit(cache=True, nogil=True)
-def epsilon_slate(scores: FloatArray, available: BoolArray, epsilon: FloatArray, uniforms: FloatArray) -> FloatArray:
+def epsilon_slate(
+    scores: FloatArray, available: BoolArray, epsilon: FloatArray, uniforms: FloatArray
+) -> FloatArray:
     """Replace the candidate of each slot, with probability epsilon, by a random one of those left.
 
     Parameters
@@ -107,10 +111,12 @@ def epsilon_slate(scores: FloatArray, available: BoolArray, epsilon: FloatArray,
 
 @njit(cache=True, nogil=True)
 def epsilon_slots(n: IntArray, epsilon: FloatArray, size: int) -> FloatArray:
-    """Compute the probability with which `epsilon_slate` shows the candidate of each rank in each slot.
+    """Compute the probability with which `epsilon_slate` shows the candidate of each rank in each
+    slot.
 
-    Before slot s, f is the rank of the best candidate left, and u = s - f of those behind it are used. Their ranks are
-    a uniformly random subset of the n - f - 1 behind it, because exploration treats all of these alike.
+    Before slot s, f is the rank of the best candidate left, and u = s - f of those behind it are
+    used. Their ranks are a uniformly random subset of the n - f - 1 behind it, because exploration
+    treats all of these alike.
 
     Parameters
     ----------
@@ -127,7 +133,8 @@ def epsilon_slots(n: IntArray, epsilon: FloatArray, size: int) -> FloatArray:
     """
     out = np.zeros((len(n), size, size + 1))
     for r in range(len(n)):
-        at = np.zeros(size + 1)  # probability of f
+        # probability of f
+        at = np.zeros(size + 1)
         at[0] = 1.0
         for s in range(size):
             after, each = np.zeros(size + 1), epsilon[r] / (n[r] - s)
@@ -138,7 +145,8 @@ def epsilon_slots(n: IntArray, epsilon: FloatArray, size: int) -> FloatArray:
                     if behind > 0:
                         out[r, s, rank] += at[f] * each * (1 - used / behind)
                 after[f] += at[f] * each * (n[r] - s - 1)
-                reached = at[f] * (1 - epsilon[r] + each)  # the best one is used: ranks behind it may be used too
+                # the best one is used: ranks behind it may be used too
+                reached = at[f] * (1 - epsilon[r] + each)
                 for passed in range(used + 1):
                     more = (used - passed) / (behind - passed) if behind > passed else 0.0
                     after[f + 1 + passed] += reached * (1 - more)
@@ -150,8 +158,8 @@ def epsilon_slots(n: IntArray, epsilon: FloatArray, size: int) -> FloatArray:
 def gumbel_scores(probabilities: FloatArray, uniforms: FloatArray) -> FloatArray:
     """Draw scores log p + Gumbel noise, whose best candidate is candidate k with probability p_k.
 
-    The k best are a draw without replacement (Plackett-Luce): each slot takes one of the candidates left, with
-    probabilities in proportion to theirs.
+    The k best are a draw without replacement (Plackett-Luce): each slot takes one of the candidates
+    left, with probabilities in proportion to theirs.
 
     Parameters
     ----------
@@ -169,7 +177,9 @@ def gumbel_scores(probabilities: FloatArray, uniforms: FloatArray) -> FloatArray
 
 
 def indicator_of_largest(values: FloatArray) -> FloatArray:
-    """Return 1 at the largest of the last axis (ties to the lowest index) and 0 elsewhere, float64 like ``values``."""
+    """Return 1 at the largest of the last axis (ties to the lowest index) and 0 elsewhere, float64
+    like ``values``.
+    """
     return np.asarray(_indicator(values.reshape(-1, values.shape[-1])).reshape(values.shape))
 
 
@@ -179,7 +189,8 @@ def _indicator(values: FloatArray) -> FloatArray:
     for r in range(len(values)):
         largest = 0
         for k in range(values.shape[1]):
-            if np.isnan(values[r, k]):  # the first NaN, as numpy's argmax
+            # the first NaN, as numpy's argmax
+            if np.isnan(values[r, k]):
                 largest = k
                 break
             if values[r, k] > values[r, largest]:
@@ -189,7 +200,9 @@ def _indicator(values: FloatArray) -> FloatArray:
 
 
 @njit(cache=True, nogil=True)
-def mixed_with_uniform(probabilities: FloatArray, share: FloatArray, available: BoolArray) -> FloatArray:
+def mixed_with_uniform(
+    probabilities: FloatArray, share: FloatArray, available: BoolArray
+) -> FloatArray:
     """Mix a policy with uniform choice: (1 - share) p + share / n over the n available candidates.
 
     Parameters

@@ -1,8 +1,7 @@
 """Types of the data that simulators and agents exchange.
 
-Axis letters, here and everywhere: R rows (independent runs), K candidates, S slots of the slate, D features, N stored
-(non-zero) features, C distinct contexts, T steps.
-"""
+Axis letters, here and everywhere: R rows (independent runs), K candidates, S slots of the slate, D
+features, N stored (non-zero) features, C distinct contexts, T steps."""
 
 from __future__ import annotations
 
@@ -23,21 +22,22 @@ BoolArray = NDArray[np.bool_]
 class Contexts:
     """Feature vectors of the candidates in each distinct context, stored by their non-zero entries.
 
-    One-hot and block features are mostly zeros: with N stored entries of D, linear agents compute with N features.
-    Dense features have N = D.
+    One-hot and block features are mostly zeros: with N stored entries of D, linear agents compute
+    with N features. Dense features have N = D.
 
     Parameters
     ----------
     values : float64 (C, K, N), or a function that returns it
-        The stored entries. A function is called at the first access, so that agents without context do not pay for
-        features that are computed at every step.
+        The stored entries. A function is called at the first access, so that agents without context
+        do not pay for features that are computed at every step.
     columns : int64 (C, K, N)
         Their columns, each at most once per vector and ascending; 0 to D - 1 where N = D.
     n_features : int
         D.
     single : function, optional
-        Returns the dense features in single precision, with n more columns that are not set, float32 (C, K, D + n),
-        where that is faster than converting ``values``. The result must be equal to the last bit.
+        Returns the dense features in single precision, with n more columns that are not set,
+        float32 (C, K, D + n), where that is faster than converting ``values``. The result must be
+        equal to the last bit.
     """
 
     __slots__ = ("_single", "_values", "columns", "n_features")
@@ -49,7 +49,12 @@ class Contexts:
         n_features: int,
         single: Callable[[int], Float32Array] | None = None,
     ) -> None:
-        self._values, self.columns, self.n_features, self._single = values, columns, n_features, single
+        self._values, self.columns, self.n_features, self._single = (
+            values,
+            columns,
+            n_features,
+            single,
+        )
 
     @property
     def values(self) -> FloatArray:
@@ -63,7 +68,9 @@ class Contexts:
         return iter((self.values, self.columns, self.n_features))
 
     def dense(self, context: IntArray | None = None) -> FloatArray:
-        """Return features with their zeros, float64 (C, K, D), or (R, K, D) for the contexts (R,) given."""
+        """Return features with their zeros, float64 (C, K, D), or (R, K, D) for the contexts (R,)
+        given.
+        """
         values = self.values if context is None else self.values[context]
         if values.shape[-1] == self.n_features:
             return values.copy() if context is None else values
@@ -73,7 +80,8 @@ class Contexts:
         return out
 
     def dense_single(self, context: IntArray, more: int = 0) -> Float32Array:
-        """Return the dense features of the contexts (R,) as networks use them, float32 (R, K, D + more).
+        """Return the dense features of the contexts (R,) as networks use them, float32 (R, K, D +
+        more).
 
         The last ``more`` columns are not set.
         """
@@ -123,9 +131,10 @@ class Round(NamedTuple):
 class PredrawnSteps(NamedTuple):
     """T steps drawn ahead, for simulators that do not react to what is shown.
 
-    One of K items is shown; all items are candidates and always available, in one of C fixed contexts. Agents that
-    implement `Agent.play` process the steps in one compiled loop, with bit-identical results. Like `Truth`, it holds
-    expected rewards, which agents must not use to choose.
+    One of K items is shown; all items are candidates and always available, in one of C fixed
+    contexts. Agents that implement `Agent.play` process the steps in one compiled loop, with
+    bit-identical results. Like `Truth`, it holds expected rewards, which agents must not use to
+    choose.
 
     Attributes
     ----------
@@ -134,7 +143,8 @@ class PredrawnSteps(NamedTuple):
     users, segments, context : int64 (T, R)
     contexts : Contexts
     probabilities : float64 (P, K)
-        Tables of click probabilities, one below the other: one for all steps, or one for each where they move.
+        Tables of click probabilities, one below the other: one for all steps, or one for each where
+        they move.
     best : int64 (P,)
         The optimal item.
     average : float64 (P,)
@@ -200,7 +210,8 @@ class LoggedData(NamedTuple):
     columns : int64 (n, N)
     rewards : float64 (n,)
     means : float64 (n,), optional
-        Expected rewards: for the loss of a perfect model, never for learning. None where the simulator states none.
+        Expected rewards: for the loss of a perfect model, never for learning. None where the
+        simulator states none.
     """
 
     users: IntArray
@@ -221,12 +232,14 @@ class OfflineTraining(NamedTuple):
     seconds : float
         Wall time of the training, when it was computed; NaN if it was not recorded.
     held_out : int
-        The last interactions of each log, on which the losses below are measured; 0 if the training measured none.
+        The last interactions of each log, on which the losses below are measured; 0 if the training
+        measured none.
     train_loss, validation_loss : float64 (L, E)
-        Log loss of the networks of L layouts in each of E epochs: on what they were trained on, while they were
-        trained, and on the interactions held out, after the epoch.
+        Log loss of the networks of L layouts in each of E epochs: on what they were trained on,
+        while they were trained, and on the interactions held out, after the epoch.
     perfect_loss : float64 (L,)
-        Log loss of a model that predicts the true probabilities, on the same interactions held out; NaN where unknown.
+        Log loss of a model that predicts the true probabilities, on the same interactions held out;
+        NaN where unknown.
     """
 
     interactions: int
@@ -255,18 +268,21 @@ class SimulatorSpec:
     n_categories : int
         Number of categories of the items, at most (capability ``categories``); 0: not stated.
     bucket_size : int
-        Neighbouring items that are counted together, where the catalogue is too large to count each.
+        Neighbouring items that are counted together, where the catalogue is too large to count
+        each.
     fixed_contexts : int
-        Contexts per layout where every round has the same `Contexts` object, so that derived values can be cached;
-        0 where contexts change.
+        Contexts per layout where every round has the same `Contexts` object, so that derived values
+        can be cached; 0 where contexts change.
     positions : tuple of float
-        Position bias: the factor of the click probability in each of the S slots; empty where all slots are equal.
+        Position bias: the factor of the click probability in each of the S slots; empty where all
+        slots are equal.
     capabilities : frozenset of str
-        ``ids`` (users and items have identities), ``truth`` (expected rewards), ``segments`` (users form groups),
-        ``log`` (logged interactions), ``binary`` (rewards are 0 or 1), ``arm_features`` (features differ between the
-        candidates of a round), ``categories`` (items belong to categories), ``vectors`` (the features are the user's
-        vector, the item's, of one width, and constants of 1), ``replay`` (a log is replayed: a choice counts only where
-        it equals what was logged, so that agents count different events and nothing is paired).
+        ``ids`` (users and items have identities), ``truth`` (expected rewards), ``segments`` (users
+        form groups), ``log`` (logged interactions), ``binary`` (rewards are 0 or 1),
+        ``arm_features`` (features differ between the candidates of a round), ``categories`` (items
+        belong to categories), ``vectors`` (the features are the user's vector, the item's, of one
+        width, and constants of 1), ``replay`` (a log is replayed: a choice counts only where it
+        equals what was logged, so that agents count different events and nothing is paired).
     """
 
     n_items: int

@@ -20,7 +20,8 @@ from bandits.experiments.kinds import agent_kinds, simulator_kinds
 from bandits.experiments.validation import describe_range
 from bandits.simulators import REGISTRY as SIMULATORS
 
-WIDTH = 120  # characters of a line in the terminal
+# characters of a line in the terminal
+WIDTH = 120
 
 
 def catalogue() -> dict[str, Any]:
@@ -67,7 +68,11 @@ def run(parsed: argparse.Namespace) -> int:
                 shown = default if len(default) <= 40 else "a table"
                 print(f"    {name} = {shown}  ({field['allowed']})  {field['help']}")
             for entry in facts["references"]:
-                print(textwrap.fill(entry, WIDTH, initial_indent="    Reference: ", subsequent_indent=" " * 15))
+                print(
+                    textwrap.fill(
+                        entry, WIDTH, initial_indent="    Reference: ", subsequent_indent=" " * 15
+                    )
+                )
         print()
     return 0
 
@@ -77,12 +82,16 @@ def readme_tables() -> dict[str, str]:
     simulators = ["| simulator | title | what it is |", "|---|---|---|"]
     simulators += [f"| `{k.kind}` | {k.title} | {_cell(k.summary)} |" for k in simulator_kinds()]
     agents = ["| agent | title | family | what it is |", "|---|---|---|---|"]
-    agents += [f"| `{k.kind}` | {k.title} | {k.family} | {_cell(k.summary)} |" for k in agent_kinds()]
+    agents += [
+        f"| `{k.kind}` | {k.title} | {k.family} | {_cell(k.summary)} |" for k in agent_kinds()
+    ]
     return {"simulators": "\n".join(simulators), "agents": "\n".join(agents)}
 
 
 def with_tables(text: str) -> str:
-    """Return a document with the tables between ``<!-- NAME -->`` and ``<!-- /NAME -->`` replaced by current ones."""
+    """Return a document with the tables between ``<!-- NAME -->`` and ``<!-- /NAME -->`` replaced
+    by current ones.
+    """
     for name, table in readme_tables().items():
         pattern = rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)"
         text = re.sub(pattern, lambda m, table=table: f"{m[1]}{table}\n{m[2]}", text, flags=re.S)  # type: ignore[misc]
@@ -95,8 +104,15 @@ def _cell(text: str) -> str:
 
 def main() -> int:
     """Write the tables into a file, or print them."""
-    parser = argparse.ArgumentParser(prog="python -m bandits.cli.catalogue", description="Generate README's tables.")
-    parser.add_argument("--write", metavar="FILE", type=Path, help="update the tables of a file, for example README.md")
+    parser = argparse.ArgumentParser(
+        prog="python -m bandits.cli.catalogue", description="Generate README's tables."
+    )
+    parser.add_argument(
+        "--write",
+        metavar="FILE",
+        type=Path,
+        help="update the tables of a file, for example README.md",
+    )
     file = parser.parse_args().write
     if file is None:
         print("\n\n".join(readme_tables().values()))

@@ -1,4 +1,6 @@
-"""Run the contract on the agents and simulators of a plug-in, ``python -m bandits check FILE.py``."""
+"""Run the contract on the agents and simulators of a plug-in, ``python -m bandits check
+FILE.py``.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,14 @@ from bandits.experiments import plugins
 from bandits.simulators import REGISTRY as SIMULATORS
 
 Check = tuple[str, Callable[[], None]]
-VISITORS = ("random", "linucb", "lints", "ucb1", "oracle")  # agents that visit a simulator under test
+# agents that visit a simulator under test
+VISITORS = ("random", "linucb", "lints", "ucb1", "oracle")
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Check a file in a new process, in which it is loaded as the app loads it; return the exit status.
+    """Check a file in a new process, in which it is loaded as the app loads it.
+
+    Return the exit status.
 
     Raises
     ------
@@ -42,9 +47,11 @@ def run(parsed: argparse.Namespace) -> int:
     sys.stdout.flush()
     command = [sys.executable, "-m", "bandits.cli.check", str(path)]
     status = subprocess.run(command, env=environment, check=False).returncode
-    if status < 0:  # a compiled kernel read beyond an array
+    # a compiled kernel read beyond an array
+    if status < 0:
         print(
-            f"error: the checks of {parsed.file} crashed (signal {-status}): is an array smaller than stated?",
+            f"error: the checks of {parsed.file} crashed (signal {-status}): is an array smaller "
+            "than stated?",
             file=sys.stderr,
         )
         return 1
@@ -57,19 +64,22 @@ def check(path: Path) -> int:
     Returns
     -------
     int
-        0: all checks passed. 1: some failed. 2: the file defines no agent and no simulator, or could not be loaded.
+        0: all checks passed. 1: some failed. 2: the file defines no agent and no simulator, or
+        could not be loaded.
     """
-    if any(str(path) in error for error in plugins.errors):  # reported when it was loaded
+    # reported when it was loaded
+    if any(str(path) in error for error in plugins.errors):
         return 2
     checks: list[Check] = []
     for group, kind in plugins.kinds_of(str(path)):
         try:
             checks.extend(_checks(group, kind))
-        except Exception as error:  # noqa: BLE001 - raised by the plug-in before a check begins
+        except Exception as error:  # noqa: BLE001
             checks.append((kind, partial(_raise, error)))
     if not checks:
         print(
-            f"error: {path} defines no agent and no simulator (abstract and _private classes do not count)",
+            f"error: {path} defines no agent and no simulator (abstract and _private classes do "
+            "not count)",
             file=sys.stderr,
         )
         return 2
@@ -77,18 +87,23 @@ def check(path: Path) -> int:
     for name, function in checks:
         try:
             function()
-        except Exception as error:  # noqa: BLE001 - whatever the plug-in raises is reported
+        except Exception as error:  # noqa: BLE001
             failures.setdefault(_describe(error, path), []).append(name)
     for message, names in failures.items():
         more = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
         print(f"{names[0]}: {message}{more}")
     failed = sum(map(len, failures.values()))
-    print(f"{failed} of {len(checks)} checks failed" if failed else f"all {len(checks)} checks passed")
+    print(
+        f"{failed} of {len(checks)} checks failed" if failed else f"all {len(checks)} checks passed"
+    )
     return 1 if failed else 0
 
 
 def _checks(group: str, kind: str) -> Iterator[Check]:
-    """Yield the checks of a kind; those of an agent on every environment that fits, and vice versa."""
+    """Yield the checks of a kind.
+
+    Those of an agent on every environment that fits, and vice versa.
+    """
     registry: dict[str, Any] = AGENTS if group == "agent" else SIMULATORS
     cls = registry[kind]
     yield kind, lambda: expectations.class_is_described(cls)
@@ -109,10 +124,16 @@ def _raise(error: Exception) -> None:
 
 
 def _describe(error: Exception, path: Path) -> str:
-    """Describe a failed check: a sentence of the contract, or an exception and its line in the file."""
+    """Describe a failed check: a sentence of the contract, or an exception and its line in the
+    file.
+    """
     if isinstance(error, ContractError):
         return str(error)
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename == str(path)
+    ]
     at = f" (line {lines[-1]})" if lines else ""
     return f"{type(error).__name__}: {short(str(error), 300)}{at}"
 

@@ -14,9 +14,15 @@ if TYPE_CHECKING:
 
 def add_command(commands: Any) -> None:
     """Add the command to the subparsers of the command line."""
-    parser = commands.add_parser("cost", help="measure the cost of confidence widths, and print lines of JSON")
-    parser.add_argument("request", metavar="REQUEST", nargs="?", default="{}", help="JSON; default: {}")
-    parser.add_argument("--linucb", action="store_true", help="of LinUCB instead of neural networks")
+    parser = commands.add_parser(
+        "cost", help="measure the cost of confidence widths, and print lines of JSON"
+    )
+    parser.add_argument(
+        "request", metavar="REQUEST", nargs="?", default="{}", help="JSON; default: {}"
+    )
+    parser.add_argument(
+        "--linucb", action="store_true", help="of LinUCB instead of neural networks"
+    )
 
 
 def run(parsed: argparse.Namespace) -> int:

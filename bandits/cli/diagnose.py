@@ -1,4 +1,6 @@
-"""The command ``diagnose``: the conclusions and verdicts of the view Diagnostics, for a stored run or an experiment."""
+"""The command ``diagnose``: the conclusions and verdicts of the view Diagnostics, for a stored run
+or an experiment.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,12 @@ from . import experiment_file, stored_runs
 def add_command(commands: Any) -> None:
     """Add the command to the subparsers of the command line."""
     parser = commands.add_parser("diagnose", help="state how each agent of a run explores")
-    experiment_file.add_arguments(parser, metavar="RUN|EXPERIMENT.json", help="id of a stored run, or experiment file")
-    parser.add_argument("--all", action="store_true", help="print the healthy and uninformative findings too")
+    experiment_file.add_arguments(
+        parser, metavar="RUN|EXPERIMENT.json", help="id of a stored run, or experiment file"
+    )
+    parser.add_argument(
+        "--all", action="store_true", help="print the healthy and uninformative findings too"
+    )
     parser.add_argument("--json", action="store_true", help="as JSON")
 
 
@@ -30,13 +36,20 @@ def run(parsed: argparse.Namespace) -> int:
 
     result = _result(parsed)
     e = result.experiment
-    references = diagnostics.oracle_reference(e), diagnostics.linearity_check(e), diagnostics.position_bias_check(e)
+    references = (
+        diagnostics.oracle_reference(e),
+        diagnostics.linearity_check(e),
+        diagnostics.position_bias_check(e),
+    )
     found = {label: diagnostics.findings(result, label, *references) for label in result.histories}
     concluded = {label: diagnostics.conclude(each) for label, each in found.items()}
     labels = sorted(found, key=lambda label: SEVERITY[concluded[label].verdict])
     if parsed.json:
         data = {
-            label: {**concluded[label]._asdict(), "findings": {n: f._asdict() for n, f in found[label].items()}}
+            label: {
+                **concluded[label]._asdict(),
+                "findings": {n: f._asdict() for n, f in found[label].items()},
+            }
             for label in labels
         }
         print(json.dumps(data, indent=2, ensure_ascii=False))
@@ -45,9 +58,15 @@ def run(parsed: argparse.Namespace) -> int:
         verdict, direction, text = concluded[label]
         exploration = f" – {direction} exploration" if direction.startswith("too") else ""
         print(f"{MARKS[verdict]} {escaped(label)}{exploration}. {text}")
-        shown = {n: f for n, f in found[label].items() if parsed.all or f.verdict in ("alarm", "watch")}
+        shown = {
+            n: f for n, f in found[label].items() if parsed.all or f.verdict in ("alarm", "watch")
+        }
         for finding in shown.values():
-            verdict_text = "not informative" if finding.verdict == "none" else finding.direction or finding.verdict
+            verdict_text = (
+                "not informative"
+                if finding.verdict == "none"
+                else finding.direction or finding.verdict
+            )
             print(f"    {MARKS[finding.verdict]} {finding.title}: {verdict_text}. {finding.text}")
         for sentence in diagnostics.reservations(shown):
             print(f"    {sentence}")

@@ -20,24 +20,48 @@ FILE = "estimates.json"
 
 def add_command(commands: Any) -> None:
     """Add the command to the subparsers of the command line."""
-    parser = commands.add_parser("evaluate", help="estimate what a target policy would have earned on a log")
-    parser.add_argument("log", metavar="LOG", help="Parquet, CSV or dsjson file, or open_bandit/POLICY/CAMPAIGN")
-    parser.add_argument(
-        "--target", required=True, metavar="TARGET",
-        help="random, always:ITEM, column:NAME (probabilities of the logged actions), greedy:MODEL, greedy_ips:MODEL, "
-        "bts:CAMPAIGN (of Open Bandit); on a log of a simulated run also run:ID:LABEL (an agent of a stored run) "
-        "or an agent as JSON, which learns from the first half of the log",
-    )  # fmt: skip
-    parser.add_argument("--map", metavar="ROLE=COLUMN,...", help="columns of a table, for example action=item_id")
-    parser.add_argument("--estimators", metavar="NAME,...", help="for example ips,snips,dm,dr; default: all possible")
-    parser.add_argument("--model", metavar="MODEL", help="of q: logistic, ridge or gradient_boosting")
-    parser.add_argument(
-        "--interval", metavar="KIND", default="normal", help="normal, bootstrap, bernstein or anytime; default: normal"
+    parser = commands.add_parser(
+        "evaluate", help="estimate what a target policy would have earned on a log"
     )
     parser.add_argument(
-        "--estimate-propensities", action="store_true", help="estimate propensities where the log has none"
+        "log", metavar="LOG", help="Parquet, CSV or dsjson file, or open_bandit/POLICY/CAMPAIGN"
     )
-    parser.add_argument("--seed", metavar="N", default="0", help="of folds and resamples; default: 0")
+    parser.add_argument(
+        "--target",
+        required=True,
+        metavar="TARGET",
+        help=(
+            "random, always:ITEM, column:NAME (probabilities of the logged actions), "
+            "greedy:MODEL, greedy_ips:MODEL, bts:CAMPAIGN (of Open Bandit); on a log of a "
+            "simulated run also run:ID:LABEL (an agent of a stored run) or an agent as JSON, "
+            "which learns from the first half of the log"
+        ),
+    )
+    parser.add_argument(
+        "--map", metavar="ROLE=COLUMN,...", help="columns of a table, for example action=item_id"
+    )
+    parser.add_argument(
+        "--estimators",
+        metavar="NAME,...",
+        help="for example ips,snips,dm,dr; default: all possible",
+    )
+    parser.add_argument(
+        "--model", metavar="MODEL", help="of q: logistic, ridge or gradient_boosting"
+    )
+    parser.add_argument(
+        "--interval",
+        metavar="KIND",
+        default="normal",
+        help="normal, bootstrap, bernstein or anytime; default: normal",
+    )
+    parser.add_argument(
+        "--estimate-propensities",
+        action="store_true",
+        help="estimate propensities where the log has none",
+    )
+    parser.add_argument(
+        "--seed", metavar="N", default="0", help="of folds and resamples; default: 0"
+    )
     parser.add_argument("--out", metavar="DIR", help=f"write {FILE} to this folder")
 
 
@@ -53,9 +77,14 @@ def run(parsed: argparse.Namespace) -> int:
     generator = np.random.default_rng(int(parsed.seed))
     log = offpolicy.read_log(parsed.log, read_map(parsed.map) if parsed.map else None)
     found = offpolicy.evaluate(
-        log, parsed.target, estimators=parsed.estimators.split(",") if parsed.estimators else None, model=parsed.model,
-        interval=parsed.interval, estimate_propensities=parsed.estimate_propensities, generator=generator,
-    )  # fmt: skip
+        log,
+        parsed.target,
+        estimators=parsed.estimators.split(",") if parsed.estimators else None,
+        model=parsed.model,
+        interval=parsed.interval,
+        estimate_propensities=parsed.estimate_propensities,
+        generator=generator,
+    )
     if parsed.out:
         folder = Path(parsed.out)
         folder.mkdir(parents=True, exist_ok=True)
@@ -89,21 +118,27 @@ def lines(found: Evaluation, name: str) -> Iterator[str]:
 
     yield from map(escaped, conclusion.sentences(found))
     yield from (f"alarm: {escaped(alarm.sentence)}" for alarm in found.alarms)
-    yield f"Value of {escaped(found.target)} on {count(found.n)} decisions, with 95 % confidence intervals"
+    yield (
+        f"Value of {escaped(found.target)} on {count(found.n)} decisions, with 95 % confidence "
+        "intervals"
+    )
     for kind, e in found.estimates.items():
         chosen = f"  {number(found.tuned[kind])} chosen by SLOPE++" if kind in found.tuned else ""
         yield f"    {kind:12} {number(e.value):>8}  {number(e.low)} to {number(e.high)}{chosen}"
     for position, e in found.positions.items():
         name_of = f"at {escaped(position)}"
-        yield f"    {name_of:12} {number(e.value):>8}  {number(e.low)} to {number(e.high)} ({found.main})"
+        yield (
+            f"    {name_of:12} {number(e.value):>8}  {number(e.low)} to {number(e.high)} "
+            f"({found.main})"
+        )
     if found.truth is not None:
         low, high = number(found.truth.low), number(found.truth.high)
         yield f"    {'truth':12} {number(found.truth.value):>8}  {low} to {high} (of the simulator)"
     s = found.support
     yield (
         f"    effective sample size {count(s.ess)}, largest weight {number(s.max_weight)} "
-        f"({percent(s.largest_share, 1)} of the sum), mean weight {number(s.mean_weight)}, unsupported mass "
-        f"{percent(s.unsupported_mass, 1)}"
+        f"({percent(s.largest_share, 1)} of the sum), mean weight {number(s.mean_weight)}, "
+        f"unsupported mass {percent(s.unsupported_mass, 1)}"
     )
     if name.startswith(PREFIX):
         yield ATTRIBUTION

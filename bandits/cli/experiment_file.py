@@ -1,4 +1,6 @@
-"""Read the experiment of a command: a file or standard input, with changes from the command line."""
+"""Read the experiment of a command: a file or standard input, with changes from the command
+line.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def add_arguments(
 ) -> None:
     """Add the file and the options that change it."""
     parser.add_argument("experiment", metavar=metavar, help=help)
-    parser.add_argument("--replications", metavar="N", help="number of replications instead of the file's")
+    parser.add_argument(
+        "--replications", metavar="N", help="number of replications instead of the file's"
+    )
     parser.add_argument("--steps", metavar="N", help="number of steps instead of the file's")
     parser.add_argument(
         "--set",
@@ -52,10 +56,15 @@ def read_experiment(parsed: argparse.Namespace) -> Experiment:
         The file cannot be read.
     """
     text = read_text(parsed.experiment)
-    changes = [f"{name}={getattr(parsed, name)}" for name in ("replications", "steps") if getattr(parsed, name)]
+    changes = [
+        f"{name}={getattr(parsed, name)}"
+        for name in ("replications", "steps")
+        if getattr(parsed, name)
+    ]
     if not (changes := changes + parsed.set):
         return read(text)
-    read(text)  # errors in the file are reported before errors in the changes
+    # errors in the file are reported before errors in the changes
+    read(text)
     data = json.loads(text)
     for change in changes:
         path, sign, value = change.partition("=")
@@ -67,11 +76,15 @@ def read_experiment(parsed: argparse.Namespace) -> Experiment:
 
 def _value(text: str) -> Any:
     try:
-        return json.loads(text, parse_constant=lambda name: _refuse(f"{name} is not a number that can be used"))
-    except (ValueError, RecursionError) as error:  # no JSON, too many digits, or nested too deeply
+        return json.loads(
+            text, parse_constant=lambda name: _refuse(f"{name} is not a number that can be used")
+        )
+    except (ValueError, RecursionError) as error:
+        # no JSON, too many digits, or nested too deeply
         if isinstance(error, UserError):
             raise
-        return text  # the validation of the experiment reports it
+        # the validation of the experiment reports it
+        return text
 
 
 def _set(data: Any, parts: list[str], value: Any, path: str) -> None:

@@ -1,4 +1,6 @@
-"""The command ``lesson``: list lessons, check that their statements are true, and print one as a handout."""
+"""The command ``lesson``: list lessons, check that their statements are true, and print one as a
+handout.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,18 @@ def add_command(commands: Any) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     listing = actions.add_parser("list", help="list lessons: name, title and minutes")
     listing.add_argument("--json", action="store_true", help="as JSON")
-    checking = actions.add_parser("check", help="run lessons and check that every statement is true of its runs")
-    checking.add_argument("name", nargs="?", metavar="NAME|FILE.json", help="one lesson; default: all")
+    checking = actions.add_parser(
+        "check", help="run lessons and check that every statement is true of its runs"
+    )
+    checking.add_argument(
+        "name", nargs="?", metavar="NAME|FILE.json", help="one lesson; default: all"
+    )
     handout = actions.add_parser("handout", help="write a lesson as one HTML page to print")
     handout.add_argument("name", metavar="NAME|FILE.json", help="the lesson")
     handout.add_argument("--out", metavar="FILE.html", required=True, help="file to write")
-    handout.add_argument("--answers", action="store_true", help="the teacher's copy: answers and numbers of the runs")
+    handout.add_argument(
+        "--answers", action="store_true", help="the teacher's copy: answers and numbers of the runs"
+    )
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -31,7 +39,9 @@ def run(parsed: argparse.Namespace) -> int:
 def _list(parsed: argparse.Namespace) -> int:
     from bandits.lessons import lessons
 
-    rows = [{"name": n, "title": x.data.title, "minutes": x.data.minutes} for n, x in lessons().items()]
+    rows = [
+        {"name": n, "title": x.data.title, "minutes": x.data.minutes} for n, x in lessons().items()
+    ]
     if parsed.json:
         print(json.dumps(rows, indent=2, ensure_ascii=False))
         return 0
@@ -52,7 +62,9 @@ def _check(parsed: argparse.Namespace) -> int:
     for failure in failures:
         print(failure)
     if not failures:
-        print(f"every statement holds: {', '.join(lesson.name for lesson in chosen)}", file=sys.stderr)
+        print(
+            f"every statement holds: {', '.join(lesson.name for lesson in chosen)}", file=sys.stderr
+        )
     return 1 if failures else 0
 
 

@@ -21,18 +21,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return the exit status."""
     parsed = _parser().parse_args(arguments)
     commands: dict[str, Callable[[argparse.Namespace], int]] = {
-        "list": catalogue.run, "run": _run, "sweep": _sweep, "audit": _audit,
-        "diagnose": diagnose.run, "monitor": monitor.run, "evaluate": evaluate.run,
-        "cost": cost.run, "check": _check, "app": _app, "lesson": lesson.run,
+        "list": catalogue.run,
+        "run": _run,
+        "sweep": _sweep,
+        "audit": _audit,
+        "diagnose": diagnose.run,
+        "monitor": monitor.run,
+        "evaluate": evaluate.run,
+        "cost": cost.run,
+        "check": _check,
+        "app": _app,
+        "lesson": lesson.run,
         **stored_runs.COMMANDS,
-    }  # fmt: skip
+    }
     try:
         return commands[parsed.command](parsed)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except OSError as error:
-        print(f"error: {error.filename or 'the output'}: {error.strerror or error}", file=sys.stderr)
+        print(
+            f"error: {error.filename or 'the output'}: {error.strerror or error}", file=sys.stderr
+        )
         return 2
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
@@ -47,30 +57,44 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    listing = commands.add_parser("list", help="list simulators and agents with their parameters and references")
+    listing = commands.add_parser(
+        "list", help="list simulators and agents with their parameters and references"
+    )
     listing.add_argument("--json", action="store_true", help="as JSON")
     running = commands.add_parser("run", help="run an experiment and print the leaderboard")
-    running.add_argument("--out", metavar="DIR", help="write experiment, curves, summary and timing to this folder")
     running.add_argument(
-        "--workers", metavar="N", help="processes of a long run; 0: this one; default: one per processor"
+        "--out", metavar="DIR", help="write experiment, curves, summary and timing to this folder"
     )
     running.add_argument(
-        "--unchanged", action=argparse.BooleanOptionalAction,
+        "--workers",
+        metavar="N",
+        help="processes of a long run; 0: this one; default: one per processor",
+    )
+    running.add_argument(
+        "--unchanged",
+        action=argparse.BooleanOptionalAction,
         help="also run it without its changes, and state the clicks lost to them; "
         "default where something changes before the end",
-    )  # fmt: skip
+    )
     running.add_argument(
-        "--alarms", action=argparse.BooleanOptionalAction,
+        "--alarms",
+        action=argparse.BooleanOptionalAction,
         help="also replay it and print the alarms of monitors and which were right; "
         "default where something changes before the end",
-    )  # fmt: skip
-    running.add_argument(
-        "--log", action="store_true", help="write the decisions of each agent to log/NAME.parquet in the folder"
     )
     running.add_argument(
-        "--keep", action="store_true", help="store the run, as the app does: it is listed by runs and on the page Runs"
+        "--log",
+        action="store_true",
+        help="write the decisions of each agent to log/NAME.parquet in the folder",
     )
-    auditing = commands.add_parser("audit", help="report recall, cost and regret of a retrieval index")
+    running.add_argument(
+        "--keep",
+        action="store_true",
+        help="store the run, as the app does: it is listed by runs and on the page Runs",
+    )
+    auditing = commands.add_parser(
+        "audit", help="report recall, cost and regret of a retrieval index"
+    )
     for command in (running, auditing):
         experiment_file.add_arguments(command)
     diagnose.add_command(commands)
@@ -78,21 +102,33 @@ def _parser() -> argparse.ArgumentParser:
     evaluate.add_command(commands)
     sweeping = commands.add_parser("sweep", help="run one agent for all values along axes")
     sweeping.add_argument("sweep", metavar="SWEEP.json", help="sweep file, or - for standard input")
-    sweeping.add_argument("--out", metavar="DIR", help="write points.parquet, summary.json and timing.json there")
-    sweeping.add_argument("--workers", metavar="N", help="worker processes; 0: none; default: one per processor")
     sweeping.add_argument(
-        "--cluster", metavar="URL", help="Dask scheduler, for example tls://host:port; default: BANDITS_CLUSTER"
+        "--out", metavar="DIR", help="write points.parquet, summary.json and timing.json there"
     )
     sweeping.add_argument(
-        "--refine", action="store_true", help="add values around the best point until it is enclosed by near ones"
+        "--workers", metavar="N", help="worker processes; 0: none; default: one per processor"
+    )
+    sweeping.add_argument(
+        "--cluster",
+        metavar="URL",
+        help="Dask scheduler, for example tls://host:port; default: BANDITS_CLUSTER",
+    )
+    sweeping.add_argument(
+        "--refine",
+        action="store_true",
+        help="add values around the best point until it is enclosed by near ones",
     )
     stored_runs.add_commands(commands)
     cost.add_command(commands)
-    checking = commands.add_parser("check", help="run the contract on agents and simulators of your own")
+    checking = commands.add_parser(
+        "check", help="run the contract on agents and simulators of your own"
+    )
     checking.add_argument("file", metavar="FILE.py", help="Python file that defines them")
     lesson.add_command(commands)
     app = commands.add_parser("app", help="start the app from a checkout")
-    app.add_argument("--port", metavar="N", type=int, default=8501, help="port of the app; default: 8501")
+    app.add_argument(
+        "--port", metavar="N", type=int, default=8501, help="port of the app; default: 8501"
+    )
     return parser
 
 
@@ -109,20 +145,23 @@ def _run(parsed: argparse.Namespace) -> int:
     unchanged = changed if parsed.unchanged is None else parsed.unchanged
     alarms = changed if parsed.alarms is None else parsed.alarms
     if unchanged:
-        without_changes(experiment)  # fails before the run, not after it
+        # fails before the run, not after it
+        without_changes(experiment)
     if alarms:
         require_truth(experiment, "--alarms")  # as above
     if parsed.log:
         evaluate.check_recording(experiment, parsed.out)  # as above
     if parsed.out:
-        Path(parsed.out).mkdir(parents=True, exist_ok=True)  # fails before the run, not after it
+        # fails before the run, not after it
+        Path(parsed.out).mkdir(parents=True, exist_ok=True)
     keeper = stored_runs.Keeper(required=not parsed.out) if parsed.keep else None
     with reporting(None, experiment.steps) as report:
         result = Result(experiment, run_to_end(experiment, workers, report, keeper))
     status = 0
     try:
         if parsed.out:
-            result.save(parsed.out)  # before the run without changes, which may be stopped
+            # before the run without changes, which may be stopped
+            result.save(parsed.out)
         if unchanged:
             with reporting(None, experiment.steps) as report:
                 result = run_unchanged(result, workers, report, keeper)
@@ -134,8 +173,10 @@ def _run(parsed: argparse.Namespace) -> int:
         if alarms:
             monitor.after_run(result, parsed.out)
         elif parsed.out:
-            (Path(parsed.out) / monitor.FILE).unlink(missing_ok=True)  # of an earlier run
-    finally:  # stored runs are named where the output cannot be written
+            # of an earlier run
+            (Path(parsed.out) / monitor.FILE).unlink(missing_ok=True)
+    finally:
+        # stored runs are named where the output cannot be written
         if keeper is not None:
             status = keeper.report()
     return status
@@ -153,7 +194,9 @@ def _audit(parsed: argparse.Namespace) -> int:
 
     report = retrieval.evaluate_retrieval(experiment_file.read_experiment(parsed))
     if report is None:
-        raise UserError("only the simulator ranking with simulator.retrieval nearest has an index to audit")
+        raise UserError(
+            "only the simulator ranking with simulator.retrieval nearest has an index to audit"
+        )
     for name, value in retrieval.summary_rows(report):
         print(f"{name}: {value}")
     return 0
@@ -169,8 +212,20 @@ def _app(parsed: argparse.Namespace) -> int:
     """Replace this process by Streamlit's server, with the app beside the package."""
     root = Path(__file__).resolve().parents[2]
     if not (root / "app.py").is_file():
-        raise UserError(f"the app is not part of the installed package: {root} has no app.py; start it from a checkout")
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(parsed.port)]
-    os.chdir(root)  # where Streamlit looks for its settings
+        raise UserError(
+            f"the app is not part of the installed package: {root} has no app.py; start it from a "
+            "checkout"
+        )
+    command = [
+        sys.executable,
+        "-m",
+        "streamlit",
+        "run",
+        "app.py",
+        "--server.port",
+        str(parsed.port),
+    ]
+    # where Streamlit looks for its settings
+    os.chdir(root)
     sys.stdout.flush()
-    os.execv(sys.executable, command)  # noqa: S606 - no shell
+    os.execv(sys.executable, command)  # noqa: S606

@@ -1,4 +1,7 @@
-"""Commands for stored runs: ``runs``, ``show``, ``delete`` and ``store check|repair|evict``; and ``run --keep``."""
+"""Commands for stored runs: ``runs``, ``show``, ``delete`` and ``store check|repair|evict``.
+
+And ``run --keep``.
+"""
 
 from __future__ import annotations
 
@@ -27,28 +30,40 @@ from bandits.storage.eviction import remove_damaged_caches
 from bandits.storage.run_store import CorruptFileError, Store, StoredRun
 from bandits.sweeps.storage.block_files import evictable_sweeps, remove_damaged
 
-ID_DIGITS = 12  # digits of a run's id that are shown
+# digits of a run's id that are shown
+ID_DIGITS = 12
 
 
 def add_commands(commands: Any) -> None:
     """Add the commands to the subparsers of the command line."""
     runs = commands.add_parser("runs", help="list stored runs")
-    runs.add_argument("--search", metavar="TEXT", default="", help="only runs whose line contains this text")
+    runs.add_argument(
+        "--search", metavar="TEXT", default="", help="only runs whose line contains this text"
+    )
     runs.add_argument("--json", action="store_true", help="as JSON")
     show = commands.add_parser("show", help="print or write a stored run")
     show.add_argument("run", metavar="RUN", help="its id, or at least the first 6 digits of it")
     show.add_argument("--json", action="store_true", help="the summary as JSON")
-    show.add_argument("--out", metavar="DIR", help="write experiment, curves, summary and timing to this folder")
+    show.add_argument(
+        "--out", metavar="DIR", help="write experiment, curves, summary and timing to this folder"
+    )
     delete = commands.add_parser("delete", help="delete stored runs of all visitors")
-    delete.add_argument("runs", metavar="RUN", nargs="+", help="its id, or at least the first 6 digits of it")
+    delete.add_argument(
+        "runs", metavar="RUN", nargs="+", help="its id, or at least the first 6 digits of it"
+    )
     store = commands.add_parser("store", help="check, repair or evict stored runs")
     store.add_argument(
-        "action", choices=["check", "repair", "evict"],
-        help="check, repair: verify every file, quarantine damaged ones, list unlisted ones, delete unfinished ones. "
-        "evict: delete the curves of the oldest runs and sweeps until the rest fits the budget; they stay listed and "
-        "can be recomputed.",
-    )  # fmt: skip
-    store.add_argument("--budget", metavar="SIZE", default="1GB", help="for evict: 500MB, 2GB, ...; default: 1GB")
+        "action",
+        choices=["check", "repair", "evict"],
+        help=(
+            "check, repair: verify every file, quarantine damaged ones, list unlisted ones, "
+            "delete unfinished ones. evict: delete the curves of the oldest runs and sweeps "
+            "until the rest fits the budget; they stay listed and can be recomputed."
+        ),
+    )
+    store.add_argument(
+        "--budget", metavar="SIZE", default="1GB", help="for evict: 500MB, 2GB, ...; default: 1GB"
+    )
 
 
 def leaderboard(result: Result) -> str:
@@ -72,16 +87,26 @@ def facts(run: StoredRun) -> dict[str, Any]:
     """Return a stored run as plain data."""
     e = run.experiment
     return {
-        "id": run.id, "title": run.title, "simulator": e.simulator_class().title, "agents": list(e.labels),
-        "steps": e.steps, "replications": e.replications, "tags": run.tags, "starred": run.starred, "notes": run.notes,
-        "created": datetime.fromtimestamp(run.created, UTC).isoformat(timespec="seconds"), "bytes": run.bytes,
-    }  # fmt: skip
+        "id": run.id,
+        "title": run.title,
+        "simulator": e.simulator_class().title,
+        "agents": list(e.labels),
+        "steps": e.steps,
+        "replications": e.replications,
+        "tags": run.tags,
+        "starred": run.starred,
+        "notes": run.notes,
+        "created": datetime.fromtimestamp(run.created, UTC).isoformat(timespec="seconds"),
+        "bytes": run.bytes,
+    }
 
 
 def _runs(parsed: argparse.Namespace) -> int:
     store = _open()
     runs, text = store.runs(), parsed.search.casefold()
-    matches = [run for run in runs if text in _line(run).casefold() or (text and run.id.startswith(text))]
+    matches = [
+        run for run in runs if text in _line(run).casefold() or (text and run.id.startswith(text))
+    ]
     if parsed.json:
         print(json.dumps([facts(run) for run in matches], indent=2))
     elif not runs:
@@ -100,10 +125,11 @@ def _line(run: StoredRun) -> str:
         fact["id"][:ID_DIGITS],
         datetime.fromtimestamp(run.created).strftime("%Y-%m-%d %H:%M"),  # local time
         f"{fact['steps']:,} x {fact['replications']:,}",
-        *dict.fromkeys([fact["title"], agents]),  # the default title is the list of agents
+        # the default title is the list of agents
+        *dict.fromkeys([fact["title"], agents]),
         fact["simulator"],
         *([f"[{fact['tags']}]"] if fact["tags"] else []),
-    ]  # fmt: skip
+    ]
     return "  ".join(map(escaped, parts))
 
 
@@ -125,9 +151,12 @@ def _with_unchanged(result: Result) -> Result:
         return result
     try:
         unchanged = _open().get(lost_clicks.without_changes(result.experiment).hash)
-    except (CorruptFileError, UserError):  # it is listed, but its curves are gone: the run itself is whole
+    except (CorruptFileError, UserError):
+        # it is listed, but its curves are gone: the run itself is whole
         unchanged = None
-    finished = unchanged is not None and all(h.step == unchanged.experiment.steps for h in unchanged.histories.values())
+    finished = unchanged is not None and all(
+        h.step == unchanged.experiment.steps for h in unchanged.histories.values()
+    )
     return Result(result.experiment, result.histories, unchanged=unchanged) if finished else result
 
 
@@ -152,7 +181,10 @@ def load(given: str) -> Result:
 def full_id(store: Store, given: str) -> str:
     """Return the id of the one stored run that a full or shortened id names."""
     if not re.fullmatch("[0-9a-f]{6,64}", given):
-        raise UserError(f"RUN is '{escaped(given)[:80]}'; it must be 6 to 64 of the digits 0-9 and a-f of a run's id")
+        raise UserError(
+            f"RUN is '{escaped(given)[:80]}'; it must be 6 to 64 of the digits 0-9 and a-f of a "
+            "run's id"
+        )
     ids = [run.id for run in store.runs() if run.id.startswith(given)]
     if not ids:
         raise UserError(f"no stored run begins with '{given}'; python -m bandits runs lists them")
@@ -182,7 +214,10 @@ def _store(parsed: argparse.Namespace) -> int:
     for message in messages:
         print(message)
     if not messages:
-        print(f"No damage was found. Stored runs: {len(store.runs()):,}, unfinished: {len(store.checkpoints()):,}.")
+        print(
+            f"No damage was found. Stored runs: {len(store.runs()):,}, unfinished: "
+            f"{len(store.checkpoints()):,}."
+        )
     return 1 if messages else 0
 
 
@@ -206,15 +241,18 @@ def _open() -> Store:
 
 
 class Keeper:
-    """Store finished runs as the app stores them; without an owner, so that only this machine can delete them.
+    """Store finished runs as the app stores them.
 
-    A run that is stored already is left unchanged. A failure does not interrupt the command, which still has results to
-    write: `report` states it at the end.
+    Without an owner, so that only this machine can delete them.
+
+    A run that is stored already is left unchanged. A failure does not interrupt the command, which
+    still has results to write: `report` states it at the end.
 
     Parameters
     ----------
     required : bool
-        Whether the store is the only place for the results, so that one which cannot be written is refused at once.
+        Whether the store is the only place for the results, so that one which cannot be written is
+        refused at once.
 
     Raises
     ------
@@ -242,8 +280,8 @@ class Keeper:
             return
         if evicted:
             self._failures.append(
-                f"run {job.id[:ID_DIGITS]} is listed, but its curves do not fit into {eviction.VARIABLE}, the budget "
-                "of the disk, and were deleted"
+                f"run {job.id[:ID_DIGITS]} is listed, but its curves do not fit into "
+                f"{eviction.VARIABLE}, the budget of the disk, and were deleted"
             )
         else:
             self._stored.append(job.id[:ID_DIGITS])

@@ -18,7 +18,12 @@ from bandits.runtime.cores import read_workers
 from bandits.runtime.pool import Pool
 from bandits.sweeps.analysis.landscape import Landscape
 from bandits.sweeps.execution.audit import Audit
-from bandits.sweeps.execution.executors import Executor, FailoverExecutor, InProcessExecutor, PoolExecutor
+from bandits.sweeps.execution.executors import (
+    Executor,
+    FailoverExecutor,
+    InProcessExecutor,
+    PoolExecutor,
+)
 from bandits.sweeps.optuna_search import import_optuna
 from bandits.sweeps.refinement import refine, unresolved
 from bandits.sweeps.runner import Runner
@@ -27,11 +32,17 @@ from bandits.sweeps.sweep import Sweep, read
 
 
 def run(
-    text: bytes | str, out: str | None, workers: str | None, cluster: str | None, *, to_refine: bool = False
+    text: bytes | str,
+    out: str | None,
+    workers: str | None,
+    cluster: str | None,
+    *,
+    to_refine: bool = False,
 ) -> int:
     """Run a sweep to its end, with a progress bar; return the exit status.
 
-    With ``to_refine``, values are added around the best point until it is enclosed by near ones (`refine`).
+    With ``to_refine``, values are added around the best point until it is enclosed by near ones
+    (`refine`).
 
     Raises
     ------
@@ -45,15 +56,19 @@ def run(
             raise UserError("--refine is for a grid; Optuna refines its search itself")
         import_optuna()
     if out:
-        Path(out).mkdir(parents=True, exist_ok=True)  # fails before the run, not after it
+        # fails before the run, not after it
+        Path(out).mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
-        executor = _executor(read_workers(workers), cluster or os.environ.get("BANDITS_CLUSTER", ""), stack)
+        executor = _executor(
+            read_workers(workers), cluster or os.environ.get("BANDITS_CLUSTER", ""), stack
+        )
         landscape = _run(sweep, executor)
         while to_refine and (found := unresolved(landscape, sweep.metric)):
             print("\n".join(one.sentence() for one in found))
             try:
                 refined = refine(landscape, sweep.metric)
-            except UserError as error:  # too many points or refinements
+            except UserError as error:
+                # too many points or refinements
                 print(f"not refined any further: {error}")
                 break
             if refined is None:
@@ -84,7 +99,10 @@ def _run(sweep: Sweep, executor: Executor) -> Landscape:
         try:
             landscape = runner.run()
         except KeyboardInterrupt:
-            print("Finished blocks are stored: the same command continues from there.", file=sys.stderr)
+            print(
+                "Finished blocks are stored: the same command continues from there.",
+                file=sys.stderr,
+            )
             raise
         report(1.0)
     return landscape
@@ -96,13 +114,18 @@ def save(landscape: Landscape, folder: str | Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     (out / "sweep.json").write_text(sweep.model_dump_json(indent=2) + "\n", encoding="utf-8")
     landscape.table(sweep.metric).to_parquet(out / "points.parquet", index=False)
-    for name, data in (("summary", landscape.summary(sweep.metric)), ("timing", {"seconds": landscape.seconds})):
+    for name, data in (
+        ("summary", landscape.summary(sweep.metric)),
+        ("timing", {"seconds": landscape.seconds}),
+    ):
         text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
         (out / f"{name}.json").write_text(text + "\n", encoding="utf-8")
 
 
 def summary_text(landscape: Landscape) -> str:
-    """Describe the best point, the points tied with it, and the importance of each parameter, one line each."""
+    """Describe the best point, the points tied with it, and the importance of each parameter, one
+    line each.
+    """
     sweep = landscape.sweep
     metric, best = OBJECTIVES[sweep.metric].of(sweep.experiment), landscape.best(sweep.metric)
     noun = sweep.experiment.simulator_class().reward_noun
@@ -110,7 +133,10 @@ def summary_text(landscape: Landscape) -> str:
         return "every proposed point is invalid: there is no best point"
     if best is None:
         return "every replication of every point diverged: there is no best point"
-    lines = [f"best: {_point(sweep, best.point)}  {metric.title.lower()} {words.cell(best.estimate, metric.form)}"]
+    lines = [
+        f"best: {_point(sweep, best.point)}  {metric.title.lower()} "
+        f"{words.cell(best.estimate, metric.form)}"
+    ]
     tied = [cell for cell in landscape.results(sweep.metric) if cell.best]
     tried = sweep.size if sweep.is_grid else len(sweep.proposed)
     tests = f"{best.runs} replications, level {number(landscape.level)}"
@@ -118,16 +144,25 @@ def summary_text(landscape: Landscape) -> str:
     names = {axis.path: axis.spoken for axis in sweep.axes}
     for each in landscape.importance(sweep.metric):
         loss = f"worst {short(each.worst)} loses {words.cell(each.cost)} {noun} per 1,000 visitors"
-        tested = f"best {short(each.best)}, {loss}" if each.matters else "no value is significantly worse"
+        tested = (
+            f"best {short(each.best)}, {loss}"
+            if each.matters
+            else "no value is significantly worse"
+        )
         lines.append(f"{names[each.path]}: {tested}")
     ranges = {axis.path for axis in sweep.axes if axis.values is None}
     for one in landscape.explained(sweep.metric):
         tied_values = (" to " if one.path in ranges else ", ").join(map(short, one.good))
-        explains = f"; explains {percent(one.share)} of the variance" if one.share == one.share else ""
+        explains = (
+            f"; explains {percent(one.share)} of the variance" if one.share == one.share else ""
+        )
         lines.append(f"{names[one.path]}: best {short(one.best)}, tied {tied_values}{explains}")
     if landscape.saved_share and sweep.is_grid:
         lines.append(f"replications saved by early stopping: {100 * landscape.saved_share:.0f} %")
-    lines += [f"{one.sentence()} --refine adds values there." for one in unresolved(landscape, sweep.metric)]
+    lines += [
+        f"{one.sentence()} --refine adds values there."
+        for one in unresolved(landscape, sweep.metric)
+    ]
     return "\n".join(lines)
 
 
@@ -137,12 +172,16 @@ def _point(sweep: Sweep, point: int) -> str:
 
 
 def _executor(workers: int, cluster: str, stack: ExitStack) -> Executor:
-    """Compute on the cluster, and on this machine if the cluster is lost; without a cluster on this machine."""
+    """Compute on the cluster, and on this machine if the cluster is lost.
+
+    Without a cluster on this machine.
+    """
     if not cluster:
         return _machine(workers, stack)
     from bandits.sweeps.execution.dask_client import DaskExecutor
 
-    local = cache(partial(_machine, workers, stack))  # the pool is started when it is needed
+    # the pool is started when it is needed
+    local = cache(partial(_machine, workers, stack))
     executor = FailoverExecutor(DaskExecutor(cluster, Audit(local)), local)
     stack.callback(executor.close)
     return executor

@@ -30,7 +30,9 @@ class Case(NamedTuple):
     environment: str
 
     def __str__(self) -> str:
-        return "-".join(map(str, (self.kind, *(value for _, value in self.params), self.environment)))
+        return "-".join(
+            map(str, (self.kind, *(value for _, value in self.params), self.environment))
+        )
 
     def lane(self, rows: tuple[int, ...] = ROWS, **changes: Any) -> Lane:
         """Create the environment and the agent."""
@@ -51,8 +53,11 @@ def _trace(case: Case) -> Trace:
     return case.lane().advance(STEPS)
 
 
-def cases(kind: str, environments: tuple[str, ...] = tuple(ENVIRONMENTS), *, reduced: bool = False) -> Iterator[Case]:
-    """Yield an agent's cases: its first test parameters in all environments, the others in `DEMANDING` ones.
+def cases(
+    kind: str, environments: tuple[str, ...] = tuple(ENVIRONMENTS), *, reduced: bool = False
+) -> Iterator[Case]:
+    """Yield an agent's cases: its first test parameters in all environments, the others in
+    `DEMANDING` ones.
 
     Parameters
     ----------
@@ -72,7 +77,9 @@ def cases(kind: str, environments: tuple[str, ...] = tuple(ENVIRONMENTS), *, red
 
 
 def scores_and_slates_are_valid(case: Case) -> None:
-    """Scores have the right type and no NaN, and the environment answers the slates they lead to."""
+    """Scores have the right type and no NaN, and the environment answers the slates they
+    lead to.
+    """
     lane = case.lane()
     simulator, agent, s = lane.simulator, lane.agent, lane.simulator.spec
     R, K, S = len(ROWS), s.n_candidates, s.slate
@@ -86,17 +93,26 @@ def scores_and_slates_are_valid(case: Case) -> None:
         slate = top_k(scores, round.available, alive, S)
         expect_array(slate, "the slate", "int64", (R, S))
         expect(alive, "a row must not be stopped")
-        expect(all(len(set(shown)) == S for shown in slate.tolist()), "the items of a slate must be distinct")
+        expect(
+            all(len(set(shown)) == S for shown in slate.tolist()),
+            "the items of a slate must be distinct",
+        )
         expect(round.available[rows, slate], "the items of a slate must be available")
         feedback, truth = simulator.respond(round, slate, simulator.uniforms.at(step))
         expect_array(feedback.rewards, "rewards", "float64", (R, S))
         expect_array(feedback.examined, "examined", "bool", (R, S))
         expect(np.isfinite(feedback.rewards), "rewards must be finite")
-        expect(feedback.rewards[~feedback.examined] == 0, "slots that were not examined must have the reward 0")
+        expect(
+            feedback.rewards[~feedback.examined] == 0,
+            "slots that were not examined must have the reward 0",
+        )
         known = "truth" in s.capabilities
         for name, values in truth._asdict().items():
             expect_array(values, f"truth.{name}", "float64", (R,))
-            expect(np.isfinite(values) == known, f"truth.{name} must be finite, and NaN without the capability truth")
+            expect(
+                np.isfinite(values) == known,
+                f"truth.{name} must be finite, and NaN without the capability truth",
+            )
         for name in ("value", "random_value") if known else ():
             below = getattr(truth, name) <= truth.best_value + 1e-12
             expect(below, f"truth.{name} must not exceed truth.best_value")
@@ -113,27 +129,42 @@ def trace_holds_what_was_shown(case: Case) -> None:
         column = getattr(trace, name)
         expect_array(column, f"{name} of the trace", "float64", (STEPS, len(ROWS)))
         known = "truth" in s.capabilities or name == "rewards"
-        expect(np.isfinite(column) == known, f"{name} of the trace must be finite, and NaN without the truth")
+        expect(
+            np.isfinite(column) == known,
+            f"{name} of the trace must be finite, and NaN without the truth",
+        )
     expect(trace.alive, "a row must not be stopped")
     for step in range(STEPS):
         round = simulator.round_at(step)
-        expect_equal(trace.segments[step], round.segments, "segments of the trace must be those of the rounds")
+        expect_equal(
+            trace.segments[step],
+            round.segments,
+            "segments of the trace must be those of the rounds",
+        )
         for r in range(len(ROWS)):
-            offered, shown = set(round.items[r, round.available[r]].tolist()), trace.items[step, r].tolist()
-            expect(set(shown) <= offered and len(set(shown)) == s.slate, "shown items must be distinct and available")
+            offered, shown = (
+                set(round.items[r, round.available[r]].tolist()),
+                trace.items[step, r].tolist(),
+            )
+            expect(
+                set(shown) <= offered and len(set(shown)) == s.slate,
+                "shown items must be distinct and available",
+            )
     if "truth" in s.capabilities:
         oracle = Case("oracle", (), case.environment).trace()
         best = np.isclose(oracle.value, trace.best_value, rtol=1e-12, atol=0)
         expect(best, "the oracle must reach best_value at every step")
-        expect_equal(oracle.rewards, trace.best_rewards, "best_rewards must be the rewards of the oracle")
+        expect_equal(
+            oracle.rewards, trace.best_rewards, "best_rewards must be the rewards of the oracle"
+        )
 
 
 def probabilities_are_frequencies_of_choice(case: Case) -> None:
     """`probabilities` states the distribution of the first slot.
 
-    The number of choices minus the sum of their probabilities is a martingale, which Freedman's inequality bounds by x
-    with probability 1 - exp(-x^2 / (2 V + 2 x / 3)), V the sum of p (1 - p), at any sample size.
-    """
+    The number of choices minus the sum of their probabilities is a martingale, which Freedman's
+    inequality bounds by x with probability 1 - exp(-x^2 / (2 V + 2 x / 3)), V the sum of p (1 - p),
+    at any sample size."""
     exact = case.lane().agent.propensity == "exact"
     rows = tuple(range(32)) if exact else ROWS
     lane = case.lane(rows, **({"epsilon": 0.5} if case.kind == "epsilon_greedy" else {}))
@@ -143,7 +174,10 @@ def probabilities_are_frequencies_of_choice(case: Case) -> None:
         round = simulator.round_at(step)
         p = agent.probabilities(round)
         expect_array(p, "probabilities", "float64", (len(rows), K))
-        expect(np.isclose(p.sum(axis=1), 1, rtol=1e-5, atol=1e-12), "probabilities of a row must sum to 1")
+        expect(
+            np.isclose(p.sum(axis=1), 1, rtol=1e-5, atol=1e-12),
+            "probabilities of a row must sum to 1",
+        )
         expect(p >= 0, "probabilities must not be negative")
         expect(p[~round.available] == 0, "probabilities of unavailable candidates must be 0")
         shown = lane.advance(1).items[0, :, 0]
@@ -151,7 +185,10 @@ def probabilities_are_frequencies_of_choice(case: Case) -> None:
         surplus += (chosen - p).sum(axis=0)
         variance += (p * (1 - p)).sum(axis=0)
         if agent.propensity == "deterministic":
-            message = "probabilities of a deterministic agent must be positive for the item it shows; see propensity"
+            message = (
+                "probabilities of a deterministic agent must be positive for the item it shows; "
+                "see propensity"
+            )
             expect(p[chosen] > 0, message)
     if exact:
         log_odds = np.log(2 * K / 1e-9)
@@ -169,7 +206,9 @@ def probabilities_change_nothing(case: Case) -> None:
 
 
 def probabilities_belong_to_the_row(case: Case) -> None:
-    """`probabilities` of a row do not depend on the other rows, and agree with independent redraws of the scores."""
+    """`probabilities` of a row do not depend on the other rows, and agree with independent redraws
+    of the scores.
+    """
     lane, alone = case.lane(), case.lane(ROWS[1:2])
     agent, own = lane.agent, alone.agent
     unguarded(agent).n_redraws = unguarded(own).n_redraws = REDRAWS
@@ -178,7 +217,10 @@ def probabilities_belong_to_the_row(case: Case) -> None:
         alone.advance(until - alone.step)
         round, single = lane.simulator.round_at(until), alone.simulator.round_at(until)
         p, q = agent.probabilities(round), own.probabilities(single)
-        message = "probabilities of a row must not depend on the other rows; use the generator as redraws documents"
+        message = (
+            "probabilities of a row must not depend on the other rows; use the generator as "
+            "redraws documents"
+        )
         if unguarded(agent).alone:
             expect_equal(q[0], p[1], message)
         expect_equal(agent.probabilities(round), p, "probabilities must be the same at every call")
@@ -210,9 +252,16 @@ def explanations_add_up_to_the_scores(case: Case) -> None:
         if parts.how == "greedy":
             expect(parts.mean is not None, "explain: greedy needs mean")
             assert parts.mean is not None
-            expect_equal(parts.mean[~randomised], scores[~randomised], "a greedy explanation's mean must be the score")
+            expect_equal(
+                parts.mean[~randomised],
+                scores[~randomised],
+                "a greedy explanation's mean must be the score",
+            )
         if parts.how in ("bonus", "sample"):
-            expect(parts.mean is not None and parts.width is not None, f"explain: {parts.how} needs mean and width")
+            expect(
+                parts.mean is not None and parts.width is not None,
+                f"explain: {parts.how} needs mean and width",
+            )
             assert parts.mean is not None
             assert parts.width is not None
             expect(parts.width >= 0, "explain(round).width must not be negative")
@@ -221,13 +270,24 @@ def explanations_add_up_to_the_scores(case: Case) -> None:
         if parts.how == "bonus" and parts.mean is not None and parts.width is not None:
             known = np.isfinite(parts.width)
             total = (parts.mean + parts.scale * parts.width)[known]
-            expect_equal(total, scores[known], "mean + scale * width of an explanation must equal the scores")
-            expect(np.isposinf(scores[~known]), "candidates of infinite width must have the score +inf")
+            expect_equal(
+                total, scores[known], "mean + scale * width of an explanation must equal the scores"
+            )
+            expect(
+                np.isposinf(scores[~known]), "candidates of infinite width must have the score +inf"
+            )
             scale = agent.column(parts.parameter)
-            expect_equal(np.ravel(parts.scale), scale, f"explain(round).scale must be the parameter {parts.parameter}")
+            expect_equal(
+                np.ravel(parts.scale),
+                scale,
+                f"explain(round).scale must be the parameter {parts.parameter}",
+            )
         drawn = list(itertools.islice(agent.redraws(round, np.random.default_rng(step)), 2))
         expected = {"monte_carlo": {2}, "exact": {0, 2}, "deterministic": {0}}[agent.propensity]
-        message = "redraws must yield scores without end where propensity is monte_carlo, none where deterministic"
+        message = (
+            "redraws must yield scores without end where propensity is monte_carlo, none where "
+            "deterministic"
+        )
         expect(len(drawn) in expected, message)
         for other in drawn:
             expect_array(other, "redraws", "float64", (R, K))
@@ -240,7 +300,9 @@ _HOW = {"bonus": {"bonus", "score"}, "posterior": {"sample", "score"}, None: {"g
 
 
 def declared_capabilities_are_those_of_the_model(case: Case) -> None:
-    """`uncertainty`, `exploration_param`, `spans_arms`, `prior_precision`, `slot_treatment` agree with the agent."""
+    """`uncertainty`, `exploration_param`, `spans_arms`, `prior_precision`, `slot_treatment` agree
+    with the agent.
+    """
     lane = case.lane()
     agent, p = lane.agent, lane.agent.params[0]
     cls = type(agent)
@@ -248,23 +310,39 @@ def declared_capabilities_are_those_of_the_model(case: Case) -> None:
     spectrum = agent.spectrum(lane.simulator.bases(bool(cls.spans_arms(p))))
     none = (spectrum is None) == (cls.spans_arms(p) is None)
     expect(none, "spans_arms must be None exactly where spectrum returns None")
-    if spectrum is not None:  # before any data
+    # before any data
+    if spectrum is not None:
         values, prior = spectrum[~np.isnan(spectrum)], cls.prior_precision(p)
         message = f"before any data all eigenvalues must equal prior_precision, {prior}"
         if cls.starts_with_data(p):
-            expect(prior is not None and bool((values > prior * (1 - 1e-6)).all()), message.replace("equal", "exceed"))
+            expect(
+                prior is not None and bool((values > prior * (1 - 1e-6)).all()),
+                message.replace("equal", "exceed"),
+            )
         else:
             expect(prior is not None and np.allclose(values, prior, rtol=1e-6, atol=0), message)
     explained, uncertainty = agent.explain(lane.simulator.round_at(0)), cls.uncertainty_of(p)
-    message = f"an agent with uncertainty {uncertainty!r} must not explain its scores as {explained.how!r}"
+    message = (
+        f"an agent with uncertainty {uncertainty!r} must not explain its scores as "
+        f"{explained.how!r}"
+    )
     expect(explained.how in _HOW[uncertainty], message)
     sampled = explained.how == "sample"
-    expect(not sampled or agent.propensity != "deterministic", "an agent that draws samples is not deterministic")
+    expect(
+        not sampled or agent.propensity != "deterministic",
+        "an agent that draws samples is not deterministic",
+    )
     if cls.exploration_param is not None:
         value = getattr(p, cls.exploration_param, None)
-        message = f"exploration_param must name a numeric parameter or be None; got {cls.exploration_param!r}"
+        message = (
+            "exploration_param must name a numeric parameter or be None; got "
+            f"{cls.exploration_param!r}"
+        )
         expect(isinstance(value, (int, float)) and not isinstance(value, bool), message)
-    expect((cls.slot_treatment(p) is None) == (not cls.learns), "slot_treatment must be None where learns is False")
+    expect(
+        (cls.slot_treatment(p) is None) == (not cls.learns),
+        "slot_treatment must be None where learns is False",
+    )
 
 
 def state_is_arrays_and_plain_values(case: Case) -> None:
@@ -272,13 +350,21 @@ def state_is_arrays_and_plain_values(case: Case) -> None:
     lane = case.lane()
     lane.advance(5)
     for name, value in lane.state_dict().items():
-        expect(_is_plain(value), f"the state '{name}' must be an array or a plain value; got {type(value).__name__}")
+        expect(
+            _is_plain(value),
+            f"the state '{name}' must be an array or a plain value; got {type(value).__name__}",
+        )
     if not type(lane.agent).row_by_row:
         return
     for name, value in lane.agent.state_dict().items():
-        rows = value.shape[row_axis(name)] if isinstance(value, np.ndarray) and value.ndim > row_axis(name) else 0
+        rows = (
+            value.shape[row_axis(name)]
+            if isinstance(value, np.ndarray) and value.ndim > row_axis(name)
+            else 0
+        )
         expect(
-            rows == len(ROWS), f"the state '{name}' must have an axis of rows (see row_axis), or row_by_row be False"
+            rows == len(ROWS),
+            f"the state '{name}' must have an axis of rows (see row_axis), or row_by_row be False",
         )
 
 
@@ -291,12 +377,17 @@ def _is_plain(value: Any) -> bool:
 
 
 def saved_state_continues_to_the_bit(case: Case) -> None:
-    """A run that is saved after half of the steps and loaded continues as if it had not been interrupted."""
+    """A run that is saved after half of the steps and loaded continues as if it had not been
+    interrupted.
+    """
     first, second = case.lane(), case.lane()
     begun = first.advance(STEPS // 2)
     second.agent.prepare()
     second.load_state_dict(first.state_dict())
-    message = "after load_state_dict(state_dict()) a run must continue to the bit; is an array missing in state?"
+    message = (
+        "after load_state_dict(state_dict()) a run must continue to the bit; is an array missing "
+        "in state?"
+    )
     _expect_same([begun, second.advance(STEPS - STEPS // 2)], case, message)
 
 
@@ -307,7 +398,8 @@ def memory_is_known_before_allocation(case: Case) -> None:
     held = sum(a.nbytes for a in lane.agent.state_dict().values() if isinstance(a, np.ndarray))
     expect(type(needed) is int, f"memory must return an int; got {type(needed).__name__}")
     expect(
-        needed * len(ROWS) >= held, f"memory returns {needed:,} bytes per row; the state takes {held:,} for {len(ROWS)}"
+        needed * len(ROWS) >= held,
+        f"memory returns {needed:,} bytes per row; the state takes {held:,} for {len(ROWS)}",
     )
 
 
@@ -319,8 +411,14 @@ def _expect_same(traces: list[Trace], case: Case, message: str) -> None:
 
 
 CHECKS: tuple[Callable[[Case], None], ...] = (
-    scores_and_slates_are_valid, trace_holds_what_was_shown, probabilities_are_frequencies_of_choice,
-    probabilities_change_nothing, probabilities_belong_to_the_row, explanations_add_up_to_the_scores,
+    scores_and_slates_are_valid,
+    trace_holds_what_was_shown,
+    probabilities_are_frequencies_of_choice,
+    probabilities_change_nothing,
+    probabilities_belong_to_the_row,
+    explanations_add_up_to_the_scores,
     declared_capabilities_are_those_of_the_model,
-    state_is_arrays_and_plain_values, saved_state_continues_to_the_bit, memory_is_known_before_allocation,
-)  # fmt: skip
+    state_is_arrays_and_plain_values,
+    saved_state_continues_to_the_bit,
+    memory_is_known_before_allocation,
+)

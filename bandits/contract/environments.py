@@ -1,8 +1,8 @@
-"""Environments of the contract: the registered simulators at a small size, and three that test what those do not.
+"""Environments of the contract: the registered simulators at a small size, and three that test what
+those do not.
 
-`Linear` has a known optimum, `Changing` launches and withdraws arms, `Cascade` shows slates of candidates drawn from a
-larger catalogue.
-"""
+`Linear` has a known optimum, `Changing` launches and withdraws arms, `Cascade` shows slates of
+candidates drawn from a larger catalogue."""
 
 from __future__ import annotations
 
@@ -13,7 +13,16 @@ from typing import Any, Literal
 import numpy as np
 
 from bandits.base.randomness import Streams
-from bandits.base.types import BoolArray, Contexts, Feedback, FloatArray, IntArray, Round, SimulatorSpec, Truth
+from bandits.base.types import (
+    BoolArray,
+    Contexts,
+    Feedback,
+    FloatArray,
+    IntArray,
+    Round,
+    SimulatorSpec,
+    Truth,
+)
 from bandits.simulators import REGISTRY as SIMULATORS
 from bandits.simulators import Simulator, SimulatorParams
 from bandits.simulators.base import normal
@@ -21,7 +30,10 @@ from bandits.simulators.dense import DenseSimulator
 
 
 class Linear(DenseSimulator):
-    """Features are drawn anew for every step, row and arm; the expected reward is linear in them."""
+    """Features are drawn anew for every step, row and arm.
+
+    The expected reward is linear in them.
+    """
 
     class Params(SimulatorParams):
         kind: Literal["test_linear"] = "test_linear"
@@ -64,7 +76,8 @@ class Linear(DenseSimulator):
         shape = (n, self.params.n_arms, self.params.n_features)
         if self.params.reward == "gaussian":
             return np.asarray(generator.standard_normal(shape))
-        drawn = generator.random(shape)  # convex weights: the mean of numbers in [0, 1] is a probability
+        # convex weights: the mean of numbers in [0, 1] is a probability
+        drawn = generator.random(shape)
         return np.asarray(drawn / drawn.sum(axis=-1, keepdims=True))
 
     def expected_rewards(self, features: FloatArray, weights: FloatArray) -> FloatArray:
@@ -78,7 +91,9 @@ class Linear(DenseSimulator):
 
 
 class Changing(Linear):
-    """The linear simulator, in which the last arm is launched at step 20 and the first withdrawn at step 40."""
+    """The linear simulator, in which the last arm is launched at step 20 and the first withdrawn at
+    step 40.
+    """
 
     class Params(Linear.Params):
         kind: Literal["test_changing"] = "test_changing"  # type: ignore[assignment]
@@ -95,7 +110,10 @@ class Changing(Linear):
 
 
 class Cascade(Simulator):
-    """Slates of three out of candidates drawn from a catalogue; the user stops at the first click."""
+    """Slates of three out of candidates drawn from a catalogue.
+
+    The user stops at the first click.
+    """
 
     class Params(SimulatorParams):
         kind: Literal["test_cascade"] = "test_cascade"
@@ -110,16 +128,23 @@ class Cascade(Simulator):
         super().__init__(params, streams)
         layout = streams.generator("layout")
         self._attractions = layout.random((params.n_items, params.n_features))
-        self._tastes = streams.blocks("world", lambda g, n: g.random((n, params.n_features)), width=params.n_features)
-        self._what = streams.blocks("world", lambda g, n: g.random((n, params.n_items)), width=params.n_items, part=1)
+        self._tastes = streams.blocks(
+            "world", lambda g, n: g.random((n, params.n_features)), width=params.n_features
+        )
+        self._what = streams.blocks(
+            "world", lambda g, n: g.random((n, params.n_items)), width=params.n_items, part=1
+        )
 
     @classmethod
     def describe(cls, params: Any) -> SimulatorSpec:
         return SimulatorSpec(
-            n_items=params.n_items, n_candidates=params.n_arms, n_features=params.n_features,
-            n_stored=params.n_features, slate=cls.SLATE,
+            n_items=params.n_items,
+            n_candidates=params.n_arms,
+            n_features=params.n_features,
+            n_stored=params.n_features,
+            slate=cls.SLATE,
             capabilities=frozenset({"truth", "binary", "arm_features", "categories"}),
-        )  # fmt: skip
+        )
 
     def categories(self) -> IntArray:
         return np.tile(np.arange(self.spec.n_items) % 3, (len(self.streams.rows), 1))
@@ -130,11 +155,15 @@ class Cascade(Simulator):
         taste = taste / taste.sum(axis=1, keepdims=True)
         features = taste[:, None] * self._attractions[items]
         R, K, D = features.shape
-        contexts = Contexts(features, np.ascontiguousarray(np.broadcast_to(np.arange(D), (R, K, D))), D)
+        contexts = Contexts(
+            features, np.ascontiguousarray(np.broadcast_to(np.arange(D), (R, K, D))), D
+        )
         zeros = np.zeros(R, np.int64)
         return Round(step, zeros, items, contexts, np.arange(R), np.ones((R, K), np.bool_), zeros)
 
-    def respond(self, round: Round, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
+    def respond(
+        self, round: Round, slate: IntArray, uniforms: FloatArray
+    ) -> tuple[Feedback, Truth]:
         p = self.probabilities(round)
         best = np.argsort(-p, axis=1, kind="stable")[:, : self.SLATE]
         rewards, examined = self._look_down(np.take_along_axis(p, slate, 1), uniforms)
@@ -168,14 +197,26 @@ _PARAMS: dict[str, dict[str, Any]] = {
         "features": "both",
         "changes": [
             *_BREAKS,
-            {"kind": "drift", "start": 10, "end": 30, "from": "new_puppy_parent", "to": "mature_dog_owner"},
+            {
+                "kind": "drift",
+                "start": 10,
+                "end": 30,
+                "from": "new_puppy_parent",
+                "to": "mature_dog_owner",
+            },
             {"kind": "traffic", "at": 35, "shares": [0.7, 0.1, 0.1, 0.1]},
             {"kind": "season", "period": 25, "amplitude": 0.5},
         ],
     },
     "petshop": {"n_products": 10, "n_users": 40, "shock_step": 30},
     "classification": {"data": "wine"},
-    "synthetic": {"n_arms": 3, "n_features": 4, "reward": "bernoulli", "layout": "per_row", "changes": _BREAKS},
+    "synthetic": {
+        "n_arms": 3,
+        "n_features": 4,
+        "reward": "bernoulli",
+        "layout": "per_row",
+        "changes": _BREAKS,
+    },
     "wheel": {"delta": 0.8, "encoding": "block", "changes": _BREAKS},
     "ranking": {
         "n_users": 20,
@@ -191,12 +232,23 @@ _PARAMS: dict[str, dict[str, Any]] = {
     },
     "artwork": {"n_titles": 6, "n_pictures": [2, 5], "n_users": 40, "n_retrieved": 3},
 }
-_PARAMS["two stages"] = {**_PARAMS["ranking"], "retrieval": "nearest", "breadth": 2, "noise": 0.02, "changes": _BREAKS}
+_PARAMS["two stages"] = {
+    **_PARAMS["ranking"],
+    "retrieval": "nearest",
+    "breadth": 2,
+    "noise": 0.02,
+    "changes": _BREAKS,
+}
 ENVIRONMENTS: dict[str, type[Simulator]] = {
-    **SIMULATORS, "moving shop": SIMULATORS["petshop"], "two stages": SIMULATORS["ranking"],
-    "linear": Linear, "changing": Changing, "cascade": Cascade,
-}  # fmt: skip
-DEMANDING = ("petshop", "classification", "changing", "cascade")  # in which every code path of an agent is checked
+    **SIMULATORS,
+    "moving shop": SIMULATORS["petshop"],
+    "two stages": SIMULATORS["ranking"],
+    "linear": Linear,
+    "changing": Changing,
+    "cascade": Cascade,
+}
+# in which every code path of an agent is checked
+DEMANDING = ("petshop", "classification", "changing", "cascade")
 
 
 def params_of(environment: str) -> Any:

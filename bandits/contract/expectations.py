@@ -1,4 +1,7 @@
-"""Expectations of the contract, each one sentence about what is wrong; and those of every registered class."""
+"""Expectations of the contract, each one sentence about what is wrong.
+
+And those of every registered class.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +34,18 @@ def expect_array(array: Any, name: str, dtype: str, shape: tuple[int, ...]) -> N
 
 def expect_equal(actual: Any, expected: Any, message: str) -> None:
     """Raise `ContractError` unless two arrays are equal to the bit, NaN included."""
-    expect(np.array_equal(actual, expected, equal_nan=np.asarray(actual).dtype.kind == "f"), message)
+    expect(
+        np.array_equal(actual, expected, equal_nan=np.asarray(actual).dtype.kind == "f"), message
+    )
 
 
 def class_is_described(cls: type[Any]) -> None:
     """A registered class has a title, a description and, if it is an agent, a formula."""
     expect(cls.title, f"{cls.__name__} needs a title")
-    expect(description(cls).endswith("."), f"the docstring of {cls.__name__} must begin with a sentence")
+    expect(
+        description(cls).endswith("."),
+        f"the docstring of {cls.__name__} must begin with a sentence",
+    )
     if hasattr(cls, "scores"):
         expect(getattr(cls, "formula", ""), f"{cls.__name__} needs a formula: its score in LaTeX")
 
@@ -50,11 +58,13 @@ def parameters_are_frozen_and_explained(params: type[Params]) -> None:
         if name != "kind":
             expect(field.title, f"the parameter {name} needs a title")
             expect(
-                (field.description or "").endswith("."), f"the parameter {name} needs help: a sentence with a full stop"
+                (field.description or "").endswith("."),
+                f"the parameter {name} needs help: a sentence with a full stop",
             )
     try:
         default = params()
-        again = params.model_validate_json(default.model_dump_json())  # which validates the defaults too
+        # which validates the defaults too
+        again = params.model_validate_json(default.model_dump_json())
     except ValidationError as error:
         where = ".".join(map(str, error.errors()[0]["loc"])) or "Params"
         expect(False, f"all parameters need valid defaults: {where}: {error.errors()[0]['msg']}")

@@ -1,4 +1,7 @@
-"""Figures of the diagnostics, one per finding; plain plotly dictionaries, as in `results.figures`."""
+"""Figures of the diagnostics, one per finding.
+
+Plain plotly dictionaries, as in `results.figures`.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,15 @@ from bandits.experiments.snapshots import BINS, LEVELS
 from bandits.results import metrics
 from bandits.results.figures.board import Bands
 from bandits.results.figures.curves import clip_band, curves
-from bandits.results.figures.parts import axis, drawing, empty_figure, error_bars, line, points, reference
+from bandits.results.figures.parts import (
+    axis,
+    drawing,
+    empty_figure,
+    error_bars,
+    line,
+    points,
+    reference,
+)
 from bandits.results.figures.style import RATE, REFERENCE, Spec, Style, distinct_styles, styles
 from bandits.results.metrics import Band
 from bandits.results.run import Run
@@ -25,18 +36,28 @@ from .rules.design_matrix import root_condition_limit
 from .spectrum_figures import spectrum_map
 
 MARKS = {"healthy": "✓", "watch": "!", "alarm": "✕", "none": "–"}
-MIN_R2 = -2.0  # the curve of R² is cut off below
-WIDTH_BOUND = "√(1/λ min)"  # the name of a line
+# the curve of R² is cut off below
+MIN_R2 = -2.0
+# the name of a line
+WIDTH_BOUND = "√(1/λ min)"
 _DASHES = ("dot", "dash", "solid")
 _LEGENDS = {
-    "exploration": " Exploration rate: share of the decisions that are not the choice with the highest estimated mean.",
-    "exploration_bonus": " Thin dashed line: √(1/λ min), the largest confidence width √(x′A⁻¹x) of features of norm 1. "
-    "Times α and the norm of the features it bounds the bonus. Dotted: slope of 1/√t.",
+    "exploration": (
+        " Exploration rate: share of the decisions that are not the choice with the highest "
+        "estimated mean."
+    ),
+    "exploration_bonus": (
+        " Thin dashed line: √(1/λ min), the largest confidence width √(x′A⁻¹x) of features of "
+        "norm 1. Times α and the norm of the features it bounds the bonus. Dotted: slope of 1/√t."
+    ),
     "regret": " Dashed: the regret of uniformly random choice.",
-    "position_bias": " Filled points: estimated from clicks alone, on a few slates shown repeatedly in random order. "
-    "The estimate assumes the cascade model (users scan downwards and stop at the first click) and that the click "
-    "probability is a product of item and slot. Open points: clicks per examination, biased because users who "
-    "reach a lower slot have rejected the items above it.",
+    "position_bias": (
+        " Filled points: estimated from clicks alone, on a few slates shown repeatedly in random "
+        "order. The estimate assumes the cascade model (users scan downwards and stop at the "
+        "first click) and that the click probability is a product of item and slot. Open points: "
+        "clicks per examination, biased because users who reach a lower slot have rejected the "
+        "items above it."
+    ),
     "segment_coverage": " Solid: shown at least ten times; dotted: at least once.",
 }
 
@@ -49,7 +70,8 @@ def panels(
     linearity: LinearityCheck | None = None,
     position_bias: PositionBias | None = None,
 ) -> dict[str, Spec]:
-    """Draw one figure per finding, in the order of the findings, then the spectrum over time, by name.
+    """Draw one figure per finding, in the order of the findings, then the spectrum over time, by
+    name.
 
     The title shows the verdict.
     """
@@ -100,8 +122,14 @@ def _curve(
     **options: Any,
 ) -> Spec:
     bands = {} if band is None else {label: band}
-    lines = {} if band is None else {n: _band(band.x, np.full(len(band.x), y)) for n, y in (references or {}).items()}
-    return curves(bands, {label: style}, title="", note="", y_title=y_title, references=lines, **options)
+    lines = (
+        {}
+        if band is None
+        else {n: _band(band.x, np.full(len(band.x), y)) for n, y in (references or {}).items()}
+    )
+    return curves(
+        bands, {label: style}, title="", note="", y_title=y_title, references=lines, **options
+    )
 
 
 def _through_middle(band: Band, growth: FloatArray) -> Band:
@@ -111,7 +139,9 @@ def _through_middle(band: Band, growth: FloatArray) -> Band:
 
 
 def _above_zero(band: Band | None) -> Band | None:
-    """Cut an interval that reaches zero a factor of ten below the curve: a logarithmic axis has no zero."""
+    """Cut an interval that reaches zero a factor of ten below the curve: a logarithmic axis has no
+    zero.
+    """
     if band is None or not (band.mid > 0).any():
         return band
     return band._replace(low=np.maximum(band.low, band.mid[band.mid > 0].min() / 10))
@@ -137,7 +167,11 @@ def _regret(history: History, label: str, style: Style) -> Spec:
 
 
 def _condition_number(
-    history: History, params: AgentParams, label: str, style: Style, linearity: LinearityCheck | None
+    history: History,
+    params: AgentParams,
+    label: str,
+    style: Style,
+    linearity: LinearityCheck | None,
 ) -> Spec:
     band = _above_zero(quantities.root_condition_number(history))
     band = band and clip_band(band, 1.0, np.inf)
@@ -151,7 +185,12 @@ def _smallest_eigenvalue(history: History, label: str, style: Style) -> Spec:
     laws: Bands = {}
     if band is not None and len(band.x) > 1:
         logarithm = np.log(np.maximum(band.x, 2))
-        laws = {"": {"√t": _through_middle(band, np.sqrt(band.x)), "log t": _through_middle(band, logarithm)}}
+        laws = {
+            "": {
+                "√t": _through_middle(band, np.sqrt(band.x)),
+                "log t": _through_middle(band, logarithm),
+            }
+        }
     spec = curves(
         {} if band is None else {label: band},
         {label: style},
@@ -166,19 +205,31 @@ def _smallest_eigenvalue(history: History, label: str, style: Style) -> Spec:
 
 
 def _with_names(spec: Spec, *positions: str) -> Spec:
-    """Write the name of each reference line at its last point ("... left") or its first ("... right")."""
+    """Write the name of each reference line at its last point ("... left") or its first ("...
+    right").
+    """
     references = [trace for trace in spec["data"] if trace.get("meta") == "reference"]
     for trace, position in zip(references, positions, strict=False):
-        name = f"<br>{trace['name']}" if position.startswith("bottom") else trace["name"]  # a line's height below
+        # a line's height below
+        name = f"<br>{trace['name']}" if position.startswith("bottom") else trace["name"]
         names = [""] * len(trace["x"])
         names[-1 if position.endswith("left") else 0] = name
-        trace |= {"mode": "lines+text", "text": names, "textposition": position, "hoverinfo": "x+y+name"}
+        trace |= {
+            "mode": "lines+text",
+            "text": names,
+            "textposition": position,
+            "hoverinfo": "x+y+name",
+        }
     return spec
 
 
 def _effective_dimension(history: History, params: AgentParams, label: str, style: Style) -> Spec:
     band = quantities.effective_dimension(history, params)
-    all_ = float((~np.isnan(history.spectra[-1].eigenvalues)).sum(axis=2).max()) if history.spectra else 0.0
+    all_ = (
+        float((~np.isnan(history.spectra[-1].eigenvalues)).sum(axis=2).max())
+        if history.spectra
+        else 0.0
+    )
     band = band and clip_band(band, 0.0, all_)
     spec = _curve(band, label, style, "directions", references={"all directions": all_})
     return _with_names(spec, "bottom left")
@@ -211,35 +262,62 @@ def _exploration_bonus(history: History, label: str, style: Style) -> Spec:
     return spec
 
 
-def _selection_entropy(history: History, label: str, style: Style, oracle: OracleReference | None) -> Spec:
+def _selection_entropy(
+    history: History, label: str, style: Style, oracle: OracleReference | None
+) -> Spec:
     levels = {} if oracle is None else {"oracle": oracle.entropy}
     band = metrics.entropy(history)
-    spec = _curve(band, label, style, "normalised entropy", references=levels, y_range=(0, 1.04), y_format=RATE)
-    high = oracle is not None and oracle.entropy > 0.9  # a name above the line would be cut off
+    spec = _curve(
+        band,
+        label,
+        style,
+        "normalised entropy",
+        references=levels,
+        y_range=(0, 1.04),
+        y_format=RATE,
+    )
+    # a name above the line would be cut off
+    high = oracle is not None and oracle.entropy > 0.9
     return _with_names(spec, "bottom left" if high else "top left")
 
 
 def _by_segment(bands: list[Band] | None, segments: list[str], **options: Any) -> Spec:
     """Draw one line per segment, named in a legend."""
     named = dict(zip(segments, bands, strict=True)) if bands else {}
-    spec = curves(named, distinct_styles(segments), title="", note="", y_range=(-0.02, 1.04), y_format=RATE, **options)
+    spec = curves(
+        named,
+        distinct_styles(segments),
+        title="",
+        note="",
+        y_range=(-0.02, 1.04),
+        y_format=RATE,
+        **options,
+    )
     spec["layout"]["showlegend"] = True
     return spec
 
 
 def _segment_coverage(history: History, segments: list[str]) -> Spec:
-    spec = _by_segment(quantities.segment_coverage(history, 10), segments, y_title="share of the items shown")
+    spec = _by_segment(
+        quantities.segment_coverage(history, 10), segments, y_title="share of the items shown"
+    )
     for (name, style), band in zip(
         distinct_styles(segments).items(), quantities.segment_coverage(history) or [], strict=False
     ):
-        once = line(f"{name}, once", band.x, band.mid, style.color, dash="dot", width=1.5, showlegend=False)
+        once = line(
+            f"{name}, once", band.x, band.mid, style.color, dash="dot", width=1.5, showlegend=False
+        )
         spec["data"].append(once)
     return spec
 
 
 def _segment_entropy(history: History, segments: list[str], oracle: OracleReference | None) -> Spec:
     bands = quantities.segment_entropy(history)
-    levels = sorted({round(level, 2) for level in oracle.segments}) if oracle is not None and bands else []
+    levels = (
+        sorted({round(level, 2) for level in oracle.segments})
+        if oracle is not None and bands
+        else []
+    )
     x = bands[0].x if bands else np.empty(0)
     lines = {f"oracle: {level:.2f}": _band(x, np.full(len(x), level)) for level in levels}
     return _by_segment(bands, segments, y_title="normalised entropy", references=lines)
@@ -266,7 +344,9 @@ def _calibration(history: History, style: Style) -> Spec:
     nominal = {}
     if bands:
         x = next(iter(bands.values())).x
-        nominal = {f"nominal {100 * level:.0f} %": _band(x, np.full(len(x), level)) for level in LEVELS}
+        nominal = {
+            f"nominal {100 * level:.0f} %": _band(x, np.full(len(x), level)) for level in LEVELS
+        }
     spec = curves(
         bands,
         dashed,
@@ -294,11 +374,18 @@ def _pit_histogram(history: History, style: Style) -> Spec:
         x=axis("quantile of the predictive distribution", range=[0, 1]),
         y=axis("share of true rewards", rangemode="tozero"),
         bargap=0.08,
-        shapes=[{"type": "line", "x0": 0, "x1": 1, "y0": 1 / BINS, "y1": 1 / BINS, "line": uniform}],
+        shapes=[
+            {"type": "line", "x0": 0, "x1": 1, "y0": 1 / BINS, "y1": 1 / BINS, "line": uniform}
+        ],
     )
     if shares is None:
         return empty_figure({**spec["layout"], "shapes": []}, "")
-    bars = {"type": "bar", "x": (np.arange(BINS) + 0.5) / BINS, "y": shares, "marker": {"color": style.color}}
+    bars = {
+        "type": "bar",
+        "x": (np.arange(BINS) + 0.5) / BINS,
+        "y": shares,
+        "marker": {"color": style.color},
+    }
     return {**spec, "data": [{**bars, "hovertemplate": f"%{{y:{RATE}}}<extra></extra>"}]}
 
 
@@ -315,12 +402,16 @@ def _linearity(style: Style, check: LinearityCheck | None) -> Spec:
         error_y=error_bars(1.96 * check.error, style.color),
         hovertemplate=f"%{{x:{RATE}}}: %{{y:{RATE}}}<extra></extra>",
     )
-    zero = reference("", np.array([check.fitted.min(), check.fitted.max()]), np.zeros(2), hoverinfo="skip")
+    zero = reference(
+        "", np.array([check.fitted.min(), check.fitted.max()]), np.zeros(2), hoverinfo="skip"
+    )
     return {**spec, "data": [residuals, zero]}
 
 
 def _position_bias(style: Style, bias: PositionBias | None) -> Spec:
-    spec = drawing([], "", x=axis("slot"), y=axis("clicks relative to slot 1", rangemode="tozero"), legend=True)
+    spec = drawing(
+        [], "", x=axis("slot"), y=axis("clicks relative to slot 1", rangemode="tozero"), legend=True
+    )
     if bias is None:
         return empty_figure(spec["layout"], "")
     slots, errors = np.arange(1.0, len(bias.true) + 1), error_bars(1.96 * bias.error, style.color)
@@ -329,6 +420,8 @@ def _position_bias(style: Style, bias: PositionBias | None) -> Spec:
     data = [
         reference("true", slots, bias.true),
         points("estimated from clicks", slots, bias.estimated, style.color, size=8, error_y=errors),
-        points("clicks per examination", slots, bias.counted, style.color, size=7, symbol="circle-open"),
+        points(
+            "clicks per examination", slots, bias.counted, style.color, size=7, symbol="circle-open"
+        ),
     ]
     return {**spec, "data": data}

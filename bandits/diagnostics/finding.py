@@ -7,10 +7,13 @@ from typing import Literal, NamedTuple
 Verdict = Literal["healthy", "watch", "alarm", "none"]
 Direction = Literal["", "too little", "about right", "too much"]
 
-MIN_REPLICATIONS = 4  # for rules on calibration: errors of the candidates within a replication are correlated
+# for rules on calibration: errors of the candidates within a replication are correlated
+MIN_REPLICATIONS = 4
 
 CONSERVATIVE = "conservative intervals are acceptable for UCB"
-FORGETTING = "The agent discounts or drops old observations, so its information does not accumulate."
+FORGETTING = (
+    "The agent discounts or drops old observations, so its information does not accumulate."
+)
 NO_DESIGN_MATRIX = "This agent has no design matrix."
 NO_UNCERTAINTY = "This agent reports no uncertainty."
 NOTHING_TO_GAIN = "Nothing can be gained over random choice here, or the run is too short."
@@ -37,7 +40,8 @@ class Finding(NamedTuple):
     summary : str
         What the regret amounts to and why, in one or two sentences; of the exploration only.
     reservation : str
-        Why the verdict is milder than that of the rule alone; the same for several diagnostics of an agent.
+        Why the verdict is milder than that of the rule alone; the same for several diagnostics of
+        an agent.
     """
 
     title: str
@@ -71,11 +75,15 @@ def requires_steps(steps: int) -> str:
 def requires_replications(n: int) -> str:
     """State how many replications a rule requires."""
     noun = "replication does" if n == 1 else "replications do"
-    return f"{n} {noun} not separate miscalibration from chance: at least {MIN_REPLICATIONS} are required."
+    return (
+        f"{n} {noun} not separate miscalibration from chance: at least {MIN_REPLICATIONS} are "
+        "required."
+    )
 
 
 SEVERITY: dict[Verdict, int] = {"alarm": 0, "watch": 1, "none": 2, "healthy": 3}
-FIRST = ("exploration", "regret")  # the diagnostics that state what the others may explain
+# the diagnostics that state what the others may explain
+FIRST = ("exploration", "regret")
 
 
 class Conclusion(NamedTuple):
@@ -96,7 +104,8 @@ class Conclusion(NamedTuple):
 
 
 def conclude(found: dict[str, Finding]) -> Conclusion:
-    """Summarise the findings on an agent: what the rule on exploration concludes, and alarms that it leaves open.
+    """Summarise the findings on an agent: what the rule on exploration concludes, and alarms that
+    it leaves open.
 
     Parameters
     ----------
@@ -109,7 +118,8 @@ def conclude(found: dict[str, Finding]) -> Conclusion:
     direction, text = exploration.direction, exploration.summary
     others = [f for name, f in found.items() if name not in FIRST and f.verdict == "alarm"]
     verdict = exploration.verdict
-    if not direction and "regret" in found:  # a cause that cannot be decided does not make the loss smaller
+    # a cause that cannot be decided does not make the loss smaller
+    if not direction and "regret" in found:
         verdict = min(verdict, found["regret"].verdict, key=SEVERITY.__getitem__)
     if others and direction in ("", "about right"):
         verdict = min(verdict, "watch", key=SEVERITY.__getitem__)
@@ -118,7 +128,12 @@ def conclude(found: dict[str, Finding]) -> Conclusion:
 
 
 def by_severity(found: dict[str, Finding]) -> dict[str, Finding]:
-    """Order findings: exploration and regret first, then alarms, watches, those without verdict, healthy ones."""
+    """Order findings: exploration and regret first, then alarms, watches, those without verdict,
+    healthy ones.
+    """
     first = {name: found[name] for name in FIRST if name in found}
-    rest = sorted((name for name in found if name not in first), key=lambda name: SEVERITY[found[name].verdict])
+    rest = sorted(
+        (name for name in found if name not in first),
+        key=lambda name: SEVERITY[found[name].verdict],
+    )
     return first | {name: found[name] for name in rest}

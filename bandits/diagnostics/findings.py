@@ -1,7 +1,7 @@
 """Apply all diagnostic rules to one agent of a run.
 
-A verdict is a rule of thumb whose threshold is part of its sentence; it indicates where to look and proves nothing.
-"""
+A verdict is a rule of thumb whose threshold is part of its sentence; it indicates where to look and
+proves nothing."""
 
 from __future__ import annotations
 
@@ -29,13 +29,24 @@ from .rules import design_matrix, exploration, model, selection, uncertainty
 from .siblings import better_sibling
 
 REFERENCE_OF = {
-    "premature_convergence": "oracle", "segment_entropy": "oracle", "condition_number": "linearity",
-    "linearity": "linearity", "position_bias": "position_bias",
-}  # fmt: skip
-CAUSES = (  # of lost reward: no defects where little is lost
-    "smallest_eigenvalue", "condition_number", "effective_dimension", "exploration_bonus", "premature_convergence",
-    "predictive_r2", "linearity", "segment_coverage", "segment_entropy",
-)  # fmt: skip
+    "premature_convergence": "oracle",
+    "segment_entropy": "oracle",
+    "condition_number": "linearity",
+    "linearity": "linearity",
+    "position_bias": "position_bias",
+}
+# of lost reward: no defects where little is lost
+CAUSES = (
+    "smallest_eigenvalue",
+    "condition_number",
+    "effective_dimension",
+    "exploration_bonus",
+    "premature_convergence",
+    "predictive_r2",
+    "linearity",
+    "segment_coverage",
+    "segment_entropy",
+)
 UNCERTAINTY = ("calibration", "pit_histogram")
 NO_DEFECT = "not informative, because the agent loses little reward"
 NO_ALARM = "no alarm, because the agent is not known to lose reward by how it explores"
@@ -58,10 +69,11 @@ def findings(
     label : str
         The agent.
     oracle, linearity, position_bias : optional
-        Reference values for some of the rules, from `oracle_reference`, `linearity_check` and `position_bias_check`.
+        Reference values for some of the rules, from `oracle_reference`, `linearity_check` and
+        `position_bias_check`.
     pending : collection of str
-        References still being computed (``oracle``, ``linearity``, ``position_bias``): rules that require one of them
-        give no verdict yet.
+        References still being computed (``oracle``, ``linearity``, ``position_bias``): rules that
+        require one of them give no verdict yet.
 
     Returns
     -------
@@ -78,7 +90,9 @@ def findings(
     index = result.experiment.labels.index(label)
     params, learns = result.experiment.agents[index], result.experiment.agent_class(index).learns
     found = {
-        "exploration": exploration.exploration(history, params, oracle, better_sibling(result, label), learns=learns),
+        "exploration": exploration.exploration(
+            history, params, oracle, better_sibling(result, label), learns=learns
+        ),
         "regret": exploration.regret(history, learns=learns),
         "smallest_eigenvalue": design_matrix.smallest_eigenvalue(history, params),
         "condition_number": design_matrix.condition_number(history, params, linearity),
@@ -91,11 +105,17 @@ def findings(
         "linearity": model.linearity(params, linearity, _plateau(result, label)),
     }
     if segments := result.experiment.simulator_class().segment_names():
-        found["segment_coverage"] = selection.segment_coverage(history, params, segments, learns=learns)
-        found["segment_entropy"] = selection.segment_entropy(history, segments, oracle, learns=learns)
+        found["segment_coverage"] = selection.segment_coverage(
+            history, params, segments, learns=learns
+        )
+        found["segment_entropy"] = selection.segment_entropy(
+            history, segments, oracle, learns=learns
+        )
     if position_bias is not None or ("position_bias" in pending and has_slates(result.experiment)):
         found["position_bias"] = model.position_bias(params, position_bias)
-    waiting = [name for name, reference in REFERENCE_OF.items() if reference in pending and name in found]
+    waiting = [
+        name for name, reference in REFERENCE_OF.items() if reference in pending and name in found
+    ]
     found |= {name: found[name].without_verdict(PENDING) for name in waiting}
     too_early = history.step < max(MIN_STEPS, history.steps / 10)
     if too_early or not history.alive.any():
@@ -105,7 +125,9 @@ def findings(
 
 
 def _plateau(result: Run, label: str) -> Plateau | None:
-    """Test for a plateau; None where a changing simulator or an agent that forgets on purpose may be its cause."""
+    """Test for a plateau; None where a changing simulator or an agent that forgets on purpose may
+    be its cause.
+    """
     params = result.experiment.agents[result.experiment.labels.index(label)]
     if result.experiment.simulator.all_changes or agent_class(params).forgets(params):
         return None
@@ -113,14 +135,22 @@ def _plateau(result: Run, label: str) -> Plateau | None:
 
 
 def reservations(found: dict[str, Finding]) -> list[str]:
-    """State why verdicts were lowered, one sentence per reason with the diagnostics that it concerns."""
-    reasons = dict.fromkeys(finding.reservation for finding in found.values() if finding.reservation)
-    by_reason = {r: [f.title.split(" (")[0] for f in found.values() if f.reservation == r] for r in reasons}
+    """State why verdicts were lowered, one sentence per reason with the diagnostics that it
+    concerns.
+    """
+    reasons = dict.fromkeys(
+        finding.reservation for finding in found.values() if finding.reservation
+    )
+    by_reason = {
+        r: [f.title.split(" (")[0] for f in found.values() if f.reservation == r] for r in reasons
+    }
     return [f"{', '.join(names)}: {reason}." for reason, names in by_reason.items()]
 
 
 def _weighed(found: dict[str, Finding]) -> dict[str, Finding]:
-    """Lower the verdicts on possible causes of lost reward where no reward is known to be lost by exploration."""
+    """Lower the verdicts on possible causes of lost reward where no reward is known to be lost by
+    exploration.
+    """
     if found["exploration"].verdict not in ("healthy", "none"):
         return found
     plateau = found["regret"].verdict == "healthy"
@@ -158,7 +188,9 @@ class ReferenceTask(ChildTask):
         self._received.add(kind)
 
     @property
-    def references(self) -> tuple[OracleReference | None, LinearityCheck | None, PositionBias | None]:
+    def references(
+        self,
+    ) -> tuple[OracleReference | None, LinearityCheck | None, PositionBias | None]:
         """The values received so far; None too where a reference does not exist."""
         return self.oracle, self.linearity, self.position_bias
 

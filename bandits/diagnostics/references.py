@@ -1,4 +1,6 @@
-"""Reference values that no agent of the run produced: the oracle, a linearity check, the position bias."""
+"""Reference values that no agent of the run produced: the oracle, a linearity check, the position
+bias.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,18 @@ from bandits.simulators import Simulator
 from .curves import recent_entropy, recent_segment_entropy
 
 
-def estimate_position_bias(impressions: FloatArray, clicks: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Estimate each slot's click probability relative to slot 1, given examination, by maximum likelihood.
+def estimate_position_bias(
+    impressions: FloatArray, clicks: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Estimate each slot's click probability relative to slot 1, given examination, by maximum
+    likelihood.
 
-    Users scan a slate downwards and stop at the first click (cascade model), so those who reach a lower slot have
-    rejected the items above it, and clicks per examination confound the slot with the items that remain. With a click
-    probability b_k p_i of item i in slot k, the likelihood is a product over examinations. It is maximised by
-    alternating between p given b and b given p, with clicks as Poisson counts, for which the many nuisance parameters
-    p_i leave b without bias. The standard errors are those of b with every p_i unknown.
+    Users scan a slate downwards and stop at the first click (cascade model), so those who reach a
+    lower slot have rejected the items above it, and clicks per examination confound the slot with
+    the items that remain. With a click probability b_k p_i of item i in slot k, the likelihood is a
+    product over examinations. It is maximised by alternating between p given b and b given p, with
+    clicks as Poisson counts, for which the many nuisance parameters p_i leave b without bias. The
+    standard errors are those of b with every p_i unknown.
 
     Parameters
     ----------
@@ -39,7 +45,8 @@ def estimate_position_bias(impressions: FloatArray, clicks: FloatArray) -> tuple
     b, error : float64 (S,)
         b_1 = 1. NaN for slots that were never examined, and for all if slot 1 was never clicked.
     """
-    informative = clicks.any(axis=1)  # an item without clicks carries no information about slots
+    # an item without clicks carries no information about slots
+    informative = clicks.any(axis=1)
     impressions, clicks = impressions[informative], clicks[informative]
     per_item, per_slot = clicks.sum(axis=1), clicks.sum(axis=0)
     b, error = np.ones(impressions.shape[1]), np.zeros(impressions.shape[1])
@@ -52,21 +59,31 @@ def estimate_position_bias(impressions: FloatArray, clicks: FloatArray) -> tuple
         if np.abs(b - before).max() < 1e-10:
             break
     expected = impressions * p[:, None] * b
-    information = np.diag(expected.sum(axis=0)) - expected.T @ (expected / expected.sum(axis=1, keepdims=True))
+    information = np.diag(expected.sum(axis=0)) - expected.T @ (
+        expected / expected.sum(axis=1, keepdims=True)
+    )
     clicked = np.flatnonzero(per_slot)[1:]
-    error[clicked] = b[clicked] * np.sqrt(np.diag(np.linalg.pinv(information[np.ix_(clicked, clicked)])))
+    error[clicked] = b[clicked] * np.sqrt(
+        np.diag(np.linalg.pinv(information[np.ix_(clicked, clicked)]))
+    )
     unclicked = per_slot == 0
-    error[unclicked] = 1 / np.maximum(p @ impressions, 1e-300)[unclicked]  # the estimate that one click would give
+    # the estimate that one click would give
+    error[unclicked] = 1 / np.maximum(p @ impressions, 1e-300)[unclicked]
     unexamined = ~impressions.any(axis=0)
     b[unexamined] = error[unexamined] = np.nan
     return b, error
 
 
-MAX_STEPS = 4000  # steps of the oracle, and randomly logged rewards
-MAX_CANDIDATES = 4_000_000  # scored over all steps: a user waits for the result
-N_SLATES = 20  # shown repeatedly to estimate the position bias
-MIN_STEPS = 100  # below which no rule gives a verdict
-MAX_NETWORK_GAIN = 0.2  # explained variance of a network beyond a linear model's, relative to the latter
+# steps of the oracle, and randomly logged rewards
+MAX_STEPS = 4000
+# scored over all steps: a user waits for the result
+MAX_CANDIDATES = 4_000_000
+# shown repeatedly to estimate the position bias
+N_SLATES = 20
+# below which no rule gives a verdict
+MIN_STEPS = 100
+# explained variance of a network beyond a linear model's, relative to the latter
+MAX_NETWORK_GAIN = 0.2
 
 
 class OracleReference(NamedTuple):
@@ -96,14 +113,14 @@ class LinearityCheck(NamedTuple):
     Attributes
     ----------
     fitted, residual, error : float64 (bins,)
-        Held-out rewards, binned by linear prediction: mean prediction, deviation of the mean reward from a straight
-        line through all bins, and its standard error. The line absorbs the slope and the constant by which a model
-        fitted to few data is off; what remains is curvature.
+        Held-out rewards, binned by linear prediction: mean prediction, deviation of the mean reward
+        from a straight line through all bins, and its standard error. The line absorbs the slope
+        and the constant by which a model fitted to few data is off; what remains is curvature.
     p_value : float
         Of no curvature (chi-square with bins − 2 degrees of freedom).
     gain : float
-        Held-out variance explained by a network relative to a linear model's, minus 1: 0.2 is 20 % more. NaN if neither
-        explains any.
+        Held-out variance explained by a network relative to a linear model's, minus 1: 0.2 is 20 %
+        more. NaN if neither explains any.
     condition : float
         Condition number of the design matrix of uniformly random choices.
     beyond : float
@@ -127,8 +144,8 @@ class PositionBias(NamedTuple):
     true : float64 (S,)
         That of the simulator.
     counted : float64 (S,)
-        Clicks per examination relative to slot 1: biased, because users who reach a lower slot have rejected the items
-        above it.
+        Clicks per examination relative to slot 1: biased, because users who reach a lower slot have
+        rejected the items above it.
     estimated, error : float64 (S,)
         `estimate_position_bias` from clicks alone, and its standard error.
     """
@@ -140,7 +157,10 @@ class PositionBias(NamedTuple):
 
 
 def oracle_reference(experiment: Experiment) -> OracleReference | None:
-    """Run the oracle for some thousand steps; None if the simulator has no oracle or too many arms."""
+    """Run the oracle for some thousand steps.
+
+    None if the simulator has no oracle or too many arms.
+    """
     rows = list(range(min(experiment.replications, 4)))
     if (steps := _affordable_steps(experiment)) is None:
         return None
@@ -151,12 +171,18 @@ def oracle_reference(experiment: Experiment) -> OracleReference | None:
 
     lane = build_lane(Oracle, [Oracle.Params()] * len(rows), simulator)
     history = History(
-        steps, len(rows), simulator.spec.n_items, len(simulator.segment_names()), bucket_size=simulator.spec.bucket_size
+        steps,
+        len(rows),
+        simulator.spec.n_items,
+        len(simulator.segment_names()),
+        bucket_size=simulator.spec.bucket_size,
     )
     history.extend(lane.advance(steps))
     entropy, rare = recent_entropy(history, window := min(WINDOW, steps))
     by_segment = recent_segment_entropy(history, window)
-    return OracleReference(entropy, rare, () if by_segment is None else tuple(by_segment.tolist()), window)
+    return OracleReference(
+        entropy, rare, () if by_segment is None else tuple(by_segment.tolist()), window
+    )
 
 
 def _affordable_steps(experiment: Experiment) -> int | None:
@@ -171,7 +197,8 @@ def _max_steps(experiment: Experiment) -> int:
 
 
 def linearity_check(experiment: Experiment) -> LinearityCheck | None:
-    """Fit a linear model and a network to 5/8 of some thousand randomly logged rewards and test both on the rest.
+    """Fit a linear model and a network to 5/8 of some thousand randomly logged rewards and test
+    both on the rest.
 
     None if there are too many candidates.
     """
@@ -194,7 +221,11 @@ def linearity_check(experiment: Experiment) -> LinearityCheck | None:
     with threadpool_limits(1):
         linear = Ridge(1.0).fit(train, y_train)
         network = MLPRegressor(
-            hidden_layer_sizes=(32, 16), max_iter=300, early_stopping=True, random_state=0, learning_rate_init=3e-3
+            hidden_layer_sizes=(32, 16),
+            max_iter=300,
+            early_stopping=True,
+            random_state=0,
+            learning_rate_init=3e-3,
         )
         network.fit(train, y_train)
     fitted, nonlinear = linear.predict(test), network.predict(test)
@@ -202,17 +233,25 @@ def linearity_check(experiment: Experiment) -> LinearityCheck | None:
     explained = [of_mean - (y_test - predicted) ** 2 for predicted in (fitted, nonlinear)]
     by_linear, by_network = (float(e.mean()) for e in explained)
     best = max(explained, key=lambda e: float(e.mean()))
-    predictable = float(best.mean()) > 3 * float(best.std()) / len(best) ** 0.5  # by three standard errors
-    gain = math.nan if not predictable else by_network / by_linear - 1 if by_linear > 0 else math.inf
+    # by three standard errors
+    predictable = float(best.mean()) > 3 * float(best.std()) / len(best) ** 0.5
+    gain = (
+        math.nan if not predictable else by_network / by_linear - 1 if by_linear > 0 else math.inf
+    )
     excess = explained[1] - (1 + MAX_NETWORK_GAIN) * explained[0]
     beyond = float(excess.mean()) / max(float(excess.std()) / len(excess) ** 0.5, 1e-12)
     eigenvalues = np.linalg.eigvalsh(x.T @ x)
     nonzero = eigenvalues[eigenvalues > eigenvalues[-1] * 1e-10]
-    return LinearityCheck(*curvature_test(fitted, y_test), gain, float(nonzero[-1] / nonzero[0]), beyond)
+    return LinearityCheck(
+        *curvature_test(fitted, y_test), gain, float(nonzero[-1] / nonzero[0]), beyond
+    )
 
 
-def curvature_test(fitted: FloatArray, rewards: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-    """Test held-out rewards, binned by linear prediction, for deviations from a straight line: see `LinearityCheck`.
+def curvature_test(
+    fitted: FloatArray, rewards: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+    """Test held-out rewards, binned by linear prediction, for deviations from a straight line: see
+    `LinearityCheck`.
 
     Parameters
     ----------
@@ -224,14 +263,17 @@ def curvature_test(fitted: FloatArray, rewards: FloatArray) -> tuple[FloatArray,
     p_value : float
     """
     binary = set(np.unique(rewards)) <= {0.0, 1.0}
-    bins = int(np.clip(rewards.sum() // 10, 3, 10)) if binary else 10  # some clicks in each
+    # some clicks in each
+    bins = int(np.clip(rewards.sum() // 10, 3, 10)) if binary else 10
     parts = [p for p in np.array_split(np.argsort(fitted, kind="stable"), bins) if len(p) > 1]
     means, earned = (np.array([values[p].mean() for p in parts]) for values in (fitted, rewards))
     sizes = np.array([len(p) for p in parts])
     straight = _straight_line(fitted, rewards, np.ones(len(fitted)))
     probability = np.clip(straight[0] + straight[1] * means, 1 / sizes, 1 - 1 / sizes)
     variance = (rewards - straight[0] - straight[1] * fitted).var()
-    error = np.sqrt((probability * (1 - probability) if binary else np.full(len(parts), variance)) / sizes)
+    error = np.sqrt(
+        (probability * (1 - probability) if binary else np.full(len(parts), variance)) / sizes
+    )
     constant, slope = _straight_line(means, earned, 1 / np.maximum(error, 1e-12))
     residual = earned - constant - slope * means
     statistic = float(((residual / np.maximum(error, 1e-12)) ** 2).sum())
@@ -251,21 +293,29 @@ def has_slates(experiment: Experiment) -> bool:
 
 
 def position_bias_check(experiment: Experiment) -> PositionBias | None:
-    """Show a few good slates repeatedly in random order and estimate the position bias from their clicks.
+    """Show a few good slates repeatedly in random order and estimate the position bias from their
+    clicks.
 
-    Only the choice of the items uses the simulator's truth. None without slates, or with too many candidates.
-    """
-    steps = _max_steps(experiment)  # however few the run has: a ratio of few clicks has no useful interval
+    Only the choice of the items uses the simulator's truth. None without slates, or with too many
+    candidates."""
+    # however few the run has: a ratio of few clicks has no useful interval
+    steps = _max_steps(experiment)
     if steps < MIN_STEPS or not has_slates(experiment):
         return None
     simulator, rng = _simulator(experiment, [0]), np.random.default_rng(1)
-    S, true = simulator.spec.slate, np.array(simulator.spec.positions or [1.0] * simulator.spec.slate)
-    examined, clicks = np.zeros((2, N_SLATES, S, S))  # by slate, item and slot
+    S, true = (
+        simulator.spec.slate,
+        np.array(simulator.spec.positions or [1.0] * simulator.spec.slate),
+    )
+    # by slate, item and slot
+    examined, clicks = np.zeros((2, N_SLATES, S, S))
     rounds = [simulator.round_at(step) for step in range(N_SLATES)]
     best = [np.argsort(-simulator.probabilities(round)[0], kind="stable")[:S] for round in rounds]
     for step in range(steps):
         order, m = rng.permutation(S), step % N_SLATES
-        feedback, _ = simulator.respond(rounds[m], best[m][None, order], simulator.uniforms.at(step))
+        feedback, _ = simulator.respond(
+            rounds[m], best[m][None, order], simulator.uniforms.at(step)
+        )
         examined[m, order, np.arange(S)] += feedback.examined[0]
         clicks[m, order, np.arange(S)] += feedback.rewards[0]
     rate = clicks.sum(axis=(0, 1)) / np.maximum(examined.sum(axis=(0, 1)), 1)
@@ -279,7 +329,9 @@ def _simulator(experiment: Experiment, rows: list[int]) -> Simulator:
 
 
 def _randomly_logged(simulator: Simulator, n: int) -> tuple[FloatArray, FloatArray]:
-    """Show a random candidate first in each of n rounds: its features (n, D) and its rewards (n,)."""
+    """Show a random candidate first in each of n rounds: its features (n, D) and its
+    rewards (n,).
+    """
     rng, slots = np.random.default_rng(0), simulator.spec.slate
     x, y = np.zeros((n, simulator.spec.n_features)), np.empty(n)
     for step in range(n):

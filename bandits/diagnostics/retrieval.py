@@ -1,8 +1,9 @@
-"""Evaluate the first stage of a two-stage recommender by itself: recall, cost, and the regret that it causes.
+"""Evaluate the first stage of a two-stage recommender by itself: recall, cost, and the regret that
+it causes.
 
-An agent's regret is measured against the best slate of the candidates it was given. `evaluate_retrieval` measures what
-the approximate index loses before that, against exact search on the vectors that agents see and on the true ones.
-"""
+An agent's regret is measured against the best slate of the candidates it was given.
+`evaluate_retrieval` measures what the approximate index loses before that, against exact search on
+the vectors that agents see and on the true ones."""
 
 from __future__ import annotations
 
@@ -21,8 +22,10 @@ from bandits.results import metrics, words
 from bandits.results.metrics import Estimate
 from bandits.simulators.ranking import Ranking
 
-USERS = 200  # visitors evaluated
-BATCH = 8  # visitors per search, as in a run with that many replications
+# visitors evaluated
+USERS = 200
+# visitors per search, as in a run with that many replications
+BATCH = 8
 
 
 class RetrievalReport(NamedTuple):
@@ -43,8 +46,9 @@ class RetrievalReport(NamedTuple):
     best : float
         Expected reward of the best slate of the whole catalogue, by the true vectors.
     regret_from_index, regret_from_noise : Estimate
-        Regret per decision that retrieval causes. Index: best slate of the exactly retrieved candidates minus that of
-        those the index found. Noise: best slate of the whole catalogue minus that of the exactly retrieved candidates.
+        Regret per decision that retrieval causes. Index: best slate of the exactly retrieved
+        candidates minus that of those the index found. Noise: best slate of the whole catalogue
+        minus that of the exactly retrieved candidates.
     """
 
     users: int
@@ -60,11 +64,12 @@ class RetrievalReport(NamedTuple):
 
 
 def evaluate_retrieval(experiment: Experiment, users: int = USERS) -> RetrievalReport | None:
-    """Compare the index with exact search for some hundred visitors of an experiment; None without an index.
+    """Compare the index with exact search for some hundred visitors of an experiment.
 
-    In the softmax click model, the probability of a click is normalised over the truly nearest candidates in all
-    comparisons, so that retrieving weak competitors does not raise it.
-    """
+    None without an index.
+
+    In the softmax click model, the probability of a click is normalised over the truly nearest
+    candidates in all comparisons, so that retrieving weak competitors does not raise it."""
     p: Any = experiment.simulator
     if not isinstance(p, Ranking.Params) or p.retrieval != "nearest":
         return None
@@ -72,19 +77,29 @@ def evaluate_retrieval(experiment: Experiment, users: int = USERS) -> RetrievalR
     simulator = Ranking(p, Streams(experiment.seed, range(R)))
     visitors = [simulator.visitors(step) for step in range(-(-users // R))]
     with threadpool_limits(1):
-        simulator.retrieve(visitors[0], exact=False)  # compiled before it is timed
+        # compiled before it is timed
+        simulator.retrieve(visitors[0], exact=False)
         index_ms, found = _timed(lambda batch: simulator.retrieve(batch, exact=False), visitors)
         exact_ms, exact = _timed(lambda batch: simulator.retrieve(batch, exact=True), visitors)
-        true = [simulator.retrieve(batch, exact=True, observed=False) for batch in visitors] if p.noise else exact
+        true = (
+            [simulator.retrieve(batch, exact=True, observed=False) for batch in visitors]
+            if p.noise
+            else exact
+        )
         scanned = np.mean([simulator.scanned(batch).mean() for batch in visitors]) / p.n_items
 
     def best(retrieved: list[IntArray]) -> FloatArray:
         groups = zip(visitors, retrieved, true, strict=True)
-        return np.concatenate([simulator.best_value(batch, items, among) for batch, items, among in groups])
+        return np.concatenate(
+            [simulator.best_value(batch, items, among) for batch, items, among in groups]
+        )
 
     of_all, of_exact, of_found = best(true), best(exact), best(found)
-    hits = [np.isin(expected, actual).mean() for a, b in zip(exact, found, strict=True)
-            for expected, actual in zip(a, b, strict=True)]  # fmt: skip
+    hits = [
+        np.isin(expected, actual).mean()
+        for a, b in zip(exact, found, strict=True)
+        for expected, actual in zip(a, b, strict=True)
+    ]
     return RetrievalReport(
         users=len(hits),
         recall=metrics.estimate(np.array(hits)),
@@ -99,7 +114,9 @@ def evaluate_retrieval(experiment: Experiment, users: int = USERS) -> RetrievalR
     )
 
 
-def _timed(search: Callable[[IntArray], IntArray], visitors: list[IntArray]) -> tuple[float, list[IntArray]]:
+def _timed(
+    search: Callable[[IntArray], IntArray], visitors: list[IntArray]
+) -> tuple[float, list[IntArray]]:
     """Search for all visitors; return milliseconds per visitor and the results."""
     began = time.thread_time()
     found = [search(batch) for batch in visitors]
@@ -107,29 +124,48 @@ def _timed(search: Callable[[IntArray], IntArray], visitors: list[IntArray]) -> 
 
 
 def agent_regret(history: History) -> Estimate:
-    """Compute an agent's regret per decision against the best slate of the candidates it was given."""
+    """Compute an agent's regret per decision against the best slate of the candidates it
+    was given.
+    """
     lost = metrics.total(history, "best_value") - metrics.total(history, "value")
     return metrics.estimate((lost / max(int(history.grid[history.size - 1]), 1))[history.alive])
 
 
-def summary_rows(report: RetrievalReport, histories: dict[str, History] | None = None) -> list[tuple[str, str]]:
-    """Format a report as rows of name and value, with each agent's own regret beside that of retrieval."""
+def summary_rows(
+    report: RetrievalReport, histories: dict[str, History] | None = None
+) -> list[tuple[str, str]]:
+    """Format a report as rows of name and value, with each agent's own regret beside that of
+    retrieval.
+    """
     r = report
     rows = [
-        ("Recall", f"{words.cell(r.recall, 'share')} of the exactly retrieved candidates; {r.users:,} visitors"),
+        (
+            "Recall",
+            f"{words.cell(r.recall, 'share')} of the exactly retrieved candidates; {r.users:,} "
+            "visitors",
+        ),
         ("Catalogue scanned", f"{100 * r.scanned:.1f} %"),
         ("Search time", f"{r.index_ms:.2f} ms; exact search {r.exact_ms:.2f} ms"),
-        ("Memory", f"{r.index_bytes / 2**20:,.1f} MiB; item vectors {r.vector_bytes / 2**20:,.1f} MiB"),
+        (
+            "Memory",
+            f"{r.index_bytes / 2**20:,.1f} MiB; item vectors {r.vector_bytes / 2**20:,.1f} MiB",
+        ),
         (
             "Regret of the index",
-            f"{words.cell(r.regret_from_index, 'rate')} per decision; best possible reward {r.best:.4f}",
+            f"{words.cell(r.regret_from_index, 'rate')} per decision; best possible reward "
+            f"{r.best:.4f}",
         ),
     ]
     if r.regret_from_noise.mean:
-        rows.append(("Regret of embedding noise", f"{words.cell(r.regret_from_noise, 'rate')} per decision"))
+        rows.append(
+            ("Regret of embedding noise", f"{words.cell(r.regret_from_noise, 'rate')} per decision")
+        )
     for label, history in (histories or {}).items():
         if history.step and history.alive.any():
             rows.append(
-                (f"Regret of {label}", f"{words.cell(agent_regret(history), 'rate')} per decision, among candidates")
+                (
+                    f"Regret of {label}",
+                    f"{words.cell(agent_regret(history), 'rate')} per decision, among candidates",
+                )
             )
     return rows

@@ -13,21 +13,26 @@ from bandits.results.run import Run
 
 from .finding import Direction
 
-MIN_LOSS = 0.05  # of the oracle's gain over random choice, by which a sibling must earn more
-SEVERE_LOSS = 0.1  # likewise: from here on an alarm
-MIN_CHANGE = 0.02  # of the exploration rate, by which a sibling must differ
+# of the oracle's gain over random choice, by which a sibling must earn more
+MIN_LOSS = 0.05
+# likewise: from here on an alarm
+SEVERE_LOSS = 0.1
+# of the exploration rate, by which a sibling must differ
+MIN_CHANGE = 0.02
 
 
 class Sibling(NamedTuple):
-    """An agent that differs in the exploration parameter alone, explores less or more, and earns clearly more.
+    """An agent that differs in the exploration parameter alone, explores less or more, and earns
+    clearly more.
 
     Attributes
     ----------
     direction : {"too little", "too much"}
         What this states about the agent: it is "too much" if the sibling explores less.
     lost : Estimate
-        What the agent earned less, paired by replication, as a share of the oracle's gain over random choice; the
-        interval is corrected for all pairs of agents of the run (Holm), as in the run's conclusions.
+        What the agent earned less, paired by replication, as a share of the oracle's gain over
+        random choice; the interval is corrected for all pairs of agents of the run (Holm), as in
+        the run's conclusions.
     sentence : str
     """
 
@@ -40,7 +45,11 @@ def better_sibling(result: Run, label: str) -> Sibling | None:
     """Find the sibling that earns most more than the agent; None if none earns clearly more."""
     own, found = result.histories[label], list[Sibling]()
     siblings = _siblings(result, label)
-    running = {name: history for name, history in result.histories.items() if history.step and history.alive.any()}
+    running = {
+        name: history
+        for name, history in result.histories.items()
+        if history.step and history.alive.any()
+    }
     pairs = paired_tests.compare_pairs(running) if siblings else {}
     p_values = {frozenset(pair): p for pair, (_, p) in pairs.items()}
     for other, name in siblings.items():
@@ -48,7 +57,9 @@ def better_sibling(result: Run, label: str) -> Sibling | None:
         if frozenset((label, other)) not in p_values:
             continue
         size = min(own.size, history.size)
-        before, after = (metrics.mean_exploration_rate(each, int(own.grid[size - 1])) for each in (own, history))
+        before, after = (
+            metrics.mean_exploration_rate(each, int(own.grid[size - 1])) for each in (own, history)
+        )
         if before is None or after is None:
             continue
         both = own.alive & history.alive
@@ -63,14 +74,19 @@ def better_sibling(result: Run, label: str) -> Sibling | None:
             was, now = (percent(float(rate[both].mean())) for rate in (before, after))
             noun = result.experiment.simulator_class().reward_noun
             sentence = f"{other}, with {name}, explores in {now} of its decisions instead of "
-            sentence += f"{was} and earned {count_of(earned.mean, f'more {noun}')} ({words.interval(earned, 'count')})."
+            sentence += (
+                f"{was} and earned {count_of(earned.mean, f'more {noun}')} "
+                f"({words.interval(earned, 'count')})."
+            )
             lost = Estimate(*(value / gain for value in earned))
             found.append(Sibling("too much" if change.high < 0 else "too little", lost, sentence))
     return max(found, key=lambda one: one.lost.mean, default=None)
 
 
 def _siblings(result: Run, label: str) -> dict[str, str]:
-    """Return the agents that differ in the exploration parameter alone, and how: noise variance 0.1 instead of 1."""
+    """Return the agents that differ in the exploration parameter alone, and how: noise variance 0.1
+    instead of 1.
+    """
     experiment = result.experiment
     agents = dict(zip(experiment.labels, experiment.agents, strict=True))
     own, found = agents[label], dict[str, str]()
@@ -78,7 +94,11 @@ def _siblings(result: Run, label: str) -> dict[str, str]:
     for other, params in agents.items():
         if name is None or other not in result.histories or type(params) is not type(own):
             continue
-        changed = [n for n in type(own).model_fields if n != "label" and getattr(own, n) != getattr(params, n)]
+        changed = [
+            n
+            for n in type(own).model_fields
+            if n != "label" and getattr(own, n) != getattr(params, n)
+        ]
         if changed == [name]:
             title = str(type(own).model_fields[name].title)
             values = f"{number(getattr(params, name))} instead of {number(getattr(own, name))}"

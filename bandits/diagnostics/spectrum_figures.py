@@ -1,4 +1,7 @@
-"""Figures of the design matrix's spectrum over time: a map, and an animation. Plain plotly dictionaries."""
+"""Figures of the design matrix's spectrum over time: a map, and an animation.
+
+Plain plotly dictionaries.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +16,28 @@ from bandits.results.metrics import Band
 
 from .finding import NO_DESIGN_MATRIX
 
-MAX_TICKS = 10  # ranks up to which each has a tick of its own
-_INK = "#787878"  # legible on light and dark, and on a button's grey under the pointer
+# ranks up to which each has a tick of its own
+MAX_TICKS = 10
+# legible on light and dark, and on a button's grey under the pointer
+_INK = "#787878"
 _FAINT = "rgba(128,128,128,0.25)"
-_STILL = {"frame": {"duration": 0, "redraw": False}, "transition": {"duration": 0}, "mode": "immediate"}
+_STILL = {
+    "frame": {"duration": 0, "redraw": False},
+    "transition": {"duration": 0},
+    "mode": "immediate",
+}
 
 
 def spectrum_map(history: History) -> Spec:
     """Draw eigenvalues by rank and step as a heat map; median over replications and arms."""
-    note = "Eigenvalues of the design matrix A by rank (rank 1: the largest) over time, on a logarithmic scale; median "
-    note += "over replications and arms. An upper edge that stays dark: directions that are never explored."
+    note = (
+        "Eigenvalues of the design matrix A by rank (rank 1: the largest) over time, on a "
+        "logarithmic scale; median "
+    )
+    note += (
+        "over replications and arms. An upper edge that stays dark: directions that are never "
+        "explored."
+    )
     spec = drawing([], "Spectrum over time", x=axis("step"), y=axis("eigenvalue rank"), note=note)
     snapshots = _positive_spectra(history)
     if not snapshots:
@@ -33,7 +48,8 @@ def spectrum_map(history: History) -> Spec:
         z[: len(band.mid), i] = np.log10(band.mid)
     if ranks <= MAX_TICKS:
         spec["layout"]["yaxis"]["dtick"] = 1
-    least = round(float(np.nanmin(z)), 6)  # colours span a power of ten at least, or they would show rounding errors
+    # colours span a power of ten at least, or they would show rounding errors
+    least = round(float(np.nanmin(z)), 6)
     steps = np.array([step for step, _ in snapshots], float)
     trace = {
         "type": "heatmap",
@@ -56,10 +72,12 @@ def _positive_spectra(history: History) -> list[tuple[int, Band]]:
 
 
 def spectrum_animation(history: History, label: str, style: Style) -> Spec | None:
-    """Animate the spectrum from snapshot to snapshot, with a play button and a slider; None from fewer than two.
+    """Animate the spectrum from snapshot to snapshot, with a play button and a slider.
 
-    Axes are the same in all frames; the dotted line is the first snapshot. A plotly figure with frames.
-    """
+    None from fewer than two.
+
+    Axes are the same in all frames; the dotted line is the first snapshot. A plotly figure with
+    frames."""
     snapshots = _positive_spectra(history)
     if len(snapshots) < 2:
         return None
@@ -67,7 +85,8 @@ def spectrum_animation(history: History, label: str, style: Style) -> Spec | Non
     specs = [curves({label: band}, {label: style}, title="", note="", log_y=True) for band in bands]
     edges = [edge[edge > 0] for band in bands for edge in (band.low, band.high)]
     logs, ticks = np.log10(np.concatenate(edges)), log_ticks(edges)
-    margin = max(0.05 * float(np.ptp(logs)), (0.5 - float(np.ptp(logs))) / 2) + 0.02  # half a power of ten at least
+    # half a power of ten at least
+    margin = max(0.05 * float(np.ptp(logs)), (0.5 - float(np.ptp(logs))) / 2) + 0.02
     frames = [
         {"name": f"{step:,}", "data": spec["data"], "traces": list(range(len(spec["data"])))}
         for (step, _), spec in zip(snapshots, specs, strict=True)
@@ -96,7 +115,11 @@ def spectrum_animation(history: History, label: str, style: Style) -> Spec | Non
 
 
 def _buttons() -> Spec:
-    play = {"frame": {"duration": 300, "redraw": False}, "transition": {"duration": 0}, "mode": "immediate"}
+    play = {
+        "frame": {"duration": 300, "redraw": False},
+        "transition": {"duration": 0},
+        "mode": "immediate",
+    }
     return {
         "type": "buttons",
         "direction": "left",
@@ -129,7 +152,12 @@ def _slider(names: list[str]) -> Spec:
         "ticklen": 0,
         "minorticklen": 0,
         "font": {"color": "rgba(0,0,0,0)", "size": 1},
-        "currentvalue": {"prefix": "step ", "xanchor": "right", "offset": 22, "font": {"color": _INK, "size": 12}},
+        "currentvalue": {
+            "prefix": "step ",
+            "xanchor": "right",
+            "offset": 22,
+            "font": {"color": _INK, "size": 12},
+        },
         "bgcolor": _FAINT,
         "bordercolor": _FAINT,
         "activebgcolor": _INK,

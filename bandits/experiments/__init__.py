@@ -1,4 +1,7 @@
-"""Experiments: their validation, the time loop, histories, links and presets; plug-ins are loaded first."""
+"""Experiments: their validation, the time loop, histories, links and presets.
+
+Plug-ins are loaded first.
+"""
 
 from . import plugins
 

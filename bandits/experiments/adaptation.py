@@ -1,4 +1,6 @@
-"""Move an experiment to another simulator: what fits is kept, what does not is changed or left out, with a reason."""
+"""Move an experiment to another simulator: what fits is kept, what does not is changed or left out,
+with a reason.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,24 @@ from bandits.base.errors import UserError
 from bandits.simulators import REGISTRY as SIMULATORS
 
 from .experiment import MEMORY_LIMIT, Experiment, read
-from .fit import Adaptation, Data, Setting, Statement, differences, distinct_labels, fit, obstacle, parse, plain
+from .fit import (
+    Adaptation,
+    Data,
+    Setting,
+    Statement,
+    differences,
+    distinct_labels,
+    fit,
+    obstacle,
+    parse,
+    plain,
+)
 from .labels import labels_of
 from .presets import presets
 from .repair import MAX_AGENTS, repair
 
-SHARE = MEMORY_LIMIT // MAX_AGENTS  # bytes of one agent: twelve of them fit
+# bytes of one agent: twelve of them fit
+SHARE = MEMORY_LIMIT // MAX_AGENTS
 
 
 def suggestion(kind: str) -> Experiment | None:
@@ -30,14 +44,15 @@ def suggestion(kind: str) -> Experiment | None:
 def adapt(data: Data, kind: str) -> Adaptation:
     """Move an experiment to another simulator.
 
-    The simulator's parameters, steps and replications come from its preset. Agents that fit are kept. Where the preset
-    has an agent of the same kind, it replaces one that does not fit, has its default settings, or those of the old
-    simulator's preset. The preset's other agents are added.
+    The simulator's parameters, steps and replications come from its preset. Agents that fit are
+    kept. Where the preset has an agent of the same kind, it replaces one that does not fit, has its
+    default settings, or those of the old simulator's preset. The preset's other agents are added.
 
     Parameters
     ----------
     data : dict
-        An experiment as plain data. Its agents are of registered kinds, but their parameters may be invalid.
+        An experiment as plain data. Its agents are of registered kinds, but their parameters may be
+        invalid.
     kind : str
         Of the new simulator.
     """
@@ -62,18 +77,27 @@ def adapt(data: Data, kind: str) -> Adaptation:
     more = more[: MAX_AGENTS - len(agents)]
     if not agents and not more:
         more = [Random.Params()]
-    moved = {**setting.with_agents(distinct_labels([plain(p) for p in (*agents, *more)])), "seed": data["seed"]}
+    moved = {
+        **setting.with_agents(distinct_labels([plain(p) for p in (*agents, *more)])),
+        "seed": data["seed"],
+    }
     added = labels_of(moved["agents"])[len(agents) :]
     smaller = repair(moved)
     if smaller is not None:
         return Adaptation(
-            smaller.experiment, (*left_out, *smaller.left_out), (*changed, *smaller.changed), smaller.added
+            smaller.experiment,
+            (*left_out, *smaller.left_out),
+            (*changed, *smaller.changed),
+            smaller.added,
         )
     return Adaptation(read(moved), tuple(left_out), tuple(dict.fromkeys(changed)), added)
 
 
 def _moved(
-    given: Sequence[Data], setting: Setting, usual: Sequence[AgentParams], suited: Mapping[str, Sequence[AgentParams]]
+    given: Sequence[Data],
+    setting: Setting,
+    usual: Sequence[AgentParams],
+    suited: Mapping[str, Sequence[AgentParams]],
 ) -> tuple[list[AgentParams], list[Statement], list[Statement]]:
     """Return the agents that can move, what is changed about them, and what is left out."""
     agents: list[AgentParams] = []
@@ -96,7 +120,12 @@ def _moved(
             elif own not in better:
                 changed.append((label, "the preset's settings"))
         else:
-            left_out.append((label, "its settings are not valid" if own is None else obstacle(own, setting, SHARE)))
+            left_out.append(
+                (
+                    label,
+                    "its settings are not valid" if own is None else obstacle(own, setting, SHARE),
+                )
+            )
     return agents, changed, left_out
 
 
@@ -114,6 +143,10 @@ def suited_agent(kind: str, data: Data) -> Data:
     model: type[Any] = AGENTS[kind].Params
     params = model()
     if simulator is not None:
-        with suppress(UserError):  # data that are not stored here: explained when it is run
-            params = fit(params, Setting(simulator, data["steps"], data["replications"]), SHARE) or params
+        # data that are not stored here: explained when it is run
+        with suppress(UserError):
+            params = (
+                fit(params, Setting(simulator, data["steps"], data["replications"]), SHARE)
+                or params
+            )
     return {"kind": kind, **params.model_dump(mode="json", exclude_defaults=True)}

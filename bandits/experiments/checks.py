@@ -1,4 +1,6 @@
-"""Checks at snapshots: intervals against the true expected rewards, and exploration against greedy choice."""
+"""Checks at snapshots: intervals against the true expected rewards, and exploration against greedy
+choice.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from bandits.base.types import FloatArray, Round
 from .lane import Lane
 from .snapshots import BINS, LEVELS
 
-CANDIDATES, ROUNDS, MIN_ROUNDS = 200, 32, 4  # candidates per row, and the rounds that they are taken from
+# candidates per row, and the rounds that they are taken from
+CANDIDATES, ROUNDS, MIN_ROUNDS = 200, 32, 4
 
 
 class Probe(NamedTuple):
@@ -23,8 +26,8 @@ class Probe(NamedTuple):
     Attributes
     ----------
     inside : float64 (R, levels), optional
-        Share of candidates whose expected reward lies in the agent's interval of each level of `LEVELS`; NaN in a row
-        without any candidate to compare.
+        Share of candidates whose expected reward lies in the agent's interval of each level of
+        `LEVELS`; NaN in a row without any candidate to compare.
     values : float64 (R, 3 + BINS), optional
         The columns of `snapshots.BeliefCheck`.
     """
@@ -36,14 +39,18 @@ class Probe(NamedTuple):
 class _RoundProbe(NamedTuple):
     """The candidates of one round, float64 (R, K); NaN where there is nothing to compare."""
 
-    z: FloatArray | None  # (truth - mean) / standard deviation
-    uncertainty: FloatArray  # (R,), standard deviation of the candidate with the highest score
+    # (truth - mean) / standard deviation
+    z: FloatArray | None
+    # (R,), standard deviation of the candidate with the highest score
+    uncertainty: FloatArray
     expected: FloatArray
     truth: FloatArray
 
 
 class ProbedRound(NamedTuple):
-    """A coming round, the agent's scores in it taken apart, and the true expected rewards, float64 (R, K)."""
+    """A coming round, the agent's scores in it taken apart, and the true expected rewards, float64
+    (R, K).
+    """
 
     round: Round
     explanation: Explanation
@@ -64,35 +71,50 @@ def probe_rounds(lane: Lane) -> list[ProbedRound]:
 def compare(rounds: list[ProbedRound]) -> Probe:
     """Compare the estimates of an agent with the truth, over all candidates of some rounds.
 
-    The interval is mean +- z sd, where sd is what the agent explores with: the standard deviation of its samples, or
-    alpha times the confidence width. Agents that model log-odds are compared on that scale, without the candidates
-    whose true probability is 0 or 1. A candidate without any observation has an infinite interval.
-    """
+    The interval is mean +- z sd, where sd is what the agent explores with: the standard deviation
+    of its samples, or alpha times the confidence width. Agents that model log-odds are compared on
+    that scale, without the candidates whose true probability is 0 or 1. A candidate without any
+    observation has an infinite interval."""
     from scipy.special import ndtri
 
     probed = []
     for round, explanation, truth in rounds:
-        if explanation.mean is None or np.isnan(truth).all():  # nothing to compare with
+        # nothing to compare with
+        if explanation.mean is None or np.isnan(truth).all():
             return Probe(None, None)
         probed.append(_probe_round(round, explanation, explanation.mean, truth))
     expected = np.concatenate([p.expected for p in probed], axis=1)
     true = np.concatenate([p.truth for p in probed], axis=1)
     uncertainty = _mean(np.stack([p.uncertainty for p in probed], axis=1))
     error = _mean((expected - true) ** 2)
-    variance = _mean(np.concatenate([(p.truth - _mean(p.truth)[:, None]) ** 2 for p in probed], axis=1))
+    variance = _mean(
+        np.concatenate([(p.truth - _mean(p.truth)[:, None]) ** 2 for p in probed], axis=1)
+    )
     if any(p.z is None for p in probed):
-        return Probe(None, np.column_stack([uncertainty, error, variance, np.full((len(uncertainty), BINS), np.nan)]))
+        return Probe(
+            None,
+            np.column_stack(
+                [uncertainty, error, variance, np.full((len(uncertainty), BINS), np.nan)]
+            ),
+        )
     z = np.concatenate([p.z for p in probed if p.z is not None], axis=1)
     values = np.column_stack([uncertainty, error, variance, _pit_histogram(z)])
     if np.isnan(z).all() and np.isfinite(true).any() and explanation.logit:
         return Probe(None, values)
-    half_widths = ndtri(0.5 + np.array(LEVELS) / 2)  # in standard deviations
-    with np.errstate(invalid="ignore"):  # NaN for a row without any value, as one that has stopped
+    # in standard deviations
+    half_widths = ndtri(0.5 + np.array(LEVELS) / 2)
+    # NaN for a row without any value, as one that has stopped
+    with np.errstate(invalid="ignore"):
         count = (~np.isnan(z)).sum(axis=1)
-        return Probe(np.stack([(np.abs(z) <= half).sum(axis=1) / count for half in half_widths], axis=1), values)
+        return Probe(
+            np.stack([(np.abs(z) <= half).sum(axis=1) / count for half in half_widths], axis=1),
+            values,
+        )
 
 
-def _probe_round(round: Round, explanation: Explanation, mean: FloatArray, truth: FloatArray) -> _RoundProbe:
+def _probe_round(
+    round: Round, explanation: Explanation, mean: FloatArray, truth: FloatArray
+) -> _RoundProbe:
     from scipy.special import expit, logit
 
     expected = np.where(round.available, expit(mean) if explanation.logit else mean, np.nan)
@@ -100,7 +122,9 @@ def _probe_round(round: Round, explanation: Explanation, mean: FloatArray, truth
     if explanation.width is None or explanation.how not in ("bonus", "sample"):
         return _RoundProbe(None, np.full(len(mean), np.nan), expected, shown)
     with np.errstate(divide="ignore", invalid="ignore"):
-        deviation = np.where(np.isinf(explanation.width), np.inf, explanation.scale * explanation.width)
+        deviation = np.where(
+            np.isinf(explanation.width), np.inf, explanation.scale * explanation.width
+        )
         gap = (logit(truth) if explanation.logit else truth) - mean
         z = np.where(np.isinf(deviation), 0.0, np.where(gap == 0, 0.0, gap / deviation))
     possible = round.available & (np.isfinite(logit(truth)) if explanation.logit else True)
@@ -118,7 +142,9 @@ def _mean(values: FloatArray) -> FloatArray:
 
 
 def _pit_histogram(z: FloatArray) -> FloatArray:
-    """Shares of the probability integral transforms Phi(z) in each of `BINS` equal bins, float64 (R, BINS)."""
+    """Shares of the probability integral transforms Phi(z) in each of `BINS` equal bins, float64
+    (R, BINS).
+    """
     from scipy.special import ndtr
 
     bins = np.minimum(np.floor(BINS * ndtr(z)), BINS - 1)
@@ -127,13 +153,16 @@ def _pit_histogram(z: FloatArray) -> FloatArray:
         return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 
 
-def compare_exploration(lane: Lane, rounds: list[ProbedRound], n_segments: int) -> tuple[FloatArray, FloatArray]:
+def compare_exploration(
+    lane: Lane, rounds: list[ProbedRound], n_segments: int
+) -> tuple[FloatArray, FloatArray]:
     """Compare an agent's choices with its greedy choices, the optimum and random choice.
 
     Returns
     -------
     float64 (R, 5)
-        The columns of `snapshots.ExplorationCheck`, means over the rounds; NaN in rows that have stopped.
+        The columns of `snapshots.ExplorationCheck`, means over the rounds; NaN in rows that have
+        stopped.
     float64 (R, G, 2)
         The sums by user segment (`snapshots.SegmentCheck`).
     """
@@ -156,12 +185,15 @@ def each_round(lane: Lane, rounds: list[ProbedRound]) -> FloatArray:
         round, explanation, _ = probed
         chosen = top_k(explanation.score, round.available, alive.copy(), S)
         greedy = top_k(_estimates(lane.agent, probed), round.available, alive.copy(), S)
-        half = np.full(chosen.shape, 0.5)  # of the responses, only the expected values are used
+        # of the responses, only the expected values are used
+        half = np.full(chosen.shape, 0.5)
         truth = simulator.respond(round, chosen, half)[1]
         greedy_value = simulator.respond(round, greedy, half)[1].value
         # the share of the items of each slate that are not in the greedy one
         explored = 1 - (chosen[:, :, None] == greedy[:, None, :]).any(axis=2).mean(axis=1)
-        values[i] = np.stack([explored, truth.value, greedy_value, truth.best_value, truth.random_value], axis=1)
+        values[i] = np.stack(
+            [explored, truth.value, greedy_value, truth.best_value, truth.random_value], axis=1
+        )
     return values
 
 
@@ -174,9 +206,10 @@ def _mean_of_rounds(values: FloatArray, lane: Lane) -> FloatArray:
 def _estimates(agent: Agent, probed: ProbedRound) -> FloatArray:
     """Return what the agent would maximise without exploring, float64 (R, K).
 
-    That is its estimated mean; for an agent without means, the probability of choosing each candidate.
-    """
+    That is its estimated mean; for an agent without means, the probability of choosing each
+    candidate."""
     mean = probed.explanation.mean
     if mean is None:
         return agent.probabilities(probed.round)
-    return np.asarray(np.where(np.isnan(mean), -np.inf, mean))  # without observations
+    # without observations
+    return np.asarray(np.where(np.isnan(mean), -np.inf, mean))

@@ -2,11 +2,13 @@
 
 A default may change when a better value is known. What was written before must keep its numbers:
 
-- Stored runs and sweeps, exported files and scripts hold every field, except those added after they were written
-  (``later=True``), whose defaults never change. They depend on no version.
-- Links leave out fields with the defaults of set 1 (`link_default`), whatever the defaults are today.
-- A file that is written by hand is read with today's defaults, those of the documentation, unless it names a set:
-  ``{"defaults": 1, "agents": [{"kind": "lints"}]}``; on the command line ``--set defaults=1``.
+- Stored runs and sweeps, exported files and scripts hold every field, except those added after they
+  were written (``later=True``), whose defaults never change. They depend on no version.
+- Links leave out fields with the defaults of set 1 (`link_default`), whatever the defaults are
+  today.
+- A file that is written by hand is read with today's defaults, those of the documentation, unless
+  it names a set: ``{"defaults": 1, "agents": [{"kind": "lints"}]}``; on the command line ``--set
+  defaults=1``.
 
 To change a default, raise `CURRENT` and state the former value for every earlier set in `FORMER`.
 """
@@ -29,7 +31,9 @@ FORMER: Mapping[int, Mapping[str, Mapping[str, Any]]] = {}
 
 
 def fill(data: Any) -> Any:
-    """Write out the defaults of the set that plain data names with ``defaults``; return the data without that name.
+    """Write out the defaults of the set that plain data names with ``defaults``.
+
+    Return the data without that name.
 
     Parameters
     ----------

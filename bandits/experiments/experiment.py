@@ -13,7 +13,9 @@ from bandits import simulators as _simulators
 from bandits.agents import Agent, AgentParams
 from bandits.agents.guards.stack import check as check_guards
 from bandits.agents.guards.stack import stack_memory
-from bandits.base.errors import UserError as UserError  # re-exported beside `read`, which raises it
+
+# re-exported beside `read`, which raises it
+from bandits.base.errors import UserError as UserError
 from bandits.base.params import Params, hash_content, param
 from bandits.base.randomness import block_length
 from bandits.base.types import SimulatorSpec
@@ -26,9 +28,13 @@ from .labels import unique_labels
 from .validation import MAX_TEXT as MAX_TEXT
 from .validation import parse
 
-MEMORY_LIMIT = 4 * 2**30  # bytes that one experiment may use
-RUN = 2**24  # bytes of a run itself: its records, and small arrays of agents and simulators
-PROBED = 96  # bytes per candidate while calibration is measured: means, widths and truth of its rounds
+# bytes that one experiment may use
+MEMORY_LIMIT = 4 * 2**30
+# bytes of a run itself: its records, and small arrays of agents and simulators
+RUN = 2**24
+# bytes per candidate while calibration is measured: means, widths and truth of its rounds
+PROBED = 96
+# capabilities by their names in messages
 _CAPABILITY_NAMES = {
     "arm_features": "features that differ between arms",
     "binary": "rewards of 0 or 1",
@@ -38,12 +44,13 @@ _CAPABILITY_NAMES = {
     "segments": "user segments",
     "truth": "true expected rewards",
     "vectors": "user and item vectors as features",
-}  # capabilities by their names in messages
+}
 
 if TYPE_CHECKING:
     AnySimulator = SimulatorParams
     AnyAgent = AgentParams
-else:  # the unions are built from the registries, so that a new kind needs no change here
+else:
+    # the unions are built from the registries, so that a new kind needs no change here
     AnySimulator = Annotated[
         Union[tuple(c.Params for c in _simulators.REGISTRY.values())], Field(discriminator="kind")  # noqa: UP007
     ]
@@ -53,7 +60,8 @@ else:  # the unions are built from the registries, so that a new kind needs no c
 
 
 class Experiment(Params):
-    """A simulator, the agents that are compared in it, the number of steps and replications, and the seed.
+    """A simulator, the agents that are compared in it, the number of steps and replications, and
+    the seed.
 
     Raises
     ------
@@ -63,7 +71,8 @@ class Experiment(Params):
     Examples
     --------
     >>> from bandits import Experiment
-    >>> experiment = Experiment(agents=[{"kind": "linucb", "alpha": 1.5}, {"kind": "random"}], steps=1000)
+    >>> experiment = Experiment(agents=[{"kind": "linucb", "alpha": 1.5}, {"kind": "random"}],
+    steps=1000)
     >>> experiment.labels
     ('LinUCB', 'Random')
     >>> experiment.simulator.kind, experiment.replications, experiment.seed
@@ -72,9 +81,16 @@ class Experiment(Params):
 
     simulator: AnySimulator = Field(default_factory=PetShop.Params)
     agents: tuple[AnyAgent, ...] = param(
-        ..., title="Agents", help="Agents to compare, 1 to 12.", min_length=1, max_length=12, strict=False
+        ...,
+        title="Agents",
+        help="Agents to compare, 1 to 12.",
+        min_length=1,
+        max_length=12,
+        strict=False,
     )
-    steps: int = param(20_000, title="Steps", help="Decisions per replication.", symbol="T", ge=1, le=10_000_000)
+    steps: int = param(
+        20_000, title="Steps", help="Decisions per replication.", symbol="T", ge=1, le=10_000_000
+    )
     replications: int = param(
         16,
         title="Replications",
@@ -87,14 +103,21 @@ class Experiment(Params):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Unique names of the agents: their labels, or the titles of their kinds, numbered where repeated."""
+        """Unique names of the agents: their labels, or the titles of their kinds, numbered where
+        repeated.
+        """
         return unique_labels([(a.label, _agents.REGISTRY[a.kind].title) for a in self.agents])
 
     @property
     def hash(self) -> str:
         """SHA-256 of the canonical JSON; experiments with equal hashes have equal results."""
-        parts = {"simulator": hash_content(self.simulator), "agents": [hash_content(agent) for agent in self.agents]}
-        canonical = json.dumps({**self.model_dump(mode="json"), **parts}, sort_keys=True, separators=(",", ":"))
+        parts = {
+            "simulator": hash_content(self.simulator),
+            "agents": [hash_content(agent) for agent in self.agents],
+        }
+        canonical = json.dumps(
+            {**self.model_dump(mode="json"), **parts}, sort_keys=True, separators=(",", ":")
+        )
         return hashlib.sha256(canonical.encode()).hexdigest()
 
     def simulator_class(self) -> type[Simulator]:
@@ -110,7 +133,8 @@ class Experiment(Params):
         cls = self.simulator_class()
         try:
             spec = cls.describe(self.simulator)
-        except UserError:  # its data are no longer stored: what such a simulator offers by default
+        except UserError:
+            # its data are no longer stored: what such a simulator offers by default
             spec = cls.describe(cls.Params())  # type: ignore[call-arg]
         return capability in spec.capabilities
 
@@ -119,11 +143,17 @@ class Experiment(Params):
         cls = self.simulator_class()
         spec, groups = cls.describe(self.simulator), len(cls.segment_names())
         sizes = self.steps, self.replications, spec.n_items, groups
-        return History(*sizes, n_launches=self._n_launches(spec.slate), bucket_size=spec.bucket_size)
+        return History(
+            *sizes, n_launches=self._n_launches(spec.slate), bucket_size=spec.bucket_size
+        )
 
     def _n_launches(self, slate: int) -> int:
         """Count the launches whose decisions are summed: all, where a decision shows one item."""
-        return sum(c.kind == "launch" for c in self.simulator.all_changes.values()) if slate == 1 else 0
+        return (
+            sum(c.kind == "launch" for c in self.simulator.all_changes.values())
+            if slate == 1
+            else 0
+        )
 
     def memory(self, processes: int = 1) -> int:
         """Estimate the bytes of memory that a run needs, before anything is allocated.
@@ -136,9 +166,12 @@ class Experiment(Params):
         spec = self.simulator_class().describe(self.simulator)
         layouts = self.replications if self.simulator_class().layout_per_row(self.simulator) else 1
         groups = len(self.simulator_class().segment_names())
-        total = RUN + len(self.agents) * self.simulator_class().memory(self.simulator, self.replications)
+        total = RUN + len(self.agents) * self.simulator_class().memory(
+            self.simulator, self.replications
+        )
         total += processes * self.simulator_class().shared_memory(self.simulator, layouts)
-        rows = []  # bytes per row of each agent
+        # bytes per row of each agent
+        rows = []
         for i, agent in enumerate(self.agents):
             cls = self.agent_class(i)
             draws = 8 * block_length(spec.n_candidates) * spec.n_candidates + 16 * block_length(1)
@@ -149,14 +182,20 @@ class Experiment(Params):
                 per_row += PROBED * spec.n_candidates
             rows.append(per_row)
             total += self.replications * per_row
-            sizes, launches = (self.steps, self.replications, spec.n_items, groups), self._n_launches(spec.slate)
+            sizes, launches = (
+                (self.steps, self.replications, spec.n_items, groups),
+                self._n_launches(spec.slate),
+            )
             total += History.memory(*sizes, n_launches=launches, bucket_size=spec.bucket_size)
             total += cls.shared_memory(agent, spec, layouts)
-        # every agent's kernels are compiled with one row of its own before its first step, one agent after the other
+        # every agent's kernels are compiled with one row of its own before its first step, one
+        # agent after the other
         return total + max(rows) + self.simulator_class().memory(self.simulator, 1)
 
     def max_processes(self) -> int:
-        """Return the number of processes that its agents can be spread over within the limit of memory."""
+        """Return the number of processes that its agents can be spread over within the limit of
+        memory.
+        """
         n, one = len(self.agents), self.memory()
         return max(1, min(n, 1 + (MEMORY_LIMIT - one) // max(self.memory(2) - one, 1)))
 
@@ -164,25 +203,32 @@ class Experiment(Params):
     def _possible(self) -> Experiment:
         given = [a.label for a in self.agents if a.label]
         if twice := next((label for label in given if given.count(label) > 1), None):
-            raise ValueError(f"agents: the label '{twice}' is used twice; every agent needs its own")
+            raise ValueError(
+                f"agents: the label '{twice}' is used twice; every agent needs its own"
+            )
         spec = self.simulator_class().describe(self.simulator)
         for i, agent in enumerate(self.agents):
-            if missing := missing_capabilities(self.agent_class(i).requires(agent), self.simulator_class(), spec):
+            if missing := missing_capabilities(
+                self.agent_class(i).requires(agent), self.simulator_class(), spec
+            ):
                 raise ValueError(f"agents.{i} ({self.labels[i]}) {missing}")
             segments = len(self.simulator_class().segment_names())
             check_guards(agent.guards, self.agent_class(i), spec, segments, f"agents.{i}.guards")
         if obstacle := self.simulator_class().obstacle(self.simulator, self.replications):
             raise ValueError(obstacle)
         for name, change in self.simulator.all_changes.items():
-            if change.begins >= self.steps and name != "simulator.shock_step":  # which was always allowed
+            # which was always allowed
+            if change.begins >= self.steps and name != "simulator.shock_step":
                 raise ValueError(
-                    f"{name} begins at step {change.begins:,}; it must begin before the run's end, {self.steps:,}"
+                    f"{name} begins at step {change.begins:,}; it must begin before the run's end, "
+                    f"{self.steps:,}"
                 )
         if (need := self.memory()) > MEMORY_LIMIT:
             raise ValueError(
                 f"the experiment would need about {need / 2**30:,.1f} GiB of memory; "
                 f"{MEMORY_LIMIT / 2**30:.0f} GiB are allowed: use fewer arms ({spec.n_items:,}), "
-                f"features ({spec.n_features:,}), replications ({self.replications:,}) or smaller networks"
+                f"features ({spec.n_features:,}), replications ({self.replications:,}) or smaller "
+                "networks"
             )
         return self
 
@@ -197,12 +243,20 @@ def require_truth(experiment: Experiment, what: str) -> None:
     """
     if not experiment.offers("truth"):
         title = experiment.simulator_class().title
-        raise UserError(f"{what} requires {_CAPABILITY_NAMES['truth']}, which {title} does not provide")
+        raise UserError(
+            f"{what} requires {_CAPABILITY_NAMES['truth']}, which {title} does not provide"
+        )
 
 
-def missing_capabilities(required: frozenset[str], simulator: type[Simulator], spec: SimulatorSpec) -> str:
-    """Describe what a simulator lacks: "requires logged interactions, which Ranking does not provide", or ""."""
-    names = " and ".join(_CAPABILITY_NAMES.get(name, name) for name in sorted(required - spec.capabilities))
+def missing_capabilities(
+    required: frozenset[str], simulator: type[Simulator], spec: SimulatorSpec
+) -> str:
+    """Describe what a simulator lacks: "requires logged interactions, which Ranking does not
+    provide", or "".
+    """
+    names = " and ".join(
+        _CAPABILITY_NAMES.get(name, name) for name in sorted(required - spec.capabilities)
+    )
     return f"requires {names}, which {simulator.title} does not provide" if names else ""
 
 
@@ -212,8 +266,8 @@ def read(source: str | bytes | dict[str, Any]) -> Experiment:
     Parameters
     ----------
     source : str, bytes or dict
-        JSON text, as in a file, a link or an upload, or the parsed data. With ``"defaults": 1`` omitted fields have
-        the defaults of version 1.0 (see `defaults`).
+        JSON text, as in a file, a link or an upload, or the parsed data. With ``"defaults": 1``
+        omitted fields have the defaults of version 1.0 (see `defaults`).
 
     Raises
     ------
@@ -228,4 +282,6 @@ def read(source: str | bytes | dict[str, Any]) -> Experiment:
         ...
     bandits.base.errors.UserError: agents.0.alpha (LinUCB) is 11; it must be a number from 0 to 10
     """
-    return parse(source, "experiment", Experiment, lambda data: Experiment.model_validate(fill(data)))
+    return parse(
+        source, "experiment", Experiment, lambda data: Experiment.model_validate(fill(data))
+    )

@@ -1,4 +1,6 @@
-"""Whether a simulator can run an agent, the closest parameters with which it can, and what was changed."""
+"""Whether a simulator can run an agent, the closest parameters with which it can, and what was
+changed.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from .experiment import Experiment, missing_capabilities
 
 Data = dict[str, Any]
 Statement = tuple[str, str]
-"""Label of an agent (empty: simulator and length), and what is stated: ("LinTS", "Sharing shared, not per arm")."""
+"""Label of an agent (empty: simulator and length), and what is stated: ("LinTS", "Sharing shared,
+not per arm").
+"""
 
 
 class Adaptation(NamedTuple):
@@ -41,9 +45,13 @@ class Adaptation(NamedTuple):
 
     def describe(self) -> str:
         """Describe the differences, one sentence for each sort; empty if there are none."""
-        left_out = "; ".join(f"{_joined(labels)} ({why})" for why, labels in _grouped(self.left_out).items())
+        left_out = "; ".join(
+            f"{_joined(labels)} ({why})" for why, labels in _grouped(self.left_out).items()
+        )
         changes = _grouped(self.changed).items()
-        changed = "; ".join(f"{_joined(labels)}: {what}" if labels != [""] else what for what, labels in changes)
+        changed = "; ".join(
+            f"{_joined(labels)}: {what}" if labels != [""] else what for what, labels in changes
+        )
         parts = {"Left out": left_out, "Changed": changed, "Added": _joined(self.added)}
         return " ".join(f"{start}: {text}." for start, text in parts.items() if text)
 
@@ -58,19 +66,27 @@ class Setting(NamedTuple):
     def with_agents(self, agents: Sequence[Data]) -> Data:
         """Return an experiment as plain data."""
         return {
-            "simulator": plain(self.simulator), "agents": list(agents),
-            "steps": self.steps, "replications": self.replications,
-        }  # fmt: skip
+            "simulator": plain(self.simulator),
+            "agents": list(agents),
+            "steps": self.steps,
+            "replications": self.replications,
+        }
 
     def memory(self, *agents: AgentParams) -> int:
         """Estimate the bytes of a run, which may be too large."""
         return Experiment.model_construct(
-            simulator=self.simulator, agents=agents, steps=self.steps, replications=self.replications
+            simulator=self.simulator,
+            agents=agents,
+            steps=self.steps,
+            replications=self.replications,
         ).memory()
 
 
-def fit(params: AgentParams, setting: Setting, limit: int, *, offered: bool = True) -> AgentParams | None:
-    """Return these parameters, or the first of their alternatives, that can be run within ``limit`` bytes.
+def fit(
+    params: AgentParams, setting: Setting, limit: int, *, offered: bool = True
+) -> AgentParams | None:
+    """Return these parameters, or the first of their alternatives, that can be run within ``limit``
+    bytes.
 
     Parameters
     ----------
@@ -79,7 +95,10 @@ def fit(params: AgentParams, setting: Setting, limit: int, *, offered: bool = Tr
     """
     cls = AGENTS[params.kind]
     values = plain(params)
-    for change in ({}, *cls.alternatives(SIMULATORS[setting.simulator.kind].describe(setting.simulator))):
+    for change in (
+        {},
+        *cls.alternatives(SIMULATORS[setting.simulator.kind].describe(setting.simulator)),
+    ):
         values |= change
         tried = parse(cls.Params, cls.Params.closest(values))
         if tried is not None and not obstacle(tried, setting, limit, offered=offered):
@@ -96,7 +115,11 @@ def obstacle(params: AgentParams, setting: Setting, limit: int, *, offered: bool
         return missing
     try:
         check_guards(
-            params.guards, cls, simulator.describe(setting.simulator), len(simulator.segment_names()), "guards"
+            params.guards,
+            cls,
+            simulator.describe(setting.simulator),
+            len(simulator.segment_names()),
+            "guards",
         )
     except ValueError as error:
         return str(error)
@@ -112,7 +135,10 @@ def too_large(need: int) -> str:
 def differences(label: str, old: Params, new: Params) -> list[Statement]:
     """Describe the fields that differ: "Sharing shared instead of per arm"."""
     return [
-        (label, f"{field.title} {_shown(getattr(new, name))} instead of {_shown(getattr(old, name))}")
+        (
+            label,
+            f"{field.title} {_shown(getattr(new, name))} instead of {_shown(getattr(old, name))}",
+        )
         for name, field in type(new).model_fields.items()
         if _comparable(getattr(old, name)) != _comparable(getattr(new, name))
     ]

@@ -19,7 +19,11 @@ def guard_kinds() -> dict[str, type[GuardParams]]:
     """Return the classes of guards by kind."""
     from bandits.agents import AgentParams
 
-    return {kind: cls for kind, cls in entry_kinds(AgentParams, "guards").items() if issubclass(cls, GuardParams)}
+    return {
+        kind: cls
+        for kind, cls in entry_kinds(AgentParams, "guards").items()
+        if issubclass(cls, GuardParams)
+    }
 
 
 def suggestion(kind: str, steps: int, spec: SimulatorSpec) -> dict[str, Any]:
@@ -32,8 +36,11 @@ def suggestion(kind: str, steps: int, spec: SimulatorSpec) -> dict[str, Any]:
     return found
 
 
-def with_and_without(experiment: Experiment, guard: dict[str, Any], labels: Collection[str]) -> Experiment:
-    """Return the experiment with some of its agents alone, each once as it is and once with a guard around it.
+def with_and_without(
+    experiment: Experiment, guard: dict[str, Any], labels: Collection[str]
+) -> Experiment:
+    """Return the experiment with some of its agents alone, each once as it is and once with a guard
+    around it.
 
     Parameters
     ----------
@@ -55,7 +62,10 @@ def with_and_without(experiment: Experiment, guard: dict[str, Any], labels: Coll
         if label in labels:
             plain = params.model_dump(mode="json", by_alias=True)
             guarded = _free(f"{label} {title}", taken)
-            agents += [{**plain, "label": label}, {**plain, "label": guarded, "guards": [*plain["guards"], guard]}]
+            agents += [
+                {**plain, "label": label},
+                {**plain, "label": guarded, "guards": [*plain["guards"], guard]},
+            ]
     data = {**experiment.model_dump(mode="json", by_alias=True), "agents": agents}
     return read(data)
 
@@ -78,4 +88,8 @@ def guardable(experiment: Experiment) -> list[str]:
     if experiment.offers("replay"):
         return []
     pairs = zip(experiment.labels, experiment.agents, strict=True)
-    return [label for label, params in pairs if "truth" not in agent_class(params).needs and not params.guards]
+    return [
+        label
+        for label, params in pairs
+        if "truth" not in agent_class(params).needs and not params.guards
+    ]

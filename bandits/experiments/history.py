@@ -26,23 +26,30 @@ from .snapshots import (
     training_arrays,
 )
 
-MAX_POINTS = 2000  # of a stored curve
-MAX_COUNTS = 200  # of stored counts per arm
-CELLS_AT_ONCE = 2**20  # counts per arm, of some points of their grid, that are added in one pass
-FORMAT = 2  # of the arrays of a history, that of version 1.0
+# of a stored curve
+MAX_POINTS = 2000
+# of stored counts per arm
+MAX_COUNTS = 200
+# counts per arm, of some points of their grid, that are added in one pass
+CELLS_AT_ONCE = 2**20
+# of the arrays of a history, that of version 1.0
+FORMAT = 2
 
 
 def count_spacing(steps: int, n_counted: int) -> int:
-    """Return the steps between stored counts: a few hundred points, fewer for many counted items."""
+    """Return the steps between stored counts: a few hundred points, fewer for many counted
+    items.
+    """
     points = max(2, min(MAX_COUNTS, 400_000 // max(n_counted, 1)))
     return nice_spacing(steps, points)
 
 
 class History:
-    """Cumulative sums on a grid of at most 2,000 points, from which every curve and window is computed.
+    """Cumulative sums on a grid of at most 2,000 points, from which every curve and window is
+    computed.
 
-    Memory depends on the grid, not on the number of steps. Sums run step by step, so that results do not depend on how
-    traces are chunked.
+    Memory depends on the grid, not on the number of steps. Sums run step by step, so that results
+    do not depend on how traces are chunked.
 
     Parameters
     ----------
@@ -56,12 +63,13 @@ class History:
     grid : int64 (G,)
         Steps at which sums are stored; ``grid[:size]`` have been reached.
     sums : dict of float64 (G, R)
-        ``clicks, best_clicks, value, best_value, random_value`` since the start; with a fallback also ``fallbacks``
-        (decisions that it made) and ``fallback_value`` (expected reward of these); where a log is replayed also
-        ``counted`` (decisions whose reward is known).
+        ``clicks, best_clicks, value, best_value, random_value`` since the start; with a fallback
+        also ``fallbacks`` (decisions that it made) and ``fallback_value`` (expected reward of
+        these); where a log is replayed also ``counted`` (decisions whose reward is known).
     count_grid : int64 (H,)
     counts : int64 (H, R, n_counted)
-        Times each item was shown since the start; in a large catalogue, each bucket of neighbouring items.
+        Times each item was shown since the start; in a large catalogue, each bucket of neighbouring
+        items.
     bucket_size, n_counted : int
         Items per bucket (1: each item is counted), and the number of buckets.
     spectra : list of Spectrum
@@ -75,13 +83,13 @@ class History:
     segment_sums : SegmentSums, optional
         None without user segments.
     launch_sums : SegmentSums, optional
-        The same sums of the decisions that showed items of each launch; group 0 are all other decisions. None without
-        launches, and for slates.
+        The same sums of the decisions that showed items of each launch; group 0 are all other
+        decisions. None without launches, and for slates.
     format : int
         Version of the stored format: see `FORMAT`.
     seconds, processor_seconds : float
-        Wall time of simulator, agent and recording; processor time of all threads, with snapshots. Both without
-        training before the run and compilation. Processor time is 0 in sweeps.
+        Wall time of simulator, agent and recording; processor time of all threads, with snapshots.
+        Both without training before the run and compilation. Processor time is 0 in sweeps.
     note : str
         Method that the agent chose, where it has several implementations.
     training : OfflineTraining, optional
@@ -109,15 +117,20 @@ class History:
         self.grid = grid_points(steps, nice_spacing(steps, points))
         self.count_grid = grid_points(steps, count_spacing(steps, self.n_counted))
         self.sums = {name: np.full((len(self.grid), rows), np.nan) for name in self.SUMS}
-        self.counts: NDArray[np.int64] = np.zeros((len(self.count_grid), rows, self.n_counted), np.int64)
+        self.counts: NDArray[np.int64] = np.zeros(
+            (len(self.count_grid), rows, self.n_counted), np.int64
+        )
         self.spectra: list[Spectrum] = []
         self.calibrations: list[Calibration] = []
         self.belief_checks: list[BeliefCheck] = []
         self.exploration_checks: list[ExplorationCheck] = []
         self.segment_checks: list[SegmentCheck] = []
         self.segment_sums = SegmentSums(steps, rows, n_segments) if n_segments > 1 else None
-        self.launch_sums = SegmentSums(steps, rows, 1 + n_launches, "launch_sums") if n_launches else None
-        self._cohorts: NDArray[np.int8] | None = None  # (R, n_items): the launch of each item, from 1; 0: of none
+        self.launch_sums = (
+            SegmentSums(steps, rows, 1 + n_launches, "launch_sums") if n_launches else None
+        )
+        # (R, n_items): the launch of each item, from 1; 0: of none
+        self._cohorts: NDArray[np.int8] | None = None
         counted = SegmentCounts.points(n_segments, n_items) > 0
         self.segments = SegmentCounts(steps, rows, n_segments, n_items) if counted else None
         self.format = FORMAT
@@ -134,11 +147,21 @@ class History:
     @property
     def counted(self) -> str:
         """Noun for what is counted: arms, or buckets of items."""
-        return "arms" if self.bucket_size == 1 else f"buckets of {self.bucket_size:,} neighbouring items"
+        return (
+            "arms"
+            if self.bucket_size == 1
+            else f"buckets of {self.bucket_size:,} neighbouring items"
+        )
 
     @staticmethod
     def memory(
-        steps: int, rows: int, n_items: int, n_segments: int = 0, *, n_launches: int = 0, bucket_size: int = 1
+        steps: int,
+        rows: int,
+        n_items: int,
+        n_segments: int = 0,
+        *,
+        n_launches: int = 0,
+        bucket_size: int = 1,
     ) -> int:
         """Compute the bytes of a history."""
         points, counted = min(steps, MAX_POINTS) + 1, -(-n_items // bucket_size)
@@ -146,7 +169,10 @@ class History:
         by_segment = n_items * n_segments * (steps // nice_spacing(steps, kept) + 3) if kept else 0
         sums = SegmentSums.memory(n_segments) if n_segments > 1 else 0
         sums += SegmentSums.memory(1 + n_launches) + n_items if n_launches else 0
-        return rows * (8 * (5 * points + counted * (steps // count_spacing(steps, counted) + 3) + by_segment) + sums)
+        return rows * (
+            8 * (5 * points + counted * (steps // count_spacing(steps, counted) + 3) + by_segment)
+            + sums
+        )
 
     @property
     def nbytes(self) -> int:
@@ -165,7 +191,9 @@ class History:
         return int(np.searchsorted(self.count_grid, self.step, side="right"))
 
     def watch(self, launched: Mapping[int, Sequence[IntArray]]) -> None:
-        """State which items each launch adds, those of each row: their decisions are summed (`launch_sums`)."""
+        """State which items each launch adds, those of each row: their decisions are summed
+        (`launch_sums`).
+        """
         if self.launch_sums is None:
             return
         self._cohorts = np.zeros((self.rows, self.n_items), np.int8)
@@ -176,9 +204,17 @@ class History:
     def extend(self, trace: Trace) -> None:
         """Add the next steps."""
         if trace.start != self.step:
-            raise ValueError(f"the trace starts at step {trace.start}, the history ends at {self.step}")
+            raise ValueError(
+                f"the trace starts at step {trace.start}, the history ends at {self.step}"
+            )
         end = trace.start + len(trace.rewards)
-        values = (trace.rewards, trace.best_rewards, trace.value, trace.best_value, trace.random_value)
+        values = (
+            trace.rewards,
+            trace.best_rewards,
+            trace.value,
+            trace.best_value,
+            trace.random_value,
+        )
         columns = dict(zip(self.SUMS, values, strict=True))
         if trace.fell_back is not None:
             instead = trace.fell_back.astype(np.float64)
@@ -217,10 +253,14 @@ class History:
             return
         low, high = np.searchsorted(self.count_grid, [trace.start, end], side="right")
         stops = self.count_grid[low:high] - trace.start
-        cells = np.arange(self.rows)[None, :, None] * self.n_counted + trace.items // self.bucket_size
-        if not trace.alive.all():  # a stopped row shows nothing
+        cells = (
+            np.arange(self.rows)[None, :, None] * self.n_counted + trace.items // self.bucket_size
+        )
+        # a stopped row shows nothing
+        if not trace.alive.all():
             cells[np.isnan(trace.rewards)] = -1
-        at_once = max(1, CELLS_AT_ONCE // (self.rows * self.n_counted))  # points of the grid
+        # points of the grid
+        at_once = max(1, CELLS_AT_ONCE // (self.rows * self.n_counted))
         begin = 0
         for first in range(0, len(stops), at_once):
             some = stops[first : first + at_once]
@@ -233,17 +273,23 @@ class History:
             self._count_now = self._totals(cells[begin:], np.array([len(cells) - begin]))[0]
 
     def _totals(self, cells: IntArray, stops: IntArray) -> IntArray:
-        """Count cells (t, R, S) on top of what was counted before, up to each of the stops (P,): int64 (P, R, n)."""
+        """Count cells (t, R, S) on top of what was counted before, up to each of the stops (P,):
+        int64 (P, R, n).
+        """
         size = self.rows * self.n_counted
         parts = np.repeat(np.arange(len(stops)), np.diff(stops, prepend=0))  # (t,)
         shown = cells >= 0
-        added = np.bincount((cells + size * parts[:, None, None])[shown], minlength=len(stops) * size)
+        added = np.bincount(
+            (cells + size * parts[:, None, None])[shown], minlength=len(stops) * size
+        )
         totals = added.reshape(len(stops), self.rows, self.n_counted)
         totals[0] += self._count_now
         return np.cumsum(totals, axis=0, out=totals)
 
     def since(self, step: int) -> dict[str, Any]:
-        """Return what was added after a step (0: everything) as arrays, for `merge` in another process."""
+        """Return what was added after a step (0: everything) as arrays, for `merge` in another
+        process.
+        """
         size = int(np.searchsorted(self.grid, step, side="right")) if step else 0
         count_size = int(np.searchsorted(self.count_grid, step, side="right")) if step else 0
         by_segment = {}
@@ -265,19 +311,29 @@ class History:
             "step": np.array(self.step),
             "seconds": np.array(self.seconds),
             "note": np.array(self.note),
-            **({"processor_seconds": np.array(self.processor_seconds)} if self.processor_seconds else {}),
+            **(
+                {"processor_seconds": np.array(self.processor_seconds)}
+                if self.processor_seconds
+                else {}
+            ),
             **({} if self.training is None else training_arrays(self.training)),
             **{f"spectrum.{s.step}": s.eigenvalues for s in self.spectra if s.step > step},
             **{f"calibration.{c.step}": c.inside for c in self.calibrations if c.step > step},
             **{f"checkup.{c.step}": c.values for c in self.belief_checks if c.step > step},
             **{f"exploration.{c.step}": c.values for c in self.exploration_checks if c.step > step},
-            **{f"segment_exploration.{c.step}": c.values for c in self.segment_checks if c.step > step},
+            **{
+                f"segment_exploration.{c.step}": c.values
+                for c in self.segment_checks
+                if c.step > step
+            },
         }
 
     def merge(self, added: dict[str, Any]) -> None:
         """Add what `since` returned; such a copy is for reading, not for `extend`."""
         low, count_low = int(added["from"][0]), int(added["from"][1])
-        self._open(name for name in (*self.FALLBACK_SUMS, *self.REPLAY_SUMS) if f"sum.{name}" in added)
+        self._open(
+            name for name in (*self.FALLBACK_SUMS, *self.REPLAY_SUMS) if f"sum.{name}" in added
+        )
         for name, sums in self.sums.items():
             new = added[f"sum.{name}"]
             sums[low : low + len(new)] = new
@@ -298,15 +354,25 @@ class History:
         if self.launch_sums is not None:
             self.launch_sums.merge(added)
         self.spectra += [Spectrum(*new) for new in _snapshots(added, "spectrum.", self.spectra)]
-        self.calibrations += [Calibration(*new) for new in _snapshots(added, "calibration.", self.calibrations)]
-        self.belief_checks += [BeliefCheck(*new) for new in _snapshots(added, "checkup.", self.belief_checks)]
+        self.calibrations += [
+            Calibration(*new) for new in _snapshots(added, "calibration.", self.calibrations)
+        ]
+        self.belief_checks += [
+            BeliefCheck(*new) for new in _snapshots(added, "checkup.", self.belief_checks)
+        ]
         known = self.exploration_checks
-        self.exploration_checks += [ExplorationCheck(*new) for new in _snapshots(added, "exploration.", known)]
+        self.exploration_checks += [
+            ExplorationCheck(*new) for new in _snapshots(added, "exploration.", known)
+        ]
         split = self.segment_checks
-        self.segment_checks += [SegmentCheck(*new) for new in _snapshots(added, "segment_exploration.", split)]
+        self.segment_checks += [
+            SegmentCheck(*new) for new in _snapshots(added, "segment_exploration.", split)
+        ]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state as arrays and plain values, from which a run continues bit-identically."""
+        """Return the state as arrays and plain values, from which a run continues
+        bit-identically.
+        """
         everything = self.since(0)
         now = {f"now.{name}": value.copy() for name, value in self._sum_now.items()}
         plain = {"steps": self.steps, "now.counts": self._count_now}
@@ -319,7 +385,8 @@ class History:
         return {k: np.array(v) for k, v in {**everything, **now, **plain}.items()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a saved history into a new one with the same rows and items, and at least as many steps.
+        """Restore a saved history into a new one with the same rows and items, and at least as many
+        steps.
 
         A longer run has a coarser grid; all of its points up to the saved step are restored.
         """
@@ -352,7 +419,9 @@ class History:
         self._count_now = state["now.counts"].copy()
 
 
-def _restored(new: SegmentSums | None, old: SegmentSums | None, step: int, state: dict[str, Any]) -> SegmentSums | None:
+def _restored(
+    new: SegmentSums | None, old: SegmentSums | None, step: int, state: dict[str, Any]
+) -> SegmentSums | None:
     """Fill the sums of a new history with saved ones up to a step; None where either has none."""
     if new is None or old is None:
         return None
@@ -368,11 +437,17 @@ def _snapshots(
 ) -> list[tuple[int, FloatArray]]:
     """Return the new snapshots of one type by step, without those repeated after a restart."""
     last = known[-1].step if known else 0
-    found = ((int(name.removeprefix(prefix)), value) for name, value in added.items() if name.startswith(prefix))
+    found = (
+        (int(name.removeprefix(prefix)), value)
+        for name, value in added.items()
+        if name.startswith(prefix)
+    )
     return sorted((new for new in found if new[0] > last), key=lambda new: new[0])
 
 
-def _copy_common(old: IntArray, new: IntArray, step: int, source: dict[str, Any], target: dict[str, Any]) -> None:
+def _copy_common(
+    old: IntArray, new: IntArray, step: int, source: dict[str, Any], target: dict[str, Any]
+) -> None:
     """Copy the points that two grids share, as far as ``step``."""
     reached = new[new <= step]
     at = np.searchsorted(old, reached)

@@ -13,7 +13,8 @@ from bandits.simulators import REGISTRY as SIMULATORS
 if TYPE_CHECKING:
     import pandas as pd
 
-WIDTH = 120  # characters of a line in a terminal
+# characters of a line in a terminal
+WIDTH = 120
 
 
 class Kind(NamedTuple):
@@ -41,23 +42,33 @@ class Kinds(list[Kind]):
 
     def __repr__(self) -> str:
         columns = self._columns()
-        widths = {name: max(len(name), *(len(getattr(row, name)) for row in self)) for name in columns[:-1]}
+        widths = {
+            name: max(len(name), *(len(getattr(row, name)) for row in self))
+            for name in columns[:-1]
+        }
         indent = sum(widths.values()) + 2 * len(widths)
         lines = ["  ".join([*(name.ljust(widths[name]) for name in columns[:-1]), columns[-1]])]
         for row in self:
             start = "".join(getattr(row, name).ljust(widths[name] + 2) for name in columns[:-1])
-            lines += textwrap.wrap(row.summary, WIDTH, initial_indent=start, subsequent_indent=" " * indent)
+            lines += textwrap.wrap(
+                row.summary, WIDTH, initial_indent=start, subsequent_indent=" " * indent
+            )
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         columns = self._columns()
         head = "".join(f"<th>{name}</th>" for name in columns)
-        rows = ["".join(f"<td>{html.escape(getattr(row, name))}</td>" for name in columns) for row in self]
+        rows = [
+            "".join(f"<td>{html.escape(getattr(row, name))}</td>" for name in columns)
+            for row in self
+        ]
         body = "".join(f"<tr>{cells}</tr>" for cells in rows)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
     def _columns(self) -> list[str]:
-        return [name for name in Kind._fields if name != "family" or any(row.family for row in self)]
+        return [
+            name for name in Kind._fields if name != "family" or any(row.family for row in self)
+        ]
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table as a DataFrame."""
@@ -68,7 +79,9 @@ class Kinds(list[Kind]):
 
 def agent_kinds() -> Kinds:
     """List the registered agents."""
-    return Kinds(Kind(kind, cls.title, _family(cls), description(cls)) for kind, cls in AGENTS.items())
+    return Kinds(
+        Kind(kind, cls.title, _family(cls), description(cls)) for kind, cls in AGENTS.items()
+    )
 
 
 def simulator_kinds() -> Kinds:

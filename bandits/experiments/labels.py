@@ -38,15 +38,22 @@ def unique_labels(named: Sequence[tuple[str | None, str]]) -> tuple[str, ...]:
 
 
 def labels_of(agents: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Return the names of agents that are plain data, valid or not; one of an unknown kind is "Agent 1"."""
+    """Return the names of agents that are plain data, valid or not.
+
+    One of an unknown kind is "Agent 1".
+    """
     return unique_labels([(_label(agent), _title(agent, n)) for n, agent in enumerate(agents, 1)])
 
 
-def following_label(label: str | None, before: Mapping[str, Any], after: Mapping[str, Any]) -> str | None:
-    """Return a label with the values that it states, taken from an agent's parameters, as they are now.
+def following_label(
+    label: str | None, before: Mapping[str, Any], after: Mapping[str, Any]
+) -> str | None:
+    """Return a label with the values that it states, taken from an agent's parameters, as they are
+    now.
 
-    A label states a number by the parameter's name next to it ("LinUCB alpha 1.5", "LinUCB 40 Fourier"), an option by
-    its words ("LinUCB per arm") and a list of numbers by dashes ("NeuralUCB exact 16-8").
+    A label states a number by the parameter's name next to it ("LinUCB alpha 1.5", "LinUCB 40
+    Fourier"), an option by its words ("LinUCB per arm") and a list of numbers by dashes ("NeuralUCB
+    exact 16-8").
 
     Parameters
     ----------
@@ -56,7 +63,8 @@ def following_label(label: str | None, before: Mapping[str, Any], after: Mapping
 
     Examples
     --------
-    >>> following_label("LinUCB alpha 1.5", {"kind": "linucb", "alpha": 1.5}, {"kind": "linucb", "alpha": 0.3})
+    >>> following_label("LinUCB alpha 1.5", {"kind": "linucb", "alpha": 1.5}, {"kind": "linucb",
+    "alpha": 0.3})
     'LinUCB alpha 0.3'
     >>> following_label("Mine", {"kind": "linucb", "alpha": 1.5}, {"kind": "linucb", "alpha": 0.3})
     'Mine'
@@ -85,7 +93,10 @@ def _statement(name: str, words: str) -> str:
     """Return the regular expression of a parameter's value in a label."""
     stated = re.escape(words)
     if re.fullmatch(r"[\d.e-]+", words) and not re.fullmatch(r"\d+(-\d+)+", words):  # a number
-        written, spoken = stated + ("0*" if "." in words else r"(?:\.0+)?"), name.replace("_", "[ _]")
+        written, spoken = (
+            stated + ("0*" if "." in words else r"(?:\.0+)?"),
+            name.replace("_", "[ _]"),
+        )
         stated = f"(?<={spoken} ){written}|{written}(?= {spoken})"
     return rf"(?<![\w.-])({stated})(?![\w.-])"
 
@@ -121,7 +132,8 @@ def name_agent(message: str, data: Any) -> str:
     try:
         agents = (data["experiment"] if message.startswith("experiment.") else data)["agents"]
         label = labels_of(agents)[int(found[1])]
-    except (KeyError, IndexError, TypeError, AttributeError):  # not the shape of an experiment
+    except (KeyError, IndexError, TypeError, AttributeError):
+        # not the shape of an experiment
         return message
     return f"{found[0]} ({label}){message[found.end() :]}"
 

@@ -1,4 +1,6 @@
-"""The time loop: step by step, or many steps in compiled code where possible (`Agent.play`), bit-identical."""
+"""The time loop: step by step, or many steps in compiled code where possible (`Agent.play`),
+bit-identical.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,15 @@ class Trace(NamedTuple):
     counted: BoolArray | None = None
 
 
-COLUMNS = ("items", "segments", "rewards", "best_rewards", "value", "best_value", "random_value")  # of a trace
+COLUMNS = (
+    "items",
+    "segments",
+    "rewards",
+    "best_rewards",
+    "value",
+    "best_value",
+    "random_value",
+)  # of a trace
 
 
 class Lane:
@@ -69,10 +79,14 @@ class Lane:
         self.rows = len(agent.params)
         self.step = 0
         self.alive = np.ones(self.rows, np.bool_)
-        self.use_compiled = True  # False: always step by step, for tests
-        self.watch: Callable[[Round], None] | None = None  # sees each round before the choice; none of compiled steps
-        self.watch_feedback: Callable[[Feedback], None] | None = None  # sees each response, likewise
-        self.seconds = 0.0  # wall time of simulator, agent and recording
+        # False: always step by step, for tests
+        self.use_compiled = True
+        # sees each round before the choice; none of compiled steps
+        self.watch: Callable[[Round], None] | None = None
+        # sees each response, likewise
+        self.watch_feedback: Callable[[Feedback], None] | None = None
+        # wall time of simulator, agent and recording
+        self.seconds = 0.0
 
     def advance(self, n: int) -> Trace:
         """Advance by ``n`` steps.
@@ -82,7 +96,9 @@ class Lane:
         began = time.perf_counter()
         end, parts = self.step + n, []
         while self.step < end:
-            parts.append(self._advance_compiled(end - self.step) or self._advance_stepwise(end - self.step))
+            parts.append(
+                self._advance_compiled(end - self.step) or self._advance_stepwise(end - self.step)
+            )
             self.step += len(parts[-1].rewards)
         self.seconds += time.perf_counter() - began
         return join(parts) if len(parts) > 1 else parts[0] if parts else self._advance_stepwise(0)
@@ -95,7 +111,9 @@ class Lane:
         segments = np.empty((n, self.rows), np.int64)
         rewards, best_rewards, value, best_value, random_value = np.empty((5, n, self.rows))
         fell_back = None if agent.fell_back is None else np.zeros((n, self.rows), np.bool_)
-        counted = np.zeros((n, self.rows), np.bool_) if "replay" in simulator.spec.capabilities else None
+        counted = (
+            np.zeros((n, self.rows), np.bool_) if "replay" in simulator.spec.capabilities else None
+        )
         stopped_at = np.where(alive, n, 0)
         n_alive = self.rows if alive.all() else int(alive.sum())
         rows = np.arange(self.rows)[:, None]
@@ -158,7 +176,9 @@ class Lane:
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state as arrays and plain values, from which a run continues bit-identically; no pickles."""
+        """Return the state as arrays and plain values, from which a run continues bit-identically;
+        no pickles.
+        """
         agent = {f"agent.{name}": value for name, value in self.agent.state_dict().items()}
         return {"step": self.step, "alive": self.alive.copy(), "seconds": self.seconds, **agent}
 
@@ -167,7 +187,9 @@ class Lane:
         self.step, self.seconds = int(state["step"]), float(state["seconds"])
         self.alive[...] = state["alive"]
         prefix = "agent."
-        self.agent.load_state_dict({k[len(prefix) :]: v for k, v in state.items() if k.startswith(prefix)})
+        self.agent.load_state_dict(
+            {k[len(prefix) :]: v for k, v in state.items() if k.startswith(prefix)}
+        )
 
 
 def build_lane(cls: type[Agent], params: Sequence[AgentParams], simulator: Simulator) -> Lane:
@@ -193,5 +215,8 @@ def join(traces: list[Trace]) -> Trace:
 
 def joined(parts: Sequence[Any], names: Sequence[str]) -> dict[str, Any]:
     """Concatenate the arrays of these names of consecutive parts; None where no part has one."""
-    found = {name: [array for part in parts if (array := getattr(part, name)) is not None] for name in names}
+    found = {
+        name: [array for part in parts if (array := getattr(part, name)) is not None]
+        for name in names
+    }
     return {name: np.concatenate(arrays) if arrays else None for name, arrays in found.items()}

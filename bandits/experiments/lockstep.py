@@ -20,9 +20,17 @@ from . import checks
 from .experiment import Experiment
 from .history import History
 from .lane import Lane, Trace, build_lane
-from .snapshots import BeliefCheck, Calibration, ExplorationCheck, SegmentCheck, Spectrum, snapshot_steps
+from .snapshots import (
+    BeliefCheck,
+    Calibration,
+    ExplorationCheck,
+    SegmentCheck,
+    Spectrum,
+    snapshot_steps,
+)
 
-CHUNK = 500  # steps per chunk
+# steps per chunk
+CHUNK = 500
 # every agent of an experiment may be trained at once
 TRAININGS = Line("trainings", waiting=0, at_once=64)
 
@@ -46,7 +54,8 @@ def make_lane(
     params : sequence of AgentParams, optional
         The agent's parameters row by row (the points of a sweep), equal in structure.
     simulator : Simulator, optional
-        That of another agent's lane with the same rows, which computes each step once for both; a new one by default.
+        That of another agent's lane with the same rows, which computes each step once for both; a
+        new one by default.
 
     Raises
     ------
@@ -59,13 +68,18 @@ def make_lane(
     elif len({structural_key(p) for p in params}) > 1:
         raise ValueError("rows of one lane must agree in their structural parameters")
     if simulator is None:
-        simulator = experiment.simulator_class()(experiment.simulator, Streams(experiment.seed, rows))
+        simulator = experiment.simulator_class()(
+            experiment.simulator, Streams(experiment.seed, rows)
+        )
     return build_lane(experiment.agent_class(agent), params, simulator)
 
 
 @dataclass
 class _LaneRunner:
-    """A lane, its history, and the offline training that it may wait for; ``agent`` is its position."""
+    """A lane, its history, and the offline training that it may wait for.
+
+    ``agent`` is its position.
+    """
 
     agent: int
     lane: Lane
@@ -89,7 +103,10 @@ class _LaneRunner:
             yield trace
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore lane and history from the saved state of a run; a state without this agent changes nothing."""
+        """Restore lane and history from the saved state of a run.
+
+        A state without this agent changes nothing.
+        """
         if lane := _part(state, f"{self.agent}.lane."):
             self.lane.load_state_dict(lane)
             self.history.load_state_dict(_part(state, f"{self.agent}.history."))
@@ -111,7 +128,9 @@ class _LaneRunner:
             self.history.calibrations.append(Calibration(step, inside))
         if values is not None:
             self.history.belief_checks.append(BeliefCheck(step, values))
-        explored, by_segment = checks.compare_exploration(self.lane, rounds, self.history.n_segments)
+        explored, by_segment = checks.compare_exploration(
+            self.lane, rounds, self.history.n_segments
+        )
         self.history.exploration_checks.append(ExplorationCheck(step, explored))
         if self.history.segment_sums is not None:
             self.history.segment_checks.append(SegmentCheck(step, by_segment))
@@ -124,14 +143,19 @@ class Lockstep:
     ----------
     experiment : Experiment
     agents : sequence of int, optional
-        Positions of the agents; all of them by default. An agent's numbers do not depend on the others.
+        Positions of the agents; all of them by default. An agent's numbers do not depend on the
+        others.
     background : bool
-        Train agents that need offline training in child processes while the others start; they catch up afterwards.
-        Otherwise they are trained before the start.
+        Train agents that need offline training in child processes while the others start; they
+        catch up afterwards. Otherwise they are trained before the start.
     """
 
     def __init__(
-        self, experiment: Experiment, agents: Sequence[int] | None = None, *, background: bool = False
+        self,
+        experiment: Experiment,
+        agents: Sequence[int] | None = None,
+        *,
+        background: bool = False,
     ) -> None:
         self.experiment = experiment
         self.step = 0
@@ -151,13 +175,18 @@ class Lockstep:
         bases = None if per_arm is None else spans[per_arm]
         history = experiment.empty_history()
         history.watch(lane.simulator.launched())
-        runner = _LaneRunner(agent, lane, history, bases, snapshots=snapshot_steps(experiment.steps))
+        runner = _LaneRunner(
+            agent, lane, history, bases, snapshots=snapshot_steps(experiment.steps)
+        )
         if self._background and "log" in cls.requires(params) and not lane.agent.is_trained():
             runner.training = ChildTask(TRAININGS, train, experiment, agent)
         return runner
 
     def add(self, agent: int, state: dict[str, Any]) -> None:
-        """Add an agent, from its part of a saved state or, without one, from its beginning; the others wait for it."""
+        """Add an agent, from its part of a saved state or, without one, from its beginning.
+
+        The others wait for it.
+        """
         runner = self.runners[self.experiment.labels[agent]] = self._make_runner(agent)
         runner.restore(state)
         self.step = min(self.step, runner.lane.step)
@@ -188,8 +217,12 @@ class Lockstep:
 
     def advance(self, n: int = CHUNK) -> Iterator[tuple[str, Trace]]:
         """Advance all agents by ``n`` steps; agents in training wait and catch up later."""
-        if all(self.waiting(label) or r.lane.step >= self.experiment.steps for label, r in self.runners.items()):
-            time.sleep(0.05)  # only agents in training are left
+        if all(
+            self.waiting(label) or r.lane.step >= self.experiment.steps
+            for label, r in self.runners.items()
+        ):
+            # only agents in training are left
+            time.sleep(0.05)
         self.step = min(self.step + n, self.experiment.steps)
         ready: list[tuple[str, _LaneRunner]] = []
         for label, runner in self.runners.items():
@@ -204,19 +237,27 @@ class Lockstep:
                     _compile(self.experiment, runner.agent)
                 runner.prepared = True
             ready.append((label, runner))
-        with threadpool_limits(1):  # one BLAS thread: bit-identical whatever else runs
+        # one BLAS thread: bit-identical whatever else runs
+        with threadpool_limits(1):
             for label, runner in ready:
-                # agents that are behind catch up a few chunks at a time, so that all curves keep growing
+                # agents that are behind catch up a few chunks at a time, so that all curves keep
+                # growing
                 for trace in runner.advance(min(self.step, runner.lane.step + 8 * n)):
                     yield label, trace
 
     def state_dict(self, agents: Container[int] | None = None) -> dict[str, Any]:
-        """Return the state of the agents as arrays and plain values, from which a run continues bit-identically."""
+        """Return the state of the agents as arrays and plain values, from which a run continues
+        bit-identically.
+        """
         state: dict[str, Any] = {"step": self.step}
         for runner in self.runners.values():
             if agents is None or runner.agent in agents:
                 parts = {"lane": runner.lane.state_dict(), "history": runner.history.state_dict()}
-                state |= {f"{runner.agent}.{p}.{name}": v for p, part in parts.items() for name, v in part.items()}
+                state |= {
+                    f"{runner.agent}.{p}.{name}": v
+                    for p, part in parts.items()
+                    for name, v in part.items()
+                }
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -243,8 +284,12 @@ class Lockstep:
             runner.stop_training()
 
 
-def load_histories(experiment: Experiment, state: dict[str, Any] | None = None) -> dict[str, History]:
-    """Create the histories by label, empty or from a saved state, without building simulator and agents."""
+def load_histories(
+    experiment: Experiment, state: dict[str, Any] | None = None
+) -> dict[str, History]:
+    """Create the histories by label, empty or from a saved state, without building simulator and
+    agents.
+    """
     found = {}
     for i, label in enumerate(experiment.labels):
         found[label] = experiment.empty_history()
@@ -254,11 +299,11 @@ def load_histories(experiment: Experiment, state: dict[str, Any] | None = None) 
 
 
 def state_for(experiment: Experiment, other: Experiment, state: dict[str, Any]) -> dict[str, Any]:
-    """Return the part of a saved state that holds in another experiment: the agents that are the same in both.
+    """Return the part of a saved state that holds in another experiment: the agents that are the
+    same in both.
 
-    Agents do not influence each other, so those that are not changed need not be computed again. Empty unless the
-    experiments are equal but for their agents and names.
-    """
+    Agents do not influence each other, so those that are not changed need not be computed again.
+    Empty unless the experiments are equal but for their agents and names."""
     if experiment.model_dump(exclude={"agents"}) != other.model_dump(exclude={"agents"}):
         return {}
     left = {i: agent.model_copy(update={"label": None}) for i, agent in enumerate(other.agents)}
@@ -284,9 +329,8 @@ def train(experiment: Experiment, agent: int) -> None:
 
 def _compile(experiment: Experiment, agent: int) -> None:
     """Compile or load the kernels of a lane by two steps of a separate row, outside the timing."""
-    if "log" not in experiment.agent_class(agent).requires(
-        experiment.agents[agent]
-    ):  # such an agent would be trained again, and compiles little
+    # such an agent would be trained again, and compiles little
+    if "log" not in experiment.agent_class(agent).requires(experiment.agents[agent]):
         make_lane(experiment, agent, rows=[0]).advance(2)
 
 
@@ -297,8 +341,13 @@ def simulate(experiment: Experiment, *, chunk: int = CHUNK) -> Iterator[tuple[st
         yield from lockstep.advance(chunk)
 
 
-def run_to_end(lockstep: Lockstep, progress: Callable[[int, int], Any] | None = None, chunk: int = CHUNK) -> None:
-    """Advance all agents to the last step; ``progress(step, steps)`` is called after every chunk."""
+def run_to_end(
+    lockstep: Lockstep, progress: Callable[[int, int], Any] | None = None, chunk: int = CHUNK
+) -> None:
+    """Advance all agents to the last step.
+
+    ``progress(step, steps)`` is called after every chunk.
+    """
     while not lockstep.done:
         for _ in lockstep.advance(chunk):
             pass

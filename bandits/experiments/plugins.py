@@ -1,12 +1,12 @@
 """Plug-ins: agents and simulators from outside the package.
 
-They are found through the entry points ``bandits.agents`` and ``bandits.simulators`` of installed packages, and in the
-Python files that ``BANDITS_PLUGINS`` lists, separated as in ``PATH``. Every process that imports `bandits.experiments`
-loads them once, worker processes included, because they inherit the environment.
+They are found through the entry points ``bandits.agents`` and ``bandits.simulators`` of installed
+packages, and in the Python files that ``BANDITS_PLUGINS`` lists, separated as in ``PATH``. Every
+process that imports `bandits.experiments` loads them once, worker processes included, because they
+inherit the environment.
 
-A plug-in that cannot be loaded is reported in one sentence, in `errors` and on standard error; the built-in kinds and
-the other plug-ins still work. Nothing of a file with an error is registered.
-"""
+A plug-in that cannot be loaded is reported in one sentence, in `errors` and on standard error; the
+built-in kinds and the other plug-ins still work. Nothing of a file with an error is registered."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ _log = logging.getLogger("bandits")
 
 errors: list[str] = []
 """One sentence for each plug-in that could not be loaded."""
-_sources: dict[str, str] = {}  # by "agent KIND" or "simulator KIND": where a plug-in's kind comes from
+# by "agent KIND" or "simulator KIND": where a plug-in's kind comes from
+_sources: dict[str, str] = {}
 
 
 class _Group(NamedTuple):
@@ -75,7 +76,8 @@ def load() -> None:
 
 
 def load_file(path: Path) -> list[type[Any]]:
-    """Import a plug-in file and return the agents and simulators that it defines, without registering them.
+    """Import a plug-in file and return the agents and simulators that it defines, without
+    registering them.
 
     Raises
     ------
@@ -84,13 +86,15 @@ def load_file(path: Path) -> list[type[Any]]:
     """
     if not path.is_file():
         raise UserError(f"the plug-in {path} does not exist")
-    place = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]  # two files may have the same name
+    # two files may have the same name
+    place = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]
     name = f"bandits_plugin_{path.stem}_{place}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or (loader := spec.loader) is None:
         raise UserError(f"the plug-in {path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # where pydantic looks for the names in annotations
+    # where pydantic looks for the names in annotations
+    sys.modules[name] = module
     _execute(str(path), lambda: loader.exec_module(module), path)
     return list(classes_of(module))
 
@@ -98,11 +102,17 @@ def load_file(path: Path) -> list[type[Any]]:
 def classes_of(module: ModuleType) -> Iterator[type[Any]]:
     """Yield the agents and simulators that a module itself defines, except ``_private`` classes.
 
-    Abstract classes are yielded only if they name a kind: `register` refuses these, because a method is missing.
-    """
+    Abstract classes are yielded only if they name a kind: `register` refuses these, because a
+    method is missing."""
     for name, cls in list(vars(module).items()):
-        own = inspect.isclass(cls) and cls.__module__ == module.__name__ and not name.startswith("_")
-        if own and issubclass(cls, (Agent, Simulator)) and (not inspect.isabstract(cls) or _names_a_kind(cls)):
+        own = (
+            inspect.isclass(cls) and cls.__module__ == module.__name__ and not name.startswith("_")
+        )
+        if (
+            own
+            and issubclass(cls, (Agent, Simulator))
+            and (not inspect.isabstract(cls) or _names_a_kind(cls))
+        ):
             yield cls
 
 
@@ -117,7 +127,8 @@ def register(classes: list[type[Any]], source: str) -> None:
     Raises
     ------
     UserError
-        A class is no agent or simulator, its kind is invalid, or another agent or simulator has that kind.
+        A class is no agent or simulator, its kind is invalid, or another agent or simulator has
+        that kind.
     """
     accepted: list[tuple[_Group, str, type[Any]]] = []
     for cls in classes:
@@ -127,9 +138,14 @@ def register(classes: list[type[Any]], source: str) -> None:
         kind = _kind_of(cls, group, source)
         if kind in group.registry or any((g, k) == (group, kind) for g, k, _ in accepted):
             other = _sources.get(f"{group.noun} {kind}")
-            owner = f"the plug-in {other} defines already" if other else f"is a built-in {group.noun}"
+            owner = (
+                f"the plug-in {other} defines already" if other else f"is a built-in {group.noun}"
+            )
             owner = owner if kind in group.registry else "it defines twice"
-            raise UserError(f"the plug-in {source} defines the kind '{kind}', which {owner}; choose another name")
+            raise UserError(
+                f"the plug-in {source} defines the kind '{kind}', which {owner}; choose another "
+                "name"
+            )
         accepted.append((group, kind, cls))
     for group, kind, cls in accepted:
         cls.Params.source_digest = _digest(cls)
@@ -138,8 +154,15 @@ def register(classes: list[type[Any]], source: str) -> None:
 
 
 def kinds_of(source: str) -> list[tuple[str, str]]:
-    """Return the kinds that a plug-in has registered, as pairs of "agent" or "simulator" and the kind."""
-    return [(noun, kind) for name, of in _sources.items() if of == source for noun, _, kind in [name.partition(" ")]]
+    """Return the kinds that a plug-in has registered, as pairs of "agent" or "simulator" and the
+    kind.
+    """
+    return [
+        (noun, kind)
+        for name, of in _sources.items()
+        if of == source
+        for noun, _, kind in [name.partition(" ")]
+    ]
 
 
 def digests() -> dict[str, str]:
@@ -155,37 +178,49 @@ def digests() -> dict[str, str]:
 def _kind_of(cls: type[Any], group: _Group, source: str) -> str:
     params: Any = getattr(cls, "Params", None)
     if not (isinstance(params, type) and issubclass(params, group.params)):
-        raise UserError(f"the plug-in {source}: {cls.__name__} needs a class Params({group.params.__name__})")
+        raise UserError(
+            f"the plug-in {source}: {cls.__name__} needs a class Params({group.params.__name__})"
+        )
     field = cls.Params.model_fields["kind"]
     values = get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
     if values != (field.default,) or not _KIND.fullmatch(str(field.default)):
         raise UserError(
-            f'the plug-in {source}: {cls.__name__}.Params needs a line like kind: Literal["my_{group.noun}"] = '
+            f'the plug-in {source}: {cls.__name__}.Params needs a line like kind: Literal["my_{group.noun}"] = '  # noqa: E501
             f'"my_{group.noun}", in lower-case letters, digits and underscores'
         )
     if not isinstance(getattr(cls, "title", None), str):
         raise UserError(f"the plug-in {source}: {cls.__name__} needs a title")
     if missing := sorted(getattr(cls, "__abstractmethods__", ())):
-        raise UserError(f"the plug-in {source}: {cls.__name__} needs the method {' and '.join(missing)}")
+        raise UserError(
+            f"the plug-in {source}: {cls.__name__} needs the method {' and '.join(missing)}"
+        )
     return str(field.default)
 
 
 def _execute(source: str, action: Callable[[], Any], path: Path | None = None) -> Any:
     """Run code of a plug-in and turn every exception into one sentence."""
     blocked = _EXPERIMENT not in sys.modules
-    if blocked:  # it is created from the registries: an import now would leave out all plug-ins that follow
+    # it is created from the registries: an import now would leave out all plug-ins that follow
+    if blocked:
         sys.modules[_EXPERIMENT] = None  # type: ignore[assignment]
     try:
         return action()
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a user's file raises
+    except (Exception, SystemExit) as error:  # noqa: BLE001
         if blocked and isinstance(error, ImportError) and error.name == _EXPERIMENT:
             message = "imports bandits.experiments while it is loaded; do that in a function"
             raise UserError(f"the plug-in {source} {message}") from None
-        lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if path and f.filename == str(path)]
+        lines = [
+            f.lineno
+            for f in traceback.extract_tb(error.__traceback__)
+            if path and f.filename == str(path)
+        ]
         line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
         at = f" (line {line})" if line else ""
-        text = error.msg if isinstance(error, SyntaxError) else error  # its text would repeat the line
-        raise UserError(f"the plug-in {source} cannot be loaded: {type(error).__name__}: {text}{at}") from None
+        # its text would repeat the line
+        text = error.msg if isinstance(error, SyntaxError) else error
+        raise UserError(
+            f"the plug-in {source} cannot be loaded: {type(error).__name__}: {text}{at}"
+        ) from None
     finally:
         if blocked:
             del sys.modules[_EXPERIMENT]

@@ -13,7 +13,8 @@ Progress = Callable[[int, int], Any]
 
 @contextmanager
 def reporting(progress: Progress | bool | None, steps: int) -> Iterator[Progress | None]:
-    """Yield what is called with (step, steps) after every chunk: the given callable, a progress bar, or None.
+    """Yield what is called with (step, steps) after every chunk: the given callable, a progress
+    bar, or None.
 
     Parameters
     ----------
@@ -26,7 +27,8 @@ def reporting(progress: Progress | bool | None, steps: int) -> Iterator[Progress
         yield progress
     elif progress or (progress is None and _is_interactive()):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # tqdm warns in a notebook without ipywidgets, and prints a text bar
+            # tqdm warns in a notebook without ipywidgets, and prints a text bar
+            warnings.simplefilter("ignore")
             from tqdm.auto import tqdm
         with tqdm(total=steps, unit="step", desc="running", file=sys.stderr, leave=False) as bar:
             yield lambda step, _: bar.update(step - bar.n)

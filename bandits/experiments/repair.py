@@ -29,15 +29,17 @@ from .fit import (
 from .labels import labels_of
 
 MAX_AGENTS = 12
-NUMBERS = ("steps is ", "replications is ", "seed is ")  # how a message about a number of the run begins
-FEW_REPLICATIONS = 4  # fewer give no useful interval: agents are left out first
+# how a message about a number of the run begins
+NUMBERS = ("steps is ", "replications is ", "seed is ")
+# fewer give no useful interval: agents are left out first
+FEW_REPLICATIONS = 4
 
 
 def repair(data: Data) -> Adaptation | None:
     """Change an experiment whose parts are valid, but not together, as little as needed to run it.
 
-    In this order: fields of one part that contradict each other, agents that lack a capability, settings that take
-    less memory (the largest agent first), fewer replications, fewer agents.
+    In this order: fields of one part that contradict each other, agents that lack a capability,
+    settings that take less memory (the largest agent first), fewer replications, fewer agents.
 
     Parameters
     ----------
@@ -47,7 +49,8 @@ def repair(data: Data) -> Adaptation | None:
     Returns
     -------
     Adaptation, optional
-        None if the experiment can be run as it is, or if a field has a value that it does not accept.
+        None if the experiment can be run as it is, or if a field has a value that it does not
+        accept.
     """
     try:
         read(data)
@@ -56,7 +59,8 @@ def repair(data: Data) -> Adaptation | None:
             return None
         try:
             return _repaired(fill(data))
-        except (UserError, KeyError, TypeError, AttributeError):  # not an experiment, or not valid in its parts
+        except (UserError, KeyError, TypeError, AttributeError):
+            # not an experiment, or not valid in its parts
             return None
     return None
 
@@ -79,7 +83,8 @@ def _repaired(data: Data) -> Adaptation:
         else:
             agents[i] = fitting
             changed += [*changes, *differences(labels[i], valid, fitting)]
-    random = len(labels) - 1  # number of the agent that is added where none remains
+    # number of the agent that is added where none remains
+    random = len(labels) - 1
     agents = agents or {random: Random.Params()}
     for i in sorted(agents, key=lambda i: setting.memory(agents[i]), reverse=True):
         if setting.memory(*agents.values()) > MEMORY_LIMIT:
@@ -88,7 +93,9 @@ def _repaired(data: Data) -> Adaptation:
                 changed += differences(labels[i], agents[i], smaller)
                 agents[i] = smaller
     asked = setting.replications
-    while setting.memory(*agents.values()) > MEMORY_LIMIT and setting.replications > FEW_REPLICATIONS:
+    while (
+        setting.memory(*agents.values()) > MEMORY_LIMIT and setting.replications > FEW_REPLICATIONS
+    ):
         setting = setting._replace(replications=max(setting.replications // 2, FEW_REPLICATIONS))
     if setting.replications != asked:
         changed.append(("", f"{setting.replications:,} replications instead of {asked:,}"))
@@ -98,13 +105,19 @@ def _repaired(data: Data) -> Adaptation:
     changed.sort(key=lambda change: labels.index(change[0]) if change[0] else -1)
     agents = agents or {random: Random.Params()}
     chosen = [plain(agent) for agent in agents.values()]
-    repaired = {**setting.with_agents(chosen), **{name: data[name] for name in ("seed",) if name in data}}
+    repaired = {
+        **setting.with_agents(chosen),
+        **{name: data[name] for name in ("seed",) if name in data},
+    }
     added = (Random.title,) if random in agents else ()
     return Adaptation(read(repaired), tuple(left_out), tuple(changed), added)
 
 
 def _possible_setting(data: Data) -> tuple[Setting, list[Statement]]:
-    """Return simulator and length; the simulator's defaults where it is too large for every agent."""
+    """Return simulator and length.
+
+    The simulator's defaults where it is too large for every agent.
+    """
     fields = Experiment.model_fields
     given = data.get("simulator", {"kind": "petshop"})
     simulator, changed = _valid(SIMULATORS[given["kind"]].Params, given, "")

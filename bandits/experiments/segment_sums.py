@@ -1,4 +1,5 @@
-"""What happened to each user segment, and to each launch: items shown, visits, clicks and expected rewards.
+"""What happened to each user segment, and to each launch: items shown, visits, clicks and expected
+rewards.
 
 All are cumulative, on a grid.
 """
@@ -16,11 +17,18 @@ from bandits.base.types import FloatArray, IntArray
 from .lane import Trace
 from .snapshots import SNAPSHOTS, grid_points, nice_spacing
 
-SEGMENT_CELLS = 100_000  # largest segments x items that are counted
+# largest segments x items that are counted
+SEGMENT_CELLS = 100_000
 
 
 @njit(cache=True, nogil=True)
-def _add(segments: IntArray, rewards: FloatArray, value: FloatArray, best_value: FloatArray, now: FloatArray) -> None:
+def _add(
+    segments: IntArray,
+    rewards: FloatArray,
+    value: FloatArray,
+    best_value: FloatArray,
+    now: FloatArray,
+) -> None:
     """Add steps to ``now (R, G, 4)`` one by one, so that rounding does not depend on chunks."""
     T, R = segments.shape
     for t in range(T):
@@ -44,9 +52,13 @@ class _OnGrid:
         return int(np.searchsorted(self.grid, step, side="right"))
 
     def parts(self, trace: Trace) -> Iterator[tuple[slice, int | None]]:
-        """Split steps at the grid: those up to each point with its index, then those after the last point."""
+        """Split steps at the grid: those up to each point with its index, then those after the last
+        point.
+        """
         begin = 0
-        for point in range(self.reached(trace.start), self.reached(trace.start + len(trace.rewards))):
+        for point in range(
+            self.reached(trace.start), self.reached(trace.start + len(trace.rewards))
+        ):
             stop = int(self.grid[point]) - trace.start
             yield slice(begin, stop), point
             begin = stop
@@ -74,23 +86,31 @@ class SegmentCounts(_OnGrid):
     def points(n_segments: int, n_items: int) -> int:
         """Return the number of stored points; 0 with a single segment or too many cells."""
         cells = n_segments * n_items
-        return 0 if n_segments < 2 or cells > SEGMENT_CELLS else min(SNAPSHOTS, 4 * SEGMENT_CELLS // cells)
+        return (
+            0
+            if n_segments < 2 or cells > SEGMENT_CELLS
+            else min(SNAPSHOTS, 4 * SEGMENT_CELLS // cells)
+        )
 
     def extend(self, trace: Trace) -> None:
         """Add the next steps."""
         group = np.arange(len(self.now)) * self.n_segments + trace.segments
         cells = group[:, :, None] * self.n_items + trace.items
-        if not trace.alive.all():  # a stopped row shows nothing
+        # a stopped row shows nothing
+        if not trace.alive.all():
             cells[np.isnan(trace.rewards)] = -1
         for part, point in self.parts(trace):
             shown = cells[part]
-            self.now += np.bincount(shown[shown >= 0], minlength=self.now.size).reshape(self.now.shape)
+            self.now += np.bincount(shown[shown >= 0], minlength=self.now.size).reshape(
+                self.now.shape
+            )
             if point is not None:
                 self.counts[point] = self.now
 
 
 class SegmentSums(_OnGrid):
-    """Sums of each user segment, or each other group of decisions, since the start, at the snapshots.
+    """Sums of each user segment, or each other group of decisions, since the start, at the
+    snapshots.
 
     Parameters
     ----------
@@ -133,7 +153,10 @@ class SegmentSums(_OnGrid):
     def since(self, step: int, last: int) -> dict[str, Any]:
         """Return what was added after a step (0: everything), for `merge` in another process."""
         first = self.reached(step) if step else 0
-        return {f"{self.name}.from": np.array(first), f"{self.name}.sums": self.sums[first : self.reached(last)]}
+        return {
+            f"{self.name}.from": np.array(first),
+            f"{self.name}.sums": self.sums[first : self.reached(last)],
+        }
 
     def merge(self, added: dict[str, Any]) -> None:
         """Add what `since` returned."""

@@ -1,4 +1,6 @@
-"""Snapshots of an agent during a run (spectrum, calibration, belief check) and the steps at which they are taken."""
+"""Snapshots of an agent during a run (spectrum, calibration, belief check) and the steps at which
+they are taken.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +12,21 @@ import numpy as np
 
 from bandits.base.types import FloatArray, IntArray, OfflineTraining
 
-SNAPSHOTS = 40  # at most, per run
-LEVELS = (0.5, 0.8, 0.95)  # nominal levels of the intervals whose calibration is stored
-BINS = 10  # of the PIT histogram
+# at most, per run
+SNAPSHOTS = 40
+# nominal levels of the intervals whose calibration is stored
+LEVELS = (0.5, 0.8, 0.95)
+# of the PIT histogram
+BINS = 10
 
 
 def nice_spacing(steps: int, points: int) -> int:
-    """Return the smallest of 1, 2, 10, 20, 100, 200, ... that covers ``steps`` steps with at most ``points`` points.
+    """Return the smallest of 1, 2, 10, 20, 100, 200, ...
 
-    Each divides the next, so that the grid of a longer run is a subset of that of a shorter one: a finished run that is
-    continued has the same points as one of that length from the start.
-    """
+    that covers ``steps`` steps with at most ``points`` points.
+
+    Each divides the next, so that the grid of a longer run is a subset of that of a shorter one: a
+    finished run that is continued has the same points as one of that length from the start."""
     spacing, factor = 1, 2
     while steps > spacing * points:
         spacing, factor = spacing * factor, 7 - factor
@@ -40,7 +46,9 @@ def snapshot_steps(steps: int) -> list[int]:
 
 @dataclass(slots=True)
 class Calibration:
-    """Shares of true expected rewards inside an agent's intervals at one step, float64 (R, levels)."""
+    """Shares of true expected rewards inside an agent's intervals at one step, float64 (R,
+    levels).
+    """
 
     step: int
     inside: FloatArray
@@ -48,12 +56,13 @@ class Calibration:
 
 @dataclass(slots=True)
 class BeliefCheck:
-    """Estimates of an agent against the truth at one step, over the next rounds: float64 (R, 3 + `BINS`).
+    """Estimates of an agent against the truth at one step, over the next rounds: float64 (R, 3 +
+    `BINS`).
 
-    Columns: standard deviation of the candidate with the highest score (NaN: none stated); mean squared error of the
-    estimated means; variance of the true expected rewards within a round; then the PIT histogram, the shares of the
-    truths in each tenth of the agent's distributions (NaN: no distributions).
-    """
+    Columns: standard deviation of the candidate with the highest score (NaN: none stated); mean
+    squared error of the estimated means; variance of the true expected rewards within a round; then
+    the PIT histogram, the shares of the truths in each tenth of the agent's distributions (NaN: no
+    distributions)."""
 
     step: int
     values: FloatArray
@@ -65,7 +74,9 @@ class BeliefCheck:
 
     @property
     def explained(self) -> FloatArray:
-        """Explained variance of the true expected rewards within a round (R^2), float64 (R,): at most 1."""
+        """Explained variance of the true expected rewards within a round (R^2), float64 (R,): at
+        most 1.
+        """
         variance = self.values[:, 2][np.isfinite(self.values[:, 2])]
         if not variance.any():
             return np.full(len(self.values), np.nan)
@@ -79,11 +90,12 @@ class BeliefCheck:
 
 @dataclass(slots=True)
 class ExplorationCheck:
-    """Decisions of an agent at one step against its own best estimates, over the next rounds: float64 (R, 5).
+    """Decisions of an agent at one step against its own best estimates, over the next rounds:
+    float64 (R, 5).
 
-    Columns: share of the shown items that are not among those with the highest estimated means; expected reward of what
-    was chosen, of the highest estimated means (the greedy choice), of the optimum, and of a uniformly random choice.
-    """
+    Columns: share of the shown items that are not among those with the highest estimated means;
+    expected reward of what was chosen, of the highest estimated means (the greedy choice), of the
+    optimum, and of a uniformly random choice."""
 
     step: int
     values: FloatArray
@@ -116,10 +128,11 @@ class ExplorationCheck:
 
 @dataclass(slots=True)
 class SegmentCheck:
-    """Decisions for each user segment against an agent's own best estimates, over the next rounds: (R, G, 2).
+    """Decisions for each user segment against an agent's own best estimates, over the next rounds:
+    (R, G, 2).
 
-    Sum of the shares of the shown items that are not among those with the highest estimated means, and rounds.
-    """
+    Sum of the shares of the shown items that are not among those with the highest estimated means,
+    and rounds."""
 
     step: int
     values: FloatArray

@@ -1,10 +1,10 @@
 """Encode an experiment as the query of a URL, and read it back with full validation.
 
-The names are those of the JSON file and of ``--set``: ``simulator=petshop&simulator.shock_step=10000&
-agents.0=linucb&agents.0.alpha=1.5&steps=20000&replications=16&seed=42&check=1a2b3c4d5e6f``. Omitted fields
-have the values of `defaults.LINKS`, those of version 1.0, which never change; ``check``, the
-beginning of the experiment's hash, shows whether the link was edited.
-"""
+The names are those of the JSON file and of ``--set``:
+``simulator=petshop&simulator.shock_step=10000&
+agents.0=linucb&agents.0.alpha=1.5&steps=20000&replications=16&seed=42&check=1a2b3c4d5e6f``. Omitted
+fields have the values of `defaults.LINKS`, those of version 1.0, which never change; ``check``, the
+beginning of the experiment's hash, shows whether the link was edited."""
 
 from __future__ import annotations
 
@@ -22,13 +22,16 @@ from .experiment import MAX_TEXT, Experiment, UserError, read
 from .labels import name_agent
 
 MAX_FIELDS = 400
-_CHECK = 12  # hexadecimal digits of the hash
+# hexadecimal digits of the hash
+_CHECK = 12
 _FIELD = re.compile(r"^(simulator|agents\.([0-9]{1,2}))(?:\.([a-z0-9_]{1,40}))?$")
 _TOP = ("steps", "replications", "seed")
 
 
 class Shared(NamedTuple):
-    """An experiment read from a link, and whether its hash is that of the experiment the link was made from."""
+    """An experiment read from a link, and whether its hash is that of the experiment the link was
+    made from.
+    """
 
     experiment: Experiment
     same: bool
@@ -55,7 +58,9 @@ def _changed(prefix: str, params: Params) -> dict[str, str]:
     for name in type(params).model_fields:
         if name != "kind" and getattr(params, name) != link_default(type(params), name):
             value = values[name]
-            changed[f"{prefix}.{name}"] = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+            changed[f"{prefix}.{name}"] = (
+                value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+            )
     return changed
 
 
@@ -96,17 +101,25 @@ def plain_data(given: Mapping[str, str]) -> dict[str, Any]:
         if (match := _FIELD.match(name)) is None:
             continue
         part, position, field = match.groups()
-        registry: Mapping[str, Any] = simulators.REGISTRY if part == "simulator" else agents.REGISTRY
+        registry: Mapping[str, Any] = (
+            simulators.REGISTRY if part == "simulator" else agents.REGISTRY
+        )
         target = simulator if part == "simulator" else parts.setdefault(int(position), {})
         try:
             target[field or "kind"] = (
                 text if field is None else _value(registry, named.get(part, ""), field, name, text)
             )
         except UserError as error:
-            several = [{"kind": named.get(f"agents.{i}"), "label": named.get(f"agents.{i}.label")} for i in range(100)]
+            several = [
+                {"kind": named.get(f"agents.{i}"), "label": named.get(f"agents.{i}.label")}
+                for i in range(100)
+            ]
             raise UserError(name_agent(str(error), {"agents": several})) from None
     if sorted(parts) != list(range(len(parts))):
-        raise UserError(f"the link's agents are numbered {', '.join(map(str, sorted(parts)))}; they must count from 0")
+        raise UserError(
+            f"the link's agents are numbered {', '.join(map(str, sorted(parts)))}; they must count "
+            "from 0"
+        )
     if simulator:
         data["simulator"] = simulator
     return {**data, "agents": [parts[i] for i in sorted(parts)], "defaults": LINKS}
@@ -122,15 +135,21 @@ def _value(registry: Mapping[str, Any], kind: str, field: str, name: str, text: 
     """Parse the text of a field: plain text where the field takes text, JSON elsewhere."""
     properties = schemas(registry[kind].Params) if kind in registry else {}
     schema = properties.get(field, {})
-    if "string" in {schema.get("type"), *(option.get("type") for option in schema.get("anyOf", []))}:
+    if "string" in {
+        schema.get("type"),
+        *(option.get("type") for option in schema.get("anyOf", [])),
+    }:
         return text
     try:
         value = json.loads(text)
         json.dumps(value, allow_nan=False)
     except json.JSONDecodeError:
-        return text  # validation reports what the field accepts
+        # validation reports what the field accepts
+        return text
     except RecursionError:
         raise UserError(f"{name} is nested too deeply") from None
     except ValueError:
-        raise UserError(f"{name} is '{text}'; numbers must be finite and of a sensible length") from None
+        raise UserError(
+            f"{name} is '{text}'; numbers must be finite and of a sensible length"
+        ) from None
     return value

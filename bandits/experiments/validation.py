@@ -1,8 +1,8 @@
-"""Read experiments, sweeps and requests from untrusted text, and report the first error in one sentence.
+"""Read experiments, sweeps and requests from untrusted text, and report the first error in one
+sentence.
 
-A message states what is wrong, where, and what is allowed: "agents.0.alpha (LinUCB) is -1; it must be a
-number from 0 to 10".
-"""
+A message states what is wrong, where, and what is allowed: "agents.0.alpha (LinUCB) is -1; it must
+be a number from 0 to 10"."""
 
 from __future__ import annotations
 
@@ -21,13 +21,20 @@ from bandits.simulators import REGISTRY as SIMULATORS
 
 from .labels import name_agent
 
-MAX_TEXT = 256_000  # bytes of JSON that are read
-MAX_CHOICES = 12  # choices that a message lists
+# bytes of JSON that are read
+MAX_TEXT = 256_000
+# choices that a message lists
+MAX_CHOICES = 12
 
 T = TypeVar("T")
 
 
-def parse(source: str | bytes | dict[str, Any], noun: str, model: type[BaseModel], validate: Callable[[Any], T]) -> T:
+def parse(
+    source: str | bytes | dict[str, Any],
+    noun: str,
+    model: type[BaseModel],
+    validate: Callable[[Any], T],
+) -> T:
     """Parse untrusted JSON text, or plain data, and validate it.
 
     Parameters
@@ -38,7 +45,8 @@ def parse(source: str | bytes | dict[str, Any], noun: str, model: type[BaseModel
     model : subclass of pydantic.BaseModel
         The expected class; messages name its fields and their ranges.
     validate : callable
-        Turns the parsed data into the object; may raise `pydantic.ValidationError`, ValueError or `UserError`.
+        Turns the parsed data into the object; may raise `pydantic.ValidationError`, ValueError or
+        `UserError`.
 
     Raises
     ------
@@ -50,18 +58,24 @@ def parse(source: str | bytes | dict[str, Any], noun: str, model: type[BaseModel
         text = json.dumps(source) if isinstance(source, dict) else source
         if len(text) > MAX_TEXT:
             raise UserError(f"the {noun} has {len(text):,} bytes; at most {MAX_TEXT:,} are allowed")
-        data = json.loads(text, object_pairs_hook=_unique, parse_constant=_reject_constant, parse_int=_whole)
+        data = json.loads(
+            text, object_pairs_hook=_unique, parse_constant=_reject_constant, parse_int=_whole
+        )
         return validate(data)
     except ValidationError as error:
         raise UserError(name_agent(refusal(error, model), data)) from None
     except json.JSONDecodeError as error:
-        raise UserError(f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
+        raise UserError(
+            f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+        ) from None
     except RecursionError:
         raise UserError(f"not a readable {noun}: nested too deeply") from None
     except UnicodeDecodeError:
         raise UserError("not JSON: the text is not UTF-8") from None
     except (TypeError, ValueError) as error:
-        raise error if isinstance(error, UserError) else UserError(f"not a readable {noun}: {error}") from None
+        raise (
+            error if isinstance(error, UserError) else UserError(f"not a readable {noun}: {error}")
+        ) from None
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -76,7 +90,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _whole(digits: str) -> int:
     try:
         return int(digits)
-    except ValueError:  # Python reads at most 4,300 digits
+    except ValueError:
+        # Python reads at most 4,300 digits
         raise UserError(f"a number has {len(digits):,} digits; that is too many") from None
 
 
@@ -95,10 +110,15 @@ def refusal(error: ValidationError, model: type[BaseModel]) -> str:
     """
     first = error.errors(include_url=False)[0]
     path = _path(first["loc"])
-    where, kind, context = ".".join(map(short, path)) or "the experiment", first["type"], first.get("ctx", {})
+    where, kind, context = (
+        ".".join(map(short, path)) or "the experiment",
+        first["type"],
+        first.get("ctx", {}),
+    )
     if kind == "value_error":
         message = str(context["error"])
-        if re.search(r"(agents|changes|guards)\.\d+$", where):  # parameters of one entry that are not valid together
+        # parameters of one entry that are not valid together
+        if re.search(r"(agents|changes|guards)\.\d+$", where):
             return f"{where}: {message.removeprefix(str(first['loc'][-1]) + ': ')}"
         return message
     if kind in ("missing", "union_tag_not_found"):
@@ -111,7 +131,8 @@ def refusal(error: ValidationError, model: type[BaseModel]) -> str:
     value = short(first["input"])
     if kind == "union_tag_invalid":
         tag = f"{where}.kind is '{short(context['tag'])}'; it must be one of"
-        if len(path) > 2:  # an entry of a list inside
+        # an entry of a list inside
+        if len(path) > 2:
             return f"{tag} {str(context['expected_tags']).replace(chr(39), '')}"
         registry = SIMULATORS if path[:1] == ["simulator"] else AGENTS
         hint = "a kind of your own needs its plug-in, see BANDITS_PLUGINS"
@@ -124,26 +145,45 @@ def refusal(error: ValidationError, model: type[BaseModel]) -> str:
 
 
 def _path(location: Sequence[str | int]) -> list[str]:
-    """The names that lead to a field, without the kinds that pydantic adds under a discriminated union."""
+    """The names that lead to a field, without the kinds that pydantic adds under a discriminated
+    union.
+    """
     kinds = {*AGENTS, *SIMULATORS}
-    lists = ("changes", "guards")  # of entries with kinds of their own
+    # of entries with kinds of their own
+    lists = ("changes", "guards")
     return [
         str(part)
         for i, part in enumerate(location)
-        if not (i and part in kinds and (location[i - 1] == "simulator" or isinstance(location[i - 1], int)))
+        if not (
+            i
+            and part in kinds
+            and (location[i - 1] == "simulator" or isinstance(location[i - 1], int))
+        )
         and not (i > 1 and location[i - 2] in lists and isinstance(location[i - 1], int))
     ]
 
 
 def allowed(location: Sequence[str | int], model: type[BaseModel]) -> str:
-    """Describe the values allowed at a location of a pydantic error; empty where nothing more is known."""
+    """Describe the values allowed at a location of a pydantic error.
+
+    Empty where nothing more is known.
+    """
     owner: Any = model
     names = list(location)
-    for prefix, registry in ((1, SIMULATORS), (2, AGENTS)):  # simulator.KIND.field, agents.INDEX.KIND.field
-        if len(names) > prefix and names[0] == ("simulator", "agents")[prefix - 1] and str(names[prefix]) in registry:
+    # simulator.KIND.field, agents.INDEX.KIND.field
+    for prefix, registry in ((1, SIMULATORS), (2, AGENTS)):
+        if (
+            len(names) > prefix
+            and names[0] == ("simulator", "agents")[prefix - 1]
+            and str(names[prefix]) in registry
+        ):
             owner, names = registry[str(names[prefix])].Params, names[prefix + 1 :]
             break
-    if not names or names[0] not in getattr(owner, "model_fields", {}) or not issubclass(owner, Params):
+    if (
+        not names
+        or names[0] not in getattr(owner, "model_fields", {})
+        or not issubclass(owner, Params)
+    ):
         return ""
     if len(names) > 3 and (entry := entry_kinds(owner, str(names[0])).get(str(names[2]))):
         by_alias = {field.alias: name for name, field in entry.model_fields.items() if field.alias}
@@ -152,7 +192,9 @@ def allowed(location: Sequence[str | int], model: type[BaseModel]) -> str:
             return ""
     if len(names) == 1:
         return describe_range(owner, str(names[0]))
-    return _describe_entry(schemas(owner)[str(names[0])].get("items", {})) if len(names) == 2 else ""
+    return (
+        _describe_entry(schemas(owner)[str(names[0])].get("items", {})) if len(names) == 2 else ""
+    )
 
 
 def describe_range(model: type[Params], name: str) -> str:
@@ -168,12 +210,19 @@ def describe_range(model: type[Params], name: str) -> str:
     merged: dict[str, Any] = {k: v for o in reversed(options) for k, v in o.items()}
     types = {o.get("type") for o in options}
     noun = (
-        "a whole number" if "integer" in types else "a number" if "number" in types
-        else "a list" if "array" in types else "a text"
-    )  # fmt: skip
+        "a whole number"
+        if "integer" in types
+        else "a number"
+        if "number" in types
+        else "a list"
+        if "array" in types
+        else "a text"
+    )
     low, high = merged.get("minimum"), merged.get("maximum")
     if "exclusiveMinimum" in merged:
-        noun += f" above {merged['exclusiveMinimum']:,}" + (f" and up to {high:,}" if high is not None else "")
+        noun += f" above {merged['exclusiveMinimum']:,}" + (
+            f" and up to {high:,}" if high is not None else ""
+        )
     elif low is not None and high is not None:
         noun += f" from {low:,} to {high:,}"
     if noun == "a text" and "pattern" in merged:

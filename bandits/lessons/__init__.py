@@ -1,4 +1,6 @@
-"""Lessons as data: predict, run, see, explain, try; and a check that every statement is true of its runs.
+"""Lessons as data: predict, run, see, explain, try.
+
+And a check that every statement is true of its runs.
 
 >>> from bandits.lessons import lessons
 >>> "explore-or-exploit" in lessons()

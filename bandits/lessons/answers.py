@@ -26,9 +26,12 @@ from .lesson import (
 from .rules import TRIED, task_of
 from .texts import fill
 
-Prediction = float | int | tuple[int, ...]  # a number, the place of the option, or the order of the options
-ORDERED = "; "  # between the options of an order, whose texts may hold commas
-TOLERANCE = 0.1  # of the range of a slider: by so much a predicted number may be off and is right
+# a number, the place of the option, or the order of the options
+Prediction = float | int | tuple[int, ...]
+# between the options of an order, whose texts may hold commas
+ORDERED = "; "
+# of the range of a slider: by so much a predicted number may be off and is right
+TOLERANCE = 0.1
 
 
 class Outcome(NamedTuple):
@@ -40,7 +43,8 @@ class Outcome(NamedTuple):
     right : bool or None
         None where the runs have no answer.
     answer : str
-        What would have been right, if that is not what was predicted; for a number, also by how much it was off.
+        What would have been right, if that is not what was predicted; for a number, also by how
+        much it was off.
     happened : str
         Empty where the prediction is answered within the lesson.
     """
@@ -97,7 +101,9 @@ def valid(step: PredictStep, prediction: Any) -> bool:
 
 
 def in_words(step: PredictStep, prediction: Prediction) -> str:
-    """Write a prediction: a number with its unit, the text of an option, or the options in order."""
+    """Write a prediction: a number with its unit, the text of an option, or the options in
+    order.
+    """
     answer = step.answer
     if isinstance(answer, NumberAnswer):
         assert isinstance(prediction, (int, float))
@@ -111,16 +117,25 @@ def in_words(step: PredictStep, prediction: Prediction) -> str:
 
 
 def _number(answer: NumberAnswer, value: float) -> str:
-    """Write a number of an answer: a count in full, unless it is an average below a hundred, such as 2.25 clicks."""
-    return count(value) if answer.step >= 1 and (abs(value) >= 100 or value == round(value)) else number(value)
-
-
-def judge(step: PredictStep, prediction: Prediction, sources: Mapping[str, Source]) -> tuple[bool | None, str]:
-    """Tell whether a prediction was right, and state the answer; a choice or an order that was right needs none.
-
-    A number is right if it is off by at most `TOLERANCE` of the slider's range, a choice if its option is true, an
-    order if it is the true one. None: the runs have no answer.
+    """Write a number of an answer: a count in full, unless it is an average below a hundred, such
+    as 2.25 clicks.
     """
+    return (
+        count(value)
+        if answer.step >= 1 and (abs(value) >= 100 or value == round(value))
+        else number(value)
+    )
+
+
+def judge(
+    step: PredictStep, prediction: Prediction, sources: Mapping[str, Source]
+) -> tuple[bool | None, str]:
+    """Tell whether a prediction was right, and state the answer.
+
+    A choice or an order that was right needs none.
+
+    A number is right if it is off by at most `TOLERANCE` of the slider's range, a choice if its
+    option is true, an order if it is the true one. None: the runs have no answer."""
     answer = step.answer
     if isinstance(answer, NumberAnswer):
         assert isinstance(prediction, (int, float))
@@ -130,7 +145,9 @@ def judge(step: PredictStep, prediction: Prediction, sources: Mapping[str, Sourc
         error, allowed = prediction - truth, TOLERANCE * (answer.high - answer.low)
         far = f"{_number(answer, abs(error))} too {'high' if error > 0 else 'low'}"
         off = "as close as the slider allows" if abs(error) <= answer.step / 2 else far
-        return abs(error) <= allowed * (1 + 1e-9), f"{in_words(step, truth)}; the prediction is {off}"
+        return abs(error) <= allowed * (
+            1 + 1e-9
+        ), f"{in_words(step, truth)}; the prediction is {off}"
     if isinstance(answer, ChoiceAnswer):
         true = true_options(answer, sources)
         return prediction in true, "" if prediction in true else in_words(step, true[0])
@@ -138,11 +155,17 @@ def judge(step: PredictStep, prediction: Prediction, sources: Mapping[str, Sourc
     return prediction == order, "" if prediction == order else in_words(step, order)
 
 
-def card(lesson: Lesson, predictions: Mapping[str, Prediction], results: Mapping[str, Result]) -> list[Outcome]:
-    """Return the card at the end of a lesson: what was predicted, whether it was right, and what happened."""
+def card(
+    lesson: Lesson, predictions: Mapping[str, Prediction], results: Mapping[str, Result]
+) -> list[Outcome]:
+    """Return the card at the end of a lesson: what was predicted, whether it was right, and what
+    happened.
+    """
     sources = lesson.sources(results)
     return [
-        _outcome(lesson, name, predictions[name], sources)._replace(happened=fill(lesson.texts[name].happened, sources))
+        _outcome(lesson, name, predictions[name], sources)._replace(
+            happened=fill(lesson.texts[name].happened, sources)
+        )
         for name in lesson.predictions
         if name in predictions
     ]
@@ -151,10 +174,11 @@ def card(lesson: Lesson, predictions: Mapping[str, Prediction], results: Mapping
 def answered_by(
     lesson: Lesson, step: Step, predictions: Mapping[str, Prediction], results: Mapping[str, Result]
 ) -> list[Outcome]:
-    """Return what came of the predictions that a step answers (`answering_step`), if their runs have ended.
+    """Return what came of the predictions that a step answers (`answering_step`), if their runs
+    have ended.
 
-    Only the card at the end states what happened: that text may hold numbers of runs that have not ended yet.
-    """
+    Only the card at the end states what happened: that text may hold numbers of runs that have not
+    ended yet."""
     ended = {name for name, run in lesson.runs.items() if run.worked is not None or name in results}
     sources = lesson.sources(results)
     return [
@@ -165,7 +189,8 @@ def answered_by(
 
 
 def answering_step(lesson: Lesson, name: str) -> str:
-    """Return the step that answers a prediction: the first after it and its runs that shows or explains something.
+    """Return the step that answers a prediction: the first after it and its runs that shows or
+    explains something.
 
     Empty if there is none: the card at the end answers all.
     """
@@ -175,9 +200,13 @@ def answering_step(lesson: Lesson, name: str) -> str:
     return next((step.id for step in after if isinstance(step, (SeeStep, ExplainStep))), "")
 
 
-def _outcome(lesson: Lesson, name: str, prediction: Prediction, sources: Mapping[str, Source]) -> Outcome:
+def _outcome(
+    lesson: Lesson, name: str, prediction: Prediction, sources: Mapping[str, Source]
+) -> Outcome:
     step = lesson.predictions[name]
-    return Outcome(lesson.texts[name].title, in_words(step, prediction), *judge(step, prediction, sources), "")
+    return Outcome(
+        lesson.texts[name].title, in_words(step, prediction), *judge(step, prediction, sources), ""
+    )
 
 
 def _runs(step: PredictStep) -> set[str]:
@@ -193,9 +222,13 @@ def _runs(step: PredictStep) -> set[str]:
 
 
 def task_outcome(
-    lesson: Lesson, step: TryStep, attempts: Mapping[float, Result | None], sources: Mapping[str, Source]
+    lesson: Lesson,
+    step: TryStep,
+    attempts: Mapping[float, Result | None],
+    sources: Mapping[str, Source],
 ) -> TaskOutcome:
-    """Return what a reader reached in a task: the first attempt that reaches the goal, otherwise the last one.
+    """Return what a reader reached in a task: the first attempt that reaches the goal, otherwise
+    the last one.
 
     Parameters
     ----------
@@ -206,11 +239,15 @@ def task_outcome(
     task = fill(section.body, {**sources, **task_of(step)})
     for value, found in attempts.items():
         if reached_goal(step, run, value, sources, found):
-            return TaskOutcome(section.title, task, True, attempt_in_words(step, run, value, sources, found))
+            return TaskOutcome(
+                section.title, task, True, attempt_in_words(step, run, value, sources, found)
+            )
     if not attempts:
         return TaskOutcome(section.title, task, None, "")
     last = list(attempts)[-1]
-    return TaskOutcome(section.title, task, False, attempt_in_words(step, run, last, sources, attempts[last]))
+    return TaskOutcome(
+        section.title, task, False, attempt_in_words(step, run, last, sources, attempts[last])
+    )
 
 
 def attempt_in_words(
@@ -220,7 +257,9 @@ def attempt_in_words(
     return f"{step.field(run).title} = {value:g} gives {measured(step, run, value, sources, found)}"
 
 
-def measured(step: TryStep, run: RunStep, value: float, sources: Mapping[str, Source], found: Result | None) -> str:
+def measured(
+    step: TryStep, run: RunStep, value: float, sources: Mapping[str, Source], found: Result | None
+) -> str:
     """State the number of a task's run that the goal compares: "0.507"."""
     return describe_first(parse(step.goal), _names(step, run, value, sources, found))
 
@@ -250,11 +289,14 @@ def in_range(answer: NumberAnswer, value: float) -> bool:
     return math.isfinite(value) and answer.low <= value <= answer.high
 
 
-KEPT = 5  # attempts at a task, the last ones
+# attempts at a task, the last ones
+KEPT = 5
 
 
 def reachable(lesson: Lesson, predictions: Mapping[str, Prediction]) -> int:
-    """Return the last step that may be shown: the first prediction that has not been made, or the card at the end."""
+    """Return the last step that may be shown: the first prediction that has not been made, or the
+    card at the end.
+    """
     for i, step in enumerate(lesson.data.steps):
         if isinstance(step, PredictStep) and step.id not in predictions:
             return i
@@ -294,13 +336,18 @@ def from_link(lesson: Lesson, text: str) -> dict[str, Prediction]:
 def attempts_to_link(attempts: Mapping[str, Sequence[float]]) -> str:
     """Write the last attempts at tasks for a link: ``tame=1,9;more=0.5``."""
     written = {
-        name: ",".join(f"{value:.12g}" for value in values[-KEPT:]) for name, values in attempts.items() if values
+        name: ",".join(f"{value:.12g}" for value in values[-KEPT:])
+        for name, values in attempts.items()
+        if values
     }
     return ";".join(f"{name}={values}" for name, values in written.items())
 
 
 def attempts_from_link(lesson: Lesson, text: str) -> dict[str, list[float]]:
-    """Read attempts at tasks from a link; those that the slider of their task lacks are left out."""
+    """Read attempts at tasks from a link.
+
+    Those that the slider of their task lacks are left out.
+    """
     found: dict[str, list[float]] = {}
     for part in text[:2000].split(";"):
         name, _, values = part.partition("=")

@@ -18,7 +18,8 @@ from .lesson import ChoiceAnswer, Lesson, NumberAnswer, TryStep
 from .rules import MAX_SECONDS, task_of
 from .texts import missing_numbers
 
-PROCESSORS = 2  # idle ones, for which the time of a run is stated
+# idle ones, for which the time of a run is stated
+PROCESSORS = 2
 Runner = Callable[[Experiment], Result]
 
 
@@ -34,7 +35,8 @@ def stored_or_run(store: Store, workers: int | None = None) -> Runner:
     def run(experiment: Experiment) -> Result:
         try:
             found = store.get(experiment.hash)
-        except CorruptFileError:  # damaged, or deleted to save space: computed again
+        except CorruptFileError:
+            # damaged, or deleted to save space: computed again
             found = None
         if found is not None:
             return found
@@ -52,9 +54,8 @@ def stored_or_run(store: Store, workers: int | None = None) -> Runner:
 def idle_seconds(result: Result) -> float:
     """Compute the time of a run on two idle processors, whatever else ran when it was computed.
 
-    It is the processor time of its agents, which are spread over both; an agent is never split. Training before the
-    run and compilation happen once and are not counted.
-    """
+    It is the processor time of its agents, which are spread over both; an agent is never split.
+    Training before the run and compilation happen once and are not counted."""
     agents = [history.processor_seconds or history.seconds for history in result.histories.values()]
     return max(*agents, sum(agents) / PROCESSORS)
 
@@ -73,9 +74,9 @@ def attempt(lesson: Lesson, step: TryStep, value: float, run: Runner) -> Result 
 def check(lesson: Lesson, run: Runner) -> list[str]:
     """Run a lesson and return one sentence per statement that is not true; empty if all are.
 
-    Claims must hold, every number of a text must exist, sliders must reach the answers, one option of a choice must be
-    true, tasks must be unsolved at first and solved by their solution, and no run may take over `MAX_SECONDS` on two
-    idle processors.
+    Claims must hold, every number of a text must exist, sliders must reach the answers, one option
+    of a choice must be true, tasks must be unsolved at first and solved by their solution, and no
+    run may take over `MAX_SECONDS` on two idle processors.
 
     Parameters
     ----------
@@ -84,12 +85,18 @@ def check(lesson: Lesson, run: Runner) -> list[str]:
     """
     results = results_of(lesson, run)
     slow = [
-        f"step '{name}': the run takes {seconds:.0f} s; a run of a lesson may take {MAX_SECONDS:.0f} s"
+        f"step '{name}': the run takes {seconds:.0f} s; a run of a lesson may take "
+        f"{MAX_SECONDS:.0f} s"
         for name, seconds in ((name, idle_seconds(result)) for name, result in results.items())
         if seconds > MAX_SECONDS
     ]
     sources = lesson.sources(results)
-    found = [*slow, *_claims(lesson, sources), *_texts(lesson, sources), *_predictions(lesson, sources)]
+    found = [
+        *slow,
+        *_claims(lesson, sources),
+        *_texts(lesson, sources),
+        *_predictions(lesson, sources),
+    ]
     return [f"{lesson.name}: {each}" for each in [*found, *_tasks(lesson, sources, run)]]
 
 
@@ -114,7 +121,9 @@ def _texts(lesson: Lesson, sources: Mapping[str, Source]) -> Iterator[str]:
 def _predictions(lesson: Lesson, sources: Mapping[str, Source]) -> Iterator[str]:
     for name, step in lesson.predictions.items():
         answer = step.answer
-        if isinstance(answer, NumberAnswer) and not in_range(answer, truth := number_answer(answer, sources)):
+        if isinstance(answer, NumberAnswer) and not in_range(
+            answer, truth := number_answer(answer, sources)
+        ):
             reach = f"the slider goes from {answer.low:g} to {answer.high:g}"
             yield f"step '{name}': the answer is {number(truth)}, but {reach}"
         if isinstance(answer, ChoiceAnswer) and len(true := true_options(answer, sources)) != 1:

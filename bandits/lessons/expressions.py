@@ -1,4 +1,6 @@
-"""Evaluate the small expressions of lessons: numbers of runs, arithmetic and comparisons, and nothing else."""
+"""Evaluate the small expressions of lessons: numbers of runs, arithmetic and comparisons, and
+nothing else.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,17 @@ from bandits.results.metrics import Estimate
 
 MAX_LENGTH = 400  # characters
 _BINARY: dict[type[ast.operator], Callable[[float, float], float]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
-}  # fmt: skip
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
 _COMPARISONS: dict[type[ast.cmpop], Callable[[float, float], bool]] = {
-    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
-}  # fmt: skip
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
 _FUNCTIONS: dict[str, Callable[..., float]] = {"abs": abs, "min": min, "max": max}
 _ENDS = ("mean", "low", "high")
 
@@ -53,7 +61,10 @@ def parse(text: str) -> ast.expr:
         It is no expression, or holds something that expressions of lessons may not.
     """
     if len(text) > MAX_LENGTH:
-        raise UserError(f"the expression '{short(text)}' has {len(text)} characters; at most {MAX_LENGTH} are allowed")
+        raise UserError(
+            f"the expression '{short(text)}' has {len(text)} characters; at most {MAX_LENGTH} are "
+            "allowed"
+        )
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -98,7 +109,8 @@ def evaluate(tree: ast.expr, sources: Mapping[str, Source]) -> Any:
         found = _value(inner, sources)
         return float(getattr(found, tree.attr)) if isinstance(found, Estimate) else float(found)
     asked = _inner_quantity(tree)
-    assert asked is not None, ast.dump(tree)  # `parse` refuses everything else
+    # `parse` refuses everything else
+    assert asked is not None, ast.dump(tree)
     return _value(asked, sources)
 
 
@@ -128,7 +140,10 @@ def _inner_quantity(tree: ast.expr) -> Quantity | None:
     if isinstance(tree, ast.Call):
         if tree.keywords or not all(isinstance(a, ast.Constant) for a in tree.args):
             return None
-        arguments, tree = tuple(a.value for a in tree.args if isinstance(a, ast.Constant)), tree.func
+        arguments, tree = (
+            tuple(a.value for a in tree.args if isinstance(a, ast.Constant)),
+            tree.func,
+        )
     if isinstance(tree, ast.Attribute) and isinstance(tree.value, ast.Name):
         return Quantity(tree.value.id, tree.attr, arguments)
     return None
@@ -167,8 +182,8 @@ def _check(tree: ast.expr, text: str) -> None:
         allowed = isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And)
     if not allowed:
         raise UserError(
-            f"'{short(ast.unparse(tree))}' in '{short(text)}' is not allowed; an expression holds numbers of runs, "
-            "+, -, *, /, abs, min, max, comparisons and 'and'"
+            f"'{short(ast.unparse(tree))}' in '{short(text)}' is not allowed; an expression holds "
+            "numbers of runs, +, -, *, /, abs, min, max, comparisons and 'and'"
         )
     for child in children:
         _check(child, text)

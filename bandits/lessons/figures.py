@@ -18,11 +18,16 @@ from bandits.results.result import Result
 from .answers import Prediction
 from .lesson import Lesson, NumberAnswer, Plot, SeeStep
 
-COLOUR = "#D55E00"  # of a prediction
+# of a prediction
+COLOUR = "#D55E00"
 
 
-def see(lesson: Lesson, step: SeeStep, result: Result, predictions: Mapping[str, Prediction]) -> list[Spec]:
-    """Draw the plots of a step; predictions that have been made are dashed lines in the plots that their marks name.
+def see(
+    lesson: Lesson, step: SeeStep, result: Result, predictions: Mapping[str, Prediction]
+) -> list[Spec]:
+    """Draw the plots of a step.
+
+    Predictions that have been made are dashed lines in the plots that their marks name.
 
     Parameters
     ----------
@@ -35,7 +40,11 @@ def see(lesson: Lesson, step: SeeStep, result: Result, predictions: Mapping[str,
     for name in step.predictions:
         answer = lesson.predictions[name].answer
         value = predictions.get(name)
-        if isinstance(answer, NumberAnswer) and answer.mark is not None and isinstance(value, (int, float)):
+        if (
+            isinstance(answer, NumberAnswer)
+            and answer.mark is not None
+            and isinstance(value, (int, float))
+        ):
             plot = drawn.get(answer.mark.plot)
             if plot is not None:
                 _mark(plot, float(value), answer.mark.axis)
@@ -43,7 +52,10 @@ def see(lesson: Lesson, step: SeeStep, result: Result, predictions: Mapping[str,
 
 
 def _cut(plot: Spec, until: int) -> Spec:
-    """Keep the points up to a step, so that the vertical axis fits them; lines between two points end there."""
+    """Keep the points up to a step, so that the vertical axis fits them.
+
+    Lines between two points end there.
+    """
     data = []
     for trace in plot["data"]:
         x, y = np.asarray(trace["x"]), np.asarray(trace["y"])
@@ -68,12 +80,14 @@ def _plots(step: SeeStep, result: Result) -> dict[Plot, Spec]:
 
 
 def lead(result: Result, a: str, b: str, *, until: int | None = None) -> Spec:
-    """Draw the difference in cumulative clicks of two agents on the same visitors, with its 95 % band.
+    """Draw the difference in cumulative clicks of two agents on the same visitors, with its 95 %
+    band.
 
     Parameters
     ----------
     until : int, optional
-        Last step that is drawn: cut before long curves are thinned, as that leaves their bands half as many points.
+        Last step that is drawn: cut before long curves are thinned, as that leaves their bands half
+        as many points.
     """
     noun = result.experiment.simulator_class().reward_noun
     bands = {}
@@ -89,7 +103,10 @@ def lead(result: Result, a: str, b: str, *, until: int | None = None) -> Spec:
         title=f"Lead of {a}",
         y_title=f"{noun} more than {b}",
         y_format=COUNT,
-        note=f"{noun.capitalize()} of {a} minus {noun} of {b} so far, paired by replication. Below zero {a} is behind.",
+        note=(
+            f"{noun.capitalize()} of {a} minus {noun} of {b} so far, paired by replication. Below "
+            f"zero {a} is behind."
+        ),
         empty="Waiting for the first points.",
     )
     if plot["data"]:
@@ -103,7 +120,10 @@ def _mark(plot: Spec, value: float, axis: str) -> None:
     if not drawn:
         return
     low, high = (f(float(f(trace["x"])) for trace in drawn) for f in (min, max))
-    bottom, top = (f(float(np.nanmin(t["y"]) if f is min else np.nanmax(t["y"])) for t in drawn) for f in (min, max))
+    bottom, top = (
+        f(float(np.nanmin(t["y"]) if f is min else np.nanmax(t["y"])) for t in drawn)
+        for f in (min, max)
+    )
     ends = ([low, high], [value, value]) if axis == "y" else ([value, value], [bottom, top])
     name = f"your prediction: {number(value)}"
     x, y = map(np.array, ends)

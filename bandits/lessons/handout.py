@@ -1,4 +1,6 @@
-"""Print a lesson: one HTML page that works offline, with blanks, or with the answers and the numbers of its runs."""
+"""Print a lesson: one HTML page that works offline, with blanks, or with the answers and the
+numbers of its runs.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,31 @@ from .texts import fill
 from .worked import Table
 
 _SYMBOLS = {
-    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "varepsilon": "ε", "theta": "θ",
-    "lambda": "λ", "mu": "μ", "sigma": "σ", "phi": "φ", "omega": "ω", "top": "⊤", "le": "≤", "sim": "∼", "sum": "∑",
-    "max": "max", "ln": "ln", "quad": "  ", "Big": "", "big": "", "pm": "±", "nabla": "∇", "sqrt": "√",
-}  # fmt: skip
+    "alpha": "α",
+    "beta": "β",
+    "gamma": "γ",
+    "delta": "δ",
+    "epsilon": "ε",
+    "varepsilon": "ε",
+    "theta": "θ",
+    "lambda": "λ",
+    "mu": "μ",
+    "sigma": "σ",
+    "phi": "φ",
+    "omega": "ω",
+    "top": "⊤",
+    "le": "≤",
+    "sim": "∼",
+    "sum": "∑",
+    "max": "max",
+    "ln": "ln",
+    "quad": "  ",
+    "Big": "",
+    "big": "",
+    "pm": "±",
+    "nabla": "∇",
+    "sqrt": "√",
+}
 _ACCENTS = {"hat": "\u0302", "tilde": "\u0303", "bar": "\u0304"}
 
 
@@ -57,7 +80,9 @@ def _block(block: str) -> str:
         items = re.split(r"^- ", block, flags=re.MULTILINE)[1:]
         return f"<ul>{''.join(f'<li>{inline(item.strip())}</li>' for item in items)}</ul>"
     if lines[0].startswith("|"):
-        return table([[cell.strip() for cell in line.strip("| ").split("|")] for line in _cells(lines)])
+        return table(
+            [[cell.strip() for cell in line.strip("| ").split("|")] for line in _cells(lines)]
+        )
     return f"<p>{inline(' '.join(lines))}</p>"
 
 
@@ -69,8 +94,10 @@ def _cells(lines: list[str]) -> list[str]:
 
 def table(rows: list[list[str]]) -> str:
     """Write a table whose first row is its head."""
-    head, *body = ["".join(f"<{tag}>{inline(cell)}</{tag}>" for cell in row) for row, tag in _tagged(rows)]
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(f'<tr>{row}</tr>' for row in body)}</tbody></table>"
+    head, *body = [
+        "".join(f"<{tag}>{inline(cell)}</{tag}>" for cell in row) for row, tag in _tagged(rows)
+    ]
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(f'<tr>{row}</tr>' for row in body)}</tbody></table>"  # noqa: E501
 
 
 def _tagged(rows: list[list[str]]) -> list[tuple[list[str], str]]:
@@ -78,7 +105,9 @@ def _tagged(rows: list[list[str]]) -> list[tuple[list[str], str]]:
 
 
 def formula(latex: str) -> str:
-    """Write a formula of the registry in HTML, without a typesetter: Greek letters, roots, indices and powers."""
+    """Write a formula of the registry in HTML, without a typesetter: Greek letters, roots, indices
+    and powers.
+    """
     text = re.sub(r"\\text\{([^}]*)\}|\\mathrm\{([^}]*)\}", lambda m: m[1] or m[2], latex)
     text = re.sub(r"\\math\w+ ?(\w)", r"\1", text)
     text = re.sub(r"\\[ ,;!]", " ", text)
@@ -109,18 +138,30 @@ def handout(lesson: Lesson, results: Mapping[str, Result], *, answers: bool) -> 
     """
     body = "".join(_step(lesson, step, results, answers=answers) for step in lesson.data.steps)
     data = lesson.data
-    copy = "Teacher's copy: answers, and the numbers of this run." if answers else "Name: ____________________________"
+    copy = (
+        "Teacher's copy: answers, and the numbers of this run."
+        if answers
+        else "Name: ____________________________"
+    )
     return _PAGE.format(
-        title=html.escape(data.title), about=html.escape(data.about), copy=html.escape(copy), body=body,
-        minutes=data.minutes, needs=html.escape(data.needs), version=__version__,
-    )  # fmt: skip
+        title=html.escape(data.title),
+        about=html.escape(data.about),
+        copy=html.escape(copy),
+        body=body,
+        minutes=data.minutes,
+        needs=html.escape(data.needs),
+        version=__version__,
+    )
 
 
 def _step(lesson: Lesson, step: Step, results: Mapping[str, Result], *, answers: bool) -> str:
     section = lesson.texts[step.id]
     sources: Mapping[str, Source] = {**lesson.sources(results), **task_of(step)}
     blank = None if answers else BLANK
-    parts = [f"<h2>{html.escape(section.title)}</h2>", to_html(fill(section.body, sources, blank=blank))]
+    parts = [
+        f"<h2>{html.escape(section.title)}</h2>",
+        to_html(fill(section.body, sources, blank=blank)),
+    ]
     if isinstance(step, PredictStep):
         parts += _prediction(step, section.happened, sources, answers=answers)
     elif isinstance(step, RunStep) and step.worked is not None:
@@ -140,21 +181,30 @@ def _step(lesson: Lesson, step: Step, results: Mapping[str, Result], *, answers:
     return f"<section>{''.join(parts)}</section>"
 
 
-def _prediction(step: PredictStep, happened: str, sources: Mapping[str, Source], *, answers: bool) -> Iterator[str]:
+def _prediction(
+    step: PredictStep, happened: str, sources: Mapping[str, Source], *, answers: bool
+) -> Iterator[str]:
     answer = step.answer
     if isinstance(answer, NumberAnswer):
         between = f"between {number(answer.low)} and {number(answer.high)}"
         yield f"<p>My prediction, {between}: {_line(14)} {html.escape(answer.unit)}</p>"
         solved = in_words(step, number_answer(answer, sources)) if answers else ""
     elif isinstance(answer, ChoiceAnswer):
-        yield f"<ul class=choice>{''.join(f'<li>☐ {html.escape(option.text)}</li>' for option in answer.options)}</ul>"
-        solved = ", ".join(answer.options[i].text for i in true_options(answer, sources)) if answers else ""
+        yield (
+            "<ul "
+            f"class=choice>{''.join(f'<li>☐ {html.escape(option.text)}</li>' for option in answer.options)}</ul>"  # noqa: E501
+        )
+        solved = (
+            ", ".join(answer.options[i].text for i in true_options(answer, sources))
+            if answers
+            else ""
+        )
     else:
         items = "".join(f"<li>___ {html.escape(option.text)}</li>" for option in answer.options)
         yield f"<ul class=choice>{items}</ul>"
         solved = in_words(step, true_order(answer, sources)) if answers else ""
     if answers:
-        yield f'<div class="answer"><p>Answer: {html.escape(solved)}.</p>{to_html(fill(happened, sources))}</div>'
+        yield f'<div class="answer"><p>Answer: {html.escape(solved)}.</p>{to_html(fill(happened, sources))}</div>'  # noqa: E501
 
 
 def _line(width: int) -> str:
@@ -169,7 +219,10 @@ def _label(field: FieldInfo) -> str:
 
 def _table(found: Table, *, answers: bool) -> str:
     hidden = () if answers else found.results
-    rows = [list(found.columns), *(["" if i in hidden else c for i, c in enumerate(row)] for row in found.rows)]
+    rows = [
+        list(found.columns),
+        *(["" if i in hidden else c for i, c in enumerate(row)] for row in found.rows),
+    ]
     return f"<p><strong>{html.escape(found.title)}</strong></p>{table(rows)}"
 
 
@@ -199,4 +252,4 @@ footer{{color:#555;font-size:.8rem;margin-top:2rem}}
 {body}
 <footer>Bandit Playground {version}, page Learn.</footer>
 </body></html>
-"""
+"""  # noqa: E501

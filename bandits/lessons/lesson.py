@@ -18,9 +18,12 @@ from .worked import REGISTRY, WorkedExample
 
 Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,30}$")]
 Expression = Annotated[str, Field(min_length=1, max_length=400)]
-Plot = Literal["ctr", "clicks", "pseudo_regret", "average_regret", "entropy", "spectrum", "lead", "worked"]
+Plot = Literal[
+    "ctr", "clicks", "pseudo_regret", "average_regret", "entropy", "spectrum", "lead", "worked"
+]
 HINTS = 3
-YOURS = "Yours"  # label of the agent that a reader has changed
+# label of the agent that a reader has changed
+YOURS = "Yours"
 
 
 class _Data(BaseModel):
@@ -38,7 +41,9 @@ class TextStep(_Step):
 
 
 class Mark(_Data):
-    """Where a predicted number is drawn: a dashed line across a plot, horizontal at a value or vertical at a step."""
+    """Where a predicted number is drawn: a dashed line across a plot, horizontal at a value or
+    vertical at a step.
+    """
 
     plot: Plot
     axis: Literal["x", "y"] = "y"
@@ -115,18 +120,28 @@ class RunStep(_Step):
         if sum(each is not None for each in (self.experiment, self.preset, self.worked)) != 1:
             raise ValueError(f"step '{self.id}' must have one of experiment, preset and worked")
         if self.preset is not None and self.preset not in presets():
-            raise ValueError(f"step '{self.id}': there is no preset '{self.preset}'; there are {', '.join(presets())}")
+            raise ValueError(
+                f"step '{self.id}': there is no preset '{self.preset}'; there are "
+                f"{', '.join(presets())}"
+            )
         if self.worked is not None and self.worked not in REGISTRY:
             raise ValueError(
-                f"step '{self.id}': there is no worked example '{self.worked}'; there are {', '.join(REGISTRY)}"
+                f"step '{self.id}': there is no worked example '{self.worked}'; there are "
+                f"{', '.join(REGISTRY)}"
             )
         if self.worked is not None:
-            unknown = [name for name in (*self.given, *self.shown) if name not in self.example.Params.model_fields]
+            unknown = [
+                name
+                for name in (*self.given, *self.shown)
+                if name not in self.example.Params.model_fields
+            ]
             if unknown:
                 raise ValueError(f"step '{self.id}': {self.worked} has no parameter '{unknown[0]}'")
             self.example.Params.model_validate(self.given)
         elif self.given or self.shown:
-            raise ValueError(f"step '{self.id}': only worked examples have given and shown parameters")
+            raise ValueError(
+                f"step '{self.id}': only worked examples have given and shown parameters"
+            )
         elif self.experiment is not None:
             try:
                 read(self.experiment)
@@ -142,7 +157,11 @@ class RunStep(_Step):
     @cached_property
     def resolved(self) -> Experiment:
         """The experiment, of this step or of its preset."""
-        return read(self.experiment) if self.experiment is not None else presets()[str(self.preset)].experiment
+        return (
+            read(self.experiment)
+            if self.experiment is not None
+            else presets()[str(self.preset)].experiment
+        )
 
     def source(self, results: Mapping[str, Any]) -> RunSource | WorkedSource:
         """Return its numbers; those of a run from the result by step, where there is one."""
@@ -194,8 +213,12 @@ class TryStep(_Step):
         agent = experiment.agents[experiment.labels.index(str(self.agent))]
         return type(agent).model_fields[self.parameter]
 
-    def source(self, run: RunStep, value: float, results: Mapping[str, Any]) -> RunSource | WorkedSource:
-        """Return the numbers of the run with another value of the parameter, from the results by content hash."""
+    def source(
+        self, run: RunStep, value: float, results: Mapping[str, Any]
+    ) -> RunSource | WorkedSource:
+        """Return the numbers of the run with another value of the parameter, from the results by
+        content hash.
+        """
         if run.worked is not None:
             params = run.example.Params.model_validate({**run.given, self.parameter: _whole(value)})
             return WorkedSource(run.example, params)
@@ -205,7 +228,9 @@ class TryStep(_Step):
     def changed(self, run: RunStep, value: float) -> Experiment:
         """Return the experiment with one agent, whose parameter has this value."""
         experiment = run.resolved
-        agent = experiment.agents[experiment.labels.index(str(self.agent))].model_dump(mode="json", by_alias=True)
+        agent = experiment.agents[experiment.labels.index(str(self.agent))].model_dump(
+            mode="json", by_alias=True
+        )
         after = {**agent, self.parameter: _whole(value), "label": YOURS}
         return read({**experiment.model_dump(mode="json", by_alias=True), "agents": [after]})
 
@@ -217,7 +242,7 @@ def _whole(value: float) -> float:
 
 Step = Annotated[
     TextStep | PredictStep | RunStep | SeeStep | ExplainStep | TryStep, Field(discriminator="kind")
-]  # fmt: skip
+]
 KINDS = ("text", "predict", "run", "see", "explain", "try")
 
 
@@ -230,7 +255,9 @@ class Claim(_Data):
 
 
 class Section(NamedTuple):
-    """The text of a step in the Markdown file: its heading, its body, and its parts below smaller headings."""
+    """The text of a step in the Markdown file: its heading, its body, and its parts below smaller
+    headings.
+    """
 
     title: str
     body: str

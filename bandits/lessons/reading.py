@@ -24,7 +24,8 @@ _READING = Lock()
 
 def lessons() -> dict[str, Lesson]:
     """Return the lessons of this package by name, in the order of their files."""
-    with _READING:  # a class that opens its first lesson at once reads them once
+    # a class that opens its first lesson at once reads them once
+    with _READING:
         return _lessons()
 
 
@@ -42,7 +43,9 @@ def _lessons() -> dict[str, Lesson]:
 
 
 def find(name: str) -> Lesson:
-    """Return a lesson by its name, or read the lesson in a file ``NAME.json`` with ``NAME.md`` beside it."""
+    """Return a lesson by its name, or read the lesson in a file ``NAME.json`` with ``NAME.md``
+    beside it.
+    """
     if name in lessons():
         return lessons()[name]
     if not name.endswith(".json"):
@@ -93,11 +96,15 @@ def _validated(data: Any) -> LessonData:
         step = f"step {int(location[1]) + 1}"
         if len(location) == 2 and first["type"] == "union_tag_invalid":
             tag = short(first["ctx"]["tag"])
-            raise UserError(f"{step} is of the unknown kind '{tag}'; it must be one of {', '.join(KINDS)}") from None
+            raise UserError(
+                f"{step} is of the unknown kind '{tag}'; it must be one of {', '.join(KINDS)}"
+            ) from None
         if len(location) == 2 and first["type"] == "union_tag_not_found":
             raise UserError(f"{step} has no kind; it must be one of {', '.join(KINDS)}") from None
         if first["type"] == "value_error":
             raise UserError(f"{step}: {first['ctx']['error']}") from None
         where = ".".join(str(part) for part in location[3:])
         message = first["msg"][0].lower() + first["msg"][1:]
-        raise UserError(f"{step}: {where} is {short(json.dumps(first['input'], default=str))}; {message}") from None
+        raise UserError(
+            f"{step}: {where} is {short(json.dumps(first['input'], default=str))}; {message}"
+        ) from None

@@ -22,13 +22,16 @@ from .lesson import (
     Step,
     TextStep,
     TryStep,
-)  # fmt: skip
+)
 from .sources import ComingRun, TaskSource, WorkedSource
 from .texts import check_expression, check_text
 
-MAX_SECONDS = 60.0  # of one run of a lesson
-TRIED = "tried"  # what the goal of a task calls the reader's run
-TASK = "task"  # and the task itself
+# of one run of a lesson
+MAX_SECONDS = 60.0
+# what the goal of a task calls the reader's run
+TRIED = "tried"
+# and the task itself
+TASK = "task"
 
 
 def check_lesson(lesson: Lesson) -> None:
@@ -37,13 +40,18 @@ def check_lesson(lesson: Lesson) -> None:
     if twice := next((each for each in ids if ids.count(each) > 1), None):
         raise UserError(f"two steps are called '{twice}'; every step needs its own id")
     if missing := [each for each in ids if each not in lesson.texts]:
-        raise UserError(f"the Markdown file has no section for step '{missing[0]}': ## Title {{#{missing[0]}}}")
+        raise UserError(
+            f"the Markdown file has no section for step '{missing[0]}': ## Title {{#{missing[0]}}}"
+        )
     if extra := [each for each in lesson.texts if each not in ids]:
         raise UserError(f"the Markdown file has a section for '{extra[0]}', which is no step")
     sources = lesson.sources({})
-    labels = [label for run in lesson.runs.values() if run.worked is None for label in run.resolved.labels]
+    labels = [
+        label for run in lesson.runs.values() if run.worked is None for label in run.resolved.labels
+    ]
     allowed = [*labels, *lesson.data.allowed_numbers]
-    seen: dict[str, Source] = {}  # worked examples, and the runs that the reader has passed
+    # worked examples, and the runs that the reader has passed
+    seen: dict[str, Source] = {}
     for name, source in sources.items():
         seen[name] = source if isinstance(source, WorkedSource) else ComingRun(source.experiment)
     for step in lesson.data.steps:
@@ -52,10 +60,14 @@ def check_lesson(lesson: Lesson) -> None:
             section, task = lesson.texts[step.id], task_of(step)
             for text in (section.title, *_options(step)):
                 if "{{" in text:
-                    raise UserError(f"'{short(text)}': numbers are filled into texts, not into titles and options")
+                    raise UserError(
+                        f"'{short(text)}': numbers are filled into texts, not into titles and "
+                        "options"
+                    )
             for text in (section.title, section.body, *section.hints):
                 check_text(text, {**seen, **task}, labels, allowed)
-            for text in (section.happened, *_options(step)):  # shown after all runs
+            # shown after all runs
+            for text in (section.happened, *_options(step)):
                 check_text(text, sources, labels, allowed)
         except UserError as error:
             raise UserError(f"step '{step.id}': {error}") from None
@@ -77,15 +89,17 @@ def _options(step: Step) -> list[str]:
     return []
 
 
-def _check_step(lesson: Lesson, step: Step, sources: Mapping[str, Source], seen: dict[str, Source]) -> None:
+def _check_step(
+    lesson: Lesson, step: Step, sources: Mapping[str, Source], seen: dict[str, Source]
+) -> None:
     if isinstance(step, RunStep):
         seen[step.id] = sources[step.id]
         if step.worked is None:
             seconds = least_seconds(step.resolved, 2)
             if seconds > MAX_SECONDS:
                 raise UserError(
-                    f"the experiment would take at least {seconds:,.0f} s; a run of a lesson may take "
-                    f"{MAX_SECONDS:.0f} s: use fewer steps, replications or agents"
+                    f"the experiment would take at least {seconds:,.0f} s; a run of a lesson may "
+                    f"take {MAX_SECONDS:.0f} s: use fewer steps, replications or agents"
                 )
     elif isinstance(step, PredictStep):
         _check_answer(lesson, step, sources)
@@ -115,7 +129,9 @@ def _check_answer(lesson: Lesson, step: PredictStep, sources: Mapping[str, Sourc
 def _check_passed(name: str, seen: Mapping[str, Source]) -> None:
     if name not in seen or isinstance(seen[name], ComingRun):
         passed = [each for each, source in seen.items() if not isinstance(source, ComingRun)]
-        raise UserError(f"there is no run '{name}' before it; there are {', '.join(passed) or 'none'}")
+        raise UserError(
+            f"there is no run '{name}' before it; there are {', '.join(passed) or 'none'}"
+        )
 
 
 def _check_see(lesson: Lesson, step: SeeStep, seen: Mapping[str, Source]) -> None:
@@ -123,15 +139,24 @@ def _check_see(lesson: Lesson, step: SeeStep, seen: Mapping[str, Source]) -> Non
     run = lesson.runs[step.run]
     if (run.worked is not None) != (step.plots == ("worked",)):
         raise UserError("the plot 'worked' is for worked examples, the others for runs")
-    drawn = 0 if run.worked is None else len(run.example.figures(run.example.Params.model_validate(run.given)))
+    drawn = (
+        0
+        if run.worked is None
+        else len(run.example.figures(run.example.Params.model_validate(run.given)))
+    )
     if beyond := [place for place in step.figures if place > drawn]:
         raise UserError(
-            f"figure {beyond[0]} does not exist: '{step.run}' is a worked example with {drawn} figures"
+            f"figure {beyond[0]} does not exist: '{step.run}' is a worked example with {drawn} "
+            "figures"
             if drawn
             else "figures are those of a worked example"
         )
-    if run.worked is None and (unknown := [label for label in step.agents if label not in run.resolved.labels]):
-        raise UserError(f"there is no agent '{unknown[0]}'; there are {', '.join(run.resolved.labels)}")
+    if run.worked is None and (
+        unknown := [label for label in step.agents if label not in run.resolved.labels]
+    ):
+        raise UserError(
+            f"there is no agent '{unknown[0]}'; there are {', '.join(run.resolved.labels)}"
+        )
     if "lead" in step.plots and len(step.agents) != 2:
         raise UserError("the plot 'lead' compares two agents: name them in agents")
     for name in step.predictions:
@@ -152,8 +177,12 @@ def _check_try(lesson: Lesson, step: TryStep, seen: Mapping[str, Source]) -> Non
         except ValueError as error:
             raise UserError(f"{step.parameter} = {value:g} is not possible: {error}") from None
     if run.worked is None and step.agent not in run.resolved.labels:
-        raise UserError(f"there is no agent '{step.agent}'; there are {', '.join(run.resolved.labels)}")
+        raise UserError(
+            f"there is no agent '{step.agent}'; there are {', '.join(run.resolved.labels)}"
+        )
     try:
-        check_expression(step.goal, {**seen, **task_of(step), TRIED: step.source(run, step.solution, {})})
+        check_expression(
+            step.goal, {**seen, **task_of(step), TRIED: step.source(run, step.solution, {})}
+        )
     except ValueError as error:
         raise UserError(f"{error}") from None

@@ -1,4 +1,6 @@
-"""The numbers that texts, claims and predictions of a lesson may name: of a run, or of a worked example."""
+"""The numbers that texts, claims and predictions of a lesson may name: of a run, or of a worked
+example.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,14 @@ from bandits.results.result import Result
 from .worked import Values, WorkedExample
 
 Found = float | Estimate
-NONE = float("nan")  # a quantity that this run does not have, for example a break-even step
+# a quantity that this run does not have, for example a break-even step
+NONE = float("nan")
 
 
 class _Kind(NamedTuple):
-    """One quantity of runs: the number of agents it names, whether a parameter follows, and how it is computed."""
+    """One quantity of runs: the number of agents it names, whether a parameter follows, and how it
+    is computed.
+    """
 
     agents: int
     compute: Callable[..., Found]
@@ -53,18 +58,27 @@ class RunSource:
         """Check that a run has a quantity of this name, for these agents."""
         kind = QUANTITIES.get(name)
         if kind is None:
-            raise UserError(f"'{short(name)}' is not a number of a run; known are {', '.join(QUANTITIES)}")
+            raise UserError(
+                f"'{short(name)}' is not a number of a run; known are {', '.join(QUANTITIES)}"
+            )
         if len(arguments) != kind.agents + kind.parameter:
-            raise UserError(f"'{name}' names {kind.agents} agents{' and a parameter' * kind.parameter}")
+            raise UserError(
+                f"'{name}' names {kind.agents} agents{' and a parameter' * kind.parameter}"
+            )
         for label in arguments[: kind.agents]:
             if label not in self.experiment.labels:
-                raise UserError(f"there is no agent '{short(label)}'; there are {', '.join(self.experiment.labels)}")
+                raise UserError(
+                    f"there is no agent '{short(label)}'; there are "
+                    f"{', '.join(self.experiment.labels)}"
+                )
         if kind.agents > 1 and len(set(arguments[: kind.agents])) == 1:
             raise UserError(f"'{name}' compares two agents; '{short(arguments[0])}' is named twice")
         if kind.parameter:
             agent = self.experiment.agents[self.experiment.labels.index(arguments[0])]
             if not isinstance(getattr(agent, str(arguments[1]), None), (int, float)):
-                raise UserError(f"'{short(arguments[1])}' is not a numeric parameter of {arguments[0]}")
+                raise UserError(
+                    f"'{short(arguments[1])}' is not a numeric parameter of {arguments[0]}"
+                )
 
     def given(self, name: str) -> bool:
         """Tell whether the number is known before anything is computed."""
@@ -134,7 +148,10 @@ def _of_either(pairs: Mapping[tuple[str, str], tuple[Any, float]], a: str, b: st
 
 
 def _variance(source: RunSource, a: str, b: str, *, paired: bool) -> Found:
-    """Variance of the difference in clicks of two agents over replications; unpaired: the sum of both variances."""
+    """Variance of the difference in clicks of two agents over replications.
+
+    Unpaired: the sum of both variances.
+    """
     clicks = [metrics.total(source.known.histories[label], "clicks") for label in (a, b)]
     if paired:
         return float(np.var(clicks[0] - clicks[1], ddof=1))
@@ -142,7 +159,9 @@ def _variance(source: RunSource, a: str, b: str, *, paired: bool) -> Found:
 
 
 def _least_and_most(source: RunSource, a: str, b: str, *, most: bool) -> Found:
-    """Smallest or largest difference in clicks of a and b among the replications, over the whole run."""
+    """Smallest or largest difference in clicks of a and b among the replications, over the whole
+    run.
+    """
     gap = np.subtract(*(metrics.total(source.known.histories[label], "clicks") for label in (a, b)))
     return float(gap.max() if most else gap.min())
 
@@ -162,7 +181,10 @@ def _share_before(source: RunSource, label: str) -> Found:
 
 
 def _log_loss(source: RunSource, label: str) -> Found:
-    """Log loss on held-out data of a network that was trained before the run; its weights are cached."""
+    """Log loss on held-out data of a network that was trained before the run.
+
+    Its weights are cached.
+    """
     agent = make_lane(source.experiment, source.experiment.labels.index(label), (0,)).agent
     if not isinstance(agent, StaticMLP):
         return NONE
@@ -188,7 +210,9 @@ QUANTITIES: dict[str, _Kind] = {
     "oracle": _Kind(0, _mean_of("best_value")),
     "random": _Kind(0, _mean_of("random_value")),
     **{
-        name: _Kind(1, partial(_value, name=name) if METRICS[name].value is not None else _end_of(name))
+        name: _Kind(
+            1, partial(_value, name=name) if METRICS[name].value is not None else _end_of(name)
+        )
         for name in METRICS
         if name != "spectrum"
     },
@@ -210,7 +234,9 @@ QUANTITIES: dict[str, _Kind] = {
 
 
 class ComingRun(RunSource):
-    """A run that the reader has not passed yet: what is known before it may be named, its results may not."""
+    """A run that the reader has not passed yet: what is known before it may be named, its results
+    may not.
+    """
 
     def check(self, name: str, arguments: tuple[Any, ...]) -> None:
         """Check that the quantity exists and is known before the run."""
@@ -244,14 +270,15 @@ class WorkedSource:
         """Check that the example has a number of this name."""
         if arguments or name not in self.names:
             raise UserError(
-                f"'{short(name)}' is not a number of this worked example; known are {', '.join(self.names)}"
+                f"'{short(name)}' is not a number of this worked example; known are "
+                f"{', '.join(self.names)}"
             )
 
     def given(self, name: str) -> bool:
         """Tell whether the number is known before anything is computed."""
         return name in self.example.known
 
-    def quantity(self, name: str, arguments: tuple[Any, ...]) -> Found:  # noqa: ARG002 - as for runs
+    def quantity(self, name: str, arguments: tuple[Any, ...]) -> Found:  # noqa: ARG002
         """Return a number of the example."""
         return float((self.slow_values if name in self.example.slow else self.values)[name])
 
@@ -271,6 +298,6 @@ class TaskSource:
         """Tell whether the number is known before anything is computed."""
         return True
 
-    def quantity(self, name: str, arguments: tuple[Any, ...]) -> Found:  # noqa: ARG002 - as for runs
+    def quantity(self, name: str, arguments: tuple[Any, ...]) -> Found:  # noqa: ARG002
         """Return the target."""
         return self.target

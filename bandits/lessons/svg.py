@@ -27,7 +27,9 @@ def figure(spec: Spec, *, empty: bool = False) -> str:
     """
     layout = spec["layout"]
     traces = [trace for trace in spec["data"] if len(trace["x"]) and trace.get("fill") is None]
-    x_range, y_range = (_range([np.asarray(trace[axis], dtype=float) for trace in traces]) for axis in ("x", "y"))
+    x_range, y_range = (
+        _range([np.asarray(trace[axis], dtype=float) for trace in traces]) for axis in ("x", "y")
+    )
     if layout["yaxis"].get("scaleanchor") == "x":
         x_range, y_range = _one_scale(x_range, y_range)
     parts = [_axes(layout, x_range, y_range, numbers=not empty)]
@@ -36,7 +38,7 @@ def figure(spec: Spec, *, empty: bool = False) -> str:
     title = html.escape(str(layout["title"]["text"]))
     legend = "" if empty else _legend(traces)
     return (
-        f'<figure><figcaption>{title}</figcaption><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}">'
+        f'<figure><figcaption>{title}</figcaption><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}">'  # noqa: E501
         f"{''.join(parts)}</svg>{legend}</figure>"
     )
 
@@ -50,18 +52,30 @@ def _range(values: Sequence[FloatArray]) -> tuple[float, float]:
     return low - (room if low < 0 or low > 0.2 * high else low), high + room
 
 
-def _one_scale(x_range: tuple[float, float], y_range: tuple[float, float]) -> tuple[tuple[float, float], ...]:
+def _one_scale(
+    x_range: tuple[float, float], y_range: tuple[float, float]
+) -> tuple[tuple[float, float], ...]:
     """Extend one of two ranges, on both sides, so that a unit is as long across as it is up."""
     sizes = (WIDTH - LEFT - RIGHT, HEIGHT - BOTTOM - TOP)
-    unit = max((high - low) / size for (low, high), size in zip((x_range, y_range), sizes, strict=True))
+    unit = max(
+        (high - low) / size for (low, high), size in zip((x_range, y_range), sizes, strict=True)
+    )
     middles = [(low + high) / 2 for low, high in (x_range, y_range)]
-    return tuple((m - unit * size / 2, m + unit * size / 2) for m, size in zip(middles, sizes, strict=True))
+    return tuple(
+        (m - unit * size / 2, m + unit * size / 2) for m, size in zip(middles, sizes, strict=True)
+    )
 
 
-def _place(x: FloatArray, y: FloatArray, x_range: tuple[float, float], y_range: tuple[float, float]) -> list[str]:
+def _place(
+    x: FloatArray, y: FloatArray, x_range: tuple[float, float], y_range: tuple[float, float]
+) -> list[str]:
     across = LEFT + (x - x_range[0]) / (x_range[1] - x_range[0]) * (WIDTH - LEFT - RIGHT)
     down = HEIGHT - BOTTOM - (y - y_range[0]) / (y_range[1] - y_range[0]) * (HEIGHT - BOTTOM - TOP)
-    return [f"{a:.1f},{d:.1f}" for a, d in zip(across, down, strict=True) if np.isfinite(a) and np.isfinite(d)]
+    return [
+        f"{a:.1f},{d:.1f}"
+        for a, d in zip(across, down, strict=True)
+        if np.isfinite(a) and np.isfinite(d)
+    ]
 
 
 def _trace(trace: Spec, x_range: tuple[float, float], y_range: tuple[float, float]) -> str:
@@ -75,26 +89,34 @@ def _trace(trace: Spec, x_range: tuple[float, float], y_range: tuple[float, floa
     dash = _DASHES.get(line.get("dash", ""), "")
     return (
         f'<polyline points="{" ".join(points)}" fill="none" stroke="{line.get("color", "#666")}" '
-        f'stroke-width="{line.get("width", 2)}"{f" stroke-dasharray={chr(34)}{dash}{chr(34)}" if dash else ""}/>'
+        f'stroke-width="{line.get("width", 2)}"{f" stroke-dasharray={chr(34)}{dash}{chr(34)}" if dash else ""}/>'  # noqa: E501
     )
 
 
-def _axes(layout: Spec, x_range: tuple[float, float], y_range: tuple[float, float], *, numbers: bool) -> str:
+def _axes(
+    layout: Spec, x_range: tuple[float, float], y_range: tuple[float, float], *, numbers: bool
+) -> str:
     right, floor = WIDTH - RIGHT, HEIGHT - BOTTOM
     parts = [f'<path d="M{LEFT},{TOP}V{floor}H{right}" fill="none" stroke="#444"/>']
     for x in _ticks(*x_range) if numbers else ():
         across = LEFT + (x - x_range[0]) / (x_range[1] - x_range[0]) * (right - LEFT)
         parts.append(f'<path d="M{across:.1f},{floor}v5" stroke="#444"/>')
-        parts.append(f'<text x="{across:.1f}" y="{floor + 18}" text-anchor="middle">{number(x)}</text>')
+        parts.append(
+            f'<text x="{across:.1f}" y="{floor + 18}" text-anchor="middle">{number(x)}</text>'
+        )
     for y in _ticks(*y_range) if numbers else ():
         down = floor - (y - y_range[0]) / (y_range[1] - y_range[0]) * (floor - TOP)
         parts.append(f'<path d="M{LEFT},{down:.1f}h-5" stroke="#444"/>')
-        parts.append(f'<text x="{LEFT - 8}" y="{down + 4:.1f}" text-anchor="end">{number(y)}</text>')
-    x_title, y_title = (html.escape(str(layout[axis]["title"]["text"])) for axis in ("xaxis", "yaxis"))
+        parts.append(
+            f'<text x="{LEFT - 8}" y="{down + 4:.1f}" text-anchor="end">{number(y)}</text>'
+        )
+    x_title, y_title = (
+        html.escape(str(layout[axis]["title"]["text"])) for axis in ("xaxis", "yaxis")
+    )
     middle = (floor + TOP) / 2
     return (
-        f'{"".join(parts)}<text x="{(LEFT + right) / 2}" y="{HEIGHT - 6}" text-anchor="middle">{x_title}</text>'
-        f'<text x="14" y="{middle}" text-anchor="middle" transform="rotate(-90 14 {middle})">{y_title}</text>'
+        f'{"".join(parts)}<text x="{(LEFT + right) / 2}" y="{HEIGHT - 6}" text-anchor="middle">{x_title}</text>'  # noqa: E501
+        f'<text x="14" y="{middle}" text-anchor="middle" transform="rotate(-90 14 {middle})">{y_title}</text>'  # noqa: E501
     )
 
 
@@ -115,5 +137,7 @@ def _legend(traces: Sequence[Spec]) -> str:
         style = trace.get("line") or trace.get("marker") or {}
         seen.setdefault(str(trace.get("name", "")), str(style.get("color", "#666")))
     safe = {html.escape(name): html.escape(color) for name, color in seen.items()}
-    items = "".join(f'<li><span style="background:{color}"></span>{name}</li>' for name, color in safe.items())
+    items = "".join(
+        f'<li><span style="background:{color}"></span>{name}</li>' for name, color in safe.items()
+    )
     return f'<ul class="legend">{items}</ul>'

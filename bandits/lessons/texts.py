@@ -1,8 +1,7 @@
 """Texts of lessons: sections of a Markdown file, with numbers of runs in double braces.
 
-``{{off.ctr("LinUCB") | rate}}`` is an expression and a format; ``{{formula linucb}}`` is the formula of an agent or of
-a worked example, from its class.
-"""
+``{{off.ctr("LinUCB") | rate}}`` is an expression and a format; ``{{formula linucb}}`` is the
+formula of an agent or of a worked example, from its class."""
 
 from __future__ import annotations
 
@@ -39,7 +38,9 @@ _FORMATS: dict[str, Callable[[float], str]] = {
 
 
 def sections(markdown: str) -> dict[str, Section]:
-    """Split a Markdown file at headings ``## Title {#step}``, and a section at ``### Happened`` and ``### Hint``."""
+    """Split a Markdown file at headings ``## Title {#step}``, and a section at ``### Happened`` and
+    ``### Hint``.
+    """
     found: dict[str, Section] = {}
     headings = list(_HEADING.finditer(markdown))
     ends = [*(heading.start() for heading in headings[1:]), len(markdown)]
@@ -71,7 +72,9 @@ def formula(inner: str) -> str | None:
     if not inner.strip().startswith("formula "):
         return None
     name = inner.strip().removeprefix("formula ").strip()
-    found = AGENTS[name].formula if name in AGENTS else WORKED[name].formula if name in WORKED else ""
+    found = (
+        AGENTS[name].formula if name in AGENTS else WORKED[name].formula if name in WORKED else ""
+    )
     if not found:
         raise UserError(f"'{short(name)}' has no formula; name an agent or a worked example")
     return found
@@ -97,13 +100,18 @@ def fill(text: str, sources: Mapping[str, Source], *, blank: str | None = None) 
 
 
 def given(inner: str, sources: Mapping[str, Source]) -> bool:
-    """Tell whether what stands in braces is known before any run: numbers of visits, parameters, goals."""
+    """Tell whether what stands in braces is known before any run: numbers of visits, parameters,
+    goals.
+    """
     found = quantities(parse(split_format(inner)[0]))
     return all(sources[each.source].given(each.name) for each in found)
 
 
 def written(inner: str, sources: Mapping[str, Source]) -> str:
-    """Compute what stands in braces, and write it in its format; ``ci`` adds the 95 % interval of an estimate."""
+    """Compute what stands in braces, and write it in its format.
+
+    ``ci`` adds the 95 % interval of an estimate.
+    """
     expression, form = split_format(inner)
     value = evaluate(parse(expression), sources)
     name, _, interval = form.partition(" ")
@@ -112,7 +120,10 @@ def written(inner: str, sources: Mapping[str, Source]) -> str:
         return text
     if not isinstance(value, Estimate):
         raise UserError(f"'{short(expression)}' has no interval")
-    ends = (_FORMATS[name](end) if math.isfinite(end) else "beyond the run" for end in (value.low, value.high))
+    ends = (
+        _FORMATS[name](end) if math.isfinite(end) else "beyond the run"
+        for end in (value.low, value.high)
+    )
     return f"{text} (95{GLUE}% CI {' to '.join(ends)})"
 
 
@@ -123,8 +134,11 @@ def missing_numbers(text: str, sources: Mapping[str, Source]) -> list[str]:
     return [each for each in expressions if not math.isfinite(mean(evaluate(parse(each), sources)))]
 
 
-def check_text(text: str, sources: Mapping[str, Source], labels: Iterable[str], allowed: Iterable[str]) -> None:
-    """Check a text without running anything: every number in it is filled, and every placeholder can be.
+def check_text(
+    text: str, sources: Mapping[str, Source], labels: Iterable[str], allowed: Iterable[str]
+) -> None:
+    """Check a text without running anything: every number in it is filled, and every placeholder
+    can be.
 
     Parameters
     ----------
@@ -138,30 +152,41 @@ def check_text(text: str, sources: Mapping[str, Source], labels: Iterable[str], 
             expression, form = split_format(inner)
             name, _, interval = form.partition(" ")
             if name not in _FORMATS or interval not in ("", "ci"):
-                raise UserError(f"'{short(form)}' is not a format; there are {', '.join(_FORMATS)}, each also with ci")
+                raise UserError(
+                    f"'{short(form)}' is not a format; there are {', '.join(_FORMATS)}, each also "
+                    "with ci"
+                )
             check_expression(expression, sources)
-    rest = " ".join(PLACEHOLDER.sub(" ", text).split())  # a name may be broken across lines
+    # a name may be broken across lines
+    rest = " ".join(PLACEHOLDER.sub(" ", text).split())
     for phrase in sorted({*labels, *allowed}, key=len, reverse=True):
         rest = rest.replace(phrase, " ")
     if (found := re.search(r"[^\s]*\d[^\s]*", rest)) is not None:
         raise UserError(
-            f"the number '{short(found[0])}' is typed by hand: no run gives it; write an expression in braces"
+            f"the number '{short(found[0])}' is typed by hand: no run gives it; write an "
+            "expression in braces"
         )
     if "$" in rest:
         raise UserError(
-            "a formula is typed by hand; write {{formula NAME}} with the name of an agent or worked example"
+            "a formula is typed by hand; write {{formula NAME}} with the name of an agent or "
+            "worked example"
         )
 
 
 def check_expression(text: str, sources: Mapping[str, Source]) -> Any:
-    """Parse an expression and check that the lesson's runs have all its quantities, at least one."""
+    """Parse an expression and check that the lesson's runs have all its quantities, at
+    least one.
+    """
     tree = parse(text)
     found = quantities(tree)
     if not found:
         raise UserError(f"'{short(text)}' names no run, so that no run gives this number")
     for each in found:
         if each.source not in sources:
-            raise UserError(f"'{short(text)}' names '{each.source}'; there are {', '.join(sources) or 'no runs yet'}")
+            raise UserError(
+                f"'{short(text)}' names '{each.source}'; there are "
+                f"{', '.join(sources) or 'no runs yet'}"
+            )
         sources[each.source].check(each.name, each.arguments)
     return tree
 

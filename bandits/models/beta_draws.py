@@ -1,12 +1,14 @@
 """Draw from Beta distributions in compiled loops, with the bits of `numpy.random.Generator.beta`.
 
-NumPy's own C function draws, called through the interface that NumPy documents for extensions (``bitgen_t``). Each
-row and step has its place in the row's PCG64 stream [1]_, which is reached by one jump instead of a Python call.
+NumPy's own C function draws, called through the interface that NumPy documents for extensions
+(``bitgen_t``). Each row and step has its place in the row's PCG64 stream [1]_, which is reached by
+one jump instead of a Python call.
 
 References
 ----------
-.. [1] O'Neill (2014), PCG: A family of simple fast space-efficient statistically good algorithms for random number
-   generation. Jumps: Brown (1994), Random number generation with arbitrary strides.
+.. [1] O'Neill (2014), PCG: A family of simple fast space-efficient statistically good algorithms
+   for random number generation. Jumps: Brown (1994), Random number generation with arbitrary
+   strides.
 """
 
 from __future__ import annotations
@@ -23,12 +25,19 @@ from numpy.typing import NDArray
 
 from bandits.base.types import BoolArray, FloatArray, IntArray
 
-STRIDE = 40  # log2 of the numbers of the stream that are reserved for one step
+# log2 of the numbers of the stream that are reserved for one step
+STRIDE = 40
 _MULTIPLIER = 0x2360ED051FC65DA44385DF649FCCF645  # of PCG64
 _MODULUS = 2**128
 
 _ONE, _ZERO = np.uint64(1), np.uint64(0)
-_LOW, _32, _11, _58, _64 = np.uint64(2**32 - 1), np.uint64(32), np.uint64(11), np.uint64(58), np.uint64(64)
+_LOW, _32, _11, _58, _64 = (
+    np.uint64(2**32 - 1),
+    np.uint64(32),
+    np.uint64(11),
+    np.uint64(58),
+    np.uint64(64),
+)
 _MULTIPLIER_HIGH, _MULTIPLIER_LOW = np.uint64(_MULTIPLIER >> 64), np.uint64(_MULTIPLIER % 2**64)
 
 Words = NDArray[np.uint64]
@@ -77,7 +86,7 @@ def _next_double(pointer: Any) -> Any:
 
 
 @intrinsic
-def _call_address(_context: Any, function: Any, source: Any, a: Any, b: Any) -> Any:  # noqa: ARG001 - the arguments' types
+def _call_address(_context: Any, function: Any, source: Any, a: Any, b: Any) -> Any:  # noqa: ARG001
     """Call a C function (bitgen_t *, double, double) -> double by its address."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
@@ -95,7 +104,9 @@ _call: Any = _call_address
 
 @njit(inline="always")
 def _seek(state: Words, stream: Words, step: int) -> None:
-    """Set ``state`` to the place of a step in a ``stream``: origin, increment, jump of one step (factor, addend)."""
+    """Set ``state`` to the place of a step in a ``stream``: origin, increment, jump of one step
+    (factor, addend).
+    """
     rest = np.uint64(step)
     times_high, times_low, plus_high, plus_low = _ZERO, _ONE, _ZERO, _ZERO
     factor_high, factor_low, addend_high, addend_low = stream[4], stream[5], stream[6], stream[7]
@@ -115,7 +126,13 @@ def _seek(state: Words, stream: Words, step: int) -> None:
 
 @njit(cache=True, nogil=True)
 def _draw(
-    function: int, source: int, state: Words, streams: Words, step: int, a: FloatArray, b: FloatArray
+    function: int,
+    source: int,
+    state: Words,
+    streams: Words,
+    step: int,
+    a: FloatArray,
+    b: FloatArray,
 ) -> FloatArray:
     R, K = a.shape
     out = np.empty((R, K))
@@ -174,29 +191,50 @@ class BetaStreams:
     """
 
     def __init__(self, generators: Sequence[np.random.Generator]) -> None:
-        self._streams = np.array([_words(g.bit_generator.state["state"]) for g in generators], np.uint64)
+        self._streams = np.array(
+            [_words(g.bit_generator.state["state"]) for g in generators], np.uint64
+        )
         self._state = np.zeros(4, np.uint64)
-        next_numbers = (_next_uint64.address, _next_uint32.address, _next_double.address, _next_uint64.address)
-        self._source = np.array([self._state.ctypes.data, *next_numbers], np.uintp)  # the struct bitgen_t
+        next_numbers = (
+            _next_uint64.address,
+            _next_uint32.address,
+            _next_double.address,
+            _next_uint64.address,
+        )
+        # the struct bitgen_t
+        self._source = np.array([self._state.ctypes.data, *next_numbers], np.uintp)
         library = ctypes.CDLL(np.random._generator.__file__)
         function = ctypes.cast(library.random_beta, ctypes.c_void_p).value
-        self._place: tuple[Any, ...] = function, self._source.ctypes.data, self._state, self._streams
+        self._place: tuple[Any, ...] = (
+            function,
+            self._source.ctypes.data,
+            self._state,
+            self._streams,
+        )
 
     def draw(self, step: int, a: FloatArray, b: FloatArray) -> FloatArray:
         """Draw from Beta(``a``, ``b``), float64 (R, K), at one step."""
         draw: Any = _draw
-        return np.asarray(draw(*self._place, step, np.ascontiguousarray(a), np.ascontiguousarray(b)))
+        return np.asarray(
+            draw(*self._place, step, np.ascontiguousarray(a), np.ascontiguousarray(b))
+        )
 
     def play(self, start: int, *arguments: Any) -> IntArray:
-        """Thompson sampling over T steps: the arms shown, int64 (T, R); -1 in rows that are not alive."""
+        """Thompson sampling over T steps: the arms shown, int64 (T, R).
+
+        -1 in rows that are not alive.
+        """
         play: Any = _play
         return np.asarray(play(*self._place, start, *arguments))
 
 
 def _words(state: dict[str, int]) -> list[int]:
-    """Return origin, increment, and factor and addend of the jump by one step, as pairs of 64 bits."""
+    """Return origin, increment, and factor and addend of the jump by one step, as pairs of
+    64 bits.
+    """
     n = 2**STRIDE
     factor = pow(_MULTIPLIER, n, _MODULUS)
-    total = (pow(_MULTIPLIER, n, (_MULTIPLIER - 1) * _MODULUS) - 1) // (_MULTIPLIER - 1)  # 1 + m + ... + m^(n-1)
+    # 1 + m + ... + m^(n-1)
+    total = (pow(_MULTIPLIER, n, (_MULTIPLIER - 1) * _MODULUS) - 1) // (_MULTIPLIER - 1)
     numbers = state["state"], state["inc"], factor, state["inc"] * total % _MODULUS
     return [word for number in numbers for word in (number >> 64, number % 2**64)]

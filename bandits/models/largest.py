@@ -1,11 +1,13 @@
 """Compute the probability that each of several independent variables is the largest.
 
-p_a = integral of f_a(x) prod_{j != a} F_j(x) dx, by Gauss-Legendre quadrature on panels [1]_. The length of a panel is
-a multiple of the smallest scale among the variables that still vary there, so that variables of very different scales
-are resolved with few panels; it is shorter where many vary, because their maximum rises steeply. F_j follows from f_j
-by integrating its interpolation polynomial of each panel [2]_.
+p_a = integral of f_a(x) prod_{j != a} F_j(x) dx, by Gauss-Legendre quadrature on panels [1]_. The
+length of a panel is a multiple of the smallest scale among the variables that still vary there, so
+that variables of very different scales are resolved with few panels; it is shorter where many vary,
+because their maximum rises steeply. F_j follows from f_j by integrating its interpolation
+polynomial of each panel [2]_.
 
-A Beta variable is integrated as its log-odds, whose density has no singularity and is log-concave, as a normal one's.
+A Beta variable is integrated as its log-odds, whose density has no singularity and is log-concave,
+as a normal one's.
 
 References
 ----------
@@ -25,19 +27,31 @@ from bandits.base.selection import indicator_of_largest
 from bandits.base.types import BoolArray, FloatArray
 
 NODES = 10  # of a panel
-PANEL, SHORTER, SHORTEST = 1.5, 0.11, 0.5  # length of a panel in scales: of one normal variable, less by log(n) of n
-LOG_ODDS_PANEL = 0.5  # of log-odds, which are skewed
-DROP = 30.0  # log-density below its maximum from which a tail is left out: about 1e-14 of the mass
-NEGLIGIBLE = 1e-15  # probability that all are smaller, below which the integral does not begin
-ATOM = 2.0**-50  # a deviation below this share of the mean leaves draws of one value
+# length of a panel in scales: of one normal variable, less by log(n) of n
+PANEL, SHORTER, SHORTEST = 1.5, 0.11, 0.5
+# of log-odds, which are skewed
+LOG_ODDS_PANEL = 0.5
+# log-density below its maximum from which a tail is left out: about 1e-14 of the mass
+DROP = 30.0
+# probability that all are smaller, below which the integral does not begin
+NEGLIGIBLE = 1e-15
+# a deviation below this share of the mean leaves draws of one value
+ATOM = 2.0**-50
 
 
 def _rule(n: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return nodes and weights on [0, 1], (n,) each, and the weights of the integral from 0 to each node, (n, n)."""
+    """Return nodes and weights on [0, 1], (n,) each, and the weights of the integral from 0 to each
+    node, (n, n).
+    """
     x, w = np.polynomial.legendre.leggauss(n)
-    coefficients = np.linalg.inv(np.polynomial.legendre.legvander(x, n - 1))  # of each interpolation polynomial
+    # of each interpolation polynomial
+    coefficients = np.linalg.inv(np.polynomial.legendre.legvander(x, n - 1))
     integrals = np.polynomial.legendre.legint(coefficients, lbnd=-1)
-    return (x + 1) / 2, w / 2, np.ascontiguousarray(np.polynomial.legendre.legval(x, integrals).T / 2)
+    return (
+        (x + 1) / 2,
+        w / 2,
+        np.ascontiguousarray(np.polynomial.legendre.legval(x, integrals).T / 2),
+    )
 
 
 _X, _W, _UP_TO = _rule(NODES)
@@ -74,7 +88,8 @@ def normal_largest(
     low = np.where(varies, mean - reach, -np.inf)
     rows = np.arange(len(mean))
     centre = np.where(varies.any(axis=1), mean[rows, low.argmax(axis=1)], 0.0)
-    place = np.where(varies, mean - centre[:, None], 0.0)  # exact near the centre, where scales may be small
+    # exact near the centre, where scales may be small
+    place = np.where(varies, mean - centre[:, None], 0.0)
     scale = np.where(varies, deviation, 1.0)
     start = np.maximum(np.where(varies, place - reach, -np.inf).max(axis=1), best - centre)
     begin = np.where(np.isfinite(start), start, 0.0)
@@ -82,21 +97,28 @@ def normal_largest(
     start = np.where(np.isfinite(start), begin, start)
     below = np.where(start[:, None] == np.inf, 1.0, ndtr((begin[:, None] - place) / scale))
     varies &= np.asarray(place + reach > start[:, None])
-    out = _integrate(False, begin, place, scale, place + reach, below, varies, scale, -np.log(scale))
+    out = _integrate(
+        False, begin, place, scale, place + reach, below, varies, scale, -np.log(scale)
+    )
     wins = (best - centre >= start) & (available & (constant == best[:, None])).any(axis=1)
     mass = np.where(varies, below, 1.0).prod(axis=1)
-    out += indicator_of_largest(np.where(available & (constant == best[:, None]), 1.0, 0.0)) * (wins * mass)[:, None]
+    out += (
+        indicator_of_largest(np.where(available & (constant == best[:, None]), 1.0, 0.0))
+        * (wins * mass)[:, None]
+    )
     return _finished(out, sound, normalised)
 
 
-def beta_largest(a: FloatArray, b: FloatArray, available: BoolArray, *, normalised: bool = True) -> FloatArray:
+def beta_largest(
+    a: FloatArray, b: FloatArray, available: BoolArray, *, normalised: bool = True
+) -> FloatArray:
     """Compute the probability that each of independent Beta variables is the largest.
 
     Parameters
     ----------
     a, b : float64 (R, K)
-        Positive. Draws in double precision follow this continuous distribution where b >= 0.5 and a >= 0.1; with
-        smaller ones they tie at exactly 1, or 0.
+        Positive. Draws in double precision follow this continuous distribution where b >= 0.5 and a
+        >= 0.1; with smaller ones they tie at exactly 1, or 0.
     available : bool (R, K)
         The variables that take part, at least one in each row; the others have probability 0.
     normalised : bool
@@ -113,36 +135,68 @@ def beta_largest(a: FloatArray, b: FloatArray, available: BoolArray, *, normalis
     sound = np.asarray(~bad.any(axis=1))
     taken = available & sound[:, None]
     a, b = np.where(taken, a, 1.0), np.where(taken, b, 1.0)
-    mode, scale = np.log(a / b), np.sqrt(1 / a + 1 / b)  # of the log-odds; -1 / scale^2 is the second derivative
-    top = a * np.log(a / (a + b)) + b * np.log(b / (a + b)) - betaln(a, b)  # the log-density at the mode
+    # of the log-odds; -1 / scale^2 is the second derivative
+    mode, scale = np.log(a / b), np.sqrt(1 / a + 1 / b)
+    # the log-density at the mode
+    top = a * np.log(a / (a + b)) + b * np.log(b / (a + b)) - betaln(a, b)
     low, high = _reaches(a, b, scale)
     start = np.where(taken, mode - low, -np.inf).max(axis=1)
     start = np.where(sound, start, 0.0)
     at = np.broadcast_to(start[:, None], a.shape)
     below = np.where(at <= 0, betainc(a, b, expit(at)), 1 - betainc(b, a, expit(-at)))
     taken &= np.asarray(mode + high > at)
-    return _finished(_integrate(True, start, mode, scale, mode + high, below, taken, a, top, b), sound, normalised)
+    return _finished(
+        _integrate(True, start, mode, scale, mode + high, below, taken, a, top, b),
+        sound,
+        normalised,
+    )
 
 
 def _finished(out: FloatArray, sound: BoolArray, normalised: bool) -> FloatArray:
-    """Put NaN where parameters are not numbers, and divide each row by its sum if ``normalised``."""
+    """Put NaN where parameters are not numbers, and divide each row by its sum if
+    ``normalised``.
+    """
     out[~sound] = np.nan
     return out / out.sum(axis=1, keepdims=True) if normalised else out
 
 
 def _integrate(
-    beta: bool, start: FloatArray, place: FloatArray, scale: FloatArray, end: FloatArray, below: FloatArray,
-    taken: BoolArray, first: FloatArray, top: FloatArray, second: FloatArray | None = None,
-) -> FloatArray:  # fmt: skip
-    """Integrate from ``start (R,)``, where the distribution functions are ``below``, to the largest ``end``."""
-    arrays = (start, place, scale, end, below, taken, first, first if second is None else second, top)
+    beta: bool,
+    start: FloatArray,
+    place: FloatArray,
+    scale: FloatArray,
+    end: FloatArray,
+    below: FloatArray,
+    taken: BoolArray,
+    first: FloatArray,
+    top: FloatArray,
+    second: FloatArray | None = None,
+) -> FloatArray:
+    """Integrate from ``start (R,)``, where the distribution functions are ``below``, to the largest
+    ``end``.
+    """
+    arrays = (
+        start,
+        place,
+        scale,
+        end,
+        below,
+        taken,
+        first,
+        first if second is None else second,
+        top,
+    )
     kernel: Any = _quadrature
     return np.asarray(kernel(beta, *map(np.ascontiguousarray, arrays), _X, _W, _UP_TO))
 
 
 @njit(cache=True, nogil=True)
-def _lifted(begin: FloatArray, place: FloatArray, scale: FloatArray, varies: BoolArray) -> FloatArray:
-    """Move where the integral begins, (R,), up as long as all normal variables are smaller with negligible chance."""
+def _lifted(
+    begin: FloatArray, place: FloatArray, scale: FloatArray, varies: BoolArray
+) -> FloatArray:
+    """Move where the integral begins, (R,), up as long as all normal variables are smaller with
+    negligible chance.
+    """
     out = begin.copy()
     for r in range(len(begin)):
         taken = np.flatnonzero(varies[r])
@@ -160,16 +214,21 @@ def _lifted(begin: FloatArray, place: FloatArray, scale: FloatArray, varies: Boo
 
 @njit(inline="always")
 def _log_odds_density(a: float, b: float, d: float) -> float:
-    """Return the log-density of the log-odds at the distance d from its mode, relative to the mode."""
+    """Return the log-density of the log-odds at the distance d from its mode, relative to
+    the mode.
+    """
     share = a / (a + b)
-    if d > 0:  # the larger of the two terms is taken out, so that nothing overflows
+    # the larger of the two terms is taken out, so that nothing overflows
+    if d > 0:
         return float(-b * d - (a + b) * np.log1p((1 - share) * np.expm1(-d)))
     return float(a * d - (a + b) * np.log1p(share * np.expm1(d)))
 
 
 @njit(cache=True, nogil=True)
 def _reaches(a: FloatArray, b: FloatArray, scale: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the distances below and above the mode from which the log-density is lower by `DROP`, two of (R, K)."""
+    """Return the distances below and above the mode from which the log-density is lower by `DROP`,
+    two of (R, K).
+    """
     low, high = 2 * scale, 2 * scale
     for r in range(a.shape[0]):
         for k in range(a.shape[1]):
@@ -203,11 +262,13 @@ def _quadrature(
     others = np.empty(n)
     for r in range(R):
         active = np.flatnonzero(taken[r])
-        reached = below[r].copy()  # the distribution functions at the left end of the panel
+        # the distribution functions at the left end of the panel
+        reached = below[r].copy()
         x = start[r]
         while len(active):
             panel = LOG_ODDS_PANEL if beta else max(PANEL - SHORTER * np.log(len(active)), SHORTEST)
-            length = max(panel * scale[r, active].min(), 1e-15 * abs(x))  # x always advances
+            # x always advances
+            length = max(panel * scale[r, active].min(), 1e-15 * abs(x))
             for k in active:
                 for i in range(n):
                     d = x + length * node[i] - place[r, k]

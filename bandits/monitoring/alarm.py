@@ -8,8 +8,10 @@ from bandits.base.types import BoolArray, FloatArray, IntArray
 from bandits.experiments.lane import joined
 
 Need = Literal["features", "means", "probabilities", "fallbacks", "segments", "single", "binary"]
-"""What a monitor requires: features of the items; the agent's estimated means; its probabilities; whether it fell back;
-users in groups; one item shown at once; rewards of 0 or 1. All monitors receive rewards and items."""
+"""What a monitor requires: features of the items; the agent's estimated means; its probabilities;
+whether it fell back;
+users in groups; one item shown at once; rewards of 0 or 1. All monitors receive rewards and
+items."""
 
 
 class Alarm(NamedTuple):
@@ -78,13 +80,15 @@ class Samples(NamedTuple):
     features : float64 (N, R, D), optional
         Of the first item shown.
     context : float64 (N, R, D), optional
-        Mean of the features of the available candidates, which does not depend on what the agent chooses.
+        Mean of the features of the available candidates, which does not depend on what the agent
+        chooses.
     means : float64 (N, R), optional
         The agent's own estimate of the reward of the first item shown; NaN without one.
     explored : float64 (N, R), optional
         Share of the items shown whose estimated mean is not among the highest.
     weights : float64 (N, R), optional
-        Probability of the first item under uniformly random choice, divided by the one that the agent states.
+        Probability of the first item under uniformly random choice, divided by the one that the
+        agent states.
     """
 
     steps: IntArray
@@ -130,12 +134,18 @@ class Steps(NamedTuple):
         """Return the steps from ``begin`` to ``end``, counted from the first of these."""
         samples = self.samples
         if samples is not None:
-            samples = samples.select((samples.steps >= self.start + begin) & (samples.steps < self.start + end))
+            samples = samples.select(
+                (samples.steps >= self.start + begin) & (samples.steps < self.start + end)
+            )
         fell_back = None if self.fell_back is None else self.fell_back[begin:end]
         return type(self)(
-            self.start + begin, self.items[begin:end], self.segments[begin:end], self.rewards[begin:end], samples,
+            self.start + begin,
+            self.items[begin:end],
+            self.segments[begin:end],
+            self.rewards[begin:end],
+            samples,
             fell_back,
-        )  # fmt: skip
+        )
 
 
 def join_samples(parts: list[Samples]) -> Samples | None:

@@ -25,21 +25,38 @@ class MonitorParams(Params):
 def window_param(default: int) -> Any:
     """Declare the length of the windows of a monitor."""
     return param(
-        default, title="Window", unit="steps", ge=10, le=1_000_000,
-        help="Steps that are judged together. Larger values detect smaller changes later; usually 500 to 5,000.",
-    )  # fmt: skip
+        default,
+        title="Window",
+        unit="steps",
+        ge=10,
+        le=1_000_000,
+        help=(
+            "Steps that are judged together. Larger values detect smaller changes later; usually "
+            "500 to 5,000."
+        ),
+    )
 
 
 def level_param(where: str, least: str) -> Any:
     """Declare the level of a test; ``least`` is the smallest usual one."""
     return param(
-        1e-4, title="Level", gt=0, le=1, log=True,
-        help=f"Probability of a false alarm for {where}. Larger values detect more; usually {least} to 0.01.",
-    )  # fmt: skip
+        1e-4,
+        title="Level",
+        gt=0,
+        le=1,
+        log=True,
+        help=(
+            f"Probability of a false alarm for {where}. Larger values detect more; usually "
+            f"{least} to 0.01."
+        ),
+    )
 
 
 class Monitor(ABC):
-    """A rule on what a system in production sees, over R rows; its rows do not depend on each other."""
+    """A rule on what a system in production sees, over R rows.
+
+    Its rows do not depend on each other.
+    """
 
     Params: ClassVar[type[MonitorParams]]
     title: ClassVar[str]
@@ -58,24 +75,32 @@ class Monitor(ABC):
     def feed(self, steps: Steps) -> list[Alarm]:
         """Process the next steps; the size of the chunks in which a run is fed changes no alarm."""
 
-    def alarm(self, step: int, row: int, statistic: float, threshold: float, sentence: str) -> Alarm:
+    def alarm(
+        self, step: int, row: int, statistic: float, threshold: float, sentence: str
+    ) -> Alarm:
         """Report an alarm in one of the rows, 0 to R - 1."""
         label, number = self.setting.label, self.setting.rows[row]
-        return Alarm(self.kind, int(step), number, label, float(statistic), float(threshold), sentence)
+        return Alarm(
+            self.kind, int(step), number, label, float(statistic), float(threshold), sentence
+        )
 
     def detected(self, start: int, found: Detections, sentence: str) -> list[Alarm]:
         """Report what a change detector of the mean reward found in the steps after ``start``."""
         alarms = []
         for t, r in np.argwhere(found.there):
             statistic, bound = float(found.statistic[t, r]), float(found.threshold[t, r])
-            words = sentence.format(rose="rose" if statistic > 0 else "fell", by=number(abs(statistic)))
+            words = sentence.format(
+                rose="rose" if statistic > 0 else "fell", by=number(abs(statistic))
+            )
             text = f"The mean reward {words}, more than {number(bound)}."
             alarms.append(self.alarm(start + t + 1, r, abs(statistic), bound, text))
         return alarms
 
 
 def total(values: FloatArray) -> FloatArray:
-    """Sum ``values (T, R, ...)`` over steps in their order: the same bits with and without other rows."""
+    """Sum ``values (T, R, ...)`` over steps in their order: the same bits with and without other
+    rows.
+    """
     return np.asarray(np.add.accumulate(values, axis=0)[-1])
 
 
@@ -102,7 +127,8 @@ class Judgement(NamedTuple):
 
 
 class WindowMonitor(Monitor):
-    """A rule on windows of ``params.window`` steps: an alarm where a window breaks it and the one before did not.
+    """A rule on windows of ``params.window`` steps: an alarm where a window breaks it and the one
+    before did not.
 
     Rows that have stopped raise no alarm.
     """

@@ -1,4 +1,6 @@
-"""Which monitors were right in a run: a sentence from their alarms and the changes that the simulator declares."""
+"""Which monitors were right in a run: a sentence from their alarms and the changes that the
+simulator declares.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,11 @@ from .alarm import Alarm
 from .false_alarms import change_steps, score
 from .registry import CHANGES, REGISTRY
 
-HIGH = 0.8  # a monitor reports changes if it rings in at least this share of the cases
-LOW = 0.2  # and can be relied on if it rings in at most this share of the replications while nothing has changed
+# a monitor reports changes if it rings in at least this share of the cases
+HIGH = 0.8
+# and can be relied on if it rings in at most this share of the replications while nothing has
+# changed
+LOW = 0.2
 
 
 class Record(NamedTuple):
@@ -33,7 +38,8 @@ class Record(NamedTuple):
     false_alarms : int
         Alarms before the first change.
     runs, rang_before : int
-        Pairs of an agent and a replication, and those of them with an alarm before the first change.
+        Pairs of an agent and a replication, and those of them with an alarm before the first
+        change.
     """
 
     kind: str
@@ -83,21 +89,32 @@ def records(
     rows : int
         Replications that were replayed.
     steps, monitors : mapping
-        By label, the steps that were replayed and the kinds of the monitors; agents without alarms too.
+        By label, the steps that were replayed and the kinds of the monitors; agents without alarms
+        too.
     """
     out = []
     for kind in REGISTRY:
-        mine = {label: [a for a in found[label] if a.monitor == kind] for label in found if kind in monitors[label]}
+        mine = {
+            label: [a for a in found[label] if a.monitor == kind]
+            for label in found
+            if kind in monitors[label]
+        }
         if not mine:
             continue
-        scores = [score(alarms, params, rows=rows, steps=steps[label]) for label, alarms in mine.items()]
+        scores = [
+            score(alarms, params, rows=rows, steps=steps[label]) for label, alarms in mine.items()
+        ]
         before = 0
         for label, alarms in mine.items():
             quiet = min(change_steps(params, steps[label]), default=steps[label])
             before += len({alarm.row for alarm in alarms if alarm.step <= quiet})
         delays = np.concatenate([each.delays for each in scores])
         false = sum(each.false_alarms for each in scores)
-        out.append(Record(kind, sum(each.cases for each in scores), delays, false, rows * len(mine), before))
+        out.append(
+            Record(
+                kind, sum(each.cases for each in scores), delays, false, rows * len(mine), before
+            )
+        )
     return out
 
 
@@ -109,11 +126,12 @@ def conclusion(
     steps: Mapping[str, int],
     monitors: Mapping[str, Sequence[str]],
 ) -> str:
-    """State which monitors reported the changes of a run and which rang falsely; see `records` for the parameters.
+    """State which monitors reported the changes of a run and which rang falsely.
 
-    A monitor is reliable if it rang in at least 80 % of the cases, and in at most 20 % of the replications while
-    nothing had changed.
-    """
+    See `records` for the parameters.
+
+    A monitor is reliable if it rang in at least 80 % of the cases, and in at most 20 % of the
+    replications while nothing had changed."""
     all_records = records(found, params, rows=rows, steps=steps, monitors=monitors)
     last = max((steps[label] for label in found), default=0)
     begun = change_steps(params, last)
@@ -122,12 +140,17 @@ def conclusion(
     if begun[0] == 0:
         rang = [record for record in all_records if len(record.delays)]
         parts = listed([record.reported() for record in rang]) or "no monitor"
-        return f"Something changes from the first step on, so no alarm is false; alarms came from {parts}."
+        return (
+            "Something changes from the first step on, so no alarm is false; alarms came from "
+            f"{parts}."
+        )
     return _reported(all_records, _named(params, last))
 
 
 def _reported(all_records: Sequence[Record], change: str) -> str:
-    """Sort the monitors into those that reported, rang before too, missed many, rang falsely, and missed."""
+    """Sort the monitors into those that reported, rang before too, missed many, rang falsely, and
+    missed.
+    """
     good = [r.reported() for r in all_records if r.reports and not r.rings_before]
     both = [
         f"{r.reported()}, but before it too in {count(r.rang_before)} of {count(r.runs)} cases"
@@ -135,15 +158,29 @@ def _reported(all_records: Sequence[Record], change: str) -> str:
         if r.reports and r.rings_before
     ]
     silent = [r for r in all_records if not len(r.delays)]
-    some = [f"{r.title} ({len(r.delays)} of {r.cases})" for r in all_records if len(r.delays) and not r.reports]
-    false = [f"{r.title} ({count_of(r.false_alarms, 'alarms')})" for r in silent if r.rang_before and r.kind in CHANGES]
+    some = [
+        f"{r.title} ({len(r.delays)} of {r.cases})"
+        for r in all_records
+        if len(r.delays) and not r.reports
+    ]
+    false = [
+        f"{r.title} ({count_of(r.false_alarms, 'alarms')})"
+        for r in silent
+        if r.rang_before and r.kind in CHANGES
+    ]
     state = [r.title for r in silent if r.rang_before and r.kind not in CHANGES]
     missed = [r.title for r in silent if not r.rang_before and r.kind in CHANGES]
     if not any((good, both, some, false, state)):
         return f"No monitor raised an alarm: {change} was missed."
-    parts = [f"{change} was reported by {listed(good)}" if good else f"no monitor reported {change} reliably"]
+    parts = [
+        f"{change} was reported by {listed(good)}"
+        if good
+        else f"no monitor reported {change} reliably"
+    ]
     parts += [f"rang after it: {listed(both)}"] if both else []
-    parts += [f"reported in fewer than {percent(HIGH)} of the cases: {listed(some)}"] if some else []
+    parts += (
+        [f"reported in fewer than {percent(HIGH)} of the cases: {listed(some)}"] if some else []
+    )
     parts += [f"only false alarms, before it: {listed(false)}"] if false else []
     parts += [f"no alarm: {listed(missed)}"] if missed else []
     parts += [f"about states of the agent, before it: {listed(state)}"] if state else []
@@ -155,17 +192,28 @@ def _all_false(all_records: Sequence[Record], later: bool) -> str:
     why = "Nothing has changed up to the last step" if later else "Nothing changes in this run"
     wrong = [r for r in all_records if r.false_alarms and r.kind in CHANGES]
     state = [r.title for r in all_records if r.false_alarms and r.kind not in CHANGES]
-    false = [f"{r.title} ({count_of(r.false_alarms, 'alarms')} in {count_of(r.runs, 'cases')})" for r in wrong]
-    text = f"{why}, so every alarm of a change is false: {listed(false)}" if false else f"{why}: no alarm is false"
+    false = [
+        f"{r.title} ({count_of(r.false_alarms, 'alarms')} in {count_of(r.runs, 'cases')})"
+        for r in wrong
+    ]
+    text = (
+        f"{why}, so every alarm of a change is false: {listed(false)}"
+        if false
+        else f"{why}: no alarm is false"
+    )
     if not false and not state:
         text = f"{why}, and no monitor raised an alarm"
-    others = f"{'the other' if false else 'the'} alarms are about states of the agent: {listed(state)}"
+    others = (
+        f"{'the other' if false else 'the'} alarms are about states of the agent: {listed(state)}"
+    )
     return f"{text}; {others}." if state else f"{text}."
 
 
 def _named(params: SimulatorParams, last: int) -> str:
     """Name the changes that begin before a step: the change at step 5,000."""
-    begun = sorted((c for c in params.all_changes.values() if c.begins < last), key=lambda c: c.begins)
+    begun = sorted(
+        (c for c in params.all_changes.values() if c.begins < last), key=lambda c: c.begins
+    )
     first = begun[0]
     if len({c.begins for c in begun}) > 1:
         return f"a change (at steps {listed(dict.fromkeys(count(c.begins) for c in begun))})"

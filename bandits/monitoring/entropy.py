@@ -1,4 +1,6 @@
-"""Selection entropy of what is shown, of all decisions and within each segment, and coverage of arms."""
+"""Selection entropy of what is shown, of all decisions and within each segment, and coverage of
+arms.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +21,20 @@ from .base import Judgement, MonitorParams, WindowMonitor, window_param
 def entropy_param() -> Any:
     """Declare the smallest entropy without an alarm."""
     return param(
-        0.5, title="Smallest entropy", ge=0, le=1,
-        help="Normalised selection entropy below which an alarm is raised. Larger values require more exploration; "
-        "usually 0.2 to 0.8.",
-    )  # fmt: skip
+        0.5,
+        title="Smallest entropy",
+        ge=0,
+        le=1,
+        help=(
+            "Normalised selection entropy below which an alarm is raised. Larger values require "
+            "more exploration; usually 0.2 to 0.8."
+        ),
+    )
 
 
 def counts(window: Steps, setting: Setting, groups: int = 1) -> IntArray:
-    """Count how often each item was shown to each segment of users, or to all of them, int64 (R, groups, n_counted).
+    """Count how often each item was shown to each segment of users, or to all of them, int64 (R,
+    groups, n_counted).
 
     Parameters
     ----------
@@ -52,7 +60,8 @@ def _count(items: IntArray, segments: IntArray, bucket_size: int, out: IntArray)
 
 
 class Entropy(WindowMonitor):
-    """Report a selection entropy below a bound: -sum p log p / log min(K, window), as `bandits.results.metrics` has it.
+    """Report a selection entropy below a bound: -sum p log p / log min(K, window), as
+    `bandits.results.metrics` has it.
 
     An agent that has learned which arms are best has a low entropy too.
     """
@@ -68,21 +77,34 @@ class Entropy(WindowMonitor):
         shown = counts(window, self.setting)[:, 0]
         entropy, lowest = normalised_entropy(shown), self.params.lowest
         text = "The selection entropy is {}, below {}."
-        return Judgement(entropy < lowest, entropy, lowest, lambda r: text.format(number(entropy[r]), number(lowest)))
+        return Judgement(
+            entropy < lowest,
+            entropy,
+            lowest,
+            lambda r: text.format(number(entropy[r]), number(lowest)),
+        )
 
 
 class SegmentEntropy(WindowMonitor):
-    """Report the lowest selection entropy within a segment of users; segments with few visitors are left out."""
+    """Report the lowest selection entropy within a segment of users.
+
+    Segments with few visitors are left out.
+    """
 
     class Params(MonitorParams):
         kind: Literal["segment_entropy"] = "segment_entropy"
         window: int = window_param(1000)
         lowest: float = entropy_param()
         visitors: int = param(
-            50, title="Fewest visitors", ge=2, le=1_000_000,
-            help="Visitors of a segment in a window that are required. Larger values leave out more segments; usually "
-            "50 to 500.",
-        )  # fmt: skip
+            50,
+            title="Fewest visitors",
+            ge=2,
+            le=1_000_000,
+            help=(
+                "Visitors of a segment in a window that are required. Larger values leave out "
+                "more segments; usually 50 to 500."
+            ),
+        )
 
     title = "Entropy by segment"
     needs = frozenset({"segments"})
@@ -96,7 +118,10 @@ class SegmentEntropy(WindowMonitor):
         segment, smallest = entropy.argmin(axis=1), entropy.min(axis=1)
 
         def sentence(r: int) -> str:
-            return f"The selection entropy for {names[segment[r]]} is {number(smallest[r])}, below {number(lowest)}."
+            return (
+                f"The selection entropy for {names[segment[r]]} is {number(smallest[r])}, below "
+                f"{number(lowest)}."
+            )
 
         return Judgement(smallest < lowest, smallest, lowest, sentence)
 
@@ -111,15 +136,26 @@ class Coverage(WindowMonitor):
         kind: Literal["coverage"] = "coverage"
         window: int = window_param(1000)
         share: float = param(
-            0.5, title="Share of arms", ge=0, le=1,
-            help="Share of the arms that may be shown less than this. Larger values tolerate more; usually 0.1 to 0.8.",
-        )  # fmt: skip
+            0.5,
+            title="Share of arms",
+            ge=0,
+            le=1,
+            help=(
+                "Share of the arms that may be shown less than this. Larger values tolerate "
+                "more; usually 0.1 to 0.8."
+            ),
+        )
 
     title = "Coverage of arms"
 
     def judge(self, window: Steps) -> Judgement:
         shown = counts(window, self.setting)[:, 0]
         bound = min(0.01, 0.5 / self.setting.n_counted)
-        rare, share = (shown < bound * shown.sum(axis=1, keepdims=True)).mean(axis=1), self.params.share
+        rare, share = (
+            (shown < bound * shown.sum(axis=1, keepdims=True)).mean(axis=1),
+            self.params.share,
+        )
         text = "{} of the arms got less than {} of the shows each."
-        return Judgement(rare > share, rare, share, lambda r: text.format(percent(rare[r]), percent(bound, 2)))
+        return Judgement(
+            rare > share, rare, share, lambda r: text.format(percent(rare[r]), percent(bound, 2))
+        )

@@ -25,7 +25,8 @@ class Score(NamedTuple):
     cases : int
         Pairs of a row and a change.
     delays : int64 (n,)
-        Steps from a change to the first alarm after it and not after the next change, in the n cases with one.
+        Steps from a change to the first alarm after it and not after the next change, in the n
+        cases with one.
     """
 
     false_alarms: int
@@ -50,14 +51,20 @@ class Score(NamedTuple):
 
 
 def change_steps(params: SimulatorParams, steps: int) -> list[int]:
-    """Return the steps at which changes begin within a run, ascending and distinct. Seasons begin at 0."""
-    return sorted({change.begins for change in params.all_changes.values() if change.begins < steps})
+    """Return the steps at which changes begin within a run, ascending and distinct.
+
+    Seasons begin at 0.
+    """
+    return sorted(
+        {change.begins for change in params.all_changes.values() if change.begins < steps}
+    )
 
 
 def score(found: Sequence[Alarm], params: SimulatorParams, *, rows: int, steps: int) -> Score:
     """Count false alarms and delays.
 
-    After the first change, further alarms count neither for nor against a monitor: the agent is learning again.
+    After the first change, further alarms count neither for nor against a monitor: the agent is
+    learning again.
 
     Parameters
     ----------

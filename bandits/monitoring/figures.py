@@ -25,7 +25,10 @@ BINS = 40  # of the steps
 
 
 def timeline(result: Run, found: Mapping[str, Sequence[Alarm]], rows: int) -> Spec:
-    """Draw the alarms of each agent by monitor and step; larger where more replications rang at about this step."""
+    """Draw the alarms of each agent by monitor and step.
+
+    Larger where more replications rang at about this step.
+    """
     e, looks = result.experiment, styles(result.experiment)
     rang = {alarm.monitor for alarms in found.values() for alarm in alarms}
     kinds = [kind for kind in REGISTRY if kind in rang]
@@ -36,22 +39,31 @@ def timeline(result: Run, found: Mapping[str, Sequence[Alarm]], rows: int) -> Sp
         places: dict[tuple[str, int], list[Alarm]] = {}
         for alarm in found[label]:
             places.setdefault((alarm.monitor, alarm.step // width), []).append(alarm)
-        share = np.array([len({alarm.row for alarm in alarms}) / rows for alarms in places.values()])
-        offset = 0.5 * ((i + 0.5) / len(agents) - 0.5)  # agents side by side
+        share = np.array(
+            [len({alarm.row for alarm in alarms}) / rows for alarms in places.values()]
+        )
+        # agents side by side
+        offset = 0.5 * ((i + 0.5) / len(agents) - 0.5)
         x = np.array([np.mean([alarm.step for alarm in alarms]) for alarms in places.values()])
         y = np.array([kinds.index(kind) + offset for kind, _ in places])
         texts = [
-            f"{titles[kind]}: {percent(s)} of the replications" for (kind, _), s in zip(places, share, strict=True)
+            f"{titles[kind]}: {percent(s)} of the replications"
+            for (kind, _), s in zip(places, share, strict=True)
         ]
         hover = f"%{{text}}<br>near step %{{x:{STEP}}}<extra>%{{fullData.name}}</extra>"
         look = {"size": 5 + 9 * np.sqrt(share), "cliponaxis": False}
-        data.append(points(label, x, y, looks[label].color, **look, text=texts, hovertemplate=hover))
+        data.append(
+            points(label, x, y, looks[label].color, **look, text=texts, hovertemplate=hover)
+        )
     spec = drawing(
         data,
         "Alarms",
         x=axis("step", hoverformat=STEP, range=[0, e.steps]),
         y=_names(list(titles.values()), down=False),
-        note="Each point is one monitor and agent; larger where more replications raised an alarm at about this step.",
+        note=(
+            "Each point is one monitor and agent; larger where more replications raised an alarm "
+            "at about this step."
+        ),
         caption="Larger: in more replications",
         legend=True,
     )
@@ -59,7 +71,9 @@ def timeline(result: Run, found: Mapping[str, Sequence[Alarm]], rows: int) -> Sp
 
 
 def exposure(result: Run) -> Spec:
-    """Draw the share of the shows of each arm, from the most to the least shown one, mean over replications."""
+    """Draw the share of the shows of each arm, from the most to the least shown one, mean over
+    replications.
+    """
     looks, data, shares = styles(result.experiment), [], []
     for label, history in result.histories.items():
         shown = history.counts[history.count_size - 1][history.alive]
@@ -75,35 +89,55 @@ def exposure(result: Run) -> Spec:
         "Exposure of the arms",
         x=axis("arms by shows"),
         y=_log_shares(shares),
-        note="Share of all shows of each arm, from the most to the least shown one. A floor raises the right end, a "
-        "cap lowers the left one; a curve ends where arms are never shown.",
+        note=(
+            "Share of all shows of each arm, from the most to the least shown one. A floor "
+            "raises the right end, a cap lowers the left one; a curve ends where arms are never "
+            "shown."
+        ),
         caption="Right end: arms that are hardly shown",
         legend=True,
     )
 
 
 def exposure_by_segment(result: Run) -> Spec | None:
-    """Draw, per user segment, the share of its shows that the less shown half of the arms got; None without segments.
+    """Draw, per user segment, the share of its shows that the less shown half of the arms got.
 
-    Half of the arms by the shows in that segment and replication: 50 % under uniform choice, with enough shows.
-    """
-    names, looks, data, shares = result.experiment.simulator_class().segment_names(), styles(result.experiment), [], []
+    None without segments.
+
+    Half of the arms by the shows in that segment and replication: 50 % under uniform choice, with
+    enough shows."""
+    names, looks, data, shares = (
+        result.experiment.simulator_class().segment_names(),
+        styles(result.experiment),
+        [],
+        [],
+    )
     found = {label: less_shown_half(h) for label, h in result.histories.items() if h.alive.any()}
-    halves = {label: rates[result.histories[label].alive] for label, rates in found.items() if rates is not None}
+    halves = {
+        label: rates[result.histories[label].alive]
+        for label, rates in found.items()
+        if rates is not None
+    }
     if not halves:
         return None
-    estimated = {  # (G, 3): mean, low, high
-        label: np.array([metrics.estimate(rate) for rate in rates.T]) for label, rates in halves.items()
+    # (G, 3): mean, low, high
+    estimated = {
+        label: np.array([metrics.estimate(rate) for rate in rates.T])
+        for label, rates in halves.items()
     }
     means = np.concatenate([each[:, 0] for each in estimated.values()])
-    edge = means[means > 0].min(initial=0.1) / 20  # where 0 is drawn: the axis is logarithmic
+    # where 0 is drawn: the axis is logarithmic
+    edge = means[means > 0].min(initial=0.1) / 20
     for i, (label, each) in enumerate(estimated.items()):
         none = each[:, 0] == 0
         share = np.where(none, edge, each[:, 0])
         low, high = np.maximum(each[:, 1], share / 10), np.where(none, edge, each[:, 2])
         low[none] = edge
         shares += [share, low, high]
-        y, color = np.arange(len(share)) - 0.6 * ((i + 0.5) / len(estimated) - 0.5), looks[label].color
+        y, color = (
+            np.arange(len(share)) - 0.6 * ((i + 0.5) / len(estimated) - 0.5),
+            looks[label].color,
+        )
         bars = error_bars(high - share, color, below=share - low)
         symbols = ["triangle-left-open" if zero else "circle" for zero in none]
         texts = [f"{names[g]}: {percent(rate, 2)}" for g, rate in enumerate(each[:, 0])]
@@ -114,9 +148,12 @@ def exposure_by_segment(result: Run) -> Spec | None:
         "Exposure by segment",
         x=_log_shares(shares),
         y=_names(names),
-        note="For each user segment, the share of its shows that went to the half of the arms that it saw least; 50 % "
-        "if all arms are shown alike. Bars: 95 % confidence intervals over replications. Open triangles at the left: "
-        "0. A floor raises it in every segment.",
+        note=(
+            "For each user segment, the share of its shows that went to the half of the arms "
+            "that it saw least; 50 % if all arms are shown alike. Bars: 95 % confidence "
+            "intervals over replications. Open triangles at the left: 0. A floor raises it in "
+            "every segment."
+        ),
         caption="Share of the less shown half of the arms",
         legend=True,
     )
@@ -138,27 +175,42 @@ def _log_shares(shares: list[FloatArray]) -> Spec:
 
 
 def alarm_table(
-    found: Mapping[str, Sequence[Alarm]], params: SimulatorParams, *, rows: int, steps: Mapping[str, int]
+    found: Mapping[str, Sequence[Alarm]],
+    params: SimulatorParams,
+    *,
+    rows: int,
+    steps: Mapping[str, int],
 ) -> pd.DataFrame:
-    """Return one row per agent and monitor that raised an alarm, with its false alarms and delays, by first alarm.
+    """Return one row per agent and monitor that raised an alarm, with its false alarms and delays,
+    by first alarm.
 
-    Few and narrow columns: the table is also read on a phone. `first_observations` has the sentences.
-    """
+    Few and narrow columns: the table is also read on a phone. `first_observations` has the
+    sentences."""
     table = []
     for label, kind, mine in _by_monitor(found):
         scored = score(mine, params, rows=rows, steps=steps[label])
         rang = f"{len({alarm.row for alarm in mine})} of {rows}"
-        row = {"Agent": label, "Monitor": REGISTRY[kind].title, "First alarm": f"{count(mine[0].step)} ({rang})"}
+        row = {
+            "Agent": label,
+            "Monitor": REGISTRY[kind].title,
+            "First alarm": f"{count(mine[0].step)} ({rang})",
+        }
         if scored.cases:
             n = f"{len(scored.delays)} of {scored.cases}"
-            row["Delay"] = f"{count(scored.median_delay)} ({n})" if len(scored.delays) else "not reported"
-        row["False alarms"] = f"{scored.per_10_000:.2f}" if kind in CHANGES and scored.quiet_steps else "–"
+            row["Delay"] = (
+                f"{count(scored.median_delay)} ({n})" if len(scored.delays) else "not reported"
+            )
+        row["False alarms"] = (
+            f"{scored.per_10_000:.2f}" if kind in CHANGES and scored.quiet_steps else "–"
+        )
         table.append(row)
     return pd.DataFrame(table)
 
 
 def first_observations(found: Mapping[str, Sequence[Alarm]]) -> list[str]:
-    """State what each monitor of each agent observed at its first alarm, in the order of `alarm_table`."""
+    """State what each monitor of each agent observed at its first alarm, in the order of
+    `alarm_table`.
+    """
     return [
         f"{label}, {REGISTRY[kind].title}, step {count(mine[0].step)}: {mine[0].sentence}"
         for label, kind, mine in _by_monitor(found)
@@ -166,7 +218,9 @@ def first_observations(found: Mapping[str, Sequence[Alarm]]) -> list[str]:
 
 
 def _by_monitor(found: Mapping[str, Sequence[Alarm]]) -> list[tuple[str, str, list[Alarm]]]:
-    """Return agent, kind and alarms of each monitor that raised any, by the step of the first one."""
+    """Return agent, kind and alarms of each monitor that raised any, by the step of the
+    first one.
+    """
     parts = [
         (label, kind, [alarm for alarm in alarms if alarm.monitor == kind])
         for label, alarms in found.items()

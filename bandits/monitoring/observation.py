@@ -15,8 +15,10 @@ from bandits.experiments.lockstep import CHUNK
 
 from .alarm import Need, Samples, Steps, join_samples
 
-EVERY = 10  # steps from one sample of features, means and probabilities to the next
-REDRAWS = 100  # of the scores, for probabilities that an agent does not state
+# steps from one sample of features, means and probabilities to the next
+EVERY = 10
+# of the scores, for probabilities that an agent does not state
+REDRAWS = 100
 SAMPLED: frozenset[Need] = frozenset({"features", "means", "probabilities"})
 
 
@@ -35,7 +37,9 @@ def offered(lane: Lane) -> frozenset[Need]:
     return frozenset(need for need, there in facts.items() if there)
 
 
-def observe(lane: Lane, to: int, needs: frozenset[Need], *, every: int = EVERY, chunk: int = CHUNK) -> Iterator[Steps]:
+def observe(
+    lane: Lane, to: int, needs: frozenset[Need], *, every: int = EVERY, chunk: int = CHUNK
+) -> Iterator[Steps]:
     """Advance a lane to a step and yield what is seen on the way, in chunks.
 
     Parameters
@@ -64,7 +68,14 @@ def observe(lane: Lane, to: int, needs: frozenset[Need], *, every: int = EVERY, 
             if sampler is not None and sampled:
                 samples.append(sampler.after(trace.items[0], trace.rewards[0]))
         trace = join(traces) if len(traces) > 1 else traces[0]
-        yield Steps(start, trace.items, trace.segments, trace.rewards, join_samples(samples), trace.fell_back)
+        yield Steps(
+            start,
+            trace.items,
+            trace.segments,
+            trace.rewards,
+            join_samples(samples),
+            trace.fell_back,
+        )
 
 
 class _Sampler:
@@ -80,7 +91,9 @@ class _Sampler:
         """Look at the coming round with the current estimates; no state changes."""
         lane, needs = self.lane, self.needs
         self.round: Round = lane.simulator.round_at(lane.step)
-        self.explanation: Explanation | None = lane.agent.explain(self.round) if "means" in needs else None
+        self.explanation: Explanation | None = (
+            lane.agent.explain(self.round) if "means" in needs else None
+        )
         self.probabilities = self._probabilities() if "probabilities" in needs else None
 
     def after(self, shown: IntArray, rewards: FloatArray) -> Samples:
@@ -102,11 +115,16 @@ class _Sampler:
             weights = 1 / (round.available.sum(axis=1) * self.probabilities[self.rows, first])
         columns = (features, context, means, explored, weights)
         return Samples(
-            np.array([round.step]), rewards[None], *(None if column is None else column[None] for column in columns)
+            np.array([round.step]),
+            rewards[None],
+            *(None if column is None else column[None] for column in columns),
         )
 
     def _features(self, round: Round) -> FloatArray:
-        """Return the features of the candidates, float64 (R, K, D); fixed contexts are expanded once."""
+        """Return the features of the candidates, float64 (R, K, D).
+
+        Fixed contexts are expanded once.
+        """
         if not self.lane.simulator.spec.fixed_contexts:
             return round.features
         if round.contexts is not self._contexts:
@@ -116,9 +134,9 @@ class _Sampler:
     def _probabilities(self) -> FloatArray:
         """Return the probability that each candidate is shown first, float64 (R, K).
 
-        Where the agent does not state it, c of n redraws show a candidate: (c + 1) / (n + 1) for the one that is shown
-        in truth, because the expected value of its inverse is 1 / p but for a factor 1 - (1 - p)^(n + 1).
-        """
+        Where the agent does not state it, c of n redraws show a candidate: (c + 1) / (n + 1) for
+        the one that is shown in truth, because the expected value of its inverse is 1 / p but for a
+        factor 1 - (1 - p)^(n + 1)."""
         agent, round = self.lane.agent, self.round
         if agent.propensity != "monte_carlo":
             return agent.probabilities(round)
@@ -126,7 +144,9 @@ class _Sampler:
 
 
 def _explored(mean: FloatArray, round: Round, places: IntArray) -> FloatArray:
-    """Compute the share of the items at ``places (R, S)`` whose mean is below the S-th highest, float64 (R,)."""
+    """Compute the share of the items at ``places (R, S)`` whose mean is below the S-th highest,
+    float64 (R,).
+    """
     S = places.shape[1]
     known = np.where(round.available & ~np.isnan(mean), mean, -np.inf)
     highest = np.partition(known, -S, axis=1)[:, -S]

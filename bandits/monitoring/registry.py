@@ -29,7 +29,8 @@ REGISTRY: dict[str, type[Monitor]] = registry(
     "statements.ImportanceWeight",
 )
 
-CHANGES = ("page_hinkley", "adwin", "ctr_range", "feature_drift")  # monitors that report a change, not a state
+# monitors that report a change, not a state
+CHANGES = ("page_hinkley", "adwin", "ctr_range", "feature_drift")
 
 
 def read(monitors: Sequence[str | dict[str, Any] | MonitorParams]) -> list[MonitorParams]:

@@ -1,4 +1,7 @@
-"""Replay one agent of a run and feed the monitors: replay, not recording; also in a child process."""
+"""Replay one agent of a run and feed the monitors: replay, not recording.
+
+Also in a child process.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,8 @@ def alarms(
     label : str
         Of the agent.
     monitors : sequence of str, dict or MonitorParams, optional
-        Kinds, or parameters with a field ``kind``; by default every monitor that has what it requires.
+        Kinds, or parameters with a field ``kind``; by default every monitor that has what it
+        requires.
     rows : sequence of int, optional
         Replications; all of them by default.
     every : int
@@ -55,11 +59,16 @@ def alarms(
     Raises
     ------
     UserError
-        No such agent or monitor, a parameter that is not allowed, or a monitor that requires what the run lacks.
+        No such agent or monitor, a parameter that is not allowed, or a monitor that requires what
+        the run lacks.
     """
     if label not in result.histories:
-        raise UserError(f"the run has no agent '{short(label)}'; its agents are {', '.join(result.histories)}")
-    return watched(result.experiment, label, result.histories[label].step, monitors, rows=rows, every=every)[1]
+        raise UserError(
+            f"the run has no agent '{short(label)}'; its agents are {', '.join(result.histories)}"
+        )
+    return watched(
+        result.experiment, label, result.histories[label].step, monitors, rows=rows, every=every
+    )[1]
 
 
 def watched(
@@ -72,19 +81,24 @@ def watched(
     every: int = EVERY,
     progress: Progress | None = None,
 ) -> tuple[list[str], list[Alarm]]:
-    """Return the kinds of the monitors of one agent and their alarms in the first steps; see `alarms`.
+    """Return the kinds of the monitors of one agent and their alarms in the first steps.
+
+    See `alarms`.
 
     ``progress`` is called as ``progress(step, steps)`` after every chunk.
     """
     require_truth(e, "a monitor, whose alarms are judged by what changed,")
     chosen = None if monitors is None else read(monitors)
     replications = tuple(range(e.replications) if rows is None else rows)
-    with threadpool_limits(1):  # as in a run: the same bits
+    # as in a run: the same bits
+    with threadpool_limits(1):
         lane = make_lane(e, e.labels.index(label), rows=replications)
         lane.agent.prepare()
         setting = setting_of(lane, label, replications)
         built = [REGISTRY[p.kind](p, setting) for p in _fitting(lane, label, chosen)]
-        return [monitor.kind for monitor in built], feed(lane, built, steps, every=every, progress=progress)
+        return [monitor.kind for monitor in built], feed(
+            lane, built, steps, every=every, progress=progress
+        )
 
 
 def feed(
@@ -100,28 +114,44 @@ def feed(
     needs: frozenset[Need] = frozenset().union(*(m.needs for m in monitors))
     found: list[tuple[Alarm, int]] = []
     for steps in observe(lane, to, needs, every=every, chunk=chunk):
-        found += [(alarm, place) for place, monitor in enumerate(monitors) for alarm in monitor.feed(steps)]
+        found += [
+            (alarm, place)
+            for place, monitor in enumerate(monitors)
+            for alarm in monitor.feed(steps)
+        ]
         if progress is not None:
             progress(lane.step, to)
-    return [alarm for alarm, _ in sorted(found, key=lambda pair: (pair[0].step, pair[1], pair[0].row))]
+    return [
+        alarm for alarm, _ in sorted(found, key=lambda pair: (pair[0].step, pair[1], pair[0].row))
+    ]
 
 
 def setting_of(lane: Lane, label: str, rows: tuple[int, ...]) -> Setting:
     """Describe a lane to monitors."""
     spec = lane.simulator.spec
-    return Setting(label, rows, spec.n_items, spec.bucket_size, tuple(lane.simulator.segment_names()))
+    return Setting(
+        label, rows, spec.n_items, spec.bucket_size, tuple(lane.simulator.segment_names())
+    )
 
 
 def _fitting(lane: Lane, label: str, chosen: list[MonitorParams] | None) -> list[MonitorParams]:
     """Return the chosen monitors, or all that fit; refuse a chosen one that lacks something."""
     there = offered(lane)
     if chosen is None:
-        drawn = lane.agent.redraws(lane.simulator.round_at(lane.step), lane.simulator.streams.of_rows("propensity"))
+        drawn = lane.agent.redraws(
+            lane.simulator.round_at(lane.step), lane.simulator.streams.of_rows("propensity")
+        )
         costly = set() if next(drawn, None) is None else {"importance_weight"}
-        return [m.Params(kind=kind) for kind, m in REGISTRY.items() if m.needs <= there and kind not in costly]
+        return [
+            m.Params(kind=kind)
+            for kind, m in REGISTRY.items()
+            if m.needs <= there and kind not in costly
+        ]
     for params in chosen:
         if missing := sorted(REGISTRY[params.kind].needs - there):
-            raise UserError(f"the monitor {params.kind} does not fit {label}: it {_LACKING[missing[0]]}")
+            raise UserError(
+                f"the monitor {params.kind} does not fit {label}: it {_LACKING[missing[0]]}"
+            )
     return chosen
 
 
@@ -137,11 +167,15 @@ _LACKING: dict[Need, str] = {
 
 
 def table(found: Sequence[Alarm]) -> pd.DataFrame:
-    """Return alarms as a table: columns monitor, step, row, label, statistic, threshold, sentence."""
+    """Return alarms as a table: columns monitor, step, row, label, statistic, threshold,
+    sentence.
+    """
     import pandas as pd
 
     frame = pd.DataFrame(list(found), columns=list(Alarm._fields))
-    return frame.astype({"step": "int64", "row": "int64", "statistic": "float64", "threshold": "float64"})
+    return frame.astype(
+        {"step": "int64", "row": "int64", "statistic": "float64", "threshold": "float64"}
+    )
 
 
 # replications that are replayed
@@ -181,7 +215,9 @@ class AlarmTask(ChildTask):
         self.alarms[label] = alarms
 
 
-def search(experiment: Experiment, steps: Mapping[str, int], rows: range, send: Callable[[Any], None]) -> None:
+def search(
+    experiment: Experiment, steps: Mapping[str, int], rows: range, send: Callable[[Any], None]
+) -> None:
     """Replay one agent after the other; send its label, the kinds of its monitors and their alarms.
 
     Raises

@@ -1,4 +1,6 @@
-"""Monitors of what an agent states and decides: its means, its probabilities, how much it explores and falls back."""
+"""Monitors of what an agent states and decides: its means, its probabilities, how much it explores
+and falls back.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +22,18 @@ MIN_SAMPLES = 100
 
 
 class Calibration(WindowMonitor):
-    """Compare predicted and observed rewards of what was shown in tenths by predicted mean (Hosmer-Lemeshow [1]_).
+    """Compare predicted and observed rewards of what was shown in tenths by predicted mean
+    (Hosmer-Lemeshow [1]_).
 
-    The statistic is the sum of n (observed - predicted)^2 / (p (1 - p)) over `GROUPS` groups of n sampled steps each,
-    p the predicted mean between .01 and .99. Without a change it is about chi-square with `GROUPS` degrees of freedom.
-    What maximises an estimate is overestimated, so that agents raise this alarm at the beginning of a run.
+    The statistic is the sum of n (observed - predicted)^2 / (p (1 - p)) over `GROUPS` groups of n
+    sampled steps each, p the predicted mean between .01 and .99. Without a change it is about
+    chi-square with `GROUPS` degrees of freedom. What maximises an estimate is overestimated, so
+    that agents raise this alarm at the beginning of a run.
 
     References
     ----------
-    .. [1] Hosmer, Lemeshow (1980), Goodness of fit tests for the multiple logistic regression model.
+    .. [1] Hosmer, Lemeshow (1980), Goodness of fit tests for the multiple logistic regression
+           model.
     """
 
     class Params(MonitorParams):
@@ -45,7 +50,9 @@ class Calibration(WindowMonitor):
             return None
         N = len(samples.steps)
         order = np.argsort(samples.means, axis=0, kind="stable")
-        means, rewards = (np.take_along_axis(each, order, axis=0) for each in (samples.means, samples.rewards))
+        means, rewards = (
+            np.take_along_axis(each, order, axis=0) for each in (samples.means, samples.rewards)
+        )
         ends = np.linspace(0, N, GROUPS + 1).astype(np.int64)
         sizes = np.diff(ends)[:, None]
         predicted, observed = (
@@ -58,8 +65,8 @@ class Calibration(WindowMonitor):
 
         def sentence(r: int) -> str:
             return (
-                f"Predicted and observed rewards differ by {number(error[r])} on average over deciles: chi-square "
-                f"{number(statistic[r])}, more than {number(bound)}."
+                f"Predicted and observed rewards differ by {number(error[r])} on average over "
+                f"deciles: chi-square {number(statistic[r])}, more than {number(bound)}."
             )
 
         return Judgement(statistic > bound, statistic, bound, sentence)
@@ -71,13 +78,13 @@ LEAST_WEIGHTS = 50
 class ImportanceWeight(WindowMonitor):
     """Report a mean weight, uniform probability over stated probability, that is not 1.
 
-    If the probabilities are those by which the agent chooses, and all candidates have one above 0, the weights have
-    mean 1 (importance sampling). A wrong logged probability or a candidate that is never chosen moves it. The
-    statistic is the distance from 1 in standard errors, from every n-th step.
+    If the probabilities are those by which the agent chooses, and all candidates have one above 0,
+    the weights have mean 1 (importance sampling). A wrong logged probability or a candidate that is
+    never chosen moves it. The statistic is the distance from 1 in standard errors, from every n-th
+    step.
 
-    Agents that draw their scores soon give most candidates a probability near 0, and many are estimated from redraws,
-    which takes longer: name the monitor to have it.
-    """
+    Agents that draw their scores soon give most candidates a probability near 0, and many are
+    estimated from redraws, which takes longer: name the monitor to have it."""
 
     class Params(MonitorParams):
         kind: Literal["importance_weight"] = "importance_weight"
@@ -88,7 +95,11 @@ class ImportanceWeight(WindowMonitor):
     needs = frozenset({"probabilities"})
 
     def judge(self, window: Steps) -> Judgement | None:
-        if window.samples is None or window.samples.weights is None or len(window.samples.steps) < LEAST_WEIGHTS:
+        if (
+            window.samples is None
+            or window.samples.weights is None
+            or len(window.samples.steps) < LEAST_WEIGHTS
+        ):
             return None
         weights = window.samples.weights
         mean = average(weights)
@@ -97,48 +108,69 @@ class ImportanceWeight(WindowMonitor):
             z = np.where(np.isclose(mean, 1.0), 0.0, np.abs(mean - 1) / error)
         bound = float(-ndtri(self.params.level / 2))
         text = "The mean importance weight is {}, {} standard errors from 1 (bound {})."
-        return Judgement(z > bound, z, bound, lambda r: text.format(number(mean[r]), number(z[r]), number(bound)))
+        return Judgement(
+            z > bound, z, bound, lambda r: text.format(number(mean[r]), number(z[r]), number(bound))
+        )
 
 
 class Exploration(WindowMonitor):
     """Report that the share of exploring decisions leaves a range: no exploration, or little else.
 
-    A decision explores where the item shown has a smaller estimated mean than the best candidate; for slates it is the
-    share of such items. Taken from every n-th step.
-    """
+    A decision explores where the item shown has a smaller estimated mean than the best candidate;
+    for slates it is the share of such items. Taken from every n-th step."""
 
     class Params(MonitorParams):
         kind: Literal["exploration"] = "exploration"
         window: int = window_param(5000)
         lowest: float = param(
-            0.005, title="Smallest share", ge=0, le=1,
-            help="Share of exploring decisions below which an alarm is raised. Larger values require more exploration; "
-            "usually 0 to 0.05.",
-        )  # fmt: skip
+            0.005,
+            title="Smallest share",
+            ge=0,
+            le=1,
+            help=(
+                "Share of exploring decisions below which an alarm is raised. Larger values "
+                "require more exploration; usually 0 to 0.05."
+            ),
+        )
         highest: float = param(
-            0.5, title="Largest share", ge=0, le=1,
-            help="Share of exploring decisions above which an alarm is raised. Larger values tolerate more; usually "
-            "0.2 to 0.8.",
-        )  # fmt: skip
+            0.5,
+            title="Largest share",
+            ge=0,
+            le=1,
+            help=(
+                "Share of exploring decisions above which an alarm is raised. Larger values "
+                "tolerate more; usually 0.2 to 0.8."
+            ),
+        )
 
         @model_validator(mode="after")
         def _in_order(self) -> Self:
             if self.lowest >= self.highest:
-                raise ValueError(f"lowest is {self.lowest:g} and highest is {self.highest:g}; it must be below it")
+                raise ValueError(
+                    f"lowest is {self.lowest:g} and highest is {self.highest:g}; it must be below "
+                    "it"
+                )
             return self
 
     title = "Exploration rate"
     needs = frozenset({"means"})
 
     def judge(self, window: Steps) -> Judgement | None:
-        if window.samples is None or window.samples.explored is None or not len(window.samples.steps):
+        if (
+            window.samples is None
+            or window.samples.explored is None
+            or not len(window.samples.steps)
+        ):
             return None
         share, low, high = average(window.samples.explored), self.params.lowest, self.params.highest
         bound = np.where(share < low, low, high)
 
         def sentence(r: int) -> str:
             side = "less" if share[r] < low else "more"
-            return f"{percent(share[r], 1)} of the decisions explore, {side} than {percent(bound[r], 1)}."
+            return (
+                f"{percent(share[r], 1)} of the decisions explore, {side} than "
+                f"{percent(bound[r], 1)}."
+            )
 
         return Judgement((share < low) | (share > high), share, bound, sentence)
 
@@ -153,9 +185,15 @@ class Fallbacks(WindowMonitor):
         kind: Literal["fallbacks"] = "fallbacks"
         window: int = window_param(500)
         share: float = param(
-            0.05, title="Share of decisions", ge=0, le=1,
-            help="Share of fallback decisions that raises an alarm. Larger values tolerate more; usually 0.01 to 0.1.",
-        )  # fmt: skip
+            0.05,
+            title="Share of decisions",
+            ge=0,
+            le=1,
+            help=(
+                "Share of fallback decisions that raises an alarm. Larger values tolerate more; "
+                "usually 0.01 to 0.1."
+            ),
+        )
 
     title = "Fallback decisions"
     needs = frozenset({"fallbacks"})
@@ -165,4 +203,9 @@ class Fallbacks(WindowMonitor):
             return None
         share, bound = window.fell_back.mean(axis=0), self.params.share
         text = "A fallback took {} of the decisions, more than {}."
-        return Judgement(share > bound, share, bound, lambda r: text.format(percent(share[r], 1), percent(bound, 1)))
+        return Judgement(
+            share > bound,
+            share,
+            bound,
+            lambda r: text.format(percent(share[r], 1), percent(bound, 1)),
+        )

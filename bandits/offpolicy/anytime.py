@@ -13,11 +13,17 @@ from bandits.base.types import FloatArray
 
 from .intervals import Interval, check_level, standard_error
 
-RHO = 1.0  # of the gamma prior that mixes over bets
+# of the gamma prior that mixes over bets
+RHO = 1.0
 
 
 def anytime(
-    weights: FloatArray, rewards: FloatArray, *, low: float = 0.0, high: float = 1.0, level: float = 0.95
+    weights: FloatArray,
+    rewards: FloatArray,
+    *,
+    low: float = 0.0,
+    high: float = 1.0,
+    level: float = 0.95,
 ) -> Interval:
     """Compute the last interval of the confidence sequence; the estimate is IPS.
 
@@ -33,11 +39,14 @@ def anytime(
     Raises
     ------
     UserError
-        The level is not between 0 and 1, a reward is outside the bounds, or the bounds are not in order.
+        The level is not between 0 and 1, a reward is outside the bounds, or the bounds are not in
+        order.
     """
     (bounds,) = confidence_sequence(weights, rewards, low=low, high=high, level=level)
     contributions = weights * rewards
-    return Interval(float(contributions.mean()), bounds[0], bounds[1], standard_error(contributions))
+    return Interval(
+        float(contributions.mean()), bounds[0], bounds[1], standard_error(contributions)
+    )
 
 
 def confidence_sequence(
@@ -51,8 +60,8 @@ def confidence_sequence(
 ) -> FloatArray:
     """Compute intervals of E[w r] that hold at all looks at once, whatever the size of the weights.
 
-    The lower bound is that of X = w (r - low) / (high - low), the upper one mirrors it; both are sub-exponential
-    mixtures with a predictable centre, which need no bound on the weights.
+    The lower bound is that of X = w (r - low) / (high - low), the upper one mirrors it; both are
+    sub-exponential mixtures with a predictable centre, which need no bound on the weights.
 
     Parameters
     ----------
@@ -73,19 +82,22 @@ def confidence_sequence(
     Raises
     ------
     UserError
-        The level is not between 0 and 1, a reward is outside the bounds, or the bounds are not in order.
+        The level is not between 0 and 1, a reward is outside the bounds, or the bounds are not in
+        order.
 
     References
     ----------
-    Waudby-Smith, Wu, Ramdas, Karampatziakis, Mineiro (2022), Anytime-valid off-policy inference for contextual
-    bandits, section 2. Howard, Ramdas, McAuliffe, Sekhon (2021), Time-uniform, nonparametric, nonasymptotic confidence
-    sequences, proposition 9 (the gamma-exponential mixture).
-    """
+    Waudby-Smith, Wu, Ramdas, Karampatziakis, Mineiro (2022), Anytime-valid off-policy inference for
+    contextual bandits, section 2. Howard, Ramdas, McAuliffe, Sekhon (2021), Time-uniform,
+    nonparametric, nonasymptotic confidence sequences, proposition 9 (the gamma-exponential
+    mixture)."""
     check_level(level)
     if not low < high:
         raise UserError(f"the bounds of the reward must be in order; got {low} and {high}")
     if rewards.min() < low or rewards.max() > high:
-        raise UserError(f"rewards must be between {low} and {high}; got {rewards.min()} to {rewards.max()}")
+        raise UserError(
+            f"rewards must be between {low} and {high}; got {rewards.min()} to {rewards.max()}"
+        )
     span, at = high - low, np.asarray([len(rewards)] if looks is None else looks) - 1
     threshold = float(np.log(2 / (1 - level)))
     rising = _running(weights * ((rewards - low) / span))
@@ -109,16 +121,18 @@ def log_wealth(deviation: FloatArray, variance: FloatArray) -> FloatArray:
     x = deviation + a
     normaliser = np.log(gammainc(RHO, RHO)) + gammaln(RHO)
     mixture = np.log(gammainc(a, x)) + gammaln(a)
-    wealth: FloatArray = deviation + variance + RHO * np.log(RHO) - a * np.log(x) + mixture - normaliser
+    wealth: FloatArray = (
+        deviation + variance + RHO * np.log(RHO) - a * np.log(x) + mixture - normaliser
+    )
     return wealth
 
 
 def _running(x: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return running sums of X and of its squared distances from a predictable centre within 0 and 1.
+    """Return running sums of X and of its squared distances from a predictable centre within 0 and
+    1.
 
-    The centre before observation i is the mean of the earlier ones and of 1/2, at most 1: the inequality of Fan et al.
-    needs a distance of at least -1.
-    """
+    The centre before observation i is the mean of the earlier ones and of 1/2, at most 1: the
+    inequality of Fan et al. needs a distance of at least -1."""
     sums = np.cumsum(x)
     before = np.concatenate([[0.0], sums[:-1]])
     centre = np.minimum((before + 0.5) / np.arange(1, len(x) + 1), 1.0)

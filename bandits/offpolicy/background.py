@@ -27,7 +27,9 @@ LARGER = "evaluate larger logs on the command line: python -m bandits evaluate"
 
 RECORDINGS = Line("recordings of decisions", waiting=8, seconds=1200.0, memory=MEMORY)
 EVALUATIONS = Line("evaluations", waiting=8, seconds=600.0, memory=MEMORY, advice=LARGER)
-READINGS = Line("readings of logs", waiting=16, at_once=4, seconds=60.0, memory=MEMORY, advice=LARGER)
+READINGS = Line(
+    "readings of logs", waiting=16, at_once=4, seconds=60.0, memory=MEMORY, advice=LARGER
+)
 
 
 class RecordTask(ChildTask):
@@ -79,7 +81,12 @@ class EvaluationTask(ChildTask):
     """
 
     def __init__(
-        self, log: str | bytes, ending: str, mapping: Mapping[str, str] | None, target: str, options: Mapping[str, Any]
+        self,
+        log: str | bytes,
+        ending: str,
+        mapping: Mapping[str, str] | None,
+        target: str,
+        options: Mapping[str, Any],
     ) -> None:
         super().__init__(EVALUATIONS, evaluated, log, ending, mapping, target, options)
 
@@ -109,8 +116,12 @@ def summarise_file(content: bytes, ending: str, mapping: Mapping[str, str] | Non
     return found
 
 
-def keep_file(content: bytes, ending: str, mapping: Mapping[str, str] | None, title: str, *, uniform: bool) -> str:
-    """Keep a user's file for replays (`keep_for_replay`), in a process as of `summarise_file`; return its id.
+def keep_file(
+    content: bytes, ending: str, mapping: Mapping[str, str] | None, title: str, *, uniform: bool
+) -> str:
+    """Keep a user's file for replays (`keep_for_replay`), in a process as of `summarise_file`.
+
+    Return its id.
 
     Raises
     ------
@@ -126,7 +137,11 @@ def recorded(experiment: Experiment, label: str, rows: int, send: Callable[[int]
 
 
 def evaluated(
-    log: str | bytes, ending: str, mapping: Mapping[str, str] | None, target: str, options: Mapping[str, Any]
+    log: str | bytes,
+    ending: str,
+    mapping: Mapping[str, str] | None,
+    target: str,
+    options: Mapping[str, Any],
 ) -> Evaluation:
     """Evaluate a target on a shipped log or a user's file."""
     found = read_log(log, mapping) if isinstance(log, str) else _read(log, ending, mapping)
@@ -138,7 +153,9 @@ def summary(content: bytes, ending: str, mapping: Mapping[str, str] | None) -> L
     return summarise(_read(content, ending, mapping))
 
 
-def kept(content: bytes, ending: str, mapping: Mapping[str, str] | None, title: str, uniform: bool) -> str:
+def kept(
+    content: bytes, ending: str, mapping: Mapping[str, str] | None, title: str, uniform: bool
+) -> str:
     """Keep a user's file in this process."""
     return keep_for_replay(_read(content, ending, mapping), title, uniform=uniform)
 

@@ -1,4 +1,7 @@
-"""Check the values of a log; an error is one sentence that names row, column and the allowed range."""
+"""Check the values of a log.
+
+An error is one sentence that names row, column and the allowed range.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ from bandits.base.formatting import short
 from bandits.base.row_names import ROWS, RowNames
 from bandits.base.types import BoolArray, FloatArray, IntArray
 
-TOLERANCE = 1e-6  # of sums of probabilities
+# of sums of probabilities
+TOLERANCE = 1e-6
 LEAST = 1e-300  # propensity
 
 
@@ -35,7 +39,9 @@ def check_rewards(rewards: FloatArray, *, at: RowNames = ROWS) -> None:
         raise UserError(f"{at[i]}, reward: must be a finite number; got {rewards[i]}")
 
 
-def check_propensities(propensities: FloatArray, *, at: RowNames = ROWS, column: str = "propensity") -> None:
+def check_propensities(
+    propensities: FloatArray, *, at: RowNames = ROWS, column: str = "propensity"
+) -> None:
     """Check that all propensities are above 0, so far that 1 / propensity is finite, and at most 1.
 
     Parameters
@@ -57,7 +63,9 @@ def check_propensities(propensities: FloatArray, *, at: RowNames = ROWS, column:
         raise UserError(f"{at[i]}, {column}: must be above 0 and at most 1; {got}")
 
 
-def check_distributions(probabilities: FloatArray, *, at: RowNames = ROWS, column: str = "propensities") -> None:
+def check_distributions(
+    probabilities: FloatArray, *, at: RowNames = ROWS, column: str = "propensities"
+) -> None:
     """Check that each row holds probabilities with the sum 1.
 
     Parameters
@@ -72,17 +80,22 @@ def check_distributions(probabilities: FloatArray, *, at: RowNames = ROWS, colum
     UserError
         A probability is missing, negative or above 1, or a row has another sum than 1.
     """
-    if not probabilities.min(initial=0.0) >= 0:  # where none is negative and the sum is 1, none is above 1
+    # where none is negative and the sum is 1, none is above 1
+    if not probabilities.min(initial=0.0) >= 0:
         i = int((~(probabilities.min(axis=1) >= 0)).argmax())
         k = int((~((probabilities[i] >= 0) & (probabilities[i] <= 1 + TOLERANCE))).argmax())
         raise UserError(
-            f"{at[i]}, {column}: the probability of action {k} must be between 0 and 1; got {probabilities[i, k]:g}"
+            f"{at[i]}, {column}: the probability of action {k} must be between 0 and 1; got "
+            f"{probabilities[i, k]:g}"
         )
-    sums = probabilities @ np.ones(probabilities.shape[1])  # several times as fast as a sum over a short axis
+    # several times as fast as a sum over a short axis
+    sums = probabilities @ np.ones(probabilities.shape[1])
     wrong = np.abs(sums - 1) > TOLERANCE
     if wrong.any():
         i = int(wrong.argmax())
-        raise UserError(f"{at[i]}, {column}: the probabilities must sum to 1; their sum is {sums[i]:.6g}")
+        raise UserError(
+            f"{at[i]}, {column}: the probabilities must sum to 1; their sum is {sums[i]:.6g}"
+        )
 
 
 def check_logged_probability(
@@ -100,13 +113,18 @@ def check_logged_probability(
     if wrong.any():
         i = int(wrong.argmax())
         raise UserError(
-            f"{at[i]}, propensity: must be the entry of the logged action in propensities, {entries[i]:g}; "
-            f"got {propensities[i]:g}"
+            f"{at[i]}, propensity: must be the entry of the logged action in propensities, "
+            f"{entries[i]:g}; got {propensities[i]:g}"
         )
 
 
 def check_actions(
-    actions: IntArray, n_actions: int, available: BoolArray | None, *, at: RowNames = ROWS, names: tuple[str, ...] = ()
+    actions: IntArray,
+    n_actions: int,
+    available: BoolArray | None,
+    *,
+    at: RowNames = ROWS,
+    names: tuple[str, ...] = (),
 ) -> None:
     """Check that each action is one of the K actions, and a candidate of its row.
 
@@ -134,7 +152,9 @@ def check_actions(
         if wrong.any():
             i = int(wrong.argmax())
             name = names[actions[i]] if names else actions[i]
-            raise UserError(f"{at[i]}, action: must be one of the candidates of its row; got {short(name)}")
+            raise UserError(
+                f"{at[i]}, action: must be one of the candidates of its row; got {short(name)}"
+            )
 
 
 def check_unique(event_ids: Any, positions: IntArray | None, *, at: RowNames = ROWS) -> None:
@@ -156,10 +176,13 @@ def check_unique(event_ids: Any, positions: IntArray | None, *, at: RowNames = R
 
     if positions is None and len(pd.unique(event_ids)) == len(event_ids):
         return
-    ids = pd.Series(event_ids, dtype=object)  # not as pandas' own text, which takes several times as long to compare
+    # not as pandas' own text, which takes several times as long to compare
+    ids = pd.Series(event_ids, dtype=object)
     keys = {"event_id": ids} | ({} if positions is None else {"position": pd.Series(positions)})
     twice = pd.DataFrame(keys).duplicated().to_numpy()
     if twice.any():
         i = int(twice.argmax())
         where = "" if positions is None else f" at position {positions[i]}"
-        raise UserError(f"{at[i]}, event_id: must be unique; '{short(str(event_ids[i]))}' appears twice{where}")
+        raise UserError(
+            f"{at[i]}, event_id: must be unique; '{short(str(event_ids[i]))}' appears twice{where}"
+        )

@@ -21,14 +21,18 @@ from .simulated import experiment_of
 from .stored_run import DIGITS, KEPT
 from .targets import Random
 
-MOST_RUNS = 10  # stored runs whose agents are offered
+# stored runs whose agents are offered
+MOST_RUNS = 10
 
 
-DECISIONS = 100_000  # of a log that a page records, unless asked for more
+# of a log that a page records, unless asked for more
+DECISIONS = 100_000
 
 
 def rows_at_first(experiment: Experiment) -> int:
-    """Return how many replications a page records: at most about 100,000 decisions, at least one replication."""
+    """Return how many replications a page records: at most about 100,000 decisions, at least one
+    replication.
+    """
     rows = DECISIONS // (experiment.steps * recording.slots(experiment))
     return max(1, min(recording.most_replications(experiment), rows))
 
@@ -53,7 +57,8 @@ class LogSummary(NamedTuple):
     problem : str
         Why the experiment of a simulated run cannot be used.
     uniform : bool
-        Whether each candidate was equally likely, so that the target ``random`` is the policy that made the log.
+        Whether each candidate was equally likely, so that the target ``random`` is the policy that
+        made the log.
     """
 
     n: int
@@ -72,12 +77,15 @@ def summarise(log: DecisionLog) -> LogSummary:
     if log.experiment:
         try:
             experiment = experiment_of(log)
-        except UserError as error:  # its data set is not here, say: the log itself can be evaluated all the same
+        except UserError as error:
+            # its data set is not here, say: the log itself can be evaluated all the same
             problem = str(error)
     agents = target_agents(experiment) if experiment else {}
     known = log.propensities is not None
     columns = tuple(name for name in log.columns if not (log.experiment and name == EXAMINED))
-    return LogSummary(len(log), log.names, columns, known, agents, experiment, problem, _uniform(log))
+    return LogSummary(
+        len(log), log.names, columns, known, agents, experiment, problem, _uniform(log)
+    )
 
 
 def _uniform(log: DecisionLog) -> bool:
@@ -96,10 +104,16 @@ def summarise_run(experiment: Experiment, rows: int, label: str = "") -> LogSumm
     """
     recording.check(experiment, range(rows))
     items = experiment.simulator_class().describe(experiment.simulator).n_items
-    names, agents, S = tuple(map(str, range(items))), target_agents(experiment), recording.slots(experiment)
+    names, agents, S = (
+        tuple(map(str, range(items))),
+        target_agents(experiment),
+        recording.slots(experiment),
+    )
     logger = experiment.agents[experiment.labels.index(label)] if label else None
     uniform = logger is not None and logger.kind == "random" and not logger.guards
-    return LogSummary(experiment.steps * rows * S, names, agents=agents, experiment=experiment, uniform=uniform)
+    return LogSummary(
+        experiment.steps * rows * S, names, agents=agents, experiment=experiment, uniform=uniform
+    )
 
 
 def suggested_target(summary: LogSummary, logger: str = "", production: str = "") -> str:
@@ -127,7 +141,8 @@ def suggested_target(summary: LogSummary, logger: str = "", production: str = ""
 
 
 def target_agents(experiment: Experiment) -> dict[str, str]:
-    """Return the agents that can be the target policy, as JSON by label: not those that know the truth.
+    """Return the agents that can be the target policy, as JSON by label: not those that know the
+    truth.
 
     Nor random choice, which is a target without an agent. None where slates are shown.
     """
@@ -136,12 +151,14 @@ def target_agents(experiment: Experiment) -> dict[str, str]:
     pairs = zip(experiment.labels, experiment.agents, strict=True)
     return {
         label: agent.model_copy(update={"label": label}).model_dump_json(by_alias=True)
-        for label, agent in pairs if agent.kind != "random" and "truth" not in agent_class(agent).needs
-    }  # fmt: skip
+        for label, agent in pairs
+        if agent.kind != "random" and "truth" not in agent_class(agent).needs
+    }
 
 
 def kept_agents(experiment: Experiment, runs: Sequence[StoredRun]) -> dict[str, str]:
-    """Return the agents of stored runs that can be the target on a log of an experiment: text by title.
+    """Return the agents of stored runs that can be the target on a log of an experiment: text by
+    title.
 
     Parameters
     ----------
@@ -151,15 +168,19 @@ def kept_agents(experiment: Experiment, runs: Sequence[StoredRun]) -> dict[str, 
         The newest first; those with another simulator or seed are left out.
     """
     simulator, seed = experiment.simulator, experiment.seed
-    fitting = [run for run in runs if run.experiment.simulator == simulator and run.experiment.seed == seed]
+    fitting = [
+        run for run in runs if run.experiment.simulator == simulator and run.experiment.seed == seed
+    ]
     return {
         f"{label} as it was halfway in run {run.id[:DIGITS]}": f"{KEPT}{run.id}:{label}"
-        for run in fitting[:MOST_RUNS] for label in target_agents(run.experiment)
-    }  # fmt: skip
+        for run in fitting[:MOST_RUNS]
+        for label in target_agents(run.experiment)
+    }
 
 
 def suggested_logger(experiment: Experiment) -> str | None:
-    """Return the agent whose log can answer most: with a floor, or choosing at random, or with exact propensities.
+    """Return the agent whose log can answer most: with a floor, or choosing at random, or with
+    exact propensities.
 
     None where the decisions of this run cannot be logged.
     """
@@ -168,7 +189,9 @@ def suggested_logger(experiment: Experiment) -> str | None:
     except UserError:
         return None
     pairs = list(zip(experiment.labels, experiment.agents, strict=True))
-    floored = [label for label, agent in pairs if any(guard.kind == "floor" for guard in agent.guards)]
+    floored = [
+        label for label, agent in pairs if any(guard.kind == "floor" for guard in agent.guards)
+    ]
     exact = [label for label, agent in pairs if agent_class(agent).propensity == "exact"]
     uniform = [label for label, agent in pairs if label in exact and not agent_class(agent).learns]
     return next(iter([*floored, *uniform, *exact, *experiment.labels]))

@@ -10,9 +10,17 @@ from .estimators import REGISTRY
 from .evaluation import Evaluation
 
 UNRELIABLE = (
-    "ess", "max_weight", "mean_weight", "unsupported", "unsupported_segment", "no_variation", "estimated_propensities",
-    "model", "deterministic", "replay",
-)  # fmt: skip
+    "ess",
+    "max_weight",
+    "mean_weight",
+    "unsupported",
+    "unsupported_segment",
+    "no_variation",
+    "estimated_propensities",
+    "model",
+    "deterministic",
+    "replay",
+)
 
 
 def reliable(found: Evaluation) -> bool:
@@ -21,7 +29,8 @@ def reliable(found: Evaluation) -> bool:
 
 
 def sentences(found: Evaluation) -> list[str]:
-    """State what the target would have earned, against the logging policy and, where it is known, against the truth.
+    """State what the target would have earned, against the logging policy and, where it is known,
+    against the truth.
 
     Returns
     -------
@@ -34,36 +43,42 @@ def sentences(found: Evaluation) -> list[str]:
     earned = f"{value} per decision ({percent(found.level)} confidence interval {low} to {high})"
     start = f"{policy[0].upper()}{policy[1:]} would have earned {earned}"
     if not math.isfinite(e.value):
-        first = f"This log cannot answer what {policy} would have earned: it would never have shown what was shown."
+        first = (
+            f"This log cannot answer what {policy} would have earned: it would never have shown "
+            "what was shown."
+        )
     elif found.weights is None:
         first = (
-            f"This log cannot answer reliably what {policy} would have earned, because it has no propensities: "
-            f"{REGISTRY[found.main].title} estimates {value} per decision, with an unknown error."
+            f"This log cannot answer reliably what {policy} would have earned, because it has no "
+            f"propensities: {REGISTRY[found.main].title} estimates {value} per decision, with an "
+            "unknown error."
         )
     elif not reliable(found):
         first = (
-            f"This log cannot answer reliably what {policy} would have earned: {REGISTRY[found.main].title} estimates "
-            f"{earned}, but see the alarms."
+            f"This log cannot answer reliably what {policy} would have earned: "
+            f"{REGISTRY[found.main].title} estimates {earned}, but see the alarms."
         )
     elif found.same:
         first = (
-            f"{policy[0].upper()}{policy[1:]} is the policy that made this log, which earned {logged} per decision: "
-            "there is no difference to estimate. Choose another target."
+            f"{policy[0].upper()}{policy[1:]} is the policy that made this log, which earned "
+            f"{logged} per decision: there is no difference to estimate. Choose another target."
         )
     elif gain.low == gain.high == 0:
         first = f"{start}, the same as the logging policy."
     elif gain.low > 0 or gain.high < 0:
         sign, word = (1, "more") if gain.low > 0 else (-1, "less")
-        difference = abs(float(value) - float(logged))  # of what is printed, so that the numbers subtract
+        # of what is printed, so that the numbers subtract
+        difference = abs(float(value) - float(logged))
         less, most = sorted((sign * gain.low, sign * gain.high))
         first = (
-            f"{start}: {difference:.{digits}f}{_relative(found)} {word} than the logging policy, which earned "
-            f"{logged} (interval of the difference {less:.{digits}f} to {most:.{digits}f})."
+            f"{start}: {difference:.{digits}f}{_relative(found)} {word} than the logging policy, "
+            f"which earned {logged} (interval of the difference {less:.{digits}f} to "
+            f"{most:.{digits}f})."
         )
     else:
         first = (
-            f"{start}. The logging policy earned {logged}; this log cannot tell the two apart (interval of the "
-            f"difference {gain.low:.{digits}f} to {gain.high:.{digits}f})."
+            f"{start}. The logging policy earned {logged}; this log cannot tell the two apart "
+            f"(interval of the difference {gain.low:.{digits}f} to {gain.high:.{digits}f})."
         )
     first = first.replace(" -", " −")
     stated = [first]
@@ -75,20 +90,30 @@ def sentences(found: Evaluation) -> list[str]:
         )
     if found.weights is None:
         stated.append(
-            "To answer, record with every decision the probability with which it was made, or estimate these "
-            "propensities from the features, if nothing else decided what was shown."
+            "To answer, record with every decision the probability with which it was made, or "
+            "estimate these propensities from the features, if nothing else decided what was "
+            "shown."
         )
     if not math.isfinite(e.value) or found.weights is None or gain.low == gain.high == 0:
         return stated
     if not reliable(found):
-        return [*stated, f"Even if the estimate were right: {found.verdict[0].lower() + found.verdict[1:]}"]
-    paired = " Both are measured on the same decisions, so that their difference is known better than their values."
+        return [
+            *stated,
+            f"Even if the estimate were right: {found.verdict[0].lower() + found.verdict[1:]}",
+        ]
+    paired = (
+        " Both are measured on the same decisions, so that their difference is known better than "
+        "their values."
+    )
     narrow = gain.high - gain.low < (e.high - e.low) / 2
     return [*stated, found.verdict + (paired if narrow else "")]
 
 
 def _relative(found: Evaluation) -> str:
-    """State the difference as a share of what the logging policy earned, in parentheses; empty where that is 0."""
+    """State the difference as a share of what the logging policy earned, in parentheses.
+
+    Empty where that is 0.
+    """
     if found.logged <= 0:
         return ""
     share = abs(found.gain.value) / found.logged
@@ -98,7 +123,11 @@ def _relative(found: Evaluation) -> str:
 def decimals(found: Evaluation) -> int:
     """Return the decimals that show three significant digits of what the logging policy earned."""
     scale = abs(found.logged) or abs(found.estimates[found.main].value)
-    return min(max(2 - math.floor(math.log10(scale)), 0), 8) if scale > 0 and math.isfinite(scale) else 3
+    return (
+        min(max(2 - math.floor(math.log10(scale)), 0), 8)
+        if scale > 0 and math.isfinite(scale)
+        else 3
+    )
 
 
 def described(target: str) -> str:

@@ -1,20 +1,25 @@
 """Estimators of a target policy's value: from rounds to contributions, whose mean is the estimate.
 
-Ratios of means are linearised (`ratio_of_means`), so that the variance of the contributions is that of the estimate;
-they are NaN where the denominator is 0.
+Ratios of means are linearised (`ratio_of_means`), so that the variance of the contributions is that
+of the estimate; they are NaN where the denominator is 0.
 
 References
 ----------
-.. [1] Horvitz, Thompson (1952), A generalization of sampling without replacement from a finite universe.
+.. [1] Horvitz, Thompson (1952), A generalization of sampling without replacement from a finite
+       universe.
 .. [2] Ionides (2008), Truncated importance sampling.
-.. [3] Swaminathan, Joachims (2015), The self-normalized estimator for counterfactual learning, equation 5.
+.. [3] Swaminathan, Joachims (2015), The self-normalized estimator for counterfactual learning,
+       equation 5.
 .. [4] Beygelzimer, Langford (2009), The offset tree for learning with partial labels.
 .. [5] Dudík, Langford, Li (2011), Doubly robust policy evaluation and learning, equation 2.
-.. [6] Thomas, Brunskill (2016), Data-efficient off-policy policy evaluation for reinforcement learning, section 5.
-.. [7] Wang, Agarwal, Dudík (2017), Optimal and adaptive off-policy evaluation in contextual bandits, equation 8.
-.. [8] Su, Dimakopoulou, Krishnamurthy, Dudík (2020), Doubly robust off-policy evaluation with shrinkage, section 4.1.
-.. [9] Li, Chu, Langford, Wang (2011), Unbiased offline evaluation of contextual-bandit-based news article
-   recommendation algorithms, Algorithm 2.
+.. [6] Thomas, Brunskill (2016), Data-efficient off-policy policy evaluation for reinforcement
+       learning, section 5.
+.. [7] Wang, Agarwal, Dudík (2017), Optimal and adaptive off-policy evaluation in contextual
+       bandits, equation 8.
+.. [8] Su, Dimakopoulou, Krishnamurthy, Dudík (2020), Doubly robust off-policy evaluation with
+       shrinkage, section 4.1.
+.. [9] Li, Chu, Langford, Wang (2011), Unbiased offline evaluation of contextual-bandit-based news
+   article recommendation algorithms, Algorithm 2.
 """
 
 from __future__ import annotations
@@ -76,7 +81,8 @@ class Estimator:
     weights, model : bool
         Whether it uses importance weights and predicted rewards.
     bounded : bool
-        Whether the contributions lie between the bounds of the reward times 0 and the largest weight.
+        Whether the contributions lie between the bounds of the reward times 0 and the largest
+        weight.
     tuned : str
         The parameter that SLOPE++ chooses; empty where there is none.
     reference : str
@@ -156,7 +162,9 @@ def ips(rounds: Rounds) -> FloatArray:
     usual=False,
 )
 def clipped_ips(rounds: Rounds, *, clip: float) -> FloatArray:
-    """Bound the weights: less variance, and too low where larger ones belong to positive rewards [2]_."""
+    """Bound the weights: less variance, and too low where larger ones belong to positive rewards
+    [2]_.
+    """
     return np.minimum(rounds.weights, clip) * rounds.rewards
 
 
@@ -168,7 +176,9 @@ def clipped_ips(rounds: Rounds, *, clip: float) -> FloatArray:
     words="IPS, divided by the mean weight: less variance",
 )
 def snips(rounds: Rounds) -> FloatArray:
-    """Divide by the mean weight [3]_: the bias shrinks as 1/n, and the estimate stays in the range of the rewards."""
+    """Divide by the mean weight [3]_: the bias shrinks as 1/n, and the estimate stays in the range
+    of the rewards.
+    """
     return ratio_of_means(rounds.weights * rounds.rewards, rounds.weights)
 
 
@@ -199,7 +209,9 @@ def dm(rounds: Rounds) -> FloatArray:
     model=True,
 )
 def dr(rounds: Rounds) -> FloatArray:
-    """Correct the predicted rewards by weighted residuals [5]_: unbiased if the propensities or q are right."""
+    """Correct the predicted rewards by weighted residuals [5]_: unbiased if the propensities or q
+    are right.
+    """
     return rounds.target_q + rounds.weights * rounds.residuals
 
 
@@ -227,7 +239,9 @@ def sndr(rounds: Rounds) -> FloatArray:
     reference="dr",
 )
 def switch_dr(rounds: Rounds, *, tau: float) -> FloatArray:
-    """Correct where weights are at most tau [7]_: between `dm` (tau below all weights) and `dr` (above all)."""
+    """Correct where weights are at most tau [7]_: between `dm` (tau below all weights) and `dr`
+    (above all).
+    """
     kept = rounds.weights * (rounds.weights <= tau)
     return rounds.target_q + kept * rounds.residuals
 
@@ -243,9 +257,17 @@ def switch_dr(rounds: Rounds, *, tau: float) -> FloatArray:
     reference="dr",
 )
 def dros(rounds: Rounds, *, shrinkage: float) -> FloatArray:
-    """Correct with optimistically shrunk weights [8]_: between `dm` (lambda 0) and `dr` (lambda infinite)."""
+    """Correct with optimistically shrunk weights [8]_: between `dm` (lambda 0) and `dr` (lambda
+    infinite).
+    """
     w = rounds.weights
-    shrunk = w if np.isinf(shrinkage) else w * (shrinkage / (w * w + shrinkage)) if shrinkage else np.zeros_like(w)
+    shrunk = (
+        w
+        if np.isinf(shrinkage)
+        else w * (shrinkage / (w * w + shrinkage))
+        if shrinkage
+        else np.zeros_like(w)
+    )
     return rounds.target_q + shrunk * rounds.residuals
 
 

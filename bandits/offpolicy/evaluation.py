@@ -30,11 +30,16 @@ from .weights import Histogram, histogram, slope, weight_grid
 
 INTERVALS = ("normal", "bootstrap", "bernstein", "anytime")
 DEFAULT = tuple(name for name, e in REGISTRY.items() if e.usual)
-MAX_POSITIONS = 50  # that are estimated one by one
-ADJUSTED = ("normal", "bootstrap")  # intervals for large samples
-MAIN = ("dr", "snips", "ips")  # the first of these that is computed is the one that conclusions use
-MAIN_OF_SAME = ("snips", "ips", "dr")  # where the target is the logging policy: the mean reward of the log
-ROUNDING = 0.01  # of propensities, relative
+# that are estimated one by one
+MAX_POSITIONS = 50
+# intervals for large samples
+ADJUSTED = ("normal", "bootstrap")
+# the first of these that is computed is the one that conclusions use
+MAIN = ("dr", "snips", "ips")
+# where the target is the logging policy: the mean reward of the log
+MAIN_OF_SAME = ("snips", "ips", "dr")
+# of propensities, relative
+ROUNDING = 0.01
 
 
 class Truth(NamedTuple):
@@ -68,18 +73,18 @@ class Evaluation:
     logged : float
         Mean reward of the log.
     gain : Interval
-        Value of the target minus that of the logging policy, by the main estimator, paired by decision; its interval
-        is of the kind of the others.
+        Value of the target minus that of the logging policy, by the main estimator, paired by
+        decision; its interval is of the kind of the others.
     weights : Histogram, optional
         Of the importance weights; None without propensities.
     level : float
         Confidence level of all intervals.
     positions : mapping of str to Interval
-        By position of slates, what the main estimator states for the rows of that position; empty where the log has
-        one row per event.
+        By position of slates, what the main estimator states for the rows of that position; empty
+        where the log has one row per event.
     same : bool
-        The target is the policy that made the log: it gives what was shown the probability that the log states, but
-        for rounding, and no difference of their rewards is shown.
+        The target is the policy that made the log: it gives what was shown the probability that the
+        log states, but for rounding, and no difference of their rewards is shown.
     """
 
     n: int
@@ -103,7 +108,10 @@ class Evaluation:
         return {
             "n": self.n,
             "target": self.target,
-            "estimates": {k: {f: _finite(x) for f, x in e._asdict().items()} for k, e in self.estimates.items()},
+            "estimates": {
+                k: {f: _finite(x) for f, x in e._asdict().items()}
+                for k, e in self.estimates.items()
+            },
             "ess": _finite(self.support.ess),
             "max_weight": _finite(self.support.max_weight),
             "mean_weight": _finite(self.support.mean_weight),
@@ -114,9 +122,17 @@ class Evaluation:
             "main": self.main,
             "logged": _finite(self.logged),
             "gain": {name: _finite(x) for name, x in self.gain._asdict().items()},
-            **({"positions": {k: {f: _finite(x) for f, x in e._asdict().items()} for k, e in self.positions.items()}}
-               if self.positions else {}),
-        }  # fmt: skip
+            **(
+                {
+                    "positions": {
+                        k: {f: _finite(x) for f, x in e._asdict().items()}
+                        for k, e in self.positions.items()
+                    }
+                }
+                if self.positions
+                else {}
+            ),
+        }
 
 
 def evaluate(
@@ -139,19 +155,22 @@ def evaluate(
     log : DecisionLog, str or Path
         n rounds, K actions; a file or the name of a shipped log is read.
     target : Target, str or float64 (n, K)
-        A policy, its text (`read_target`), its probabilities, or, where the log is one of a simulated run, an agent
-        as JSON (it learns from the first half of the log and is evaluated on the other half) or ``run:ID:LABEL``, an
-        agent of a stored run as it was after half of the log's steps.
+        A policy, its text (`read_target`), its probabilities, or, where the log is one of a
+        simulated run, an agent as JSON (it learns from the first half of the log and is evaluated
+        on the other half) or ``run:ID:LABEL``, an agent of a stored run as it was after half of the
+        log's steps.
     estimators : sequence of str, optional
-        Names in `REGISTRY`; by default all that the log and the target allow, except `clipped_ips` and `replay`.
+        Names in `REGISTRY`; by default all that the log and the target allow, except `clipped_ips`
+        and `replay`.
     q : float64 (n, K), optional
         Predicted rewards; by default cross-fitted.
     model : {"logistic", "ridge", "gradient_boosting"}, optional
         Regression for q; by default logistic for rewards of 0 and 1, otherwise ridge.
     interval : {"normal", "bootstrap", "bernstein", "anytime"}
-        ``bernstein`` is for ips and clipped_ips, ``anytime`` for ips. Their bounds of rewards are 0 and 1, or the
-        range of the log where rewards leave it. Biased estimators have the interval of the unbiased one,
-        `Estimator.reference`, extended to the estimate, where the log has propensities; their own would miss the bias.
+        ``bernstein`` is for ips and clipped_ips, ``anytime`` for ips. Their bounds of rewards are 0
+        and 1, or the range of the log where rewards leave it. Biased estimators have the interval
+        of the unbiased one, `Estimator.reference`, extended to the estimate, where the log has
+        propensities; their own would miss the bias.
     level : float
         Confidence level, between 0 and 1.
     estimate_propensities : bool
@@ -189,24 +208,40 @@ def evaluate(
         part = _contributions(name, rounds, weighted=log.propensities is not None)
         if part.parameter is not None:
             tuned[name] = part.parameter
-        # A fitted reward model has the noise of the same rewards: both estimates move together, unlike contributions.
+        # A fitted reward model has the noise of the same rewards: both estimates move together,
+        # unlike contributions.
         adjusted = interval in ADJUSTED and (q is not None or not REGISTRY[name].model)
         found = compute(part.values, level=level, clip=part.clip)
         estimates[name] = debiased(
-            found, part.values, part.unbiased, compute, level=level, groups=log.groups, adjusted=adjusted
+            found,
+            part.values,
+            part.unbiased,
+            compute,
+            level=level,
+            groups=log.groups,
+            adjusted=adjusted,
         )
         if name == main:
             more = gain(
-                part.values, part.unbiased, rounds, log, kind=interval, level=level,
-                largest=_largest(rounds, part.clip), adjusted=adjusted, generator=generator,
-            )  # fmt: skip
+                part.values,
+                part.unbiased,
+                rounds,
+                log,
+                kind=interval,
+                level=level,
+                largest=_largest(rounds, part.clip),
+                adjusted=adjusted,
+                generator=generator,
+            )
     if close and np.ptp(rounds.weights) <= CONSTANT:
         # whatever the noise of predicted rewards
         more = Interval(0.0, 0.0, 0.0, 0.0)
     # differences of small weights matter where rewards are of both signs
     same = close and more.low <= 0 <= more.high
     flat = [REGISTRY[name].title for name, e in estimates.items() if e.standard_error == 0]
-    bounds = [alarm for alarm in alarms(len(log), support) if not (same and alarm.kind == "mean_weight")]
+    bounds = [
+        alarm for alarm in alarms(len(log), support) if not (same and alarm.kind == "mean_weight")
+    ]
     logged = float(log.rewards.mean())
     return Evaluation(
         n=len(log),
@@ -216,13 +251,17 @@ def evaluate(
         support=support,
         alarms=(*_assumptions(log, names, estimated, flat), *unknown, *bounds),
         truth=truth,
-        verdict=verdict(len(log), logged, 0.0 if same else half_width_in_errors(more, level), level),
+        verdict=verdict(
+            len(log), logged, 0.0 if same else half_width_in_errors(more, level), level
+        ),
         main=main,
         logged=logged,
         gain=more,
         weights=None if log.propensities is None else histogram(rounds.weights),
         level=level,
-        positions=_by_position(log, rounds, main, partial(_interval, kind=interval, level=level, generator=generator)),
+        positions=_by_position(
+            log, rounds, main, partial(_interval, kind=interval, level=level, generator=generator)
+        ),
         same=same,
     )
 
@@ -242,7 +281,10 @@ def _read(
 
 
 def _simulated_truth(log: DecisionLog, target: Target) -> tuple[Truth | None, list[Alarm]]:
-    """Return the true value where the log is one of a simulated run; an alarm where it cannot be computed."""
+    """Return the true value where the log is one of a simulated run.
+
+    An alarm where it cannot be computed.
+    """
     if not (log.experiment and target.whole):
         return None, []
     try:
@@ -251,10 +293,14 @@ def _simulated_truth(log: DecisionLog, target: Target) -> tuple[Truth | None, li
         return None, [Alarm("truth", f"The true value is not known: {error}.")]
 
 
-def _names(asked: Sequence[str] | None, log: DecisionLog, target: Target, interval: str) -> list[str]:
+def _names(
+    asked: Sequence[str] | None, log: DecisionLog, target: Target, interval: str
+) -> list[str]:
     """Return the estimators to compute."""
     allowed = estimators_of(interval)
-    possible = [name for name in asked or DEFAULT if name in REGISTRY and not _obstacle(name, log, target)]
+    possible = [
+        name for name in asked or DEFAULT if name in REGISTRY and not _obstacle(name, log, target)
+    ]
     if asked is None:
         names = [name for name in possible if name in allowed]
         if names:
@@ -266,7 +312,9 @@ def _names(asked: Sequence[str] | None, log: DecisionLog, target: Target, interv
         if obstacle := _obstacle(name, log, target):
             raise UserError(f"estimator {name}: {obstacle}")
         if name not in allowed:
-            raise UserError(f"estimator {name}: the interval {interval} is only for {', '.join(allowed)}")
+            raise UserError(
+                f"estimator {name}: the interval {interval} is only for {', '.join(allowed)}"
+            )
     return list(dict.fromkeys(asked))
 
 
@@ -280,16 +328,26 @@ def estimators_of(interval: str) -> tuple[str, ...]:
 def _obstacle(name: str, log: DecisionLog, target: Target) -> str:
     estimator = REGISTRY[name]
     if estimator.weights and log.propensities is None:
-        return "requires propensities, and the log has none; dm, replay or estimated propensities remain"
+        return (
+            "requires propensities, and the log has none; dm, replay or estimated propensities "
+            "remain"
+        )
     if (estimator.model or not estimator.weights) and not target.whole:
-        return f"requires the target's probabilities of all actions; {short(target.name)} has those of the logged ones"
+        return (
+            f"requires the target's probabilities of all actions; {short(target.name)} has those "
+            "of the logged ones"
+        )
     return ""
 
 
 def _rounds(
-    log: DecisionLog, target: Target, names: Sequence[str], q: FloatArray | None, model: str | None,
+    log: DecisionLog,
+    target: Target,
+    names: Sequence[str],
+    q: FloatArray | None,
+    model: str | None,
     generator: np.random.Generator,
-) -> Rounds:  # fmt: skip
+) -> Rounds:
     """Compute what the estimators need; predicted rewards only where one needs them."""
     n, nothing = len(log), np.zeros(len(log))
     chosen = target.logged(log)
@@ -297,17 +355,25 @@ def _rounds(
     weights = nothing if log.propensities is None else chosen / log.propensities
     if any(REGISTRY[name].model for name in names):
         if q is not None and q.shape != (n, log.n_actions):
-            raise UserError(f"q: must have the shape (n, K) = ({n}, {log.n_actions}); got {q.shape}")
-        logged_q, target_q = given(log, target, q) if q is not None else fitted(log, target, model, generator)
+            raise UserError(
+                f"q: must have the shape (n, K) = ({n}, {log.n_actions}); got {q.shape}"
+            )
+        logged_q, target_q = (
+            given(log, target, q) if q is not None else fitted(log, target, model, generator)
+        )
         if not np.isfinite(target_q).all():
             i = int((~np.isfinite(target_q)).argmax())
-            raise UserError(f"{log.places[i]}, q: must hold finite numbers; the target's mean is {target_q[i]}")
+            raise UserError(
+                f"{log.places[i]}, q: must hold finite numbers; the target's mean is {target_q[i]}"
+            )
     accepted = (generator.random(n) < chosen).astype(np.float64) if "replay" in names else nothing
     return Rounds(log.rewards, weights, logged_q, target_q, accepted)
 
 
 def given(log: DecisionLog, target: Target, q: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return q of the logged actions and of the target policy, both float64 (n,), from q, float64 (n, K)."""
+    """Return q of the logged actions and of the target policy, both float64 (n,), from q, float64
+    (n, K).
+    """
     target_q = np.empty(len(log))
     for rows in blocks(log):
         np.einsum("mk,mk->m", target.probabilities(log, rows), q[rows], out=target_q[rows])
@@ -328,7 +394,9 @@ def fitted(
 
 
 class _Part(NamedTuple):
-    """Contributions to an estimate and to the unbiased one that it refers to, and the parameter that was chosen."""
+    """Contributions to an estimate and to the unbiased one that it refers to, and the parameter
+    that was chosen.
+    """
 
     values: FloatArray
     unbiased: FloatArray | None
@@ -347,11 +415,13 @@ def _contributions(name: str, rounds: Rounds, *, weighted: bool = True) -> _Part
     return _Part(contributions, unbiased, value, value if estimator.tuned == "clip" else None)
 
 
-def _by_position(log: DecisionLog, rounds: Rounds, main: str, compute: Callable[..., Interval]) -> dict[str, Interval]:
+def _by_position(
+    log: DecisionLog, rounds: Rounds, main: str, compute: Callable[..., Interval]
+) -> dict[str, Interval]:
     """Estimate the value of each position of slates.
 
-    Empty where each event has one row or there are more than `MAX_POSITIONS`, and for biased estimators.
-    """
+    Empty where each event has one row or there are more than `MAX_POSITIONS`, and for biased
+    estimators."""
     if log.positions is None or log.groups is None or REGISTRY[main].reference:
         return {}
     positions = np.unique(log.positions).tolist()
@@ -364,9 +434,15 @@ def _by_position(log: DecisionLog, rounds: Rounds, main: str, compute: Callable[
 
 
 def _interval(
-    contributions: FloatArray, *, rounds: Rounds, log: DecisionLog, kind: str, level: float,
-    generator: np.random.Generator, clip: float | None = None,
-) -> Interval:  # fmt: skip
+    contributions: FloatArray,
+    *,
+    rounds: Rounds,
+    log: DecisionLog,
+    kind: str,
+    level: float,
+    generator: np.random.Generator,
+    clip: float | None = None,
+) -> Interval:
     """Compute the interval of one estimator."""
     if np.isnan(contributions).any():
         return Interval(*[float("nan")] * 4)
@@ -375,7 +451,9 @@ def _interval(
         return anytime(rounds.weights, rounds.rewards, low=low, high=high, level=level)
     if kind == "bernstein":
         largest = _largest(rounds, clip)
-        return empirical_bernstein(contributions, low * largest, high * largest, level=level, groups=log.groups)
+        return empirical_bernstein(
+            contributions, low * largest, high * largest, level=level, groups=log.groups
+        )
     compute = partial(bootstrap, generator=generator) if kind == "bootstrap" else normal
     return compute(contributions, level=level, groups=log.groups)
 
@@ -385,33 +463,68 @@ def _largest(rounds: Rounds, clip: float | None) -> float:
     return min(np.inf if clip is None else clip, float(rounds.weights.max()))
 
 
-def _assumptions(log: DecisionLog, names: Sequence[str], estimated: bool, flat: Sequence[str]) -> list[Alarm]:
+def _assumptions(
+    log: DecisionLog, names: Sequence[str], estimated: bool, flat: Sequence[str]
+) -> list[Alarm]:
     """State assumptions that the log does not show to hold."""
     found = []
     if estimated or (log.kinds is not None and (log.kinds == "estimated").any()):
-        found.append(Alarm("estimated_propensities", "Propensities are estimated from the log, not recorded: estimates "
-                           "that use weights are biased where that model is wrong."))  # fmt: skip
+        found.append(
+            Alarm(
+                "estimated_propensities",
+                "Propensities are estimated from the log, not recorded: estimates "
+                "that use weights are biased where that model is wrong.",
+            )
+        )
     if log.kinds is not None and (log.kinds == "deterministic").any():
-        found.append(Alarm("deterministic", "Part of the log was chosen without randomness: actions that were not "
-                           "chosen have no support there."))  # fmt: skip
+        found.append(
+            Alarm(
+                "deterministic",
+                "Part of the log was chosen without randomness: actions that were not "
+                "chosen have no support there.",
+            )
+        )
     if flat:
-        found.append(Alarm("no_variation", f"All contributions to {', '.join(flat)} are equal: the standard error is 0 "
-                           "and their intervals mean nothing."))  # fmt: skip
+        found.append(
+            Alarm(
+                "no_variation",
+                f"All contributions to {', '.join(flat)} are equal: the standard error is 0 "
+                "and their intervals mean nothing.",
+            )
+        )
     if log.groups is not None:
-        found.append(Alarm("positions", "Each position of a slate is evaluated as a decision of its own: that is right "
-                           "where what an item earns does not depend on the items beside it, and wrong where users "
-                           "stop at the first click."))  # fmt: skip
+        found.append(
+            Alarm(
+                "positions",
+                "Each position of a slate is evaluated as a decision of its own: that is right "
+                "where what an item earns does not depend on the items beside it, and wrong "
+                "where users stop at the first click.",
+            )
+        )
     if "dm" in names and log.propensities is None:
-        found.append(Alarm("model", "The interval of DM leaves out the error of the predicted rewards, which cannot be "
-                           "measured without propensities."))  # fmt: skip
+        found.append(
+            Alarm(
+                "model",
+                "The interval of DM leaves out the error of the predicted rewards, which cannot be "
+                "measured without propensities.",
+            )
+        )
     if "replay" in names:
         if log.propensities is None:
             found.append(
-                Alarm("replay", "Replay assumes a uniformly random log; this one has no propensities to check.")
+                Alarm(
+                    "replay",
+                    "Replay assumes a uniformly random log; this one has no propensities to check.",
+                )
             )
         elif np.ptp(log.propensities) > 1e-9 and log.available is None:
-            found.append(Alarm("replay", "Replay is right for uniformly random logs only; the propensities of this log "
-                               f"vary from {log.propensities.min():.3g} to {log.propensities.max():.3g}."))  # fmt: skip
+            found.append(
+                Alarm(
+                    "replay",
+                    "Replay is right for uniformly random logs only; the propensities of this log "
+                    f"vary from {log.propensities.min():.3g} to {log.propensities.max():.3g}.",
+                )
+            )
     return found
 
 

@@ -12,12 +12,16 @@ from .estimators import REGISTRY
 from .evaluation import Evaluation
 from .weights import LEAST
 
-MAIN_COLOR, OTHER_COLOR, TRUTH_COLOR = "#D55E00", "#56B4E9", "#009E73"  # of the palette of Okabe and Ito
+# of the palette of Okabe and Ito
+MAIN_COLOR, OTHER_COLOR, TRUTH_COLOR = "#D55E00", "#56B4E9", "#009E73"
 WEIGHT_COLORS = "#0072B2", "#D55E00"
 
 
 def forest(found: Evaluation) -> Spec:
-    """Draw each estimate with its interval; lines mark the logging policy's mean reward and the truth."""
+    """Draw each estimate with its interval.
+
+    Lines mark the logging policy's mean reward and the truth.
+    """
     names = list(found.estimates)
     data = []
     for main in (True, False):
@@ -27,18 +31,36 @@ def forest(found: Evaluation) -> Spec:
         values = np.array([found.estimates[names[i]][:3] for i in places])
         color = MAIN_COLOR if main else OTHER_COLOR
         bars = error_bars(
-            values[:, 2] - values[:, 0], color, below=values[:, 0] - values[:, 1], thickness=2 if main else 1.2
+            values[:, 2] - values[:, 0],
+            color,
+            below=values[:, 0] - values[:, 1],
+            thickness=2 if main else 1.2,
         )
-        hover = {"text": [_text(found, names[i]) for i in places], "hovertemplate": "%{text}<extra></extra>"}
+        hover = {
+            "text": [_text(found, names[i]) for i in places],
+            "hovertemplate": "%{text}<extra></extra>",
+        }
         name, y = "used in the conclusion" if main else "other estimators", np.array(places, float)
-        data.append(points(name, values[:, 0], y, color, size=11 if main else 8, error_x=bars, **hover))
+        data.append(
+            points(name, values[:, 0], y, color, size=11 if main else 8, error_x=bars, **hover)
+        )
     marks = [("logging policy", found.logged, REFERENCE, "dot")]
     if found.truth is not None:
         marks.append(("true value", found.truth.value, TRUTH_COLOR, "solid"))
     ends = np.array([-0.5, len(names) - 0.5])
     for name, value, color, dash in marks:
         template = f"%{{x:.4~r}}<extra>{name}</extra>"
-        data.append(line(name, np.array([value, value]), ends, color, dash=dash, width=1.8, hovertemplate=template))
+        data.append(
+            line(
+                name,
+                np.array([value, value]),
+                ends,
+                color,
+                dash=dash,
+                width=1.8,
+                hovertemplate=template,
+            )
+        )
     return drawing(
         data,
         "Estimated value",
@@ -51,13 +73,17 @@ def forest(found: Evaluation) -> Spec:
             "showgrid": False,
             "zeroline": False,
         },
-        note=f"Mean reward per decision under the target policy by each estimator, with {percent(found.level)} "
-        f"confidence intervals; the conclusion uses {REGISTRY[found.main].title}. Lines: what the logging policy "
-        "earned"
+        note=(
+            "Mean reward per decision under the target policy by each estimator, with "
+            f"{percent(found.level)} confidence intervals; the conclusion uses "
+            f"{REGISTRY[found.main].title}. Lines: what the logging policy earned"
+        )
         + (", and the true value, which the simulator knows. " if found.truth else ". ")
-        + "Estimates differ by chance, and where large weights are replaced by predicted rewards "
-        f"({listed(e.title for e in REGISTRY.values() if e.reference == 'dr')}) also by bias: these have the "
-        "intervals of DR, extended to the estimate.",
+        + (
+            "Estimates differ by chance, and where large weights are replaced by predicted "
+            f"rewards ({listed(e.title for e in REGISTRY.values() if e.reference == 'dr')}) also "
+            "by bias: these have the intervals of DR, extended to the estimate."
+        ),
         caption=f"Mean reward per decision, {percent(found.level)} confidence intervals",
         legend=True,
     )
@@ -79,26 +105,37 @@ def _text(found: Evaluation, name: str) -> str:
 
 
 def weights(found: Evaluation) -> Spec | None:
-    """Draw how decisions and the sum of weights are spread over importance weights; None without propensities."""
+    """Draw how decisions and the sum of weights are spread over importance weights.
+
+    None without propensities.
+    """
     bins = found.weights
     if bins is None or not len(bins.edges):
         return None
     edges, data = np.asarray(bins.edges), []
-    shares = {"decisions": (bins.decisions, WEIGHT_COLORS[0]), "sum of weights": (bins.weight, WEIGHT_COLORS[1])}
+    shares = {
+        "decisions": (bins.decisions, WEIGHT_COLORS[0]),
+        "sum of weights": (bins.weight, WEIGHT_COLORS[1]),
+    }
     for name, (share, color) in shares.items():
         hover = f"weight from %{{x:.3~r}}: %{{y:.1%}} of {name}<extra></extra>"
         look = {"color": color, "shape": "hv", "width": 1.8}
-        drawn = line(f"share of {name}", edges, np.append(np.asarray(share), 0.0), color, hovertemplate=hover)
+        drawn = line(
+            f"share of {name}", edges, np.append(np.asarray(share), 0.0), color, hovertemplate=hover
+        )
         data.append({**drawn, "line": look})
     return drawing(
         data,
         "Importance weights",
         x=axis("importance weight", type="log", hoverformat=".3~r", **log_ticks([edges])),
         y=axis("share", tickformat=".0%", rangemode="tozero"),
-        note="How the decisions, and the sum of their weights, are spread over importance weights w "
-        f"(probability under the target / propensity). {percent(bins.zero, 1)} of the decisions have the weight 0: "
-        "the target would not have chosen what was shown. Where few decisions have most of the weight, intervals are "
-        f"wide. Weights below {LEAST} stand at the left end.",
+        note=(
+            "How the decisions, and the sum of their weights, are spread over importance weights "
+            f"w (probability under the target / propensity). {percent(bins.zero, 1)} of the "
+            "decisions have the weight 0: the target would not have chosen what was shown. Where "
+            f"few decisions have most of the weight, intervals are wide. Weights below {LEAST} "
+            "stand at the left end."
+        ),
         caption=f"Weight 0: {percent(bins.zero, 1)} of the decisions",
         legend=True,
     )

@@ -22,10 +22,19 @@ def reward_bounds(log: DecisionLog) -> tuple[float, float]:
 
 
 def gain(
-    contributions: FloatArray, unbiased: FloatArray | None, rounds: Rounds, log: DecisionLog, *,
-    kind: str, level: float, largest: float, adjusted: bool, generator: np.random.Generator,
-) -> Interval:  # fmt: skip
-    """Compute the mean of contributions minus rewards with an interval of the kind of the estimates.
+    contributions: FloatArray,
+    unbiased: FloatArray | None,
+    rounds: Rounds,
+    log: DecisionLog,
+    *,
+    kind: str,
+    level: float,
+    largest: float,
+    adjusted: bool,
+    generator: np.random.Generator,
+) -> Interval:
+    """Compute the mean of contributions minus rewards with an interval of the kind of the
+    estimates.
 
     Parameters
     ----------
@@ -50,21 +59,29 @@ def gain(
     low, high = reward_bounds(log)
     if kind == "anytime":
         sequence = partial(anytime, low=low, high=high, level=(1 + level) / 2)
-        target, logged = sequence(rounds.weights, log.rewards), sequence(np.ones(len(log)), log.rewards)
+        target, logged = (
+            sequence(rounds.weights, log.rewards),
+            sequence(np.ones(len(log)), log.rewards),
+        )
         paired = normal(contributions - log.rewards, level=level, groups=log.groups)
         return paired._replace(low=target.low - logged.high, high=target.high - logged.low)
     if kind == "bernstein":
         ends = [(w - 1) * r for w, r in product((0.0, largest), (low, high))]
         return empirical_bernstein(
             contributions - log.rewards, min(ends), max(ends), level=level, groups=log.groups
-        )  # fmt: skip
+        )
     compute = partial(bootstrap, generator=generator) if kind == "bootstrap" else normal
     found = compute(contributions - log.rewards, level=level, groups=log.groups)
     more = None if unbiased is None else unbiased - log.rewards
     return debiased(
-        found, contributions - log.rewards, more, partial(compute, groups=log.groups), level=level, groups=log.groups,
+        found,
+        contributions - log.rewards,
+        more,
+        partial(compute, groups=log.groups),
+        level=level,
+        groups=log.groups,
         adjusted=adjusted,
-    )  # fmt: skip
+    )
 
 
 def half_width_in_errors(found: Interval, level: float) -> float:

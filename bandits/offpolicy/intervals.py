@@ -1,7 +1,7 @@
 """Confidence intervals of a mean of contributions; each is a function.
 
-Contributions of the same group (the positions of one event) are added up first, because they are not independent.
-"""
+Contributions of the same group (the positions of one event) are added up first, because they are
+not independent."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ class Interval(NamedTuple):
     standard_error: float
 
 
-def normal(contributions: FloatArray, *, level: float = 0.95, groups: IntArray | None = None) -> Interval:
+def normal(
+    contributions: FloatArray, *, level: float = 0.95, groups: IntArray | None = None
+) -> Interval:
     """Compute the normal interval: mean plus and minus z standard errors.
 
     Parameters
@@ -43,7 +45,8 @@ def normal(contributions: FloatArray, *, level: float = 0.95, groups: IntArray |
     level : float
         Confidence level, between 0 and 1.
     groups : int64 (n,), optional
-        Index of the group of each contribution; by default each is its own. The standard error is cluster-robust.
+        Index of the group of each contribution; by default each is its own. The standard error is
+        cluster-robust.
 
     Raises
     ------
@@ -106,7 +109,8 @@ def empirical_bernstein(
 ) -> Interval:
     """Compute the interval of the empirical Bernstein inequality, valid for every n.
 
-    mean ± sqrt(2 v L / n) + 7 R L / (3 (n - 1)), L = ln(4 / (1 - level)), v the variance, R the range.
+    mean ± sqrt(2 v L / n) + 7 R L / (3 (n - 1)), L = ln(4 / (1 - level)), v the variance, R the
+    range.
 
     Parameters
     ----------
@@ -129,8 +133,10 @@ def empirical_bernstein(
     """
     check_level(level)
     if contributions.min() < low or contributions.max() > high:
-        raise UserError(f"contributions must be between {low} and {high}; got {contributions.min()} to "
-                        f"{contributions.max()}")  # fmt: skip
+        raise UserError(
+            f"contributions must be between {low} and {high}; got {contributions.min()} to "
+            f"{contributions.max()}"
+        )
     value, error = float(contributions.mean()), standard_error(contributions, groups)
     sums, sizes = _sums(contributions, groups)
     n = len(sums)
@@ -143,7 +149,10 @@ def empirical_bernstein(
 
 
 def standard_error(contributions: FloatArray, groups: IntArray | None = None) -> float:
-    """Compute the standard error of the mean, cluster-robust where there are groups; NaN with fewer than two."""
+    """Compute the standard error of the mean, cluster-robust where there are groups.
+
+    NaN with fewer than two.
+    """
     n = len(contributions)
     sums, sizes = _sums(contributions - contributions.mean(), groups)
     m = len(sums)
@@ -167,7 +176,10 @@ def check_level(level: float) -> None:
 
 
 def _sums(values: FloatArray, groups: IntArray | None) -> tuple[FloatArray, FloatArray | None]:
-    """Add up the values of each group; also return their sizes, or None where each value is its own group."""
+    """Add up the values of each group.
+
+    Also return their sizes, or None where each value is its own group.
+    """
     if groups is None:
         return values, None
     sums: FloatArray = np.bincount(groups, weights=values).astype(np.float64)
@@ -192,9 +204,11 @@ def debiased(
     groups: IntArray | None,
     adjusted: bool,
 ) -> Interval:
-    """Give a biased estimate the interval of the unbiased one, extended where it leaves the estimate out.
+    """Give a biased estimate the interval of the unbiased one, extended where it leaves the
+    estimate out.
 
-    The spread of a biased estimator states nothing about its bias: its own interval would add width and no coverage.
+    The spread of a biased estimator states nothing about its bias: its own interval would add width
+    and no coverage.
 
     Parameters
     ----------
@@ -211,12 +225,15 @@ def debiased(
     groups : int64 (n,), optional
         Of contributions that are not independent.
     adjusted : bool
-        Whether the level of the unbiased interval is adjusted (`adjusted_level`): for large samples, and contributions
-        that depend on nothing fitted to the same rewards.
+        Whether the level of the unbiased interval is adjusted (`adjusted_level`): for large
+        samples, and contributions that depend on nothing fitted to the same rewards.
     """
     if unbiased is None:
         return found
-    other = compute(unbiased, level=adjusted_level(contributions, unbiased, level, groups) if adjusted else level)
+    other = compute(
+        unbiased,
+        level=adjusted_level(contributions, unbiased, level, groups) if adjusted else level,
+    )
     if isnan(other.low) or isnan(found.value):
         return found
     return found._replace(low=min(found.value, other.low), high=max(found.value, other.high))
@@ -225,13 +242,15 @@ def debiased(
 def adjusted_level(
     contributions: FloatArray, unbiased: FloatArray, level: float, groups: IntArray | None = None
 ) -> float:
-    """Compute the level of an unbiased interval that, extended to a biased estimate, holds the value with ``level``.
+    """Compute the level of an unbiased interval that, extended to a biased estimate, holds the
+    value with ``level``.
 
-    The extended interval misses the value v only where both estimates are on one side of it. Let both be normal with
-    correlation rho, the biased one with any bias. At half width z the probability is largest without bias for rho > 0:
-    2 P(Z > z, W > 0) for standard normal Z and W, the tail of a skew normal distribution; otherwise it approaches
-    P(Z > z) as the bias grows. z is where the larger one equals 1 - ``level``: between the one-sided quantile
-    (rho <= 0) and the two-sided one (rho = 1).
+    The extended interval misses the value v only where both estimates are on one side of it. Let
+    both be normal with correlation rho, the biased one with any bias. At half width z the
+    probability is largest without bias for rho > 0: 2 P(Z > z, W > 0) for standard normal Z and W,
+    the tail of a skew normal distribution; otherwise it approaches P(Z > z) as the bias grows. z is
+    where the larger one equals 1 - ``level``: between the one-sided quantile (rho <= 0) and the
+    two-sided one (rho = 1).
 
     Parameters
     ----------
@@ -247,8 +266,8 @@ def adjusted_level(
 
     References
     ----------
-    Azzalini (1985), A class of distributions which includes the normal ones, equation 2 and section 2.2.
-    """
+    Azzalini (1985), A class of distributions which includes the normal ones, equation 2 and section
+    2.2."""
     x, y = (group_sums(values - values.mean(), groups) for values in (contributions, unbiased))
     scale = float(np.sqrt((x @ x) * (y @ y)))
     rho = min(max(float(x @ y) / scale, 0.0), 1.0) if scale else 0.0

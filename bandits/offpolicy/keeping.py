@@ -10,7 +10,8 @@ from bandits.simulators.datasets.kept_logs import KeptLog, save_log
 
 from .log import DecisionLog
 
-TOLERANCE = 1e-6  # of uniform propensities
+# of uniform propensities
+TOLERANCE = 1e-6
 MAX_SEGMENTS = 50
 
 
@@ -22,7 +23,8 @@ def keep_for_replay(log: DecisionLog, title: str, *, uniform: bool = False) -> s
     Parameters
     ----------
     log : DecisionLog
-        Every item is a candidate at every decision, chosen with the same probability; one item per decision.
+        Every item is a candidate at every decision, chosen with the same probability; one item per
+        decision.
     title : str
         Its name in lists.
     uniform : bool
@@ -31,7 +33,8 @@ def keep_for_replay(log: DecisionLog, title: str, *, uniform: bool = False) -> s
     Raises
     ------
     UserError
-        The log was not chosen uniformly at random, or cannot be kept; the sentence names row and column.
+        The log was not chosen uniformly at random, or cannot be kept; the sentence names row and
+        column.
     """
     check_uniform(log, uniform=uniform)
     features, names = _features(log)
@@ -49,24 +52,30 @@ def check_uniform(log: DecisionLog, *, uniform: bool = False) -> None:
     """
     K = log.n_actions
     if log.groups is not None:
-        raise UserError("event_id: a replay takes one item per event; keep the rows of one position")
+        raise UserError(
+            "event_id: a replay takes one item per event; keep the rows of one position"
+        )
     if log.available is not None and not log.available.all():
         i = int((~log.available.all(axis=1)).argmax())
-        raise UserError(f"{log.places[i]}, candidates: a replay takes logs in which every item is a candidate in "
-                        f"every row; here are {int(log.available[i].sum())} of {K}")  # fmt: skip
+        raise UserError(
+            f"{log.places[i]}, candidates: a replay takes logs in which every item is a candidate "
+            f"in every row; here are {int(log.available[i].sum())} of {K}"
+        )
     if log.propensities is None:
         if not uniform:
-            raise UserError("propensity: a replay takes uniformly random logs, and this one has no propensities; state "
-                            "that every item was equally likely if you know it")  # fmt: skip
+            raise UserError(
+                "propensity: a replay takes uniformly random logs, and this one has no "
+                "propensities; state that every item was equally likely if you know it"
+            )
         return
     wrong = np.abs(log.propensities - 1 / K) > TOLERANCE
     if wrong.any():
         i = int(wrong.argmax())
         p = log.propensities[i]
         raise UserError(
-            f"{log.places[i]}, propensity: a replay takes uniformly random logs, where it is 1/{K} = {1 / K:.4g} "
-            f"for each of {K} items; got {p:.4g}; if there are more items than the rows show, list all in a column "
-            "candidates"
+            f"{log.places[i]}, propensity: a replay takes uniformly random logs, where it is 1/{K} "
+            f"= {1 / K:.4g} for each of {K} items; got {p:.4g}; if there are more items than the "
+            "rows show, list all in a column candidates"
         )
 
 
@@ -76,6 +85,11 @@ def _features(log: DecisionLog) -> tuple[FloatArray, tuple[str, ...]]:
     if log.features is not None:
         names = log.feature_names or tuple(f"feature {d}" for d in range(log.features.shape[1]))
         return np.hstack([constant, log.features]), ("constant", *names)
-    if log.segments is not None and len(found := sorted(set(log.segments.tolist()))) <= MAX_SEGMENTS:
-        return np.asarray(log.segments[:, None] == np.array(found, object), np.float64), tuple(map(str, found))
+    if (
+        log.segments is not None
+        and len(found := sorted(set(log.segments.tolist()))) <= MAX_SEGMENTS
+    ):
+        return np.asarray(log.segments[:, None] == np.array(found, object), np.float64), tuple(
+            map(str, found)
+        )
     return constant, ("constant",)

@@ -18,7 +18,8 @@ from . import checks
 TextArray = NDArray[np.object_]
 
 MAX_ROWS = 2_000_000
-MAX_CELLS = 200_000_000  # of a matrix of rows by actions
+# of a matrix of rows by actions
+MAX_CELLS = 200_000_000
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -55,7 +56,8 @@ class DecisionLog:
     places : RowNames
         Names of the rows in their file, for messages.
     experiment : str
-        Of a simulated run: the experiment as JSON, from which the truth is known. Empty for other logs.
+        Of a simulated run: the experiment as JSON, from which the truth is known. Empty for other
+        logs.
     unique_ids : bool
         The event ids are made unique by their writer, and not compared. Not kept.
 
@@ -97,10 +99,15 @@ class DecisionLog:
         for name in ("available", "distributions"):
             wide = getattr(self, name)
             if wide is not None and wide.shape != (n, K):
-                raise UserError(f"{name}: must have the shape (n, K) = ({n}, {K}); got {wide.shape}")
+                raise UserError(
+                    f"{name}: must have the shape (n, K) = ({n}, {K}); got {wide.shape}"
+                )
         D = 0 if self.features is None else self.features.shape[1]
         if self.feature_names and len(self.feature_names) != D:
-            raise UserError(f"feature_names: must have {D} names, one for each feature; got {len(self.feature_names)}")
+            raise UserError(
+                f"feature_names: must have {D} names, one for each feature; got "
+                f"{len(self.feature_names)}"
+            )
         checks.check_rewards(self.rewards, at=at)
         checks.check_actions(self.actions, K, self.available, at=at, names=self.names)
         if self.propensities is not None:
@@ -108,13 +115,17 @@ class DecisionLog:
         if self.distributions is not None:
             checks.check_distributions(self.distributions, at=at)
             if self.propensities is not None:
-                checks.check_logged_probability(self.distributions, self.actions, self.propensities, at=at)
+                checks.check_logged_probability(
+                    self.distributions, self.actions, self.propensities, at=at
+                )
         if self.event_ids is not None and not unique_ids:
             checks.check_unique(self.event_ids, self.positions, at=at)
         if self.features is not None and not np.isfinite(self.features).all():
             i, d = np.argwhere(~np.isfinite(self.features))[0].tolist()
             column = self.feature_names[d] if self.feature_names else f"feature {d}"
-            raise UserError(f"{at[i]}, {column}: must be a finite number; got {self.features[i, d]}")
+            raise UserError(
+                f"{at[i]}, {column}: must be a finite number; got {self.features[i, d]}"
+            )
 
     def __len__(self) -> int:
         return len(self.actions)
@@ -141,7 +152,9 @@ class DecisionLog:
 
     def select(self, index: IntArray | BoolArray) -> DecisionLog:
         """Return some of the rows."""
-        mine = {name: array for name, array in self._arrays().items() if not name.startswith("columns.")}
+        mine = {
+            name: array for name, array in self._arrays().items() if not name.startswith("columns.")
+        }
         arrays: dict[str, Any] = {name: array[index] for name, array in mine.items()}
         columns = {name: array[index] for name, array in self.columns.items()}
         return replace(self, **arrays, columns=columns, places=self.places.select(index, len(self)))
@@ -157,8 +170,14 @@ class DecisionLog:
             return NotImplemented
         mine, theirs = self._arrays(), other._arrays()
         same_names = (self.names, self.feature_names, self.experiment) == (
-            other.names, other.feature_names, other.experiment,
-        )  # fmt: skip
-        return same_names and mine.keys() == theirs.keys() and all(np.array_equal(mine[k], theirs[k]) for k in mine)
+            other.names,
+            other.feature_names,
+            other.experiment,
+        )
+        return (
+            same_names
+            and mine.keys() == theirs.keys()
+            and all(np.array_equal(mine[k], theirs[k]) for k in mine)
+        )
 
     __hash__ = None  # type: ignore[assignment]

@@ -15,10 +15,11 @@ from .targets import Always, Column, Random, Rows, Target
 
 
 class Greedy(Target):
-    """Choose the candidate with the highest predicted reward, by a model fitted to the other folds of the log.
+    """Choose the candidate with the highest predicted reward, by a model fitted to the other folds
+    of the log.
 
-    Ties go to the first candidate. Every row is decided by a model that has not seen its event, so that the same
-    log can evaluate the policy.
+    Ties go to the first candidate. Every row is decided by a model that has not seen its event, so
+    that the same log can evaluate the policy.
 
     Parameters
     ----------
@@ -31,10 +32,12 @@ class Greedy(Target):
 
     References
     ----------
-    Beygelzimer, Langford (2009), The offset tree for learning with partial labels: learning from logs by regression.
-    """
+    Beygelzimer, Langford (2009), The offset tree for learning with partial labels: learning from
+    logs by regression."""
 
-    def __init__(self, model: Model, generator: np.random.Generator, *, weighted: bool = False) -> None:
+    def __init__(
+        self, model: Model, generator: np.random.Generator, *, weighted: bool = False
+    ) -> None:
         self.model, self.generator, self.weighted = model, generator, weighted
         self.name = f"greedy{'_ips' if weighted else ''}:{model.kind}"
         self._chosen: tuple[DecisionLog, FloatArray] | None = None
@@ -53,7 +56,9 @@ class Greedy(Target):
         if self._chosen is None or self._chosen[0] is not log:
             if self.weighted and log.propensities is None:
                 raise UserError(f"target {self.name}: requires propensities; the log has none")
-            weights = 1 / log.propensities if self.weighted and log.propensities is not None else None
+            weights = (
+                1 / log.propensities if self.weighted and log.propensities is not None else None
+            )
             chosen = np.empty(len(log))
             for rows, q in cross_fit(self.model, log, self.generator, weights=weights):
                 allowed = q if log.available is None else np.where(log.available[rows], q, -np.inf)
@@ -68,8 +73,8 @@ def read_target(spec: str, generator: np.random.Generator) -> Target:
     Parameters
     ----------
     spec : str
-        ``random``, ``always:ITEM``, ``column:NAME``, ``greedy:MODEL``, ``greedy_ips:MODEL`` or, for logs of
-        the Open Bandit sample, ``bts:CAMPAIGN``.
+        ``random``, ``always:ITEM``, ``column:NAME``, ``greedy:MODEL``, ``greedy_ips:MODEL`` or, for
+        logs of the Open Bandit sample, ``bts:CAMPAIGN``.
     generator : numpy.random.Generator
         Draws the folds of greedy targets.
 
@@ -90,6 +95,6 @@ def read_target(spec: str, generator: np.random.Generator) -> Target:
     if kind == "bts":
         return Production(rest)
     raise UserError(
-        f"target '{short(spec)}': must be random, always:ITEM, column:NAME, greedy:MODEL, greedy_ips:MODEL, "
-        "bts:CAMPAIGN, run:ID:LABEL or an agent as JSON"
+        f"target '{short(spec)}': must be random, always:ITEM, column:NAME, greedy:MODEL, "
+        "greedy_ips:MODEL, bts:CAMPAIGN, run:ID:LABEL or an agent as JSON"
     )

@@ -1,4 +1,6 @@
-"""The Open Bandit sample: logs of a real fashion shop (CC BY 4.0), and the policy that chose in it, a target."""
+"""The Open Bandit sample: logs of a real fashion shop (CC BY 4.0), and the policy that chose in it,
+a target.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,17 @@ from .targets import Matrix
 PREFIX = "open_bandit/"
 POLICIES, CAMPAIGNS = ("bts", "random"), ("all", "men", "women")
 NAMES = tuple(f"{PREFIX}{policy}/{campaign}" for policy, campaign in product(POLICIES, CAMPAIGNS))
-ATTRIBUTION = "Open Bandit Dataset, ZOZO, Inc. (Saito, Aihara, Matsutani, Narita, 2021), CC BY 4.0; a sample."
+ATTRIBUTION = (
+    "Open Bandit Dataset, ZOZO, Inc. (Saito, Aihara, Matsutani, Narita, 2021), CC BY 4.0; a sample."
+)
 
 
 def load(name: str) -> DecisionLog:
     """Load one of the six logs, ``open_bandit/POLICY/CAMPAIGN``, 10,000 rows.
 
-    Policies ``bts`` (Bernoulli Thompson sampling) and ``random``; campaigns ``all`` (K = 80), ``men`` (K = 34) and
-    ``women`` (K = 46); positions 1 to 3; the reward is a click. Features are indicators of the user features.
+    Policies ``bts`` (Bernoulli Thompson sampling) and ``random``; campaigns ``all`` (K = 80),
+    ``men`` (K = 34) and ``women`` (K = 46); positions 1 to 3; the reward is a click. Features are
+    indicators of the user features.
 
     Raises
     ------
@@ -47,23 +52,34 @@ def load(name: str) -> DecisionLog:
     policy, campaign = name.removeprefix(PREFIX).split("/")
     folder = files("bandits.simulators.datasets")
     frame = pd.read_parquet(str(folder / f"open_bandit_{policy}_{campaign}.parquet"))
-    items = pd.read_parquet(str(folder / f"open_bandit_{policy}_{campaign}_items.parquet"), columns=["item_id"])
+    items = pd.read_parquet(
+        str(folder / f"open_bandit_{policy}_{campaign}_items.parquet"), columns=["item_id"]
+    )
     features = [column for column in frame.columns if column.startswith("user_feature")]
     mapping = {
-        "action": "item_id", "reward": "click", "propensity": "propensity_score", "position": "position",
-        "time": "timestamp", "features": "|".join(features),
-    }  # fmt: skip
+        "action": "item_id",
+        "reward": "click",
+        "propensity": "propensity_score",
+        "position": "position",
+        "time": "timestamp",
+        "features": "|".join(features),
+    }
     log = from_frame(frame[[*mapping.values()][:5] + features], mapping)
-    names = tuple(map(str, sorted(items["item_id"])))  # also items that the sample never shows
-    return replace(log, actions=frame["item_id"].to_numpy("int64"), names=names, propensities=log.propensities)
+    # also items that the sample never shows
+    names = tuple(map(str, sorted(items["item_id"])))
+    return replace(
+        log, actions=frame["item_id"].to_numpy("int64"), names=names, propensities=log.propensities
+    )
 
 
-SLOTS = 3  # items that the shop shows at once
+# items that the shop shows at once
+SLOTS = 3
 NODES = 4000
 
 
 class Production(Matrix):
-    """Show the items with the three largest draws from the Beta distributions that the shop began with.
+    """Show the items with the three largest draws from the Beta distributions that the shop began
+    with.
 
     Parameters
     ----------
@@ -76,37 +92,42 @@ class Production(Matrix):
 
     References
     ----------
-    Saito, Aihara, Matsutani, Narita (2021), Open Bandit Dataset and Pipeline; parameters from the package obp
-    (Apache-2.0).
-    """
+    Saito, Aihara, Matsutani, Narita (2021), Open Bandit Dataset and Pipeline; parameters from the
+    package obp (Apache-2.0)."""
 
     def __init__(self, campaign: str) -> None:
         if campaign not in CAMPAIGNS:
-            raise UserError(f"target bts:{short(campaign)}: the campaign must be one of {', '.join(CAMPAIGNS)}")
+            raise UserError(
+                f"target bts:{short(campaign)}: the campaign must be one of {', '.join(CAMPAIGNS)}"
+            )
         self.campaign = campaign
         super().__init__(_probabilities(campaign), f"bts:{campaign}")
 
     def check(self, log: DecisionLog) -> None:
         if log.n_actions != len(self.matrix) or log.positions is None:
             raise UserError(
-                f"target {self.name}: is for logs of the Open Bandit campaign {self.campaign}, with {len(self.matrix)} "
-                "items in three positions"
+                f"target {self.name}: is for logs of the Open Bandit campaign {self.campaign}, "
+                f"with {len(self.matrix)} items in three positions"
             )
         super().check(log)
 
 
 @cache
 def _probabilities(campaign: str) -> FloatArray:
-    text = (files("bandits.simulators.datasets") / "open_bandit_prior.json").read_text(encoding="utf-8")
+    text = (files("bandits.simulators.datasets") / "open_bandit_prior.json").read_text(
+        encoding="utf-8"
+    )
     prior = json.loads(text)[campaign]
     return slot_probabilities(np.array(prior["alpha"]), np.array(prior["beta"]), SLOTS)
 
 
 def slot_probabilities(a: FloatArray, b: FloatArray, slots: int) -> FloatArray:
-    """Compute the probability that each of K independent Beta variables is the largest, the second largest, and so on.
+    """Compute the probability that each of K independent Beta variables is the largest, the second
+    largest, and so on.
 
-    P(k is the s-th largest) = integral of f_k(x) P(s - 1 of the others exceed x) dx, by the trapezoidal rule over the
-    log-odds of x; the number of others that exceed x is a sum of independent indicators.
+    P(k is the s-th largest) = integral of f_k(x) P(s - 1 of the others exceed x) dx, by the
+    trapezoidal rule over the log-odds of x; the number of others that exceed x is a sum of
+    independent indicators.
 
     Parameters
     ----------
@@ -123,10 +144,12 @@ def slot_probabilities(a: FloatArray, b: FloatArray, slots: int) -> FloatArray:
     mode, scale = np.log(a / b), np.sqrt(1 / a + 1 / b)
     y = np.linspace((mode - 12 * scale).min(), (mode + 12 * scale).max(), NODES)
     a, b, x = a[:, None], b[:, None], expit(y)
-    density = np.exp(a * np.log(x) + b * np.log(expit(-y)) - betaln(a, b))  # of the log-odds
+    # of the log-odds
+    density = np.exp(a * np.log(x) + b * np.log(expit(-y)) - betaln(a, b))
     exceeds = betainc(b, a, expit(-y))  # (K, nodes)
     K = len(exceeds)
-    counts = np.zeros((slots, K, len(y)))  # P(m others exceed x), m = 0 to S - 1, for each variable
+    # P(m others exceed x), m = 0 to S - 1, for each variable
+    counts = np.zeros((slots, K, len(y)))
     counts[0] = 1
     for j in range(K):
         others = np.arange(K) != j

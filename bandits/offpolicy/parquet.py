@@ -23,14 +23,27 @@ from .log import DecisionLog
 
 METADATA = b"bandits.decision_log"
 VERSION = 1
-MAX_VECTOR = 200  # actions up to which whole vectors of propensities are written
+# actions up to which whole vectors of propensities are written
+MAX_VECTOR = 200
 
-COLUMNS = {  # column of the file: attribute of the log
-    "row": "rows", "step": "steps", "event_id": "event_ids", "time": "times", "segment": "segments",
-    "context": "contexts", "features": "features", "candidates": "available", "action": "actions",
-    "position": "positions", "propensity": "propensities", "propensity_kind": "kinds", "reward": "rewards",
-    "version": "versions", "propensities": "distributions",
-}  # fmt: skip
+# column of the file: attribute of the log
+COLUMNS = {
+    "row": "rows",
+    "step": "steps",
+    "event_id": "event_ids",
+    "time": "times",
+    "segment": "segments",
+    "context": "contexts",
+    "features": "features",
+    "candidates": "available",
+    "action": "actions",
+    "position": "positions",
+    "propensity": "propensities",
+    "propensity_kind": "kinds",
+    "reward": "rewards",
+    "version": "versions",
+    "propensities": "distributions",
+}
 TYPES = {"f": pa.float64(), "i": pa.int64(), "b": pa.bool_(), "O": pa.string()}
 PREFIX = "column."
 
@@ -49,16 +62,19 @@ def write_parquet(log: DecisionLog, path: Path) -> None:
 def to_parquet(log: DecisionLog) -> bytes:
     """Return a log as a Parquet file, compressed with zstd, with a SHA-256 of its content.
 
-    Columns: `COLUMNS`, those that the log has; other columns as ``column.NAME``. Vectors of propensities are left out
-    with more than 200 actions.
-    """
+    Columns: `COLUMNS`, those that the log has; other columns as ``column.NAME``. Vectors of
+    propensities are left out with more than 200 actions."""
     arrays = {name: getattr(log, attribute) for name, attribute in COLUMNS.items()}
     arrays = {name: array for name, array in arrays.items() if array is not None}
     if log.n_actions > MAX_VECTOR:
         arrays.pop("propensities", None)
     arrays |= {PREFIX + name: array for name, array in log.columns.items()}
     table = pa.table({name: _column(array) for name, array in arrays.items()})
-    header: dict[str, Any] = {"version": VERSION, "names": log.names, "feature_names": log.feature_names}
+    header: dict[str, Any] = {
+        "version": VERSION,
+        "names": log.names,
+        "feature_names": log.feature_names,
+    }
     if log.experiment:
         header["experiment"] = log.experiment
     header["sha256"] = _checksum(header, arrays)
@@ -98,13 +114,24 @@ def from_table(table: pa.Table) -> DecisionLog:
         plain["experiment"] = experiment
     if _checksum(plain, arrays) != stated or not {"action", "reward"} <= arrays.keys():
         raise UserError("the log is damaged: its content does not fit its checksum")
-    columns = {name.removeprefix(PREFIX): arrays.pop(name) for name in list(arrays) if name.startswith(PREFIX)}
+    columns = {
+        name.removeprefix(PREFIX): arrays.pop(name)
+        for name in list(arrays)
+        if name.startswith(PREFIX)
+    }
     if strange := sorted(arrays.keys() - COLUMNS.keys()):
-        raise UserError(f"the log has the unknown column {short(strange[0])}: it is of a later version")
+        raise UserError(
+            f"the log has the unknown column {short(strange[0])}: it is of a later version"
+        )
     known: dict[str, Any] = {COLUMNS[name]: array for name, array in arrays.items()}
     return DecisionLog(
-        names=names, feature_names=feature_names, columns=columns, experiment=experiment, places=IN_TABLE, **known
-    )  # fmt: skip
+        names=names,
+        feature_names=feature_names,
+        columns=columns,
+        experiment=experiment,
+        places=IN_TABLE,
+        **known,
+    )
 
 
 def _column(array: NDArray[Any]) -> pa.Array:

@@ -26,7 +26,8 @@ from .parquet import MAX_VECTOR
 from .tables import from_table
 
 MAX_BYTES = 200 * 10**6
-MAX_UNPACKED = 4 * 10**9  # bytes of a Parquet file without compression
+# bytes of a Parquet file without compression
+MAX_UNPACKED = 4 * 10**9
 TABLES = (".csv", ".csv.gz")
 ENDINGS = (".parquet", *TABLES, ".dsjson", ".json", ".jsonl")
 LIMITS = Limits(MAX_BYTES, rows=MAX_ROWS, columns=10_000, cell=csv.field_size_limit(), lenient=True)
@@ -59,11 +60,16 @@ def read_log(name: str | Path, mapping: Mapping[str, str] | None = None) -> Deci
     path = Path(name)
     kind = ending(path.name)
     if kind not in ENDINGS:
-        raise UserError(f"'{short(path.name)}': a log must end in {', '.join(ENDINGS)}, or be one of "
-                        f"{', '.join(open_bandit.NAMES)}")  # fmt: skip
+        raise UserError(
+            f"'{short(path.name)}': a log must end in {', '.join(ENDINGS)}, or be one of "
+            f"{', '.join(open_bandit.NAMES)}"
+        )
     length = path.stat().st_size
     if length > MAX_BYTES:
-        raise UserError(f"'{short(path.name)}': a file must have at most {size(MAX_BYTES)}; it has {size(length)}")
+        raise UserError(
+            f"'{short(path.name)}': a file must have at most {size(MAX_BYTES)}; it has "
+            f"{size(length)}"
+        )
     if kind == ".parquet":
         return _parquet(path, mapping)
     if kind in TABLES:
@@ -77,11 +83,14 @@ def read_log(name: str | Path, mapping: Mapping[str, str] | None = None) -> Deci
 
 def ending(name: str) -> str:
     """Return the ending of a file's name: one of `ENDINGS`, or any other."""
-    return next((known for known in ENDINGS if name.lower().endswith(known)), Path(name).suffix.lower())
+    return next(
+        (known for known in ENDINGS if name.lower().endswith(known)), Path(name).suffix.lower()
+    )
 
 
 def column_names(path: Path) -> list[str] | None:
-    """Return the columns of a table whose roles must be known, None for a file that states them itself.
+    """Return the columns of a table whose roles must be known, None for a file that states them
+    itself.
 
     Raises
     ------
@@ -112,11 +121,15 @@ def _parquet(path: Path, mapping: Mapping[str, str] | None) -> DecisionLog:
     try:
         about = pq.ParquetFile(path).metadata
         if about.num_rows > MAX_ROWS:
-            raise UserError(f"'{short(path.name)}': a log must have at most {MAX_ROWS:,} rows; got {about.num_rows:,}")
+            raise UserError(
+                f"'{short(path.name)}': a log must have at most {MAX_ROWS:,} rows; got "
+                f"{about.num_rows:,}"
+            )
         unpacked = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
         if unpacked > MAX_UNPACKED:
             raise UserError(
-                f"'{short(path.name)}': must have at most {size(MAX_UNPACKED)} unpacked; got {size(unpacked)}"
+                f"'{short(path.name)}': must have at most {size(MAX_UNPACKED)} unpacked; got "
+                f"{size(unpacked)}"
             )
         table = pq.read_table(path)
     except (pa.ArrowException, OSError) as error:
@@ -129,7 +142,8 @@ def _parquet(path: Path, mapping: Mapping[str, str] | None) -> DecisionLog:
 
 
 FORMATS = {"Parquet": ".parquet", "CSV": ".csv", "dsjson": ".dsjson"}
-MAX_TEXT_ROWS = 200_000  # which take some seconds
+# which take some seconds
+MAX_TEXT_ROWS = 200_000
 
 
 def convert(content: bytes, ending: str) -> bytes:
@@ -153,7 +167,10 @@ def convert(content: bytes, ending: str) -> bytes:
 
     rows = pq.read_metadata(io.BytesIO(content)).num_rows
     if rows > MAX_TEXT_ROWS:
-        raise UserError(f"as text a log may have {MAX_TEXT_ROWS:,} decisions; this one has {rows:,}: take Parquet")
+        raise UserError(
+            f"as text a log may have {MAX_TEXT_ROWS:,} decisions; this one has {rows:,}: take "
+            "Parquet"
+        )
     log = parquet.from_table(pq.read_table(io.BytesIO(content)))
     return ("".join(lines(log)) if ending == ".dsjson" else csv_text(log)).encode()
 
@@ -161,23 +178,33 @@ def convert(content: bytes, ending: str) -> bytes:
 def csv_text(log: DecisionLog) -> str:
     """Write one row per decision, with a header whose names *What if?* and `evaluate` recognise.
 
-    Candidates and vectors of propensities are JSON lists. The experiment of a simulated run is not part of it: the true
-    value is not known from a CSV.
-    """
+    Candidates and vectors of propensities are JSON lists. The experiment of a simulated run is not
+    part of it: the true value is not known from a CSV."""
     import pandas as pd
 
     names, K = log.names, log.n_actions
     columns: dict[str, Any] = {
-        "event_id": log.event_ids, "row": log.rows, "step": log.steps, "segment": log.segments,
-        "action": [names[a] for a in log.actions], "position": log.positions, "propensity": log.propensities,
-        "propensity_kind": log.kinds, "reward": log.rewards, "version": log.versions,
-    }  # fmt: skip
+        "event_id": log.event_ids,
+        "row": log.rows,
+        "step": log.steps,
+        "segment": log.segments,
+        "action": [names[a] for a in log.actions],
+        "position": log.positions,
+        "propensity": log.propensities,
+        "propensity_kind": log.kinds,
+        "reward": log.rewards,
+        "version": log.versions,
+    }
     if log.available is not None:
-        columns["candidates"] = [json.dumps([names[k] for k in np.flatnonzero(offered)]) for offered in log.available]
+        columns["candidates"] = [
+            json.dumps([names[k] for k in np.flatnonzero(offered)]) for offered in log.available
+        ]
     if log.distributions is not None and K <= MAX_VECTOR:
         columns["propensities"] = [json.dumps(vector) for vector in log.distributions.tolist()]
     if log.features is not None:
         titles = log.feature_names or range(log.features.shape[1])
         columns |= {f"feature_{title}": log.features[:, d] for d, title in enumerate(titles)}
     columns |= dict(log.columns)
-    return csv_of(pd.DataFrame({name: values for name, values in columns.items() if values is not None}))
+    return csv_of(
+        pd.DataFrame({name: values for name, values in columns.items() if values is not None})
+    )

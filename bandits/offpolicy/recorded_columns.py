@@ -19,12 +19,18 @@ from .recorded_propensities import StatedProbabilities
 
 
 def by_item(round: Round, values: NDArray[Any], n_items: int) -> NDArray[Any]:
-    """Return values of the candidates (R, K) at the places of their items, (R, n_items); 0 elsewhere."""
+    """Return values of the candidates (R, K) at the places of their items, (R, n_items).
+
+    0 elsewhere.
+    """
     return at_items(round.items, values, n_items)
 
 
 def at_items(items: NDArray[np.int64] | None, values: NDArray[Any], n_items: int) -> NDArray[Any]:
-    """Return values (..., K) at the places of their items (..., n_items); without items they are there already."""
+    """Return values (..., K) at the places of their items (..., n_items).
+
+    Without items they are there already.
+    """
     if items is None:
         return values
     found = np.zeros((*values.shape[:-1], n_items), values.dtype)
@@ -32,10 +38,14 @@ def at_items(items: NDArray[np.int64] | None, values: NDArray[Any], n_items: int
     return found
 
 
-MAX_FEATURES = 64  # numbers of a context that are written with each decision
-EXAMINED = "examined"  # column of a log of slates: 1 where the user examined the position
-REPORTS = 100  # blocks of a recording, at least
-BLOCK = 2**21  # rounds times candidates that are held at once
+# numbers of a context that are written with each decision
+MAX_FEATURES = 64
+# column of a log of slates: 1 where the user examined the position
+EXAMINED = "examined"
+# blocks of a recording, at least
+REPORTS = 100
+# rounds times candidates that are held at once
+BLOCK = 2**21
 
 
 class RecordedColumns:
@@ -52,20 +62,33 @@ class RecordedColumns:
     def __init__(self, lane: Lane, steps: int) -> None:
         self.simulator, spec, R = lane.simulator, lane.simulator.spec, lane.rows
         K, S, self.n_items = spec.n_candidates, spec.slate, spec.n_items
-        self.segment_names, self.feature_names = lane.simulator.segment_names(), _context_names(lane.simulator)
+        self.segment_names, self.feature_names = (
+            lane.simulator.segment_names(),
+            _context_names(lane.simulator),
+        )
         self.block = min(max(1, steps // REPORTS), max(1, BLOCK // (R * S * K)))
-        self.seen = self.answered = 0  # rounds and responses of the present block
+        # rounds and responses of the present block
+        self.seen = self.answered = 0
         self.probabilities = StatedProbabilities(lane.agent, spec, self.block)
         shape = (steps, R, S)
-        self.actions, self.propensities, self.rewards = np.empty(shape, np.int64), np.ones(shape), np.empty(shape)
-        self.segments, self.contexts = np.empty((steps, R), np.int64), np.empty((steps, R), np.int64)
-        self.heard = None if S == 1 else np.empty((2, self.block, R, S))  # rewards and examined slots
+        self.actions, self.propensities, self.rewards = (
+            np.empty(shape, np.int64),
+            np.ones(shape),
+            np.empty(shape),
+        )
+        self.segments, self.contexts = (
+            np.empty((steps, R), np.int64),
+            np.empty((steps, R), np.int64),
+        )
+        # rewards and examined slots
+        self.heard = None if S == 1 else np.empty((2, self.block, R, S))
         self.examined = None if S == 1 else np.empty(shape)
         vectors = not self.probabilities.deterministic and spec.n_items <= MAX_VECTOR
         self.distributions = np.empty((*shape, spec.n_items)) if vectors else None
         self.items = None if spec.n_items == K else np.empty((self.block, R, K), np.int64)
         self.offered = np.empty((self.block, R, K), np.bool_)
-        self.available: NDArray[np.bool_] | None = None  # until a step does not offer every item
+        # until a step does not offer every item
+        self.available: NDArray[np.bool_] | None = None
         one_hot = len(self.feature_names) in (0, len(self.segment_names))
         self.features = None if one_hot else np.empty((steps, R, len(self.feature_names)))
 
@@ -92,7 +115,8 @@ class RecordedColumns:
         n, self.seen, self.answered = self.seen, 0, 0
         steps, shown = slice(trace.start, trace.start + n), trace.items
         self.actions[steps], self.segments[steps] = shown, trace.segments
-        self.rewards[steps] = trace.rewards[:, :, None]  # NaN after a replication has diverged
+        # NaN after a replication has diverged
+        self.rewards[steps] = trace.rewards[:, :, None]
         if self.heard is not None and self.examined is not None:
             earned, self.examined[steps] = self.heard[:, :n]
             self.rewards[steps] = np.where(np.isfinite(self.rewards[steps]), earned, np.nan)
@@ -107,7 +131,9 @@ class RecordedColumns:
         if items is not None or not offered.all():
             if self.available is None:
                 self.available = np.ones((*self.contexts.shape, self.n_items), np.bool_)
-            self.available[steps] = at_items(None if items is None else items[:, :, 0], offered, self.n_items)
+            self.available[steps] = at_items(
+                None if items is None else items[:, :, 0], offered, self.n_items
+            )
 
     def log(self, experiment: Experiment, replications: Sequence[int]) -> DecisionLog:
         """Return the log without the decisions of replications that have diverged."""
@@ -120,11 +146,18 @@ class RecordedColumns:
             found = _rows(values, decisions)
             return found if found is None or S == 1 else np.repeat(found, S, axis=0)
 
-        step, row = (each(np.broadcast_to(v, (T, R))) for v in (np.arange(T)[:, None], np.array(replications)))
+        step, row = (
+            each(np.broadcast_to(v, (T, R)))
+            for v in (np.arange(T)[:, None], np.array(replications))
+        )
         run, texts = experiment.hash[:12], [str(t) for t in range(T)]
         ids = _texts([f"{r}-" for r in replications]) + _texts(texts)[:, None]  # joins texts
         segments, groups = each(self.segments), len(self.segment_names)
-        features = np.eye(groups)[segments] if self.feature_names and self.features is None else each(self.features)
+        features = (
+            np.eye(groups)[segments]
+            if self.feature_names and self.features is None
+            else each(self.features)
+        )
         return DecisionLog(
             actions=_rows(self.actions, kept),
             rewards=_rows(self.rewards, kept),
@@ -149,7 +182,10 @@ class RecordedColumns:
 
 
 def _context_names(simulator: Simulator) -> tuple[str, ...]:
-    """Name the numbers of a context: segments, or the features of the candidates; none where these are many."""
+    """Name the numbers of a context: segments, or the features of the candidates.
+
+    None where these are many.
+    """
     spec = simulator.spec
     if spec.fixed_contexts and simulator.segment_names():
         return tuple(simulator.segment_names())
@@ -159,7 +195,9 @@ def _context_names(simulator: Simulator) -> tuple[str, ...]:
 
 
 def _rows(values: NDArray[Any] | None, kept: NDArray[np.bool_]) -> Any:
-    """Return what is kept, (n, ...), of values of the shape of ``kept`` and more axes, without a copy where all is."""
+    """Return what is kept, (n, ...), of values of the shape of ``kept`` and more axes, without a
+    copy where all is.
+    """
     if values is None:
         return None
     return values.reshape(-1, *values.shape[kept.ndim :]) if kept.all() else values[kept]

@@ -1,4 +1,6 @@
-"""The probabilities that an agent states in each round of a recording, with as little computation as they allow."""
+"""The probabilities that an agent states in each round of a recording, with as little computation
+as they allow.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,9 @@ from bandits.base.types import BoolArray, FloatArray, IntArray, Round, Simulator
 class StatedProbabilities:
     """The probabilities of the candidates in a block of rounds.
 
-    Under floors around an agent that does not draw they follow from its scores, which are kept where they are computed
-    for its choice. Other agents are asked; where slates have one slot, what their propensities and their choice both
-    need is computed once.
+    Under floors around an agent that does not draw they follow from its scores, which are kept
+    where they are computed for its choice. Other agents are asked; where slates have one slot, what
+    their propensities and their choice both need is computed once.
 
     Parameters
     ----------
@@ -35,12 +37,18 @@ class StatedProbabilities:
         self.agent = agent
         self.kind: Propensity = agent.propensity if single else agent.slot_propensity
         self.deterministic = self.kind == "deterministic"
-        shape = (0,) if self.deterministic else (block, len(agent.params), spec.slate, spec.n_candidates)
+        shape = (
+            (0,)
+            if self.deterministic
+            else (block, len(agent.params), spec.slate, spec.n_candidates)
+        )
         self.held = np.empty(shape)
         self.redraws = _redraws(agent, self.kind)
         self.floors, inside = _floors(agent) if single else ([], agent)
         self.scored = _Scored(inside, self.held) if self.floors else None
-        self.once = None if self.deterministic or not single or self.floors else _Once(unguarded(agent))
+        self.once = (
+            None if self.deterministic or not single or self.floors else _Once(unguarded(agent))
+        )
 
     def see(self, i: int, round: Round) -> None:
         """Take note of the probabilities in a round, the i-th of the block, before the choice."""
@@ -56,7 +64,9 @@ class StatedProbabilities:
             self.once.keeps = False
 
     def stated(self, place: IntArray, segments: IntArray, offered: BoolArray) -> FloatArray:
-        """Return the probabilities in the n rounds seen, float64 (n, R, S, K); not of an agent that is deterministic.
+        """Return the probabilities in the n rounds seen, float64 (n, R, S, K).
+
+        Not of an agent that is deterministic.
 
         Parameters
         ----------
@@ -74,7 +84,9 @@ class StatedProbabilities:
         return found
 
     def _of_floors(self, scores: FloatArray, segments: IntArray, offered: BoolArray) -> FloatArray:
-        """Compute the probabilities of floors around an agent that does not draw, from its scores (n, R, K)."""
+        """Compute the probabilities of floors around an agent that does not draw, from its scores
+        (n, R, K).
+        """
         K = scores.shape[2]
         available = offered.reshape(-1, K)
         found = indicator_of_largest(np.where(available, scores.reshape(-1, K), -np.inf))
@@ -86,9 +98,8 @@ class StatedProbabilities:
 def _floors(agent: Agent) -> tuple[list[Floor], Agent]:
     """Return the floors around an agent that does not draw, from the inside out, and that agent.
 
-    Their probabilities follow from its scores, and are computed for many steps at once; none where one of them
-    remembers what was shown, or other guards are outside.
-    """
+    Their probabilities follow from its scores, and are computed for many steps at once; none where
+    one of them remembers what was shown, or other guards are outside."""
     floors: list[Floor] = []
     inside = agent
     while isinstance(inside, Floor) and not inside.remembers:
@@ -110,7 +121,7 @@ class _Scored:
     def __init__(self, agent: Agent, into: FloatArray) -> None:
         self.compute: Callable[[Round], FloatArray] = agent.scores
         self.into, self.place = into[:, :, 0], 0
-        setattr(agent, "scores", self)  # noqa: B010 - a method of this object alone
+        setattr(agent, "scores", self)  # noqa: B010
 
     def __call__(self, round: Round) -> FloatArray:
         found = self.compute(round)
@@ -119,7 +130,8 @@ class _Scored:
 
 
 class _Once:
-    """The scores or probabilities of an agent, computed once where its propensities and its choice both need them.
+    """The scores or probabilities of an agent, computed once where its propensities and its choice
+    both need them.
 
     Kept from the propensities to the choice only: learning changes them.
 
@@ -142,7 +154,8 @@ class _Once:
             return value
         value = self.compute(round)
         if self.keeps:
-            self.kept = round, value.copy()  # the caller may change its own
+            # the caller may change its own
+            self.kept = round, value.copy()
         return value
 
 

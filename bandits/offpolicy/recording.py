@@ -31,23 +31,35 @@ def check(experiment: Experiment, rows: Sequence[int] | None = None) -> None:
     Raises
     ------
     UserError
-        More rows than a log may have, or replications that the experiment does not have, named twice, or none.
+        More rows than a log may have, or replications that the experiment does not have, named
+        twice, or none.
     """
     R = experiment.replications
-    if rows is not None and (not len(rows) or len(set(rows)) < len(rows) or not set(rows) <= set(range(R))):
-        raise UserError(f"rows must be one or more different replications from 0 to {R - 1}; got {short(list(rows))}")
+    if rows is not None and (
+        not len(rows) or len(set(rows)) < len(rows) or not set(rows) <= set(range(R))
+    ):
+        raise UserError(
+            f"rows must be one or more different replications from 0 to {R - 1}; got "
+            f"{short(list(rows))}"
+        )
     if experiment.offers("replay"):
-        raise UserError("a replayed log is not logged again: evaluate other policies on the log itself")
+        raise UserError(
+            "a replayed log is not logged again: evaluate other policies on the log itself"
+        )
     S = slots(experiment)
-    n, factors = experiment.steps * (R if rows is None else len(rows)) * S, "times slots" if S > 1 else ""
+    n, factors = (
+        experiment.steps * (R if rows is None else len(rows)) * S,
+        "times slots" if S > 1 else "",
+    )
     if n > MAX_ROWS:
         counted = f"steps times replications {factors}".strip()
         raise UserError(f"a log may have {MAX_ROWS:,} decisions; {counted} are {n:,}")
     items = experiment.simulator_class().describe(experiment.simulator).n_items if S > 1 else 0
     if n * items > MAX_CELLS:
         raise UserError(
-            f"a log of slates may have {MAX_CELLS:,} rows times items; it has a row for each of {S} slots, {n:,} in "
-            f"all, and {items:,} items: record fewer steps or replications, or give the simulator fewer items"
+            f"a log of slates may have {MAX_CELLS:,} rows times items; it has a row for each of "
+            f"{S} slots, {n:,} in all, and {items:,} items: record fewer steps or replications, or "
+            "give the simulator fewer items"
         )
 
 
@@ -72,13 +84,15 @@ def record(
 ) -> DecisionLog:
     """Log the decisions of one agent of an experiment, by an exact replay.
 
-    One row per decision and replication, in the order of the steps; none after a replication has diverged. Of a slate
-    each slot has a row: its position from 1, its reward, whether the user examined it (column ``examined``), and the
-    marginal propensity of its item, whatever the other slots show (`Agent.slot_probabilities`). The context is the
-    segment of the user (one-hot), or the features of all candidates where these are few numbers.
+    One row per decision and replication, in the order of the steps; none after a replication has
+    diverged. Of a slate each slot has a row: its position from 1, its reward, whether the user
+    examined it (column ``examined``), and the marginal propensity of its item, whatever the other
+    slots show (`Agent.slot_probabilities`). The context is the segment of the user (one-hot), or
+    the features of all candidates where these are few numbers.
 
-    Propensities that are counts X of n redraws count the decision itself as one more, (X + 1) / (n + 1) for what is
-    shown: none is 0, and the mean of their inverse is (1 - (1 - p)^(n + 1)) / p, close to 1 / p.
+    Propensities that are counts X of n redraws count the decision itself as one more, (X + 1) / (n
+    + 1) for what is shown: none is 0, and the mean of their inverse is (1 - (1 - p)^(n + 1)) / p,
+    close to 1 / p.
 
     Parameters
     ----------
@@ -86,8 +100,8 @@ def record(
     agent : int or str
         Position in the experiment, or label.
     rows : sequence of int, optional
-        Replications to log; all of them by default. Their decisions are those of the whole log; where each replication
-        has contexts of its own, only these are numbered.
+        Replications to log; all of them by default. Their decisions are those of the whole log;
+        where each replication has contexts of its own, only these are numbered.
     progress : callable, optional
         Called at most about 100 times with the number of steps done.
 
@@ -101,21 +115,28 @@ def record(
     replications = tuple(range(experiment.replications) if rows is None else rows)
     lane = make_lane(experiment, index, replications)
     decisions = RecordedColumns(lane, steps)
-    with threadpool_limits(1):  # as in a run: the same bits
+    # as in a run: the same bits
+    with threadpool_limits(1):
         lane.agent.prepare()
-        for trace in _traces(lane, steps, decisions, lambda: make_lane(experiment, index, replications).agent):
+        for trace in _traces(
+            lane, steps, decisions, lambda: make_lane(experiment, index, replications).agent
+        ):
             decisions.add(trace)
-            if progress is not None and _hundredth(lane.step, steps) > _hundredth(trace.start, steps):
+            if progress is not None and _hundredth(lane.step, steps) > _hundredth(
+                trace.start, steps
+            ):
                 progress(lane.step)
     return decisions.log(experiment, replications)
 
 
-def _traces(lane: Lane, steps: int, decisions: RecordedColumns, second: Callable[[], Agent]) -> Iterator[Trace]:
-    """Advance a lane block by block, and let ``decisions`` see each round as it is before the choice.
+def _traces(
+    lane: Lane, steps: int, decisions: RecordedColumns, second: Callable[[], Agent]
+) -> Iterator[Trace]:
+    """Advance a lane block by block, and let ``decisions`` see each round as it is before the
+    choice.
 
-    Step by step the lane shows the rounds. Compiled steps are made again: an agent whose propensities depend on what it
-    has learned is built a second time and learns the same.
-    """
+    Step by step the lane shows the rounds. Compiled steps are made again: an agent whose
+    propensities depend on what it has learned is built a second time and learns the same."""
     lane.watch = decisions.see
     lane.watch_feedback = decisions.hear if decisions.heard is not None else None
     learner = None
@@ -141,7 +162,10 @@ def _position(experiment: Experiment, agent: int | str) -> int:
         return labels.index(agent)
     if isinstance(agent, int) and 0 <= agent < len(labels):
         return agent
-    raise UserError(f"agent is {short(agent)}; it must be one of {', '.join(labels)}, or a number below {len(labels)}")
+    raise UserError(
+        f"agent is {short(agent)}; it must be one of {', '.join(labels)}, or a number below "
+        f"{len(labels)}"
+    )
 
 
 def _hundredth(step: int, steps: int) -> int:

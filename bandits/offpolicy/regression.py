@@ -16,16 +16,17 @@ from .log import DecisionLog
 from .targets import BLOCK
 
 FOLDS = 3
-MAX_INTERACTIONS = 20_000  # columns of features times actions
-MAX_CATEGORIES = 255  # actions that a tree can split as categories
+# columns of features times actions
+MAX_INTERACTIONS = 20_000
+# actions that a tree can split as categories
+MAX_CATEGORIES = 255
 
 
 class Model(ABC):
     """A regression of the reward on features, action and position.
 
-    A linear model has a coefficient for each action, position and feature, and, up to 20,000 of them, for each pair of
-    feature and action.
-    """
+    A linear model has a coefficient for each action, position and feature, and, up to 20,000 of
+    them, for each pair of feature and action."""
 
     kind = ""
 
@@ -50,9 +51,10 @@ class _Linear(Model):
         K, D, S = log.n_actions, x.shape[1], int(s.max()) + 1
         crossed = K * D <= MAX_INTERACTIONS
         fitted = self.estimator().fit(
-            _design(x[train], log.actions[train], s[train], K, S, crossed), log.rewards[train],
+            _design(x[train], log.actions[train], s[train], K, S, crossed),
+            log.rewards[train],
             sample_weight=None if weights is None else weights[train] / weights[train].mean(),
-        )  # fmt: skip
+        )
         beta = np.ravel(fitted.coef_)
         intercept = float(np.ravel(fitted.intercept_)[0])
         shared, by_action, by_position = np.split(beta[: D + K + S], [D, D + K])
@@ -96,7 +98,9 @@ class Logistic(_Linear):
     def fit_predict(self, log: DecisionLog, train: IntArray, weights: FloatArray | None) -> Any:
         seen = np.unique(log.rewards[train])
         if not np.isin(seen, (0.0, 1.0)).all():
-            raise UserError("model logistic: rewards must be 0 or 1; use ridge or gradient_boosting")
+            raise UserError(
+                "model logistic: rewards must be 0 or 1; use ridge or gradient_boosting"
+            )
         if len(seen) == 1:
             return lambda rows: np.full((len(rows), log.n_actions), seen[0])
         return super().fit_predict(log, train, weights)
@@ -111,26 +115,37 @@ class GradientBoosting(Model):
         from sklearn.ensemble import HistGradientBoostingRegressor
 
         if log.n_actions > MAX_CATEGORIES:
-            raise UserError(f"model gradient_boosting: a log must have at most {MAX_CATEGORIES} actions; "
-                            f"got {log.n_actions:,}")  # fmt: skip
+            raise UserError(
+                f"model gradient_boosting: a log must have at most {MAX_CATEGORIES} actions; "
+                f"got {log.n_actions:,}"
+            )
         context = np.column_stack([_features(log), _positions(log)])
 
         def rows_with(rows: IntArray, actions: IntArray) -> FloatArray:
             return np.column_stack([context[rows], actions])
 
         categories = [context.shape[1]]
-        trees = HistGradientBoostingRegressor(categorical_features=categories, max_iter=50, random_state=0)
-        trees.fit(rows_with(train, log.actions[train]), log.rewards[train],
-                  sample_weight=None if weights is None else weights[train])  # fmt: skip
+        trees = HistGradientBoostingRegressor(
+            categorical_features=categories, max_iter=50, random_state=0
+        )
+        trees.fit(
+            rows_with(train, log.actions[train]),
+            log.rewards[train],
+            sample_weight=None if weights is None else weights[train],
+        )
 
         def predict(rows: IntArray) -> FloatArray:
-            columns = [trees.predict(rows_with(rows, np.full(len(rows), k))) for k in range(log.n_actions)]
+            columns = [
+                trees.predict(rows_with(rows, np.full(len(rows), k))) for k in range(log.n_actions)
+            ]
             return np.column_stack(columns)
 
         return predict
 
 
-MODELS: dict[str, type[Model]] = {model.kind: model for model in (Logistic, Ridge, GradientBoosting)}
+MODELS: dict[str, type[Model]] = {
+    model.kind: model for model in (Logistic, Ridge, GradientBoosting)
+}
 
 
 def read_model(kind: str) -> Model:
@@ -147,7 +162,11 @@ def read_model(kind: str) -> Model:
 
 
 def cross_fit(
-    model: Model, log: DecisionLog, generator: np.random.Generator, *, weights: FloatArray | None = None
+    model: Model,
+    log: DecisionLog,
+    generator: np.random.Generator,
+    *,
+    weights: FloatArray | None = None,
 ) -> Iterator[tuple[IntArray, FloatArray]]:
     """Predict every row by a model that was fitted to the other folds; events stay whole.
 
@@ -179,7 +198,9 @@ def cross_fit(
     groups = log.groups
     n_groups = len(log) if groups is None else int(groups.max()) + 1
     if n_groups < FOLDS:
-        raise UserError(f"predicted rewards require at least {FOLDS} events; the log has {n_groups}")
+        raise UserError(
+            f"predicted rewards require at least {FOLDS} events; the log has {n_groups}"
+        )
     fold = generator.permutation(np.arange(n_groups) % FOLDS)
     fold = fold if groups is None else fold[groups]
     step = max(1, BLOCK // log.n_actions)
@@ -192,7 +213,8 @@ def cross_fit(
 
 
 def estimated_propensities(log: DecisionLog, generator: np.random.Generator) -> FloatArray:
-    """Estimate the propensities of the logged actions by cross-fitted multinomial logistic regression.
+    """Estimate the propensities of the logged actions by cross-fitted multinomial logistic
+    regression.
 
     Predicted probabilities are mixed with 1 % of the uniform distribution, so that none is 0.
 
@@ -208,7 +230,9 @@ def estimated_propensities(log: DecisionLog, generator: np.random.Generator) -> 
     for k in range(FOLDS):
         train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
         if len(np.unique(log.actions[train])) < 2:
-            raise UserError("propensities cannot be estimated: the log shows fewer than two different actions")
+            raise UserError(
+                "propensities cannot be estimated: the log shows fewer than two different actions"
+            )
         x = np.column_stack([_standardised(log, train), np.eye(int(s.max()) + 1)[s]])
         fitted = LogisticRegression(max_iter=200).fit(x[train], log.actions[train])
         probabilities = np.zeros((len(test), K))
@@ -241,15 +265,18 @@ def _positions(log: DecisionLog) -> IntArray:
 
 
 def _design(x: FloatArray, actions: IntArray, s: IntArray, K: int, S: int, crossed: bool) -> Any:
-    """Return the design matrix, sparse (m, D + K + S [+ K D]): features, action, position, features of the action."""
+    """Return the design matrix, sparse (m, D + K + S [+ K D]): features, action, position, features
+    of the action.
+    """
     from scipy import sparse
 
     m, D = x.shape
     ones, rows = np.ones(m), np.arange(m)
     parts = [
-        sparse.csr_array(x), sparse.csr_array((ones, (rows, actions)), shape=(m, K)),
+        sparse.csr_array(x),
+        sparse.csr_array((ones, (rows, actions)), shape=(m, K)),
         sparse.csr_array((ones, (rows, s)), shape=(m, S)),
-    ]  # fmt: skip
+    ]
     if crossed:
         columns = (actions[:, None] * D + np.arange(D)).ravel()
         parts.append(sparse.csr_array((x.ravel(), (np.repeat(rows, D), columns)), shape=(m, K * D)))

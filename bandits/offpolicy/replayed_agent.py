@@ -23,7 +23,8 @@ from .intervals import check_level, normal
 from .log import DecisionLog
 from .simulated import check_single, experiment_of
 
-TOLERANCE = 1e-9  # of uniform propensities
+# of uniform propensities
+TOLERANCE = 1e-9
 MAX_SEED = 2**31
 
 
@@ -50,20 +51,28 @@ class ReplayedAgent(NamedTuple):
 
 
 def replay_learner(
-    log: DecisionLog, agent: str | dict[str, Any], *, generator: np.random.Generator, level: float = 0.95
+    log: DecisionLog,
+    agent: str | dict[str, Any],
+    *,
+    generator: np.random.Generator,
+    level: float = 0.95,
 ) -> ReplayedAgent:
-    """Estimate what an agent would have earned while it learned, from events in which it chooses what was shown.
+    """Estimate what an agent would have earned while it learned, from events in which it chooses
+    what was shown.
 
-    At each event the agent chooses; where its choice is what the log shows, it learns the reward and takes its next
-    step, otherwise the event is passed over. The log is uniformly random, so that the accepted events are distributed
-    as those of a live run of the agent, as long as the events are independent draws from one distribution [1]_. About
-    n / K of n events with K actions are accepted. Where K differs between events, those with few actions would be
-    accepted too often: each is looked at with probability K / max K only, so that all are accepted equally often.
+    At each event the agent chooses; where its choice is what the log shows, it learns the reward
+    and takes its next step, otherwise the event is passed over. The log is uniformly random, so
+    that the accepted events are distributed as those of a live run of the agent, as long as the
+    events are independent draws from one distribution [1]_. About n / K of n events with K actions
+    are accepted. Where K differs between events, those with few actions would be accepted too
+    often: each is looked at with probability K / max K only, so that all are accepted equally
+    often.
 
-    Each replication of the log is replayed by an agent of its own. These runs are independent, the rewards within one
-    are not: what the agent learns early decides what it earns later. The interval therefore compares replications, by
-    Student's t with the linearised standard error of a ratio of sums [2]_. A log of one replication does not show how
-    much agents differ in what they learn; its interval is that of the mean reward, given the choices.
+    Each replication of the log is replayed by an agent of its own. These runs are independent, the
+    rewards within one are not: what the agent learns early decides what it earns later. The
+    interval therefore compares replications, by Student's t with the linearised standard error of a
+    ratio of sums [2]_. A log of one replication does not show how much agents differ in what they
+    learn; its interval is that of the mean reward, given the choices.
 
     Parameters
     ----------
@@ -72,20 +81,21 @@ def replay_learner(
     agent : str or dict
         Parameters of the agent, with its ``kind``; as JSON where it is a str.
     generator : numpy.random.Generator
-        Draws the seed of the agent: choices must not depend on the numbers that chose what was logged.
+        Draws the seed of the agent: choices must not depend on the numbers that chose what was
+        logged.
     level : float
         Confidence level, between 0 and 1.
 
     Raises
     ------
     UserError
-        The log is not uniformly random, not one of a simulated run, or of one that changes; the agent is not possible
-        there, or the level is not between 0 and 1.
+        The log is not uniformly random, not one of a simulated run, or of one that changes; the
+        agent is not possible there, or the level is not between 0 and 1.
 
     References
     ----------
-    .. [1] Li, Chu, Langford, Wang (2011), Unbiased offline evaluation of contextual-bandit-based news article
-       recommendation algorithms, Algorithm 2 and Theorem 1.
+    .. [1] Li, Chu, Langford, Wang (2011), Unbiased offline evaluation of contextual-bandit-based
+       news article recommendation algorithms, Algorithm 2 and Theorem 1.
     .. [2] Cochran (1977), Sampling techniques, section 6.3.
     """
     check_level(level)
@@ -93,16 +103,28 @@ def replay_learner(
     check_single(logged)
     K = _check_uniform(log)
     if logged.simulator.all_changes:
-        raise UserError("a learning agent cannot be replayed on the log of a run that changes: events that are passed "
-                        "over would move the changes to other steps of the agent")  # fmt: skip
-    experiment = read({**logged.model_dump(mode="json", by_alias=True), "agents": [_params(agent)],
-                       "seed": int(generator.integers(MAX_SEED))})  # fmt: skip
-    replications, order = np.unique(np.asarray(log.rows)), np.argsort(np.asarray(log.steps), kind="stable")
+        raise UserError(
+            "a learning agent cannot be replayed on the log of a run that changes: events that "
+            "are passed over would move the changes to other steps of the agent"
+        )
+    experiment = read(
+        {
+            **logged.model_dump(mode="json", by_alias=True),
+            "agents": [_params(agent)],
+            "seed": int(generator.integers(MAX_SEED)),
+        }
+    )
+    replications, order = (
+        np.unique(np.asarray(log.rows)),
+        np.argsort(np.asarray(log.steps), kind="stable"),
+    )
     if K.min() < K.max():
         order = order[(generator.random(len(K)) < K / K.max())[order]]
     with threadpool_limits(1):
-        rewards = [_replay(log, order[np.asarray(log.rows)[order] == row], logged, experiment, int(row))
-                   for row in replications]  # fmt: skip
+        rewards = [
+            _replay(log, order[np.asarray(log.rows)[order] == row], logged, experiment, int(row))
+            for row in replications
+        ]
     return _summary(rewards, level)
 
 
@@ -117,9 +139,14 @@ def _params(agent: str | dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_uniform(log: DecisionLog) -> IntArray:
-    """Return how many actions each event has, int64 (N,); UserError unless one was chosen uniformly at random."""
+    """Return how many actions each event has, int64 (N,).
+
+    UserError unless one was chosen uniformly at random.
+    """
     if log.propensities is None:
-        raise UserError("a learning agent is replayed on a uniformly random log; this one has no propensities")
+        raise UserError(
+            "a learning agent is replayed on a uniformly random log; this one has no propensities"
+        )
     if log.available is None:
         K = np.full(len(log), log.n_actions, np.int64)
     else:
@@ -127,23 +154,37 @@ def _check_uniform(log: DecisionLog) -> IntArray:
     wrong = np.abs(log.propensities - 1 / K) > TOLERANCE
     if wrong.any():
         i = int(wrong.argmax())
-        raise UserError(f"a learning agent is replayed on a uniformly random log; {log.places[i]} has the "
-                        f"propensity {log.propensities[i]:.3g} with {K[i]} actions")  # fmt: skip
+        raise UserError(
+            f"a learning agent is replayed on a uniformly random log; {log.places[i]} has the "
+            f"propensity {log.propensities[i]:.3g} with {K[i]} actions"
+        )
     return K
 
 
-def _replay(log: DecisionLog, index: IntArray, logged: Experiment, experiment: Experiment, row: int) -> FloatArray:
-    """Replay the events of one replication in their order; return the rewards of those that the agent accepts."""
+def _replay(
+    log: DecisionLog, index: IntArray, logged: Experiment, experiment: Experiment, row: int
+) -> FloatArray:
+    """Replay the events of one replication in their order.
+
+    Return the rewards of those that the agent accepts.
+    """
     simulator = make_lane(logged, 0, [row]).simulator
     # its random numbers are not those that chose what was logged
     streams = Streams(experiment.seed, (row,))
-    agent = build(experiment.agent_class(0), experiment.agents, simulator.spec, streams, simulator.access())
+    agent = build(
+        experiment.agent_class(0), experiment.agents, simulator.spec, streams, simulator.access()
+    )
     agent.prepare()
     rewards: list[float] = []
     alive, forget = np.ones(1, np.bool_), getattr(unguarded(agent), "clear_cache", None)
-    for step, action, reward in zip(np.asarray(log.steps)[index].tolist(), log.actions[index].tolist(),
-                                    log.rewards[index].tolist(), strict=True):  # fmt: skip
-        round = simulator.round_at(step)._replace(step=len(rewards))  # the agent's own time
+    for step, action, reward in zip(
+        np.asarray(log.steps)[index].tolist(),
+        log.actions[index].tolist(),
+        log.rewards[index].tolist(),
+        strict=True,
+    ):
+        # the agent's own time
+        round = simulator.round_at(step)._replace(step=len(rewards))
         slate = top_k(agent.scores(round), round.available, alive, 1)
         if not alive[0]:
             break
@@ -151,12 +192,15 @@ def _replay(log: DecisionLog, index: IntArray, logged: Experiment, experiment: E
             rewards.append(reward)
             agent.learn(round, slate, Feedback(np.array([[reward]]), np.ones((1, 1), np.bool_)))
         elif forget is not None:
-            forget()  # networks keep the round of a step, and the next event is the same step
+            # networks keep the round of a step, and the next event is the same step
+            forget()
     return np.array(rewards)
 
 
 def _summary(rewards: list[FloatArray], level: float) -> ReplayedAgent:
-    """Return the mean of the rewards of all replications, each float64 (accepted events,), with its interval."""
+    """Return the mean of the rewards of all replications, each float64 (accepted events,), with its
+    interval.
+    """
     steps = tuple(len(each) for each in rewards)
     R, total = len(rewards), sum(steps)
     if not total:

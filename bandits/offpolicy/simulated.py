@@ -1,4 +1,5 @@
-"""What is known of a log of a simulated run: the true value of a target, and agents that learn from the log.
+"""What is known of a log of a simulated run: the true value of a target, and agents that learn from
+the log.
 
 The simulator is a pure function of the step, so that every round of the log can be made again.
 """
@@ -26,15 +27,19 @@ from .recorded_columns import by_item
 from .recording import slots
 from .targets import Matrix, Random, Target
 
-SHARE = 0.5  # of the steps, from which an agent learns
-MAX_CELLS = 200_000_000  # decisions times actions
+# of the steps, from which an agent learns
+SHARE = 0.5
+# decisions times actions
+MAX_CELLS = 200_000_000
 
 
 def true_value(log: DecisionLog, target: Target) -> Interval:
-    """Compute the expected reward of a target policy for the users of the log, from the simulator's truth.
+    """Compute the expected reward of a target policy for the users of the log, from the simulator's
+    truth.
 
-    Its interval is that of the mean over users, of whom the log has a sample. Of slates it is the mean over positions,
-    and known for uniformly random choice only: what a position earns depends on the whole slate.
+    Its interval is that of the mean over users, of whom the log has a sample. Of slates it is the
+    mean over positions, and known for uniformly random choice only: what a position earns depends
+    on the whole slate.
 
     Raises
     ------
@@ -47,7 +52,8 @@ def true_value(log: DecisionLog, target: Target) -> Interval:
     if (S := slots(experiment)) > 1:
         if not isinstance(target, Random):
             raise UserError("where slates are shown, it is that of the target random only")
-        first = np.zeros((lane.rows, S), np.int64) + np.arange(S)  # any slate: the value of a random one is the same
+        # any slate: the value of a random one is the same
+        first = np.zeros((lane.rows, S), np.int64) + np.arange(S)
         for round, rows, index in rounds_of(log, lane.simulator):
             response = lane.simulator.respond(round, first, lane.simulator.uniforms.at(round.step))
             values[index] = response[1].random_value[rows] / S
@@ -59,7 +65,8 @@ def true_value(log: DecisionLog, target: Target) -> Interval:
 
 
 def learned_agent(log: DecisionLog, agent: str) -> tuple[DecisionLog, Matrix]:
-    """Let an agent learn from the first half of a log, freeze it, and return the other half with its probabilities.
+    """Let an agent learn from the first half of a log, freeze it, and return the other half with
+    its probabilities.
 
     Parameters
     ----------
@@ -71,7 +78,8 @@ def learned_agent(log: DecisionLog, agent: str) -> tuple[DecisionLog, Matrix]:
     Raises
     ------
     UserError
-        The log is not one of a simulated run, the agent is not possible there, or the log is too large.
+        The log is not one of a simulated run, the agent is not possible there, or the log is too
+        large.
     """
     try:
         params: dict[str, Any] = json.loads(agent)
@@ -92,7 +100,8 @@ def learned_agent(log: DecisionLog, agent: str) -> tuple[DecisionLog, Matrix]:
 
 
 def split(log: DecisionLog, at_most: int | None = None) -> tuple[DecisionLog, DecisionLog]:
-    """Divide a log after the first half of its steps, or after ``at_most`` steps of its run if that is earlier.
+    """Divide a log after the first half of its steps, or after ``at_most`` steps of its run if that
+    is earlier.
 
     Raises
     ------
@@ -104,12 +113,15 @@ def split(log: DecisionLog, at_most: int | None = None) -> tuple[DecisionLog, De
     if at_most is not None:
         last = min(last, at_most - 1)
     if not (steps > last).any() or not (steps <= last).any():
-        raise UserError("target: an agent learns from the first steps of the log; this log has too few steps")
+        raise UserError(
+            "target: an agent learns from the first steps of the log; this log has too few steps"
+        )
     return log.select(steps <= last), log.select(steps > last)
 
 
 def check_cells(log: DecisionLog) -> None:
-    """Check that an agent can be evaluated on a log: a probability is computed for each decision and action.
+    """Check that an agent can be evaluated on a log: a probability is computed for each decision
+    and action.
 
     Raises
     ------
@@ -118,14 +130,25 @@ def check_cells(log: DecisionLog) -> None:
     """
     cells = len(log) * log.n_actions
     if cells > MAX_CELLS:
-        raise UserError(f"target: an agent may be evaluated on at most {MAX_CELLS:,} decisions times actions; this log "
-                        f"has {cells:,}")  # fmt: skip
+        raise UserError(
+            f"target: an agent may be evaluated on at most {MAX_CELLS:,} decisions times actions; "
+            f"this log has {cells:,}"
+        )
 
 
-def _logged(log: DecisionLog, round: Round, rows: IntArray, index: IntArray) -> tuple[IntArray, Feedback]:
-    """Return what was shown in a round, int64 (R, 1), and the response; rows that the log lacks were not examined."""
+def _logged(
+    log: DecisionLog, round: Round, rows: IntArray, index: IntArray
+) -> tuple[IntArray, Feedback]:
+    """Return what was shown in a round, int64 (R, 1), and the response.
+
+    Rows that the log lacks were not examined.
+    """
     R = len(round.users)
-    shown, rewards, examined = round.items[:, 0].copy(), np.zeros((R, 1)), np.zeros((R, 1), np.bool_)
+    shown, rewards, examined = (
+        round.items[:, 0].copy(),
+        np.zeros((R, 1)),
+        np.zeros((R, 1), np.bool_),
+    )
     shown[rows], rewards[rows, 0], examined[rows, 0] = log.actions[index], log.rewards[index], True
     return (round.items == shown[:, None]).argmax(axis=1)[:, None], Feedback(rewards, examined)
 
@@ -139,19 +162,27 @@ def experiment_of(log: DecisionLog) -> Experiment:
         The log is not one of a simulated run.
     """
     if not log.experiment or log.rows is None or log.steps is None:
-        raise UserError("the log is not one of a simulated run: neither the truth nor its rounds are known")
+        raise UserError(
+            "the log is not one of a simulated run: neither the truth nor its rounds are known"
+        )
     experiment = read(json.loads(log.experiment))
-    for name, values, end in (("row", log.rows, experiment.replications), ("step", log.steps, experiment.steps)):
+    for name, values, end in (
+        ("row", log.rows, experiment.replications),
+        ("step", log.steps, experiment.steps),
+    ):
         wrong = (values < 0) | (values >= end)
         if wrong.any():
             i = int(wrong.argmax())
-            raise UserError(f"{log.places[i]}, {name}: must be between 0 and {end - 1}, as in the experiment of "
-                            f"the log; got {values[i]}")  # fmt: skip
+            raise UserError(
+                f"{log.places[i]}, {name}: must be between 0 and {end - 1}, as in the experiment "
+                f"of the log; got {values[i]}"
+            )
     return experiment
 
 
 def check_single(experiment: Experiment) -> None:
-    """Check that one item is shown at a time, so that an agent can learn from a log or be replayed on it.
+    """Check that one item is shown at a time, so that an agent can learn from a log or be replayed
+    on it.
 
     Raises
     ------
@@ -160,14 +191,17 @@ def check_single(experiment: Experiment) -> None:
     """
     if slots(experiment) > 1:
         raise UserError(
-            "target: an agent requires a log of a simulator that shows one item at a time; on a log of slates random, "
-            "always:ITEM, column:NAME and greedy:MODEL are possible, position by position"
+            "target: an agent requires a log of a simulator that shows one item at a time; on a "
+            "log of slates random, always:ITEM, column:NAME and greedy:MODEL are possible, "
+            "position by position"
         )
 
 
 def _lane(log: DecisionLog, agent: dict[str, Any]) -> Lane:
     """Build the lane of an agent in the simulator of the log, with the replications of the log."""
-    experiment = read({**experiment_of(log).model_dump(mode="json", by_alias=True), "agents": [agent]})
+    experiment = read(
+        {**experiment_of(log).model_dump(mode="json", by_alias=True), "agents": [agent]}
+    )
     return make_lane(experiment, 0, rows=replications_of(log))
 
 
@@ -178,7 +212,9 @@ def replications_of(log: DecisionLog) -> list[int]:
 
 
 def rounds_of(log: DecisionLog, simulator: Simulator) -> Iterator[tuple[Round, IntArray, IntArray]]:
-    """Yield each round of a log, with the rows (m,) of the simulator and the indices (m,) of its decisions."""
+    """Yield each round of a log, with the rows (m,) of the simulator and the indices (m,) of its
+    decisions.
+    """
     place = np.searchsorted(replications_of(log), np.asarray(log.rows))
     order = np.argsort(np.asarray(log.steps), kind="stable")
     steps, first = np.unique(np.asarray(log.steps)[order], return_index=True)

@@ -17,8 +17,10 @@ from .targets import Target, blocks
 
 MIN_ESS, MIN_ESS_SHARE = 100.0, 0.01
 MAX_SHARE = 0.10
-MAX_DISTANCE = 4.0  # standard errors
-CONSTANT = 1e-9  # differences of weights, and distances of their mean, that are rounding
+# standard errors
+MAX_DISTANCE = 4.0
+# differences of weights, and distances of their mean, that are rounding
+CONSTANT = 1e-9
 MAX_UNSUPPORTED = 0.01
 POWER = 0.8
 
@@ -50,12 +52,13 @@ class Support(NamedTuple):
     mean_weight, mean_weight_error : float
         Mean weight, 1 in expectation where the log supports the target, and its standard error.
     unsupported_mass : float
-        Mean probability of the target on actions that the log never takes; NaN where it is not known.
+        Mean probability of the target on actions that the log never takes; NaN where it is not
+        known.
     by_segment : mapping of str to float
         The same by segment, with the actions that the log never takes in that segment.
     exact_error : float
-        Standard error of the mean weight by the propensities of all actions, rows taken as independent; NaN where these
-        are not known.
+        Standard error of the mean weight by the propensities of all actions, rows taken as
+        independent; NaN where these are not known.
     """
 
     ess: float
@@ -81,8 +84,8 @@ def measure(log: DecisionLog, target: Target, weights: FloatArray | None) -> Sup
 
     References
     ----------
-    Owen (2013), Monte Carlo theory, methods and examples, section 9.3 (effective sample size, equation 9.13).
-    """
+    Owen (2013), Monte Carlo theory, methods and examples, section 9.3 (effective sample size,
+    equation 9.13)."""
     overall, by_segment = unsupported(log, target) if target.whole else (float("nan"), {})
     if weights is None:
         unknown = float("nan")
@@ -103,10 +106,12 @@ def measure(log: DecisionLog, target: Target, weights: FloatArray | None) -> Sup
 
 
 def _exact_error(log: DecisionLog, target: Target) -> float:
-    """Compute the standard error of the mean weight from the propensities of all actions; NaN where they are not known.
+    """Compute the standard error of the mean weight from the propensities of all actions.
 
-    Observed weights vary less than that where actions with heavy weights are too rare to be in the log.
-    """
+    NaN where they are not known.
+
+    Observed weights vary less than that where actions with heavy weights are too rare to be in the
+    log."""
     if log.distributions is None or not target.whole:
         return float("nan")
     variance = 0.0
@@ -119,10 +124,11 @@ def _exact_error(log: DecisionLog, target: Target) -> float:
 
 
 def unsupported(log: DecisionLog, target: Target) -> tuple[float, dict[str, float]]:
-    """Average the target's probability of actions that the log never takes, over all rows and over each segment.
+    """Average the target's probability of actions that the log never takes, over all rows and over
+    each segment.
 
-    With vectors of propensities an action is never taken in a row where its propensity is 0; otherwise where no row, or
-    no row of the segment, shows it.
+    With vectors of propensities an action is never taken in a row where its propensity is 0;
+    otherwise where no row, or no row of the segment, shows it.
 
     Returns
     -------
@@ -150,7 +156,9 @@ def unsupported(log: DecisionLog, target: Target) -> tuple[float, dict[str, floa
         if len(names):
             mass_in_segment += np.bincount(place[rows], weights=in_segment, minlength=len(names))
     sizes = np.bincount(place, minlength=len(names)) if len(names) else np.zeros(0)
-    return mass / len(log), dict(zip(names, (mass_in_segment / np.maximum(sizes, 1)).tolist(), strict=True))
+    return mass / len(log), dict(
+        zip(names, (mass_in_segment / np.maximum(sizes, 1)).tolist(), strict=True)
+    )
 
 
 def alarms(n: int, support: Support) -> tuple[Alarm, ...]:
@@ -165,11 +173,15 @@ def alarms(n: int, support: Support) -> tuple[Alarm, ...]:
     found = []
     least = max(MIN_ESS, MIN_ESS_SHARE * n)
     if support.ess < least:
-        text = f"The effective sample size is {count(support.ess)} of {count(n)} decisions; at least {count(least)} is "
+        text = (
+            f"The effective sample size is {count(support.ess)} of {count(n)} decisions; at least "
+            f"{count(least)} is "
+        )
         found.append(Alarm("ess", f"{text}required."))
     if support.largest_share > MAX_SHARE:
         text = (
-            f"One event has {percent(support.largest_share)} of the sum of all weights (its rows have weights of up to "
+            f"One event has {percent(support.largest_share)} of the sum of all weights (its rows "
+            "have weights of up to "
         )
         text += f"{number(support.max_weight)}); at most {percent(MAX_SHARE)} is allowed."
         found.append(Alarm("max_weight", text))
@@ -177,39 +189,62 @@ def alarms(n: int, support: Support) -> tuple[Alarm, ...]:
     bound = f"at most {percent(MAX_UNSUPPORTED)} is allowed."
     if support.unsupported_mass > MAX_UNSUPPORTED:
         text = (
-            f"The target gives {percent(support.unsupported_mass, 1)} of its probability to actions that the log never "
+            f"The target gives {percent(support.unsupported_mass, 1)} of its probability to "
+            "actions that the log never "
         )
         found.append(Alarm("unsupported", f"{text}takes; {bound}"))
     for segment, mass in support.by_segment.items():
         if mass > MAX_UNSUPPORTED and mass != support.unsupported_mass:
-            text = f"In the segment {short(segment)} the target gives {percent(mass, 1)} of its probability to actions "
-            found.append(Alarm("unsupported_segment", f"{text}that the log never takes there; {bound}"))
+            text = (
+                f"In the segment {short(segment)} the target gives {percent(mass, 1)} of its "
+                "probability to actions "
+            )
+            found.append(
+                Alarm("unsupported_segment", f"{text}that the log never takes there; {bound}")
+            )
     return tuple(found)
 
 
 def _mean_weight(support: Support) -> list[Alarm]:
-    """Compare the mean weight with 1, and name the cause where the propensities of all actions tell it.
+    """Compare the mean weight with 1, and name the cause where the propensities of all actions tell
+    it.
 
     They never prove themselves wrong: a single rare action can have a weight of thousands.
     """
     mean, error, exact = support.mean_weight, support.mean_weight_error, support.exact_error
     if not abs(mean - 1) > max(MAX_DISTANCE * error, CONSTANT):
         return []
-    expected = 1.0 if np.isnan(exact) or np.isnan(support.unsupported_mass) else 1 - support.unsupported_mass
-    usual = abs(mean - expected) <= max(MAX_DISTANCE * exact, CONSTANT)  # False where it is not known
+    expected = (
+        1.0
+        if np.isnan(exact) or np.isnan(support.unsupported_mass)
+        else 1 - support.unsupported_mass
+    )
+    # False where it is not known
+    usual = abs(mean - expected) <= max(MAX_DISTANCE * exact, CONSTANT)
     if usual and expected < 1 and abs(mean - expected) <= max(MAX_DISTANCE * error, CONSTANT):
         mass = percent(support.unsupported_mass, 1)
         cause = f"the log never takes actions with {mass} of the target's probability."
     elif usual and mean < expected:
-        cause = "few of the target's rare actions are in the log; by its propensities this can happen."
+        cause = (
+            "few of the target's rare actions are in the log; by its propensities this can happen."
+        )
     else:
         cause = "propensities are wrong, or the log hardly ever takes actions of the target."
-    errors = f"{number(abs(mean - 1) / error)} standard errors" if error > CONSTANT else "without variation"
-    text = f"The mean weight is {number(mean)}, {errors} from 1 (allowed: {number(MAX_DISTANCE)}): {cause}"
+    errors = (
+        f"{number(abs(mean - 1) / error)} standard errors"
+        if error > CONSTANT
+        else "without variation"
+    )
+    text = (
+        f"The mean weight is {number(mean)}, {errors} from 1 (allowed: {number(MAX_DISTANCE)}): "
+        f"{cause}"
+    )
     return [Alarm("mean_weight", text)]
 
 
-def decisions_required(n: int, value: float, standard_error: float, *, difference: float = 0.1) -> float:
+def decisions_required(
+    n: int, value: float, standard_error: float, *, difference: float = 0.1
+) -> float:
     """Compute how many decisions of this kind would tell a relative difference apart.
 
     With the power of 80 % at the level of 5 %: n ((z_.975 + z_.8) se / (difference V))².
@@ -245,19 +280,26 @@ def verdict(n: int, logged: float, standard_error: float, level: float = 0.95) -
     """
     required = decisions_required(n, logged, standard_error)
     if not np.isfinite(required):
-        return "The logged rewards or the difference have no finite value: the log cannot tell any difference apart."
+        return (
+            "The logged rewards or the difference have no finite value: the log cannot tell any "
+            "difference apart."
+        )
     if not standard_error:
         return "The target chooses as the logging policy does."
     least = 0.1 * (required / n) ** 0.5
     own = f"find a difference of {_share(least)}" if least < 1 else "do not even find a doubling"
     half = float(ndtri((1 + level) / 2)) * standard_error / abs(logged)
-    needed = f"about {rounded(max(required, 1))} evaluated decisions are needed; the {count(n)} of this log"
+    needed = (
+        f"about {rounded(max(required, 1))} evaluated decisions are needed; the {count(n)} of this "
+        "log"
+    )
     if required < n:
-        shown = rounded(max(required, 1)) if required < 0.95 * n else count(n)  # rounded up, it would be more than all
+        # rounded up, it would be more than all
+        shown = rounded(max(required, 1)) if required < 0.95 * n else count(n)
         needed = f"about {shown} of the {count(n)} evaluated decisions are enough; all of them"
     return (
-        f"To find a difference of 10 % from the logging policy in {percent(POWER)} of such logs, {needed} {own} as "
-        f"often. The interval of the difference is now ±{_share(half)}."
+        f"To find a difference of 10 % from the logging policy in {percent(POWER)} of such logs, "
+        f"{needed} {own} as often. The interval of the difference is now ±{_share(half)}."
     )
 
 

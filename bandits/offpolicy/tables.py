@@ -18,9 +18,17 @@ from bandits.tables.raw_table import RawTable
 from .log import MAX_CELLS, MAX_ROWS, DecisionLog, TextArray
 
 ROLES = (
-    "action", "reward", "propensity", "propensities", "position", "event_id", "segment", "time", "candidates",
+    "action",
+    "reward",
+    "propensity",
+    "propensities",
+    "position",
+    "event_id",
+    "segment",
+    "time",
+    "candidates",
     "features",
-)  # fmt: skip
+)
 USUAL_NAMES = {
     "action": ("action", "item_id", "item", "arm", "choice", "product", "variant"),
     "reward": ("reward", "click", "clicked", "clicks", "outcome", "conversion", "y"),
@@ -38,7 +46,9 @@ MAX_ACTIONS = 10_000
 
 
 def read_map(text: str) -> dict[str, str]:
-    """Parse a mapping of roles to columns, ``action=item_id,reward=click``; several features are separated by ``|``.
+    """Parse a mapping of roles to columns, ``action=item_id,reward=click``.
+
+    Several features are separated by ``|``.
 
     Raises
     ------
@@ -69,9 +79,15 @@ def suggested_map(columns: Sequence[str]) -> dict[str, str]:
     by_name = {name.strip().lower().replace(" ", "_"): name for name in reversed(columns)}
     found = {}
     for role, usual in USUAL_NAMES.items():
-        if name := next((by_name[usual_name] for usual_name in usual if usual_name in by_name), None):
+        if name := next(
+            (by_name[usual_name] for usual_name in usual if usual_name in by_name), None
+        ):
             found[role] = name
-    features = [name for name in columns if name.lower().startswith(FEATURE_NAMES) and name not in found.values()]
+    features = [
+        name
+        for name in columns
+        if name.lower().startswith(FEATURE_NAMES) and name not in found.values()
+    ]
     return found | ({"features": "|".join(features)} if features else {})
 
 
@@ -84,18 +100,23 @@ def from_frame(frame: Any, mapping: Mapping[str, str] | None = None) -> Decision
             return pa.array(values, from_pandas=True)
         except (pa.ArrowInvalid, pa.ArrowTypeError):
             # of several types
-            return pa.array([None if empty else str(v) for v, empty in zip(values, values.isna(), strict=True)])
+            return pa.array(
+                [None if empty else str(v) for v, empty in zip(values, values.isna(), strict=True)]
+            )
 
     columns = [array(frame.iloc[:, i]) for i in range(frame.shape[1])]
-    return from_table(RawTable(pa.table(columns, names=list(map(str, frame.columns))), ROWS), mapping)
+    return from_table(
+        RawTable(pa.table(columns, names=list(map(str, frame.columns))), ROWS), mapping
+    )
 
 
 def from_table(table: RawTable, mapping: Mapping[str, str] | None = None) -> DecisionLog:
     """Make a log of a table.
 
-    Columns have the names of their roles (`ROLES`) unless the mapping names others. Actions are numbered in the order
-    of their names; whole numbers in numerical order. Without a vector of propensities, actions that no row shows or
-    lists as candidates are not known. Texts of features become indicators of their 50 most frequent values.
+    Columns have the names of their roles (`ROLES`) unless the mapping names others. Actions are
+    numbered in the order of their names; whole numbers in numerical order. Without a vector of
+    propensities, actions that no row shows or lists as candidates are not known. Texts of features
+    become indicators of their 50 most frequent values.
 
     Parameters
     ----------
@@ -120,7 +141,11 @@ def from_table(table: RawTable, mapping: Mapping[str, str] | None = None) -> Dec
         return table.texts(place[role]) if role in place else None
 
     vectors = _vectors(table.cells(place["propensities"]), at) if "propensities" in place else None
-    listed = [_cell(value) for value in table.cells(place["candidates"])] if "candidates" in place else None
+    listed = (
+        [_cell(value) for value in table.cells(place["candidates"])]
+        if "candidates" in place
+        else None
+    )
     names, actions = _actions(table.texts(place["action"]), listed, vectors, at)
     wanted = mapping["features"].split("|") if mapping.get("features") else []
     features, feature_names = _features(table, wanted)
@@ -131,7 +156,9 @@ def from_table(table: RawTable, mapping: Mapping[str, str] | None = None) -> Dec
         names=names,
         propensities=numbers("propensity"),
         distributions=vectors,
-        available=None if listed is None else _available(listed, {name: k for k, name in enumerate(names)}),
+        available=None
+        if listed is None
+        else _available(listed, {name: k for k, name in enumerate(names)}),
         features=features,
         feature_names=feature_names,
         positions=_whole(numbers("position"), at, "position"),
@@ -154,7 +181,9 @@ def _places(names: Sequence[str], mapping: Mapping[str, str]) -> dict[str, str]:
     place = {role: mapping.get(role, role) for role in ROLES if mapping.get(role, role) in names}
     for role in ("action", "reward"):
         if role not in place:
-            raise UserError(f"column '{role}' is required; the table has {_listed(names)}; name it by map")
+            raise UserError(
+                f"column '{role}' is required; the table has {_listed(names)}; name it by map"
+            )
     return place
 
 
@@ -173,13 +202,17 @@ def _actions(
     else:
         names = tuple(map(str, range(vectors.shape[1])))
     if len(names) > MAX_ACTIONS:
-        raise UserError(f"action: a log must have at most {MAX_ACTIONS:,} different actions; got {len(names):,}")
+        raise UserError(
+            f"action: a log must have at most {MAX_ACTIONS:,} different actions; got {len(names):,}"
+        )
     index = {name: k for k, name in enumerate(names)}
     actions: IntArray = np.array([index.get(name, -1) for name in found], np.int64)[codes]
     if (actions < 0).any():
         i = int((actions < 0).argmax())
         allowed = f"0 to {len(names) - 1}"
-        raise UserError(f"{at[i]}, action: must be its place in propensities, {allowed}; got {short(shown[i])}")
+        raise UserError(
+            f"{at[i]}, action: must be its place in propensities, {allowed}; got {short(shown[i])}"
+        )
     return names, actions
 
 
@@ -226,7 +259,9 @@ def _whole(values: FloatArray | None, at: RowNames, column: str) -> IntArray | N
 
 
 def _text(value: object) -> str:
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
+    return (
+        str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
+    )
 
 
 def _in_order(names: set[str]) -> tuple[str, ...]:
@@ -243,7 +278,8 @@ def _cell(value: object) -> list[Any]:
     if text.startswith("["):
         try:
             return [_text(entry) for entry in json.loads(text)]
-        except (ValueError, TypeError, RecursionError):  # .5 is no number of JSON
+        except (ValueError, TypeError, RecursionError):
+            # .5 is no number of JSON
             return [part.strip() for part in text.strip("[]").split(",")]
     return [part.strip() for part in text.split("|")]
 
@@ -254,7 +290,9 @@ def _vectors(cells: Sequence[Any], at: RowNames) -> FloatArray:
     K = len(rows[0])
     for i, row in enumerate(rows):
         if len(row) != K:
-            raise UserError(f"{at[i]}, propensities: must have {K} entries as the first row has; got {len(row)}")
+            raise UserError(
+                f"{at[i]}, propensities: must have {K} entries as the first row has; got {len(row)}"
+            )
         try:
             rows[i] = [float(entry) for entry in row]
         except ValueError as error:
@@ -265,8 +303,10 @@ def _vectors(cells: Sequence[Any], at: RowNames) -> FloatArray:
 def _available(listed: list[list[str]], index: Mapping[str, int]) -> BoolArray:
     """Return the candidates as indicators, bool (n, K)."""
     if len(listed) * len(index) > MAX_CELLS:
-        raise UserError(f"candidates: rows times actions must be at most {MAX_CELLS:,}; "
-                        f"got {len(listed) * len(index):,}")  # fmt: skip
+        raise UserError(
+            f"candidates: rows times actions must be at most {MAX_CELLS:,}; "
+            f"got {len(listed) * len(index):,}"
+        )
     available = np.zeros((len(listed), len(index)), bool)
     for i, row in enumerate(listed):
         available[i, [index[name] for name in row if name in index]] = True

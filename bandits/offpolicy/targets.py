@@ -1,8 +1,8 @@
 """Target policies: which probabilities they give to the actions of a log.
 
-A target states probabilities of a block of rows, so that no matrix of all rows and actions is made for those that can
-be computed. A text becomes a target in `read_target` (`named_targets.py`), an agent in `learned_agent`.
-"""
+A target states probabilities of a block of rows, so that no matrix of all rows and actions is made
+for those that can be computed. A text becomes a target in `read_target` (`named_targets.py`), an
+agent in `learned_agent`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from . import checks
 from .log import DecisionLog
 
 Rows = slice | IntArray
-BLOCK = 2**21  # cells of a block of rows and actions
+# cells of a block of rows and actions
+BLOCK = 2**21
 
 
 class Target(ABC):
@@ -35,7 +36,7 @@ class Target(ABC):
     name = "matrix"
     whole = True
 
-    def check(self, log: DecisionLog) -> None:  # noqa: B027 - most targets fit every log
+    def check(self, log: DecisionLog) -> None:  # noqa: B027
         """Check that the target fits a log.
 
         Raises
@@ -91,8 +92,10 @@ class Always(Target):
     def check(self, log: DecisionLog) -> None:
         if self.item not in log.names:
             known = ", ".join(short(name, 20) for name in log.names[:5])
-            raise UserError(f"target: '{short(self.item)}' is no action of the log; its {log.n_actions} actions are "
-                            f"{known}{', ...' if log.n_actions > 5 else ''}")  # fmt: skip
+            raise UserError(
+                f"target: '{short(self.item)}' is no action of the log; its {log.n_actions} "
+                f"actions are {known}{', ...' if log.n_actions > 5 else ''}"
+            )
 
     def probabilities(self, log: DecisionLog, rows: Rows) -> FloatArray:
         action, m = log.names.index(self.item), len(log.actions[rows])
@@ -126,12 +129,16 @@ class Matrix(Target):
         elif len(shape) == 2 and shape[0] == K and log.positions is not None:
             S = len(np.unique(log.positions))
             if shape[1] != S:
-                raise UserError(f"target: must have a column for each of the {S} positions; got {shape[1]}")
+                raise UserError(
+                    f"target: must have a column for each of the {S} positions; got {shape[1]}"
+                )
             checks.check_distributions(self.matrix.T, column="target, position")
         elif shape == (n, K):
             checks.check_distributions(self.matrix, at=log.places, column="target")
         else:
-            raise UserError(f"target: must have the shape (n, K) = ({n}, {K}), (K,) or (K, S); got {shape}")
+            raise UserError(
+                f"target: must have the shape (n, K) = ({n}, {K}), (K,) or (K, S); got {shape}"
+            )
 
     def probabilities(self, log: DecisionLog, rows: Rows) -> FloatArray:
         n, K = len(log), log.n_actions
@@ -150,7 +157,10 @@ class Matrix(Target):
 
 
 class Column(Target):
-    """Choose the logged action by the probability in a column of the log; other actions' are not known."""
+    """Choose the logged action by the probability in a column of the log.
+
+    Other actions' are not known.
+    """
 
     whole = False
 
@@ -162,10 +172,14 @@ class Column(Target):
         wrong = ~((values >= 0) & (values <= 1))
         if wrong.any():
             i = int(wrong.argmax())
-            raise UserError(f"{log.places[i]}, {short(self.column)}: must be between 0 and 1; got {values[i]:g}")
+            raise UserError(
+                f"{log.places[i]}, {short(self.column)}: must be between 0 and 1; got {values[i]:g}"
+            )
 
-    def probabilities(self, log: DecisionLog, rows: Rows) -> FloatArray:  # noqa: ARG002 - always refused
-        raise UserError(f"target {short(self.name)}: only the probabilities of the logged actions are known")
+    def probabilities(self, log: DecisionLog, rows: Rows) -> FloatArray:  # noqa: ARG002
+        raise UserError(
+            f"target {short(self.name)}: only the probabilities of the logged actions are known"
+        )
 
     def logged(self, log: DecisionLog) -> FloatArray:
         return self._values(log)
@@ -177,7 +191,10 @@ class Column(Target):
             return log.propensities
         if self.column not in log.columns:
             known = ", ".join(short(name, 30) for name in log.columns) or "none"
-            raise UserError(f"target: the log has no numeric column '{short(self.column)}'; further columns: {known}")
+            raise UserError(
+                f"target: the log has no numeric column '{short(self.column)}'; further columns: "
+                f"{known}"
+            )
         return log.columns[self.column]
 
 

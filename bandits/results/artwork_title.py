@@ -1,4 +1,6 @@
-"""One title of the artwork simulator: who is shown which of its pictures and why, and what that earns."""
+"""One title of the artwork simulator: who is shown which of its pictures and why, and what that
+earns.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,12 @@ from bandits.results.figures.style import RATE, Spec, Style
 from bandits.simulators.artwork import Artwork
 from bandits.simulators.artwork_titles import ATTRIBUTES, GENRES
 
-VISITORS = 200  # users over whom a title is averaged, at most
-HIGHEST = "highest estimate"  # the reason of most choices
-ROW = 0  # the replication that is replayed
+# users over whom a title is averaged, at most
+VISITORS = 200
+# the reason of most choices
+HIGHEST = "highest estimate"
+# the replication that is replayed
+ROW = 0
 
 
 class Visit(NamedTuple):
@@ -74,8 +79,8 @@ class TitleValue(NamedTuple):
     impressions : int
         Times that the title was shown in the replication.
     agent, default, popular, best : float
-        Of the agent's choices (see `title_value`), the default picture, the picture that is best for all together, and
-        the best for each.
+        Of the agent's choices (see `title_value`), the default picture, the picture that is best
+        for all together, and the best for each.
     """
 
     visitors: int
@@ -134,11 +139,15 @@ def replay(experiment: Experiment, label: str, steps: int) -> Replay:
     cls = experiment.agent_class(index)
     without_features = issubclass(cls, ContextFreeAgent | Default | Random)
     segments = "segments" in cls.requires(experiment.agents[index])
-    return Replay(lane, impressions, segments or not without_features, segments and without_features, Lock())
+    return Replay(
+        lane, impressions, segments or not without_features, segments and without_features, Lock()
+    )
 
 
 def titles(experiment: Experiment) -> dict[int, str]:
-    """Name the titles that are there at the end of a run by number and genres, those that visitors like most first."""
+    """Name the titles that are there at the end of a run by number and genres, those that visitors
+    like most first.
+    """
     simulator = Artwork(experiment.simulator, Streams(experiment.seed, [ROW]))
     catalogue, there = simulator.catalogue(ROW), simulator.titles_at(experiment.steps - 1)
     liked = catalogue.interest.mean(axis=0)[there]
@@ -150,7 +159,9 @@ def titles(experiment: Experiment) -> dict[int, str]:
 
 
 def visits(played: Replay, title: int) -> list[Visit]:
-    """Show the pictures of a title to the most typical visitor of each taste cluster: one draw of the agent."""
+    """Show the pictures of a title to the most typical visitor of each taste cluster: one draw of
+    the agent.
+    """
     with played.lock:
         return _visits(played, title)
 
@@ -171,11 +182,19 @@ def _visits(played: Replay, title: int) -> list[Visit]:
             mean = float(1 / (1 + np.exp(-mean)))
         found.append(
             Visit(
-                cluster=cluster, user=user, picture=shown + 1, content=catalogue.describe(first + shown),
-                truth=float(p[shown]), default=float(p[0]), best=float(p[best]), best_picture=best + 1, estimate=mean,
-                why=reason(played, round, shown, parts), likes=_likes(played, round, shown),
+                cluster=cluster,
+                user=user,
+                picture=shown + 1,
+                content=catalogue.describe(first + shown),
+                truth=float(p[shown]),
+                default=float(p[0]),
+                best=float(p[best]),
+                best_picture=best + 1,
+                estimate=mean,
+                why=reason(played, round, shown, parts),
+                likes=_likes(played, round, shown),
             )
-        )  # fmt: skip
+        )
     return found
 
 
@@ -193,7 +212,11 @@ def reason(played: Replay, round: Round, shown: int, parts: Explanation) -> str:
             return "explored: another picture has a higher estimate"
     if not played.personal:
         drawn = played.lane.agent.uncertainty == "posterior"
-        return "highest estimate, the same for all visitors" if drawn else "the same picture for all visitors"
+        return (
+            "highest estimate, the same for all visitors"
+            if drawn
+            else "the same picture for all visitors"
+        )
     return HIGHEST
 
 
@@ -201,21 +224,32 @@ def _likes(played: Replay, round: Round, shown: int) -> str:
     """List what is on a picture by the visitor's true taste for it: thriller (1.2), face (−0.3)."""
     simulator, catalogue = played.simulator, played.simulator.catalogue(ROW)
     n = simulator.spec.n_features - 2
-    taste, there = catalogue.tastes[round.users[ROW], :n], catalogue.attributes[round.items[ROW, shown], :n]
+    taste, there = (
+        catalogue.tastes[round.users[ROW], :n],
+        catalogue.attributes[round.items[ROW, shown], :n],
+    )
     order = [i for i in np.argsort(-taste * there, kind="stable") if there[i]]
-    return ", ".join(f"{ATTRIBUTES[i]} ({np.round(taste[i], 1) + 0.0:.1f})".replace("-", "−") for i in order)
+    return ", ".join(
+        f"{ATTRIBUTES[i]} ({np.round(taste[i], 1) + 0.0:.1f})".replace("-", "−") for i in order
+    )
 
 
 def explanation(played: Replay, title: int, visit: Visit, label: str) -> Why:
-    """Ask the agent for the scores of all pictures of a title for one visitor, as *Why this arm?* does."""
+    """Ask the agent for the scores of all pictures of a title for one visitor, as *Why this arm?*
+    does.
+    """
     with played.lock:
         round, _, shown, _ = _decide(played, visit.user, title, explain=False)
         asked = ask(played.lane, round, ROW, played.lane.step + 1)
     first, catalogue = int(round.items[ROW, 0]), played.simulator.catalogue(ROW)
     n = int(catalogue.sizes[title])
     K = round.items.shape[1]
-    names = [f"picture {k + 1} ({catalogue.describe(first + k)})" if k < n else "" for k in range(K)]
-    return record(played.lane, asked, label, names, [shown], step=played.lane.step + 1, replication=ROW)
+    names = [
+        f"picture {k + 1} ({catalogue.describe(first + k)})" if k < n else "" for k in range(K)
+    ]
+    return record(
+        played.lane, asked, label, names, [shown], step=played.lane.step + 1, replication=ROW
+    )
 
 
 def explanation_figure(why: Why, style: Style) -> Spec:
@@ -234,10 +268,11 @@ def contrast(found: list[Visit]) -> list[str]:
 
 
 def title_value(played: Replay, title: int) -> TitleValue:
-    """Average the expected take fraction over visitors to whom the title is retrieved, or over all if to none.
+    """Average the expected take fraction over visitors to whom the title is retrieved, or over all
+    if to none.
 
-    That of an agent whose choice probabilities are known is their mean; that of other agents is that of one draw.
-    """
+    That of an agent whose choice probabilities are known is their mean; that of other agents is
+    that of one draw."""
     with played.lock:
         return _title_value(played, title)
 
@@ -254,19 +289,26 @@ def _title_value(played: Replay, title: int) -> TitleValue:
         if agent.propensity == "monte_carlo":
             chosen.append(float(p[shown]))
         else:
-            chosen.append(float(agent.probabilities(round)[ROW] @ np.where(round.available[ROW], p, 0)))
+            chosen.append(
+                float(agent.probabilities(round)[ROW] @ np.where(round.available[ROW], p, 0))
+            )
     every = np.stack(table)
     return TitleValue(
-        visitors=len(users), impressions=int(played.impressions[title]), agent=float(np.mean(chosen)),
-        default=float(every[:, 0].mean()), popular=float(every.mean(axis=0).max()),
+        visitors=len(users),
+        impressions=int(played.impressions[title]),
+        agent=float(np.mean(chosen)),
+        default=float(every[:, 0].mean()),
+        popular=float(every.mean(axis=0).max()),
         best=float(every.max(axis=1).mean()),
-    )  # fmt: skip
+    )
 
 
 def _decide(
     played: Replay, user: int, title: int, *, explain: bool = True
 ) -> tuple[Round, FloatArray, int, Explanation]:
-    """Let the agent choose a picture of a title for a user: the round, the truth (K,), the choice, its explanation."""
+    """Let the agent choose a picture of a title for a user: the round, the truth (K,), the choice,
+    its explanation.
+    """
     lane, R = played.lane, played.lane.rows
     round = played.simulator.round_of(lane.step, np.full(R, user), np.full(R, title))
     scores = lane.agent.scores(round)
@@ -276,13 +318,22 @@ def _decide(
 
 
 def heatmap(played: Replay, title: int, shown: list[Visit]) -> Spec:
-    """Draw the true click probability of every picture for every cluster's visitor, with marks on what is shown."""
+    """Draw the true click probability of every picture for every cluster's visitor, with marks on
+    what is shown.
+    """
     note = (
-        "True click probability, for the most typical visitor of each taste cluster. Filled circle: what the agent "
-        "shows. Ring: the best picture. Pictures are numbered within the title; 1 is the default."
+        "True click probability, for the most typical visitor of each taste cluster. Filled "
+        "circle: what the agent shows. Ring: the best picture. Pictures are numbered within the "
+        "title; 1 is the default."
     )
     plot: Spec = {"title": "Pictures and visitors", "note": note}
-    y: Spec = {"autorange": "reversed", "type": "category", "dtick": 1, "showgrid": False, "automargin": True}
+    y: Spec = {
+        "autorange": "reversed",
+        "type": "category",
+        "dtick": 1,
+        "showgrid": False,
+        "automargin": True,
+    }
     if not shown:
         return drawing([], **plot, x=axis("picture", showgrid=False), y=y, empty="No visitors.")
     rows = []
@@ -294,7 +345,14 @@ def heatmap(played: Replay, title: int, shown: list[Visit]) -> Spec:
     z = z[:, : int(played.simulator.catalogue(ROW).sizes[title])]
     n, clusters = z.shape[1], [visit.cluster for visit in shown]
     cells = {
-        **{"type": "heatmap", "x": np.arange(1.0, n + 1), "y": clusters, "z": z, "xgap": 1, "ygap": 1},
+        **{
+            "type": "heatmap",
+            "x": np.arange(1.0, n + 1),
+            "y": clusters,
+            "z": z,
+            "xgap": 1,
+            "ygap": 1,
+        },
         **{"colorscale": "Cividis", "colorbar": {"thickness": 10, "tickformat": ".2f"}},
         "hovertemplate": f"%{{y}}, picture %{{x}}: %{{z:{RATE}}}<extra></extra>",
     }
@@ -302,6 +360,14 @@ def heatmap(played: Replay, title: int, shown: list[Visit]) -> Spec:
     chosen = points("shown", own, clusters, "#FFFFFF", 9, hoverinfo="skip")
     chosen["marker"]["line"] = {"width": 1.5, "color": "#000000"}
     # A dark ring below the white one is seen on bright cells
-    rings = [ring("best", best, clusters, color, 15, edge=edge) for color, edge in (("#000000", 4), ("#FFFFFF", 2))]
-    ticks = {"range": [0.5, n + 0.5], "tick0": 1, "dtick": 1, "tickfont": {"size": 12 if n <= 10 else 9}}
+    rings = [
+        ring("best", best, clusters, color, 15, edge=edge)
+        for color, edge in (("#000000", 4), ("#FFFFFF", 2))
+    ]
+    ticks = {
+        "range": [0.5, n + 0.5],
+        "tick0": 1,
+        "dtick": 1,
+        "tickfont": {"size": 12 if n <= 10 else 9},
+    }
     return drawing([cells, *rings, chosen], **plot, x=axis("picture", showgrid=False, **ticks), y=y)

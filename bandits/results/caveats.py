@@ -7,11 +7,14 @@ from bandits.experiments.experiment import Experiment
 from bandits.results import metrics
 from bandits.results.run import Run
 
-FEW_REWARDS = 20  # clicks in all replications; with fewer, an interval of a mean covers less than stated
-FEW = 5  # replications; with fewer, intervals rely on the normal distribution
+# clicks in all replications; with fewer, an interval of a mean covers less than stated
+FEW_REWARDS = 20
+# replications; with fewer, intervals rely on the normal distribution
+FEW = 5
 _PARTS = (
-    "Intervals and bands are 95 % confidence intervals (Student t) over replications, each of which replays a part of "
-    "the log of its own. They cover other users under the conditions of the log."
+    "Intervals and bands are 95 % confidence intervals (Student t) over replications, each of "
+    "which replays a part of the log of its own. They cover other users under the conditions of "
+    "the log."
 )
 
 
@@ -21,66 +24,91 @@ def caveats(result: Run) -> list[str]:
     simulator, runs = e.simulator_class(), e.replications
     if runs > 1:
         intervals = (
-            f"Intervals and bands are 95 % confidence intervals (Student t) of the mean over {runs} replications. They "
-            "cover new sequences of visitors in this same environment, not other environments."
+            "Intervals and bands are 95 % confidence intervals (Student t) of the mean over "
+            f"{runs} replications. They cover new sequences of visitors in this same environment, "
+            "not other environments."
         )
     else:
-        intervals = "There is one replication, so there are no intervals, and differences may be due to chance."
+        intervals = (
+            "There is one replication, so there are no intervals, and differences may be due to "
+            "chance."
+        )
     if e.offers("replay"):
-        return [*replay_notes(result), simulator.attribution(e.simulator), *([intervals] if runs == 1 else [_PARTS])]
+        return [
+            *replay_notes(result),
+            simulator.attribution(e.simulator),
+            *([intervals] if runs == 1 else [_PARTS]),
+        ]
     notes = [
         f"No real users were served: the rewards come from a simulator ({simulator.title}).",
         intervals,
     ]
     if 1 < runs < FEW:
-        notes.append(f"{runs} replications are few: the intervals are wide and rely on nearly normal means.")
+        notes.append(
+            f"{runs} replications are few: the intervals are wide and rely on nearly normal means."
+        )
     if len(e.agents) > 1:
         notes.append(
-            "In each replication all agents receive the same visitors and random numbers (common random numbers). "
-            "Differences are paired by replication and corrected for multiple comparisons (Holm)."
+            "In each replication all agents receive the same visitors and random numbers (common "
+            "random numbers). Differences are paired by replication and corrected for multiple "
+            "comparisons (Holm)."
         )
         notes.append(
-            "The best agent was chosen by the same data, so its mean is slightly optimistic. Agents ran with the "
-            "settings listed below; other settings may change their order."
+            "The best agent was chosen by the same data, so its mean is slightly optimistic. "
+            "Agents ran with the settings listed below; other settings may change their order."
         )
     notes.append("Regret uses the true expected rewards, which are known in a simulation only.")
     return notes
 
 
 def replay_notes(result: Run) -> list[str]:
-    """State how many events count where a log was replayed, and what is not known; nothing elsewhere."""
+    """State how many events count where a log was replayed, and what is not known.
+
+    Nothing elsewhere.
+    """
     if not result.experiment.offers("replay") or not result.histories:
         return []
-    counted = {label: metrics.decisions(h)[-1][h.alive].sum() for label, h in result.histories.items()}
+    counted = {
+        label: metrics.decisions(h)[-1][h.alive].sum() for label, h in result.histories.items()
+    }
     e, reached = result.experiment, max(h.step for h in result.histories.values())
     length = e.simulator_class().events(e.simulator) or reached
     events = min(reached, length) * e.replications
-    ended = f" The log ends at step {count(length)}: later steps count nothing." if reached > length else ""
+    ended = (
+        f" The log ends at step {count(length)}: later steps count nothing."
+        if reached > length
+        else ""
+    )
     low, high = (count(float(value)) for value in (min(counted.values()), max(counted.values())))
     of = f"{low} to {high}" if low != high else low
     return [
-        f"Replay of a log: of {count(events)} events, {of} count for an agent: those in which it chose what was "
-        "logged. Each agent counts other events, so nothing is paired; true rewards are not known, so there is no "
-        f"regret.{ended}"
+        f"Replay of a log: of {count(events)} events, {of} count for an agent: those in which it "
+        "chose what was logged. Each agent counts other events, so nothing is paired; true "
+        f"rewards are not known, so there is no regret.{ended}"
     ]
 
 
 def divergence_notes(result: Run) -> list[str]:
-    """List the agents with replications that diverged, and the step at which the first one stopped."""
+    """List the agents with replications that diverged, and the step at which the first one
+    stopped.
+    """
     notes = []
     for label, history in result.histories.items():
         stopped = metrics.stopped(history)
         if len(stopped):
             first = count(float(stopped.min()))
             if history.alive.any():
-                some = f"{len(stopped)} of {history.rows} replications of {label} diverged and stopped"
+                some = (
+                    f"{len(stopped)} of {history.rows} replications of {label} diverged and stopped"
+                )
                 notes.append(
-                    f"{some}, the first near step {first} (×); curves and totals use the remaining replications."
+                    f"{some}, the first near step {first} (×); curves and totals use the remaining "
+                    "replications."
                 )
             else:
                 notes.append(
-                    f"All {history.rows} replications of {label} diverged, the first near step {first}; it has no "
-                    "curves and no totals."
+                    f"All {history.rows} replications of {label} diverged, the first near step "
+                    f"{first}; it has no curves and no totals."
                 )
     return notes
 
@@ -88,8 +116,8 @@ def divergence_notes(result: Run) -> list[str]:
 def rare_reward_notes(result: Run) -> list[str]:
     """Warn of agents with so few clicks that their Student t intervals cover less than stated.
 
-    Applies to rewards that are counts; coverage by number of clicks is in docs/decisions/intervals.md.
-    """
+    Applies to rewards that are counts; coverage by number of clicks is in
+    docs/decisions/intervals.md."""
     noun = result.experiment.simulator_class().reward_noun
     rare = []
     for label, history in result.histories.items():
@@ -99,10 +127,14 @@ def rare_reward_notes(result: Run) -> list[str]:
             rare.append(f"{label} ({count(float(rewards.sum()))})")
     if not rare:
         return []
-    more = "a larger log is needed" if _whole_log(result.experiment) else "use more steps or replications"
+    more = (
+        "a larger log is needed"
+        if _whole_log(result.experiment)
+        else "use more steps or replications"
+    )
     return [
-        f"Fewer than {FEW_REWARDS} {noun} in all replications together: {', '.join(rare)}. The 95 % confidence "
-        f"intervals of these means may cover as little as 60 %; {more}."
+        f"Fewer than {FEW_REWARDS} {noun} in all replications together: {', '.join(rare)}. The 95 "
+        f"% confidence intervals of these means may cover as little as 60 %; {more}."
     ]
 
 
@@ -110,10 +142,13 @@ def _whole_log(experiment: Experiment) -> bool:
     """Tell whether an experiment replays all events of a log."""
     simulator = experiment.simulator_class()
     length = simulator.events(experiment.simulator) if experiment.offers("replay") else None
-    more = simulator.obstacle(experiment.simulator, experiment.replications + 1)  # all parts are taken
+    # all parts are taken
+    more = simulator.obstacle(experiment.simulator, experiment.replications + 1)
     return length is not None and experiment.steps >= length and bool(more)
 
 
 def agent_notes(result: Run) -> list[str]:
     """List the methods that agents with several implementations chose."""
-    return [f"{label}: {history.note}." for label, history in result.histories.items() if history.note]
+    return [
+        f"{label}: {history.note}." for label, history in result.histories.items() if history.note
+    ]

@@ -1,4 +1,6 @@
-"""Explain one decision of a run: replay one replication up to the step, and query the agent there."""
+"""Explain one decision of a run: replay one replication up to the step, and query the agent
+there.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,10 @@ from bandits.experiments.lockstep import CHUNK, make_lane
 
 T = TypeVar("T", Round, Explanation)
 
-SECONDS = 40.0  # of computing time that a replay may take
-REDRAWS, _CELLS = 1000, 20_000_000  # samples behind a choice probability; fewer for many candidates
+# of computing time that a replay may take
+SECONDS = 40.0
+# samples behind a choice probability; fewer for many candidates
+REDRAWS, _CELLS = 1000, 20_000_000
 
 
 class Candidate(NamedTuple):
@@ -30,7 +34,8 @@ class Candidate(NamedTuple):
     ----------
     name : str
     item : int
-        The one that was shown, or else the one with the highest score; the other fields describe it.
+        The one that was shown, or else the one with the highest score; the other fields describe
+        it.
     alike : int
         Number of candidates with this name.
     truth : float
@@ -62,7 +67,9 @@ class Candidate(NamedTuple):
 
 
 class Switch(NamedTuple):
-    """The exploration coefficient at which another candidate has the highest score, and its name."""
+    """The exploration coefficient at which another candidate has the highest score, and its
+    name.
+    """
 
     at: float
     name: str
@@ -110,7 +117,8 @@ class Why(NamedTuple):
     candidates : tuple of Candidate
         Shown candidates first, then by decreasing score.
     below, above : Switch, optional
-        For a bonus: the nearest coefficients at which a candidate with another name would have been shown.
+        For a bonus: the nearest coefficients at which a candidate with another name would have been
+        shown.
     redraws : int
         Samples from which choice probabilities are estimated; 0 where they are exact or absent.
     reward : float
@@ -139,10 +147,11 @@ class Why(NamedTuple):
 
 
 def why(experiment: Experiment, agent: int | str, step: int, replication: int = 0) -> Why:
-    """Explain one decision of a run: the scores of all candidates, and what would have changed the choice.
+    """Explain one decision of a run: the scores of all candidates, and what would have changed the
+    choice.
 
-    The replication is computed again, so that runs need not store every decision: alone, or together with the other
-    replications where an agent's numbers are bit-identical only then.
+    The replication is computed again, so that runs need not store every decision: alone, or
+    together with the other replications where an agent's numbers are bit-identical only then.
 
     Parameters
     ----------
@@ -166,11 +175,14 @@ def why(experiment: Experiment, agent: int | str, step: int, replication: int = 
         raise UserError(f"step is {step}; it must be a whole number from 1 to {experiment.steps:,}")
     if not 0 <= replication < experiment.replications:
         last = experiment.replications - 1
-        raise UserError(f"replication is {replication}; it must be a whole number from 0 to {last:,}")
+        raise UserError(
+            f"replication is {replication}; it must be a whole number from 0 to {last:,}"
+        )
     alone = experiment.agent_class(index).alone
     lane = make_lane(experiment, index, rows=[replication] if alone else None)
     row = 0 if alone else replication
-    with threadpool_limits(1):  # as in a run: the same bits
+    # as in a run: the same bits
+    with threadpool_limits(1):
         lane.agent.prepare()
         replay_to(lane, row, step - 1, label)
         _check_alive(lane, row, label)
@@ -182,7 +194,9 @@ def why(experiment: Experiment, agent: int | str, step: int, replication: int = 
     slate = [int(np.flatnonzero(items == item)[0]) for item in trace.items[0, row]]
     names = [lane.simulator.name(int(item)) for item in items]
     reward = float(trace.rewards[0, row])
-    return record(lane, asked, label, names, slate, step=step, replication=replication, reward=reward)
+    return record(
+        lane, asked, label, names, slate, step=step, replication=replication, reward=reward
+    )
 
 
 def ask(lane: Lane, round: Round, row: int, step: int) -> Asked:
@@ -219,16 +233,26 @@ def record(
     below, above = _switches(explanation, round, slate[0], distinct, kind)
     segments = lane.simulator.segment_names()
     return Why(
-        label=label, step=step, replication=replication,
+        label=label,
+        step=step,
+        replication=replication,
         visitor=segments[round.segments[0]] if segments else "",
-        item_noun=lane.simulator.item_noun, reward_noun=lane.simulator.reward_noun,
-        how=explanation.how, parameter=explanation.parameter, logit=explanation.logit,
+        item_noun=lane.simulator.item_noun,
+        reward_noun=lane.simulator.reward_noun,
+        how=explanation.how,
+        parameter=explanation.parameter,
+        logit=explanation.logit,
         scale=float(np.ravel(explanation.scale)[0]) if explanation.how == "bonus" else float("nan"),
         randomised=_is_random(explanation),
-        candidates=_candidates(round, explanation, asked.truth, slate, distinct, kind, asked.chances),
-        below=below, above=above, redraws=asked.redraws, reward=reward,
+        candidates=_candidates(
+            round, explanation, asked.truth, slate, distinct, kind, asked.chances
+        ),
+        below=below,
+        above=above,
+        redraws=asked.redraws,
+        reward=reward,
         guard="" if explanation.guard is None else str(explanation.guard[0]),
-    )  # fmt: skip
+    )
 
 
 def position(experiment: Experiment, agent: int | str) -> int:
@@ -244,30 +268,38 @@ def position(experiment: Experiment, agent: int | str) -> int:
         return known.index(agent)
     if isinstance(agent, int) and 0 <= agent < len(known):
         return agent
-    raise UserError(f"agent is {agent}; it must be one of {', '.join(known)}, or a number from 0 to {len(known) - 1}")
+    raise UserError(
+        f"agent is {agent}; it must be one of {', '.join(known)}, or a number from 0 to "
+        f"{len(known) - 1}"
+    )
 
 
 def _of_row(of_all: T, row: int) -> T:
     """Select one row of a round or an explanation, with the row axis kept."""
     fields: dict[str, Any] = of_all._asdict()
     arrays = {name: value for name, value in fields.items() if isinstance(value, np.ndarray)}
-    mine: T = of_all._replace(**{**fields, **{name: value[row : row + 1] for name, value in arrays.items()}})
+    mine: T = of_all._replace(
+        **{**fields, **{name: value[row : row + 1] for name, value in arrays.items()}}
+    )
     return mine
 
 
 def replay_to(lane: Lane, row: int, steps: int, label: str) -> None:
     """Advance to a step; raise as soon as the projected computing time exceeds `SECONDS`."""
-    lane.advance(min(1, steps))  # compiling and loading are not part of the timing
-    began = time.thread_time()  # not wall time, which depends on the load of the machine
+    # compiling and loading are not part of the timing
+    lane.advance(min(1, steps))
+    # not wall time, which depends on the load of the machine
+    began = time.thread_time()
     while lane.step < steps and lane.alive[row]:
         lane.advance(min(CHUNK, steps - lane.step))
         spent = time.thread_time() - began
         needed = spent * steps / lane.step
-        allowed = SECONDS if 2 * lane.step < steps else 1.5 * SECONDS  # more tolerant after half of the way
+        # more tolerant after half of the way
+        allowed = SECONDS if 2 * lane.step < steps else 1.5 * SECONDS
         if needed > allowed and spent > SECONDS / 20:
             raise UserError(
-                f"step {steps + 1:,} of {label} cannot be replayed: it would take about {needed:,.0f} s of computing "
-                f"time; at most {SECONDS:.0f} s are allowed"
+                f"step {steps + 1:,} of {label} cannot be replayed: it would take about "
+                f"{needed:,.0f} s of computing time; at most {SECONDS:.0f} s are allowed"
             )
 
 
@@ -281,11 +313,14 @@ def _is_random(explanation: Explanation) -> bool:
 
 
 def _chances(lane: Lane, round: Round, row: int, step: int) -> tuple[FloatArray, int]:
-    """Return the choice probability of each candidate (K,), and the number of samples it is estimated from."""
+    """Return the choice probability of each candidate (K,), and the number of samples it is
+    estimated from.
+    """
     agent, K = lane.agent, round.items.shape[1]
     if agent.propensity == "exact":
         return agent.probabilities(round)[row], 0
-    streams = lane.simulator.streams  # a stream of its own, which leaves the agent's state unchanged
+    # a stream of its own, which leaves the agent's state unchanged
+    streams = lane.simulator.streams
     generator = streams.generator("question", row=streams.rows[row], block=step)
     n = int(np.clip(_CELLS // (K * len(round.items)), 20, REDRAWS))
     counts, drawn, began = np.zeros(K), 0, time.thread_time()
@@ -311,7 +346,9 @@ def _switches(
     )
     chosen = int(np.flatnonzero(offered == shown)[0])
     both = (next_switch(mean, width, kind[offered], chosen, alpha, up=up) for up in (False, True))
-    below, above = (Switch(t[0], names[kind[offered[t[1]]]]) if t is not None else None for t in both)
+    below, above = (
+        Switch(t[0], names[kind[offered[t[1]]]]) if t is not None else None for t in both
+    )
     return below, above
 
 
@@ -324,7 +361,9 @@ def _candidates(
     kind: IntArray,
     chances: FloatArray,
 ) -> tuple[Candidate, ...]:
-    """Group the candidates by name: shown first, then by score (by mean or truth after a random choice)."""
+    """Group the candidates by name: shown first, then by score (by mean or truth after a random
+    choice).
+    """
     K = len(kind)
     nothing = np.full(K, np.nan)
     available = round.available[0]
@@ -332,7 +371,9 @@ def _candidates(
     mean = nothing if explanation.mean is None else explanation.mean[0]
     width = nothing if explanation.width is None else explanation.width[0]
     spread = (
-        nothing if explanation.width is None else width * np.broadcast_to(explanation.scale, explanation.score.shape)[0]
+        nothing
+        if explanation.width is None
+        else width * np.broadcast_to(explanation.scale, explanation.score.shape)[0]
     )
     merit = truth if explanation.mean is None else mean
     merit = merit if _is_random(explanation) else score
@@ -348,13 +389,21 @@ def _candidates(
             (
                 (min(slots, default=len(slate) + 1), -merit[first]),
                 Candidate(
-                    name=name, item=int(round.items[0, first]), alike=len(mine), truth=float(truth[first]),
-                    score=float(score[first]), mean=float(mean[first]), width=float(width[first]),
-                    spread=float(spread[first]), chance=float(chances[mine].sum()), slot=min(slots, default=0),
-                    best=bool(truth[first] == best), others=tuple(score[mine[mine != first]].tolist()),
+                    name=name,
+                    item=int(round.items[0, first]),
+                    alike=len(mine),
+                    truth=float(truth[first]),
+                    score=float(score[first]),
+                    mean=float(mean[first]),
+                    width=float(width[first]),
+                    spread=float(spread[first]),
+                    chance=float(chances[mine].sum()),
+                    slot=min(slots, default=0),
+                    best=bool(truth[first] == best),
+                    others=tuple(score[mine[mine != first]].tolist()),
                 ),
             )
-        )  # fmt: skip
+        )
     return tuple(candidate for _, candidate in sorted(found, key=lambda pair: pair[0]))
 
 
@@ -363,8 +412,8 @@ def next_switch(
 ) -> tuple[float, int] | None:
     """Find the nearest alpha at which the maximum of ``mean + alpha width (K,)`` has another name.
 
-    Follows the upper envelope of these lines: each candidate is overtaken by the steeper (``up``) or flatter line that
-    it meets first; ties go to the lowest index, as in every choice.
+    Follows the upper envelope of these lines: each candidate is overtaken by the steeper (``up``)
+    or flatter line that it meets first; ties go to the lowest index, as in every choice.
 
     Parameters
     ----------
@@ -384,7 +433,8 @@ def next_switch(
         nearest = float(meet.min() if up else meet.max())
         first = rivals[meet == nearest]
         now = int(first[width[first].argmax() if up else width[first].argmin()])
-        reached = max(nearest, reached) if up else min(nearest, reached)  # rounding errors must not move backwards
+        # rounding errors must not move backwards
+        reached = max(nearest, reached) if up else min(nearest, reached)
         if reached <= 0 and not up:
             return None
         if kind[now] != kind[chosen]:

@@ -1,4 +1,6 @@
-"""Report one decision: sentences that explain it, and a figure of each candidate's score and true value."""
+"""Report one decision: sentences that explain it, and a figure of each candidate's score and true
+value.
+"""
 
 from __future__ import annotations
 
@@ -15,19 +17,28 @@ from bandits.results.figures.parts import axis, drawing, line, named_rows, point
 from bandits.results.figures.style import RATE, REFERENCE, Spec, Style, faint
 
 _NOTES = {
-    "bonus": "Dot: estimated mean. Bar: exploration bonus. The candidate with the highest sum is shown (ring).",
-    "sample": "Dot and bar: mean ± one standard deviation. Diamond: sampled value. The candidate with the highest "
-    "sample is shown (ring).",
+    "bonus": (
+        "Dot: estimated mean. Bar: exploration bonus. The candidate with the highest sum is "
+        "shown (ring)."
+    ),
+    "sample": (
+        "Dot and bar: mean ± one standard deviation. Diamond: sampled value. The candidate with "
+        "the highest sample is shown (ring)."
+    ),
     "greedy": "Dot: estimated mean. The candidate with the highest mean is shown (ring).",
-    "score": "Diamond: score. Dot: estimated mean, where there is one; it has no part in the score. The candidate with "
-    "the highest score is shown (ring).",
+    "score": (
+        "Diamond: score. Dot: estimated mean, where there is one; it has no part in the score. "
+        "The candidate with the highest score is shown (ring)."
+    ),
     "": "Random choice (ring: shown).",
 }
-_DRAWN = 12  # candidates in a figure of one decision
+# candidates in a figure of one decision
+_DRAWN = 12
 
 
 def decision(why: Why, style: Style, most: int = _DRAWN) -> Spec:
-    """Draw one decision: a line per candidate, with the agent's estimate and the true expected reward.
+    """Draw one decision: a line per candidate, with the agent's estimate and the true expected
+    reward.
 
     At most so many candidates are drawn.
     """
@@ -43,24 +54,56 @@ def decision(why: Why, style: Style, most: int = _DRAWN) -> Spec:
 
     mean, score, spread, truth = (column(name) for name in ("mean", "score", "spread", "truth"))
     ends = (mean - spread, mean + spread) if why.how == "sample" else (mean, score)
-    ends = ends if why.how != "score" else (mean, mean)  # a mean has no part in the score
-    alike = [(x, y) for y, c in zip(rows, drawn, strict=True) for x in c.others[:200] if np.isfinite(x)]
+    # a mean has no part in the score
+    ends = ends if why.how != "score" else (mean, mean)
+    alike = [
+        (x, y) for y, c in zip(rows, drawn, strict=True) for x in c.others[:200] if np.isfinite(x)
+    ]
     others = np.array(alike).reshape(-1, 2)
-    decided = np.where(np.isnan(score), np.where(np.isnan(mean), truth, on_axis(mean)), on_axis(score))
-    shown, never = np.array([c.slot > 0 for c in drawn]), np.array([np.isinf(c.width) for c in drawn])
+    decided = np.where(
+        np.isnan(score), np.where(np.isnan(mean), truth, on_axis(mean)), on_axis(score)
+    )
+    shown, never = (
+        np.array([c.slot > 0 for c in drawn]),
+        np.array([np.isinf(c.width) for c in drawn]),
+    )
 
-    def marks(name: str, x: FloatArray, y: FloatArray, size: int, symbol: str = "circle", **more: Any) -> Spec:
+    def marks(
+        name: str, x: FloatArray, y: FloatArray, size: int, symbol: str = "circle", **more: Any
+    ) -> Spec:
         color = faint(style.color, 0.45) if name == "same name" else style.color
-        return points(name, x, y, color, size, symbol, hovertemplate=f"%{{x:{RATE}}}<extra>{name}</extra>", **more)
+        return points(
+            name,
+            x,
+            y,
+            color,
+            size,
+            symbol,
+            hovertemplate=f"%{{x:{RATE}}}<extra>{name}</extra>",
+            **more,
+        )
 
-    def bars(name: str, x: Sequence[FloatArray], y: Sequence[FloatArray], color: str, width: int, **more: Any) -> Spec:
+    def bars(
+        name: str,
+        x: Sequence[FloatArray],
+        y: Sequence[FloatArray],
+        color: str,
+        width: int,
+        **more: Any,
+    ) -> Spec:
         gap = np.full(len(rows), np.nan)
         along, across = (np.stack([*values, gap], axis=1).ravel() for values in (x, y))
         return line(name, along, across, color, width=width, hoverinfo="skip", **more)
 
     wide = 4 if why.how == "sample" else 10
     data = [
-        bars("uncertainty", [on_axis(end) for end in ends], [rows, rows], faint(style.color, 0.4), wide),
+        bars(
+            "uncertainty",
+            [on_axis(end) for end in ends],
+            [rows, rows],
+            faint(style.color, 0.4),
+            wide,
+        ),
         marks("same name", on_axis(others[:, 0]), others[:, 1], 4),
         bars("truth", [truth, truth], [rows - 0.36, rows + 0.36], REFERENCE, 2, meta="reference"),
         marks("mean", on_axis(mean), rows, 9),
@@ -80,7 +123,13 @@ def decision(why: Why, style: Style, most: int = _DRAWN) -> Spec:
     low, high = np.nanmin(x), np.nanmax(x)
     room = 0.06 * (high - low) or 0.1
     how = "" if why.randomised and not np.isfinite(mean).any() else why.how
-    y = named_rows([_tick(c) for c in drawn], [len(drawn) - 0.4, -0.6], showgrid=False, ticks="", fixedrange=True)
+    y = named_rows(
+        [_tick(c) for c in drawn],
+        [len(drawn) - 0.4, -0.6],
+        showgrid=False,
+        ticks="",
+        fixedrange=True,
+    )
     span = [float(low - room), float(high + room)]
     return drawing(
         data,
@@ -93,7 +142,9 @@ def decision(why: Why, style: Style, most: int = _DRAWN) -> Spec:
 
 
 def _worth_drawing(candidates: Sequence[Candidate], most: int) -> list[Candidate]:
-    """Select the candidates to draw: those shown, the best, and those with the next highest scores."""
+    """Select the candidates to draw: those shown, the best, and those with the next highest
+    scores.
+    """
     kept = [c for c in candidates if c.slot or c.best][:most]
     room = most - len(kept)
     more = [c for c in candidates if not (c.slot or c.best)][: max(room, 0)]
@@ -111,17 +162,30 @@ def explain_decision(why: Why) -> list[str]:
     shown, *rest = why.candidates
     name = f"{shown.name} ({why.item_noun} {shown.item})" if shown.alike > 1 else shown.name
     tied = any(c.score == shown.score for c in rest)
-    won = "tied for the highest (the first of the tied candidates is chosen)" if tied else "the highest"
+    won = (
+        "tied for the highest (the first of the tied candidates is chosen)"
+        if tied
+        else "the highest"
+    )
     if why.guard:
         reason = f"A guard chose {name} instead of {why.label}: {why.guard}."
     elif why.randomised:
         reason = f"{why.label} chose {name} at random (exploration)."
     elif math.isinf(shown.width):
-        reason = f"{why.label} chose {name}: it had no observations, and such candidates are chosen first."
+        reason = (
+            f"{why.label} chose {name}: it had no observations, and such candidates are chosen "
+            "first."
+        )
     elif why.how == "bonus":
-        sum_ = f"{number(shown.mean)} + {number(why.scale)} × {number(shown.width)} = {number(shown.score)}"
+        sum_ = (
+            f"{number(shown.mean)} + {number(why.scale)} × {number(shown.width)} = "
+            f"{number(shown.score)}"
+        )
         scale = " (log-odds)" if why.logit else ""
-        reason = f"{why.label} chose {name}: its mean plus bonus, {sum_}{scale}, was {won}; {_counterfactual(why)}."
+        reason = (
+            f"{why.label} chose {name}: its mean plus bonus, {sum_}{scale}, was {won}; "
+            f"{_counterfactual(why)}."
+        )
     elif why.how == "sample":
         values = f"{_value(why, shown.score)}, was {won} (mean {_value(why, shown.mean)})"
         reason = f"{why.label} chose {name}: its sampled value, {values}."
@@ -129,10 +193,19 @@ def explain_decision(why: Why) -> list[str]:
         noun = "estimated value" if why.how == "greedy" else "score"
         reason = f"{why.label} chose {name}: its {noun}, {_value(why, shown.score)}, was {won}."
     best = next((c for c in why.candidates if c.best), shown)
-    compared = ", the highest of all candidates" if shown.best else f"; {best.name}, the best, had {number(best.truth)}"
+    compared = (
+        ", the highest of all candidates"
+        if shown.best
+        else f"; {best.name}, the best, had {number(best.truth)}"
+    )
     slate = " of the slate" if any(c.slot > 1 for c in why.candidates) else ""
-    truth = f"The true expected reward of {shown.name} was {number(shown.truth)} {why.reward_noun}{compared}"
-    observed = f" Observed reward{slate}: {number(why.reward)}." if math.isfinite(why.reward) else ""
+    truth = (
+        f"The true expected reward of {shown.name} was {number(shown.truth)} "
+        f"{why.reward_noun}{compared}"
+    )
+    observed = (
+        f" Observed reward{slate}: {number(why.reward)}." if math.isfinite(why.reward) else ""
+    )
     return [reason, *_chances(why), f"{truth}.{observed}"]
 
 
@@ -141,12 +214,19 @@ def _value(why: Why, score: float) -> str:
 
 
 def _counterfactual(why: Why) -> str:
-    """Name the candidates that the nearest smaller and larger exploration coefficients would have chosen."""
+    """Name the candidates that the nearest smaller and larger exploration coefficients would have
+    chosen.
+    """
     switches = []
     for side, switch in (("below", why.below), ("above", why.above)):
         if switch is not None:
-            digits = next(d for d in range(3, 18) if d == 17 or float(f"{switch.at:.{d}g}") != why.scale)
-            switches.append(f"with {why.parameter} {side} {switch.at:.{digits}g}, {switch.name} would have been chosen")
+            digits = next(
+                d for d in range(3, 18) if d == 17 or float(f"{switch.at:.{d}g}") != why.scale
+            )
+            switches.append(
+                f"with {why.parameter} {side} {switch.at:.{digits}g}, {switch.name} would have "
+                "been chosen"
+            )
     if not switches:
         return f"no other value of {why.parameter} would have changed the choice"
     return "; ".join(switches)
@@ -157,7 +237,8 @@ def _chances(why: Why) -> list[str]:
     possible = sorted((c for c in why.candidates if c.chance > 0), key=lambda c: -c.chance)
     if not possible:
         return []
-    likely = [c for c in possible if c.chance >= min(0.005, possible[0].chance)]  # not those of 0 %
+    # not those of 0 %
+    likely = [c for c in possible if c.chance >= min(0.005, possible[0].chance)]
     parts, left = [f"{c.name} ({percent(c.chance)})" for c in likely[:3]], likely[3:]
     shown = [c for c in why.candidates if c.slot]
     if len(shown) == 1 and shown[0] not in likely[:3]:

@@ -15,7 +15,12 @@ from bandits import __version__
 from bandits.experiments.experiment import Experiment
 from bandits.results import guard_cost
 from bandits.results.caveats import caveats, divergence_notes, rare_reward_notes
-from bandits.results.comparison.conclusion import leader_comparisons, learning_summary, ranking, shock_summary
+from bandits.results.comparison.conclusion import (
+    leader_comparisons,
+    learning_summary,
+    ranking,
+    shock_summary,
+)
 from bandits.results.describe import describe_experiment
 
 from . import metrics, words
@@ -31,7 +36,8 @@ from .result import Result
 if TYPE_CHECKING:
     import pandas as pd
 
-_FORMULAS = "=+-@\t\r\n"  # first characters that make a spreadsheet read a cell as a formula
+# first characters that make a spreadsheet read a cell as a formula
+_FORMULAS = "=+-@\t\r\n"
 
 
 def table_csv(result: Result) -> str:
@@ -52,7 +58,8 @@ def csv_of(frame: pd.DataFrame) -> str:
 def _defused(cell: Any) -> Any:
     if not isinstance(cell, str):
         return cell
-    text = cell.replace("\r", " ")  # the csv module would not quote it
+    # the csv module would not quote it
+    text = cell.replace("\r", " ")
     return "'" + text if cell[:1] in _FORMULAS else text
 
 
@@ -74,10 +81,14 @@ def script(experiment: Experiment) -> str:
     return "\n".join(
         [
             f"# {describe_experiment(experiment)} (experiment {experiment.hash[:12]}).",
-            f"# Written by Bandit Playground {__version__}. Run this file (here: run.py) in any folder. Install",
-            "# the package from a checkout of the repository:   pip install CHECKOUT, then python run.py",
-            "# or use the environment that make setup creates:  PYTHONPATH=CHECKOUT CHECKOUT/.venv/bin/python run.py",
-            "# It prints CTR and regret of every agent and writes the curves to the folder results.",
+            f"# Written by Bandit Playground {__version__}. Run this file (here: run.py) in any "
+            "folder. Install",
+            "# the package from a checkout of the repository:   pip install CHECKOUT, then "
+            "python run.py",
+            "# or use the environment that make setup creates:  PYTHONPATH=CHECKOUT "
+            "CHECKOUT/.venv/bin/python run.py",
+            "# It prints CTR and regret of every agent and writes the curves to the folder "
+            "results.",
             *_requirements(experiment),
             "from bandits import read, run",
             "",
@@ -97,7 +108,8 @@ def _requirements(experiment: Experiment) -> list[str]:
     lines = []
     if not experiment.simulator_class().portable(experiment.simulator):
         lines.append(
-            "# It needs the uploaded data: upload the same file there first (a table: Your data; a log: What if?)."
+            "# It needs the uploaded data: upload the same file there first (a table: Your data; "
+            "a log: What if?)."
         )
     if any(type(params).source_digest for params in (experiment.simulator, *experiment.agents)):
         lines.append("# It needs the plug-in of this experiment: set BANDITS_PLUGINS to its file.")
@@ -105,7 +117,8 @@ def _requirements(experiment: Experiment) -> list[str]:
 
 
 def report(result: Result, *, window: int = metrics.WINDOW, date: datetime | None = None) -> str:
-    """Write a self-contained HTML page: interactive plots, leaderboard, sentences, configuration; works offline.
+    """Write a self-contained HTML page: interactive plots, leaderboard, sentences, configuration;
+    works offline.
 
     Parameters
     ----------
@@ -117,7 +130,11 @@ def report(result: Result, *, window: int = metrics.WINDOW, date: datetime | Non
     """
     experiment = result.experiment
     written = (date or datetime.now(UTC)).astimezone(UTC)
-    bundle = resources.files("plotly").joinpath("package_data", "plotly.min.js").read_text(encoding="utf-8")
+    bundle = (
+        resources.files("plotly")
+        .joinpath("package_data", "plotly.min.js")
+        .read_text(encoding="utf-8")
+    )
     sentences = (
         [
             *divergence_notes(result),
@@ -137,18 +154,25 @@ def report(result: Result, *, window: int = metrics.WINDOW, date: datetime | Non
     return _PAGE.format(
         title=html.escape(", ".join(experiment.labels)),
         subtitle=html.escape(_subtitle(result)),
-        origin=f"Report of {written:%Y-%m-%d %H:%M} UTC, Bandit Playground {__version__}, seed {experiment.seed}",
+        origin=(
+            f"Report of {written:%Y-%m-%d %H:%M} UTC, Bandit Playground {__version__}, seed "
+            f"{experiment.seed}"
+        ),
         caveats="".join(f"<li>{html.escape(s)}</li>" for s in caveats(result)),
         rows="".join(_rows(result)),
         sentences="".join(f"<li>{html.escape(s)}</li>" for s in sentences),
         json=html.escape(experiment.model_dump_json(indent=2)),
         script=html.escape(script(experiment)),
-        head="".join(f"<th>{html.escape(METRICS[name].of(experiment).heading)}</th>" for name in LEADERBOARD),
+        head="".join(
+            f"<th>{html.escape(METRICS[name].of(experiment).heading)}</th>" for name in LEADERBOARD
+        ),
         hash=experiment.hash,
         axis=json.dumps(AXIS),
         bundle=bundle.replace("</script", "<\\/script"),
         # no text can close the script element
-        figures=json.dumps(board(result, window), default=_numbers, allow_nan=False).replace("<", "\\u003c"),
+        figures=json.dumps(board(result, window), default=_numbers, allow_nan=False).replace(
+            "<", "\\u003c"
+        ),
     )
 
 
@@ -156,7 +180,9 @@ def _subtitle(result: Result) -> str:
     e = result.experiment
     description = describe_experiment(e)
     reached = min((h.step for h in result.histories.values()), default=0)
-    return description if reached == e.steps else f"{description}; not finished, at step {reached:,}"
+    return (
+        description if reached == e.steps else f"{description}; not finished, at step {reached:,}"
+    )
 
 
 def _rows(result: Result) -> list[str]:
@@ -169,7 +195,13 @@ def _rows(result: Result) -> list[str]:
         found = {} if history is None else leaderboard(history)
         alive = 0 if history is None else int(history.alive.sum())
         if not found or not math.isfinite(found["ctr"].mean):
-            status = "not started" if not found else "no counted events" if alive else "all replications diverged"
+            status = (
+                "not started"
+                if not found
+                else "no counted events"
+                if alive
+                else "all replications diverged"
+            )
             cells = f"<td colspan={len(LEADERBOARD)}>{status}</td>"
         else:
             numbers = [_cell(found[name], METRICS[name].form) for name in LEADERBOARD]
@@ -182,7 +214,9 @@ def _rows(result: Result) -> list[str]:
 
 
 def _cell(estimate: Estimate, form: words.Form) -> str:
-    interval = f" <small>({words.ends(estimate, form)})</small>" if words.has_interval(estimate) else ""
+    interval = (
+        f" <small>({words.ends(estimate, form)})</small>" if words.has_interval(estimate) else ""
+    )
     return words.mean(estimate, form) + interval
 
 
@@ -259,4 +293,4 @@ figures.forEach((figure, i) => {{
 draw();
 dark.addEventListener("change", draw);
 </script></body></html>
-"""
+"""  # noqa: E501

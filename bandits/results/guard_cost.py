@@ -1,4 +1,6 @@
-"""What a guard costs and how it changes exposure, and how often a fallback decided in place of an agent."""
+"""What a guard costs and how it changes exposure, and how often a fallback decided in place of an
+agent.
+"""
 
 from __future__ import annotations
 
@@ -23,24 +25,29 @@ if TYPE_CHECKING:
 
 
 def guarded_pairs(experiment: Experiment) -> dict[str, str]:
-    """Return by label the agents that are otherwise equal to another one without their outermost guard."""
+    """Return by label the agents that are otherwise equal to another one without their outermost
+    guard.
+    """
     plain = {
         agent.model_dump_json(exclude={"label"}): label
         for label, agent in zip(experiment.labels, experiment.agents, strict=True)
     }
     pairs = {}
     for label, agent in zip(experiment.labels, experiment.agents, strict=True):
-        without = agent.model_copy(update={"guards": agent.guards[:-1]}).model_dump_json(exclude={"label"})
+        without = agent.model_copy(update={"guards": agent.guards[:-1]}).model_dump_json(
+            exclude={"label"}
+        )
         if agent.guards and without in plain:
             pairs[label] = plain[without]
     return pairs
 
 
 def sentences(result: Run) -> list[str]:
-    """State what each guard costs its agent in clicks, and what a floor or a cap changes in what is shown.
+    """State what each guard costs its agent in clicks, and what a floor or a cap changes in what is
+    shown.
 
-    Intervals are corrected for the number of agents, those of clicks by Holm, those of exposure by Bonferroni.
-    """
+    Intervals are corrected for the number of agents, those of clicks by Holm, those of exposure by
+    Bonferroni."""
     noun, histories = result.experiment.simulator_class().reward_noun, result.histories
     pairs, costs, p_values = _costs(result)
     agents = dict(zip(result.experiment.labels, result.experiment.agents, strict=True))
@@ -49,22 +56,34 @@ def sentences(result: Run) -> list[str]:
         p = p_values[label]
         plain, earned = pairs[label], float(total(histories[pairs[label]], "clicks").mean())
         fewer = cost.difference.mean >= 0
-        shown = cost if fewer else compare(histories[label], histories[plain])  # so that all numbers are positive
-        text = f"{plain} earns {count_of(shown.difference.mean, ('fewer ' if fewer else 'more ') + noun)}"
+        # so that all numbers are positive
+        shown = cost if fewer else compare(histories[label], histories[plain])
+        text = (
+            f"{plain} earns "
+            f"{count_of(shown.difference.mean, ('fewer ' if fewer else 'more ') + noun)}"
+        )
         if earned > 0:
             text += f", {percent(shown.difference.mean / earned, 1)},"
         evidence = "one replication: no interval"
         if shown.rows > 1:
-            evidence = f"{words.interval(corrected(shown, p), 'count')}; {shown.rows} paired replications"
-        guard, it = describe_guard(agents[label].guards[-1]), "them" if _plural(agents[label].guards[-1]) else "it"
+            evidence = (
+                f"{words.interval(corrected(shown, p), 'count')}; {shown.rows} paired replications"
+            )
+        guard, it = (
+            describe_guard(agents[label].guards[-1]),
+            "them" if _plural(agents[label].guards[-1]) else "it",
+        )
         evidence += ", not significant" if _effect(cost, p) == "open" else ""
         changed = _stated(_exposure(result, label, plain, len(pairs)))
-        texts.append(f"{guard[0].upper()}{guard[1:]}: {text} than without {it} ({evidence}){changed}.")
+        texts.append(
+            f"{guard[0].upper()}{guard[1:]}: {text} than without {it} ({evidence}){changed}."
+        )
     return texts
 
 
 def conclusion(result: Run) -> str:
-    """State what the guards of a run cost: the sentence of the one agent with a guard, or a clause for each guard.
+    """State what the guards of a run cost: the sentence of the one agent with a guard, or a clause
+    for each guard.
 
     Empty where no agent runs with a guard and without it.
     """
@@ -79,7 +98,11 @@ def conclusion(result: Run) -> str:
         name = f"the {describe_guard(guard)}"
         s, are = ("", "are") if _plural(guard) else ("s", "is")
         less, more, open_, untold = (
-            listed(pairs[label] for label in pairs if guards[label] == guard and effects[label] == effect)
+            listed(
+                pairs[label]
+                for label in pairs
+                if guards[label] == guard and effects[label] == effect
+            )
             for effect in ("less", "more", "open", "untold")
         )
         parts = [f"cost{s} {noun} with {less}"] if less else []
@@ -89,13 +112,16 @@ def conclusion(result: Run) -> str:
         clauses += [f"one replication cannot tell what {name} cost{s} {untold}"] if untold else []
     text = "; ".join(clauses)
     exposed = [_exposure(result, label, plain, len(pairs)) for label, plain in pairs.items()]
-    alike = len({describe_guard(guard) for guard in guards.values()}) == 1  # else shares cannot be put down to one
+    # else shares cannot be put down to one
+    alike = len({describe_guard(guard) for guard in guards.values()}) == 1
     changed = _summarised([each for each in exposed if each is not None]) if alike else ""
     return f"{text[0].upper()}{text[1:]}{changed}."
 
 
 def _effect(cost: Comparison, p_value: float) -> str:
-    """Return what a guard does to the clicks of an agent: less, more, open (not significant), untold (no test)."""
+    """Return what a guard does to the clicks of an agent: less, more, open (not significant),
+    untold (no test).
+    """
     if cost.rows < 2:
         return "untold"
     if p_value >= 0.05:
@@ -104,14 +130,22 @@ def _effect(cost: Comparison, p_value: float) -> str:
 
 
 def _plural(guard: GuardParams) -> bool:
-    """Return whether the title of a guard takes a plural verb: delayed rewards cost, an exploration floor costs."""
+    """Return whether the title of a guard takes a plural verb: delayed rewards cost, an exploration
+    floor costs.
+    """
     return guard.title.endswith("s")
 
 
 def _costs(result: Run) -> tuple[dict[str, str], dict[str, Comparison], dict[str, float]]:
-    """Return the pairs with a common replication, what each guard costs, and the p-values corrected for all (Holm)."""
+    """Return the pairs with a common replication, what each guard costs, and the p-values corrected
+    for all (Holm).
+    """
     histories = result.histories
-    pairs = {a: b for a, b in guarded_pairs(result.experiment).items() if a in histories and b in histories}
+    pairs = {
+        a: b
+        for a, b in guarded_pairs(result.experiment).items()
+        if a in histories and b in histories
+    }
     pairs = {a: b for a, b in pairs.items() if (histories[a].alive & histories[b].alive).any()}
     costs = {a: compare(histories[b], histories[a]) for a, b in pairs.items()}
     p_values = holm([cost.p_value for cost in costs.values()])
@@ -128,19 +162,31 @@ class _Exposure(NamedTuple):
 
 
 def _exposure(result: Run, label: str, plain: str, family: int) -> _Exposure | None:
-    """Return how a floor or a cap changes what is shown; None for other guards, and where it is not counted."""
+    """Return how a floor or a cap changes what is shown.
+
+    None for other guards, and where it is not counted.
+    """
     simulator, histories = result.experiment.simulator_class(), result.histories
     kind = result.experiment.agents[result.experiment.labels.index(label)].guards[-1].kind
     guarded, bare = histories[label], histories[plain]
     both = guarded.alive & bare.alive
     if kind == "cap":
-        what, pair = f"the most shown {simulator.item_noun} gets", (most_shown(bare)[both], most_shown(guarded)[both])
+        what, pair = (
+            f"the most shown {simulator.item_noun} gets",
+            (most_shown(bare)[both], most_shown(guarded)[both]),
+        )
     elif kind == "floor":
-        halves, segment = (less_shown_half(bare), less_shown_half(guarded)), smallest_segment(guarded)
+        halves, segment = (
+            (less_shown_half(bare), less_shown_half(guarded)),
+            smallest_segment(guarded),
+        )
         if halves[0] is None or halves[1] is None or segment is None:
             return None
         name = simulator.segment_names()[segment]
-        what = f"for {name}, the smallest segment, the less shown half of the {simulator.item_noun}s gets"
+        what = (
+            f"for {name}, the smallest segment, the less shown half of the {simulator.item_noun}s "
+            "gets"
+        )
         pair = halves[0][both, segment], halves[1][both, segment]
     else:
         return None
@@ -156,7 +202,10 @@ def _stated(found: _Exposure | None) -> str:
     text += percent(found.before.mean, digits)
     if not math.isfinite(found.change.low):
         return text
-    low, high = (f"{100 * end:+.{digits}f}".replace("-", "−") for end in (found.change.low, found.change.high))
+    low, high = (
+        f"{100 * end:+.{digits}f}".replace("-", "−")
+        for end in (found.change.low, found.change.high)
+    )
     return f"{text} (95 % CI of the difference {low} to {high} percentage points)"
 
 
@@ -165,7 +214,9 @@ def _summarised(found: Sequence[_Exposure]) -> str:
     if not found or len({each.what for each in found}) > 1:
         return ""
     digits = max(map(_digits, found))
-    after, before = (_range([getattr(each, name).mean for each in found], digits) for name in ("after", "before"))
+    after, before = (
+        _range([getattr(each, name).mean for each in found], digits) for name in ("after", "before")
+    )
     varies = ", depending on the agent" if " to " in after + before else ""
     return f"; {found[0].what} {after} of the shows instead of {before}{varies}"
 
@@ -189,8 +240,8 @@ class Fallbacks(NamedTuple):
     share : float
         Of all decisions.
     cost : Estimate
-        Expected clicks that they earned less than as many average decisions of the agent itself, per replication;
-        without numbers where the agent made none.
+        Expected clicks that they earned less than as many average decisions of the agent itself,
+        per replication; without numbers where the agent made none.
     """
 
     decisions: Estimate
@@ -202,7 +253,9 @@ def fallbacks(history: History) -> Fallbacks | None:
     """Count what a fallback decided; None for an agent without one."""
     if "fallbacks" not in history.sums:
         return None
-    n, instead, value = (metrics.total(history, name) for name in ("fallbacks", "fallback_value", "value"))
+    n, instead, value = (
+        metrics.total(history, name) for name in ("fallbacks", "fallback_value", "value")
+    )
     steps = int(history.grid[history.size - 1])
     with np.errstate(divide="ignore", invalid="ignore"):
         own = (value - instead) / (steps - n)
@@ -219,7 +272,10 @@ def fallback_sentences(result: Run) -> list[str]:
         if f.decisions.mean == 0:
             found.append(f"{label}: the fallback never decided.")
             continue
-        text = f"{label}: the fallback made {percent(f.share)} of the decisions ({count(f.decisions.mean)} a run)"
+        text = (
+            f"{label}: the fallback made {percent(f.share)} of the decisions "
+            f"({count(f.decisions.mean)} a run)"
+        )
         if not result.experiment.offers("truth"):
             found.append(f"{text}; what they cost is not known.")
             continue
@@ -229,6 +285,7 @@ def fallback_sentences(result: Run) -> list[str]:
         cost = abs(f.cost)
         less = f"{words.mean(cost, 'count')} clicks {'less' if f.cost.mean >= 0 else 'more'}"
         found.append(
-            f"{text}; they earned {less}{words.bracket(cost, 'count')} than as many average decisions of its own."
+            f"{text}; they earned {less}{words.bracket(cost, 'count')} than as many average "
+            "decisions of its own."
         )
     return found

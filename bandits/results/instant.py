@@ -1,4 +1,6 @@
-"""What a slider shows while it moves: one agent with another value, and the paired difference from where it was."""
+"""What a slider shows while it moves: one agent with another value, and the paired difference from
+where it was.
+"""
 
 from __future__ import annotations
 
@@ -20,18 +22,30 @@ from bandits.results.metrics import Estimate
 from bandits.results.preview import Preview
 from bandits.results.result import Result
 
-MOVING = 40_000  # decisions while a slider moves ...
-RESTING = 400_000  # ... and while it rests: of most experiments, the whole run
-FEWEST = 4  # replications, if the experiment has as many: fewer give no useful interval
-MEMORY = 512 * 2**20  # bytes that a previewed experiment may need
-SLOWEST = 0.5  # expected seconds of an answer while a slider moves ...
-LONGEST_REST = 1.0  # ... and while it rests
-AT_ONCE = 2  # computations that are not quick; further threads wait
-QUICK = 0.05  # expected seconds of a quick answer ...
-PATIENCE = 0.05  # ... and seconds that it waits for its simulator
-KEPT = 6  # simulators with their random numbers
-SUBJECTS = 16  # agents of experiments that are asked about
-STARTS = 16  # results at the value where a slider was, per simulator
+# decisions while a slider moves ...
+MOVING = 40_000
+# ... and while it rests: of most experiments, the whole run
+RESTING = 400_000
+# replications, if the experiment has as many: fewer give no useful interval
+FEWEST = 4
+# bytes that a previewed experiment may need
+MEMORY = 512 * 2**20
+# expected seconds of an answer while a slider moves ...
+SLOWEST = 0.5
+# ... and while it rests
+LONGEST_REST = 1.0
+# computations that are not quick; further threads wait
+AT_ONCE = 2
+# expected seconds of a quick answer ...
+QUICK = 0.05
+# ... and seconds that it waits for its simulator
+PATIENCE = 0.05
+# simulators with their random numbers
+KEPT = 6
+# agents of experiments that are asked about
+SUBJECTS = 16
+# results at the value where a slider was, per simulator
+STARTS = 16
 
 
 class Answer(NamedTuple):
@@ -42,7 +56,8 @@ class Answer(NamedTuple):
     result : Result
         Of this agent alone, perhaps with fewer steps and replications.
     gain : Estimate
-        Reward beyond that at the value where the slider was, over the same users and random numbers.
+        Reward beyond that at the value where the slider was, over the same users and random
+        numbers.
     sentence : str
         The same in words.
     short : str
@@ -59,7 +74,9 @@ class Answer(NamedTuple):
 
 
 def shortened(experiment: Experiment, decisions: int) -> Experiment:
-    """Return an experiment with at most this many decisions per agent: fewer replications first, then fewer steps."""
+    """Return an experiment with at most this many decisions per agent: fewer replications first,
+    then fewer steps.
+    """
     rows = min(experiment.replications, max(FEWEST, decisions // experiment.steps))
     steps = min(experiment.steps, max(1, decisions // rows))
     return experiment.model_copy(update={"replications": rows, "steps": steps})
@@ -75,20 +92,30 @@ def too_slow(experiment: Experiment, label: str, seconds_per_decision: float | N
     """
     agent = experiment.labels.index(label)
     if experiment.offers("replay"):
-        return "Replays a log: differences are not paired, so no slider is followed. It runs on release."
+        return (
+            "Replays a log: differences are not paired, so no slider is followed. It runs on "
+            "release."
+        )
     if experiment.agent_class(agent).representation(experiment.agents[agent]) == "network":
         return "Trains a network: too slow to follow the slider. It runs on release."
     if (need := shortened(experiment, RESTING).memory()) > MEMORY:
-        return f"Needs {size(need)} of memory, more than the {size(MEMORY)} of a preview. It runs on release."
+        return (
+            f"Needs {size(need)} of memory, more than the {size(MEMORY)} of a preview. It runs on "
+            "release."
+        )
     moving = shortened(experiment, MOVING)
     seconds = (seconds_per_decision or 0.0) * moving.steps * moving.replications
     if seconds > SLOWEST:
-        return f"Takes about {duration(seconds)}: too slow to follow the slider. It runs on release."
+        return (
+            f"Takes about {duration(seconds)}: too slow to follow the slider. It runs on release."
+        )
     return ""
 
 
 def can_follow(model: type[Params], name: str) -> bool:
-    """Return whether a parameter may follow a slider: a number that does not decide how large the agent is."""
+    """Return whether a parameter may follow a slider: a number that does not decide how large the
+    agent is.
+    """
     field = model.model_fields.get(name)
     return field is not None and field.annotation is float and not declaration(field)["structural"]
 
@@ -98,7 +125,10 @@ class NotQuickError(Exception):
 
 
 class Instant:
-    """Answers for any number of visitors; what experiments with the same simulator and seed share is prepared once."""
+    """Answers for any number of visitors.
+
+    What experiments with the same simulator and seed share is prepared once.
+    """
 
     def __init__(self) -> None:
         self._lock, self._computing = Lock(), Semaphore(AT_ONCE)
@@ -106,7 +136,13 @@ class Instant:
         self._subjects: Recent[tuple[int, str], _Subject] = Recent(SUBJECTS)
 
     def answer(
-        self, experiment: Experiment, label: str, params: Mapping[str, Any], *, rest: bool = False, quick: bool = False
+        self,
+        experiment: Experiment,
+        label: str,
+        params: Mapping[str, Any],
+        *,
+        rest: bool = False,
+        quick: bool = False,
     ) -> Answer:
         """Run one agent with other parameters.
 
@@ -139,12 +175,16 @@ class Instant:
         agents[subject.position] = {**agents[subject.position], **params}
         # checked as a whole: a shorter experiment may end before one of its changes begins
         changed = read({**subject.data, "agents": agents})
-        changed = changed.model_copy(update={"steps": start.steps, "replications": start.replications})
+        changed = changed.model_copy(
+            update={"steps": start.steps, "replications": start.replications}
+        )
         with kept.held(PATIENCE if quick else -1), nullcontext() if quick else self._computing:
             before, after = kept.start(start, label), kept.preview.run(changed, label)
         gain = paired_tests.compare(after.histories[label], before.histories[label]).difference
         whole = (start.steps, start.replications) == (experiment.steps, experiment.replications)
-        values = {name.replace("_", " "): plain_value(getattr(subject.agent, name)) for name in names}
+        values = {
+            name.replace("_", " "): plain_value(getattr(subject.agent, name)) for name in names
+        }
         origin = ", ".join(f"{name} {value}" for name, value in values.items())
         sentence = _sentence(gain, origin, start, whole=whole)
         sign = "+" if gain.mean > 0 else "−"
@@ -152,20 +192,29 @@ class Instant:
         if not whole:
             short = f"{sign}{count(abs(gain.mean))} in {count(start.steps)} steps"
         if changed.agents == start.agents:
-            sentence, short = f"{origin}: where the slider was", f"as with {', '.join(values.values())}"
+            sentence, short = (
+                f"{origin}: where the slider was",
+                f"as with {', '.join(values.values())}",
+            )
         alive = int((after.histories[label].alive & before.histories[label].alive).sum())
         if alive < start.replications:
-            sentence = f"{start.replications - alive} of {start.replications} replications diverged. {sentence}"
+            sentence = (
+                f"{start.replications - alive} of {start.replications} replications diverged. "
+                f"{sentence}"
+            )
         if not math.isfinite(gain.mean):
             sentence, short = "All replications diverged", "all replications diverged"
         return Answer(after, gain, sentence, short, whole)
 
     def _subject(self, experiment: Experiment, label: str) -> tuple[_Subject, _KeptPreview]:
-        """Return an agent that is asked about, again and again while a slider moves, and its simulator."""
+        """Return an agent that is asked about, again and again while a slider moves, and its
+        simulator.
+        """
         if label not in experiment.labels:
             raise UserError("there is no agent of that name")
         with self._lock:
-            place = id(experiment), label  # a subject holds its experiment: no other one gets this id
+            # a subject holds its experiment: no other one gets this id
+            place = id(experiment), label
             subject = self._subjects.use(place, lambda: _Subject(experiment, label))
             return subject, self._previews.use(subject.simulator, lambda: _KeptPreview(experiment))
 
@@ -173,7 +222,10 @@ class Instant:
 def _sentence(gain: Estimate, start: str, experiment: Experiment, *, whole: bool) -> str:
     """State a difference from where the slider was, and on how much it rests."""
     noun, rows = experiment.simulator_class().reward_noun, experiment.replications
-    extent = f"{count_of(rows, 'replications')}, {'' if whole else 'first '}{count(experiment.steps)} steps"
+    extent = (
+        f"{count_of(rows, 'replications')}, {'' if whole else 'first '}{count(experiment.steps)} "
+        "steps"
+    )
     amount = count_of(abs(gain.mean), f"{'more' if gain.mean > 0 else 'fewer'} {noun}")
     if not gain.low <= gain.high:
         return f"{amount} than with {start} ({extent}: no interval)"
@@ -194,7 +246,11 @@ class _Subject:
         self.slow = too_slow(experiment, label)
         self.data = experiment.model_dump(mode="json")
         self.moving, self.whole = shortened(experiment, MOVING), shortened(experiment, RESTING)
-        self.key = f"{self.agent.kind} {structural_key(self.agent)}", self.moving.steps, self.moving.replications
+        self.key = (
+            f"{self.agent.kind} {structural_key(self.agent)}",
+            self.moving.steps,
+            self.moving.replications,
+        )
 
 
 class _KeptPreview:
@@ -231,13 +287,18 @@ class _KeptPreview:
         if subject.key not in self._seconds:
             with self.lock:
                 seconds = self.preview.seconds_of(moving, subject.label)
-                if seconds > SLOWEST:  # once more: other work of the machine may have held it up
+                # once more: other work of the machine may have held it up
+                if seconds > SLOWEST:
                     seconds = min(seconds, self.preview.seconds_of(moving, subject.label))
             if seconds > SLOWEST:
                 raise UserError(f"takes about {duration(seconds)}: too slow to follow the slider")
             self._seconds[subject.key] = seconds
         longer = whole.steps * whole.replications / (moving.steps * moving.replications)
-        return subject.whole if rest and self._seconds[subject.key] * longer <= LONGEST_REST else subject.moving
+        return (
+            subject.whole
+            if rest and self._seconds[subject.key] * longer <= LONGEST_REST
+            else subject.moving
+        )
 
     def start(self, experiment: Experiment, label: str) -> Result:
         """Return the result where the slider was."""

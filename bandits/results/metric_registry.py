@@ -1,4 +1,5 @@
-"""Declare every metric once: its words, its axis, its curve over time and its value per replication.
+"""Declare every metric once: its words, its axis, its curve over time and its value per
+replication.
 
 The board of the Arena, notebooks, sweeps, lessons, summaries and reports read them from here.
 """
@@ -37,7 +38,8 @@ class Metric(NamedTuple):
     curve : callable, optional
         Compute the curve of a history with a window; None where the agent has none.
     value : callable, optional
-        Compute the value of the whole run, float64 (R,), NaN in diverged rows; None where it is unknown.
+        Compute the value of the whole run, float64 (R,), NaN in diverged rows; None where it is
+        unknown.
     better : {1, -1, 0}
         1 if larger values are better, -1 if smaller ones are.
     note, caption : str
@@ -97,7 +99,9 @@ class Metric(NamedTuple):
         gap_unit: str = "",
     ) -> Metric:
         """Return the metric with its curve, and with the value of the whole run and its words."""
-        return self._replace(curve=curve, value=value, better=better, scope=scope, gap_unit=gap_unit)
+        return self._replace(
+            curve=curve, value=value, better=better, scope=scope, gap_unit=gap_unit
+        )
 
     def explained(self, caption: str, note: str, absent: str = "") -> Metric:
         """Return the metric with the texts of its plot."""
@@ -117,7 +121,9 @@ class Metric(NamedTuple):
         return not self.needs or experiment.offers(self.needs)
 
     def of(self, experiment: Experiment | None = None, **more: Any) -> Metric:
-        """Return the metric in the words of an experiment (by default those of most), and with ``more`` words."""
+        """Return the metric in the words of an experiment (by default those of most), and with
+        ``more`` words.
+        """
         said = {**words(experiment), **more}
         return self._replace(
             title=_capital(self.title.format(**said)),
@@ -129,7 +135,10 @@ class Metric(NamedTuple):
 
     @property
     def heading(self) -> str:
-        """The title above a column of a table; of a rate its unit, which states what it is divided by."""
+        """The title above a column of a table.
+
+        Of a rate its unit, which states what it is divided by.
+        """
         return _capital(self.unit) if self.average else self.title
 
     @property
@@ -139,7 +148,10 @@ class Metric(NamedTuple):
 
 
 def words(experiment: Experiment | None) -> dict[str, Any]:
-    """Return the words of an experiment that texts of metrics name; a plot replaces the windows by its own."""
+    """Return the words of an experiment that texts of metrics name.
+
+    A plot replaces the windows by its own.
+    """
     simulator = Simulator if experiment is None else experiment.simulator_class()
     replay = experiment is not None and experiment.offers("replay")
     slate = experiment is not None and simulator.slate_size(experiment.simulator) > 1
@@ -169,7 +181,12 @@ def _level(level: float) -> Metric:
     share = f"{100 * level:.0f} %"
     return (
         Metric(
-            f"calibration_{100 * level:.0f}", "Calibration", "interval coverage", "rate", range=(0, 1.04), level=level
+            f"calibration_{100 * level:.0f}",
+            "Calibration",
+            "interval coverage",
+            "rate",
+            range=(0, 1.04),
+            level=level,
         )
         .measured(lambda history, _: metrics.calibration(history, level))
         .explained(
@@ -199,7 +216,10 @@ _METRICS = (
     .explained("{noun} earned so far", "{noun} earned so far."),
     Metric("counted", "Counted events", "events", "count", needs="replay")
     .measured(
-        lambda history, _: metrics.counted_decisions(history) if metrics.replayed(history) else None, metrics.counted
+        lambda history, _: (
+            metrics.counted_decisions(history) if metrics.replayed(history) else None
+        ),
+        metrics.counted,
     )
     .explained(
         "Choices that equal the logged ones",
@@ -218,7 +238,14 @@ _METRICS = (
         "Expected {noun} lost relative to always choosing the best {best}. A flat curve means "
         "that nothing is lost any more.",
     ),
-    Metric("average_regret", "Average regret", "expected {noun} lost per step", "rate", average=True, needs="truth")
+    Metric(
+        "average_regret",
+        "Average regret",
+        "expected {noun} lost per step",
+        "rate",
+        average=True,
+        needs="truth",
+    )
     .measured(lambda history, _: metrics.pseudo_regret(history, average=True), better=-1)
     .explained(
         "Cumulative regret divided by the steps",
@@ -226,7 +253,11 @@ _METRICS = (
         "steps. It falls towards 0 if the agent learns to choose the best {best}.",
     ),
     Metric("realised_regret", "Realised regret", "{noun} lost", "count", needs="truth")
-    .measured(lambda history, _: metrics.realised_regret(history), _lost("best_clicks", "clicks"), better=-1)
+    .measured(
+        lambda history, _: metrics.realised_regret(history),
+        _lost("best_clicks", "clicks"),
+        better=-1,
+    )
     .explained(
         "{noun} lost so far, with their noise",
         "{noun} lost relative to always choosing the best {best}, under the same random numbers.",
@@ -234,13 +265,23 @@ _METRICS = (
     Metric("oracle_share", "Share of the oracle's gain", "share", "share", needs="truth").measured(
         value=metrics.oracle_share, better=1, scope="0: random, 1: oracle", gap_unit="of the gain"
     ),
-    Metric("entropy", "Selection entropy", "normalised entropy", "rate", range=(0, 1.04), counts=True)
+    Metric(
+        "entropy", "Selection entropy", "normalised entropy", "rate", range=(0, 1.04), counts=True
+    )
     .measured(metrics.entropy, metrics.final_entropy)
     .explained(
         "1: uniform; 0: always the same",
-        "Normalised entropy of the {counted} shown in the last {count_window} steps. 1: uniform; 0: always the same.",
+        "Normalised entropy of the {counted} shown in the last {count_window} steps. 1: uniform; "
+        "0: always the same.",
     ),
-    Metric("catalogue_coverage", "Catalogue coverage", "share of items shown", "rate", range=(0, 1.04), counts=True)
+    Metric(
+        "catalogue_coverage",
+        "Catalogue coverage",
+        "share of items shown",
+        "rate",
+        range=(0, 1.04),
+        counts=True,
+    )
     .measured(metrics.catalogue_coverage)
     .explained(
         "Shown in the last {count_window} steps",
@@ -254,7 +295,9 @@ _METRICS = (
         "the direction that is explored least.",
         absent=_MATRIX,
     ),
-    Metric("condition_number", "Condition number", "largest / smallest eigenvalue", "number", log=True)
+    Metric(
+        "condition_number", "Condition number", "largest / smallest eigenvalue", "number", log=True
+    )
     .measured(lambda history, _: metrics.condition_number(history))
     .explained(
         "Large: some directions are hardly explored",
@@ -262,7 +305,14 @@ _METRICS = (
         absent=_MATRIX,
     ),
     *(_level(level) for level in LEVELS),
-    Metric("exploration_rate", "Exploration rate", "exploration rate", "rate", range=(-0.02, 1.04), within=(0, 1))
+    Metric(
+        "exploration_rate",
+        "Exploration rate",
+        "exploration rate",
+        "rate",
+        range=(-0.02, 1.04),
+        within=(0, 1),
+    )
     .measured(lambda history, _: metrics.exploration_rate(history), metrics.mean_exploration_rate)
     .explained(
         "Share of decisions that are not greedy",
@@ -288,7 +338,9 @@ LEADERBOARD = ("ctr", "clicks", "pseudo_regret", "oracle_share")
 
 
 def first_three(experiment: Experiment) -> tuple[str, str, str]:
-    """Name the metrics of the first three plots: a log has counted events instead of the regret, which is unknown."""
+    """Name the metrics of the first three plots: a log has counted events instead of the regret,
+    which is unknown.
+    """
     return "ctr", "counted" if experiment.offers("replay") else "pseudo_regret", "entropy"
 
 

@@ -51,7 +51,9 @@ class Estimate(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def t_quantile(rows: int, family: int = 1) -> float:
-    """Return the quantile 1 - .025 / ``family`` of Student's t with ``rows - 1`` degrees of freedom."""
+    """Return the quantile 1 - .025 / ``family`` of Student's t with ``rows - 1`` degrees of
+    freedom.
+    """
     from scipy.special import stdtrit
 
     return float(stdtrit(rows - 1, 1 - 0.025 / family))
@@ -82,12 +84,18 @@ def estimate(values: FloatArray, *, family: int = 1) -> Estimate:
     if len(kept) == 0:
         return Estimate(float("nan"), float("nan"), float("nan"))
     mean = float(kept.mean())
-    half = t_quantile(len(kept), family) * float(kept.std(ddof=1)) / len(kept) ** 0.5 if len(kept) > 1 else float("nan")
+    half = (
+        t_quantile(len(kept), family) * float(kept.std(ddof=1)) / len(kept) ** 0.5
+        if len(kept) > 1
+        else float("nan")
+    )
     return Estimate(mean, mean - half, mean + half)
 
 
 def effective_window(history: History, window: int, *, of_counts: bool = False) -> int:
-    """Return the window a curve uses: at least the spacing of the stored sums (or counts), at most the run."""
+    """Return the window a curve uses: at least the spacing of the stored sums (or counts), at most
+    the run.
+    """
     grid = history.count_grid if of_counts else history.grid
     spacing = int(grid[1]) if len(grid) > 1 else 1
     return min(-(-window // spacing) * spacing, history.steps)
@@ -105,7 +113,9 @@ def window_bounds(grid: IntArray | FloatArray, window: int) -> tuple[IntArray, I
 
 
 def whole_windows(grid: IntArray | FloatArray, window: int) -> tuple[IntArray, IntArray]:
-    """Return the grid points that end a whole window, and those at which their windows start, by index."""
+    """Return the grid points that end a whole window, and those at which their windows start, by
+    index.
+    """
     start = np.searchsorted(grid, grid - window, side="right") - 1
     end = np.flatnonzero(start >= 0)
     return end, start[end]
@@ -117,19 +127,22 @@ def replayed(history: History) -> bool:
 
 
 def decisions(history: History) -> FloatArray:
-    """Return the decisions that count at each grid point reached, float64 (G, R) or (G, 1): steps, or events."""
+    """Return the decisions that count at each grid point reached, float64 (G, R) or (G, 1): steps,
+    or events.
+    """
     if replayed(history):
         return _reached(history, "counted")
     return np.asarray(history.grid[: history.size, None], np.float64)
 
 
 def ctr(history: History, window: int = WINDOW) -> Band:
-    """Compute the moving-average click-through rate (C(t) - C(t - w)) / w, with C the cumulative clicks.
+    """Compute the moving-average click-through rate (C(t) - C(t - w)) / w, with C the cumulative
+    clicks.
 
-    At the start w = t. The window is rounded up to the grid on which sums are stored. Where a log is replayed, w is
-    the number of events that count in the window: all clicks of the window divided by all events that count, as one
-    replication may count none. There is no rate until one counts in any replication.
-    """
+    At the start w = t. The window is rounded up to the grid on which sums are stored. Where a log
+    is replayed, w is the number of events that count in the window: all clicks of the window
+    divided by all events that count, as one replication may count none. There is no rate until one
+    counts in any replication."""
     grid, clicks, n = history.grid[: history.size], _reached(history, "clicks"), decisions(history)
     end, start = window_bounds(grid, window)
     earned, counted = clicks[end] - clicks[start], n[end] - n[start]
@@ -138,9 +151,11 @@ def ctr(history: History, window: int = WINDOW) -> Band:
 
 
 def _linear_ratio(earned: FloatArray, counted: FloatArray, alive: np.ndarray) -> FloatArray:
-    """Return values (G, R) whose mean over the running rows is the ratio of the sums of ``earned`` and ``counted``.
+    """Return values (G, R) whose mean over the running rows is the ratio of the sums of ``earned``
+    and ``counted``.
 
-    Their standard error is that of the ratio (linearised). NaN where nothing counts in any running row.
+    Their standard error is that of the ratio (linearised). NaN where nothing counts in any running
+    row.
 
     References
     ----------
@@ -153,13 +168,18 @@ def _linear_ratio(earned: FloatArray, counted: FloatArray, alive: np.ndarray) ->
 
 
 def counted_decisions(history: History) -> Band:
-    """Compute the number of decisions that count so far: of a replayed log, those that equal the logged ones."""
+    """Compute the number of decisions that count so far: of a replayed log, those that equal the
+    logged ones.
+    """
     n = np.broadcast_to(decisions(history), (history.size, history.rows))
     return band(history.grid[: history.size], n, history.alive)
 
 
 def counted(history: History) -> FloatArray | None:
-    """Return how many decisions of a replayed log count, float64 (R,); None where no log was replayed."""
+    """Return how many decisions of a replayed log count, float64 (R,).
+
+    None where no log was replayed.
+    """
     return decisions(history)[-1] if replayed(history) else None
 
 
@@ -167,7 +187,9 @@ def reference(history: History, name: str, window: int = WINDOW) -> Band:
     """Compute the moving average of ``best_value`` (oracle) or ``random_value`` (random choice)."""
     grid, sums = history.grid[: history.size], _reached(history, name)
     end, start = window_bounds(grid, window)
-    return band(grid[end], (sums[end] - sums[start]) / (grid[end] - grid[start])[:, None], history.alive)
+    return band(
+        grid[end], (sums[end] - sums[start]) / (grid[end] - grid[start])[:, None], history.alive
+    )
 
 
 def cumulative_clicks(history: History) -> Band:
@@ -176,17 +198,25 @@ def cumulative_clicks(history: History) -> Band:
 
 
 def cumulative(history: History, name: str) -> Band:
-    """Return one of the sums of a history: clicks, or ``best_value`` (oracle) or ``random_value``."""
+    """Return one of the sums of a history: clicks, or ``best_value`` (oracle) or
+    ``random_value``.
+    """
     return band(history.grid[: history.size], _reached(history, name), history.alive)
 
 
 def pseudo_regret(history: History, *, average: bool = False) -> Band:
-    """Compute the sum of best_value - value from true expected rewards; with ``average`` divided by t."""
+    """Compute the sum of best_value - value from true expected rewards.
+
+    With ``average`` divided by t.
+    """
     return _regret(history, _reached(history, "best_value") - _reached(history, "value"), average)
 
 
 def realised_regret(history: History, *, average: bool = False) -> Band:
-    """Compute the sum of best_reward - reward under the same random numbers; with ``average`` divided by t."""
+    """Compute the sum of best_reward - reward under the same random numbers.
+
+    With ``average`` divided by t.
+    """
     return _regret(history, _reached(history, "best_clicks") - _reached(history, "clicks"), average)
 
 
@@ -198,7 +228,9 @@ def _regret(history: History, regret: FloatArray, average: bool) -> Band:
 
 
 def _window_counts(history: History, window: int) -> tuple[IntArray, IntArray]:
-    """Return grid points and how often each item (or bucket) was shown in the preceding window, (H, R, n_counted)."""
+    """Return grid points and how often each item (or bucket) was shown in the preceding window, (H,
+    R, n_counted).
+    """
     grid = history.count_grid[: history.count_size]
     end, start = window_bounds(grid, window)
     return grid[end], history.counts[end] - history.counts[start]
@@ -206,39 +238,51 @@ def _window_counts(history: History, window: int) -> tuple[IntArray, IntArray]:
 
 @lru_cache(maxsize=4)
 def _n_log_n(most: int) -> FloatArray:
-    """Tabulate n log n from 0 to ``most``; counts are small integers, and a lookup is faster than a logarithm."""
+    """Tabulate n log n from 0 to ``most``.
+
+    Counts are small integers, and a lookup is faster than a logarithm.
+    """
     n = np.arange(most + 1, dtype=np.float64)
     return np.asarray(n * np.log(np.maximum(n, 1)))
 
 
 def entropy(history: History, window: int = WINDOW) -> Band:
-    """Compute the selection entropy -sum p log p / log min(K, window) over the items shown in the window.
+    """Compute the selection entropy -sum p log p / log min(K, window) over the items shown in the
+    window.
 
-    1: all items are shown equally often; 0: one item only. Large catalogues are counted in buckets of items.
-    """
+    1: all items are shown equally often; 0: one item only. Large catalogues are counted in buckets
+    of items."""
     x, shown = _window_counts(history, window)
     return band(x, normalised_entropy(shown), history.alive)
 
 
 def normalised_entropy(shown: IntArray) -> FloatArray:
-    """Compute -sum p log p / log min(K, n) of counts (..., K) with sum n: 1 if uniform, 0 if concentrated."""
+    """Compute -sum p log p / log min(K, n) of counts (..., K) with sum n: 1 if uniform, 0 if
+    concentrated.
+    """
     total = shown.sum(axis=-1)
     some = np.maximum(total, 1)
     largest = int(shown.max(initial=1))
-    table = _n_log_n(1 << (largest - 1).bit_length())  # rounded up to a power of two, so that few tables are made
+    # rounded up to a power of two, so that few tables are made
+    table = _n_log_n(1 << (largest - 1).bit_length())
     nats = np.maximum(np.log(some) - table[shown].sum(axis=-1) / some, 0.0)
     return np.asarray(nats / np.log(np.maximum(np.minimum(shown.shape[-1], total), 2)))
 
 
 def final_entropy(history: History) -> FloatArray:
-    """Compute the selection entropy of the last window, float64 (R,); NaN in diverged rows and before any count."""
+    """Compute the selection entropy of the last window, float64 (R,).
+
+    NaN in diverged rows and before any count.
+    """
     _, shown = _window_counts(history, WINDOW)
     last = normalised_entropy(shown[-1]) if len(shown) else np.nan
     return np.where(history.alive, last, np.nan)
 
 
 def catalogue_coverage(history: History, window: int = WINDOW) -> Band:
-    """Compute the share of items (buckets in a large catalogue) shown at least once in the window."""
+    """Compute the share of items (buckets in a large catalogue) shown at least once in the
+    window.
+    """
     x, shown = _window_counts(history, window)
     return band(x, (shown > 0).mean(axis=2), history.alive)
 
@@ -251,9 +295,8 @@ def _spectrum_at(history: History, step: int | None) -> Spectrum | None:
 def spectrum(history: History, step: int | None = None, arm: int | None = None) -> Band | None:
     """Return the eigenvalues of the design matrix by rank, at the last snapshot up to ``step``.
 
-    The mid line is the median and the band the middle 80 % over rows (and arms, unless one ``arm`` is chosen).
-    None for an agent without a design matrix, or before its first snapshot.
-    """
+    The mid line is the median and the band the middle 80 % over rows (and arms, unless one ``arm``
+    is chosen). None for an agent without a design matrix, or before its first snapshot."""
     found = _spectrum_at(history, step)
     if found is None:
         return None
@@ -264,13 +307,19 @@ def spectrum(history: History, step: int | None = None, arm: int | None = None) 
         values = values[:, arm : arm + 1]
     flat = values.reshape(-1, values.shape[2])
     flat = flat[:, ~np.isnan(flat).all(axis=0)]
-    quantile = np.nanquantile if np.isnan(flat).any() else np.quantile  # the same numbers, several times faster
+    # the same numbers, several times faster
+    quantile = np.nanquantile if np.isnan(flat).any() else np.quantile
     low, mid, high = quantile(flat, [0.1, 0.5, 0.9], axis=0)
-    return Band(np.arange(1, flat.shape[1] + 1, dtype=np.float64), mid, low, high, int(history.alive.sum()))
+    return Band(
+        np.arange(1, flat.shape[1] + 1, dtype=np.float64), mid, low, high, int(history.alive.sum())
+    )
 
 
 def smallest_eigenvalue(history: History) -> Band | None:
-    """Compute lambda_min of the design matrix over time (median over arms); None without a matrix."""
+    """Compute lambda_min of the design matrix over time (median over arms).
+
+    None without a matrix.
+    """
     return _of_spectra(history, lambda smallest, _: smallest)
 
 
@@ -280,11 +329,11 @@ def condition_number(history: History) -> Band | None:
 
 
 def calibration(history: History, level: float = 0.95) -> Band | None:
-    """Compute the coverage of the agent's own intervals of a level (of `LEVELS`) over the candidates.
+    """Compute the coverage of the agent's own intervals of a level (of `LEVELS`) over the
+    candidates.
 
-    On the level the agent is calibrated, above it underconfident, below it overconfident. None for an agent without
-    uncertainty, or before its first snapshot.
-    """
+    On the level the agent is calibrated, above it underconfident, below it overconfident. None for
+    an agent without uncertainty, or before its first snapshot."""
     if not history.calibrations:
         return None
     inside = np.stack([c.inside[:, LEVELS.index(level)] for c in history.calibrations])
@@ -294,21 +343,29 @@ def calibration(history: History, level: float = 0.95) -> Band | None:
 def exploration_rate(history: History) -> Band | None:
     """Compute the share of decisions that are not the agent's own best estimate, at each snapshot.
 
-    Estimated on the next rounds of the run (4 to 32); of a slate, the share of its items. None in runs that were
-    stored without it, and before the first snapshot.
-    """
+    Estimated on the next rounds of the run (4 to 32); of a slate, the share of its items. None in
+    runs that were stored without it, and before the first snapshot."""
     if not (checks := history.exploration_checks):
         return None
-    return band(np.array([c.step for c in checks]), np.stack([c.explored for c in checks]), history.alive)
+    return band(
+        np.array([c.step for c in checks]), np.stack([c.explored for c in checks]), history.alive
+    )
 
 
 def mean_exploration_rate(history: History, step: int | None = None) -> FloatArray | None:
-    """Average the exploration rate over the snapshots up to ``step``, float64 (R,); None where it is unknown."""
-    known = [check.explored for check in history.exploration_checks if step is None or check.step <= step]
+    """Average the exploration rate over the snapshots up to ``step``, float64 (R,).
+
+    None where it is unknown.
+    """
+    known = [
+        check.explored for check in history.exploration_checks if step is None or check.step <= step
+    ]
     return np.asarray(np.mean(known, axis=0)) if known else None
 
 
-def _of_spectra(history: History, of: Callable[[FloatArray, FloatArray], FloatArray]) -> Band | None:
+def _of_spectra(
+    history: History, of: Callable[[FloatArray, FloatArray], FloatArray]
+) -> Band | None:
     if not history.spectra:
         return None
     values = [
@@ -352,7 +409,9 @@ def late_start(grid: IntArray) -> int:
 
 
 def late_click_rate(history: History) -> FloatArray:
-    """Compute clicks per step (or per event that counts) over the last fifth of the steps reached, float64 (R,)."""
+    """Compute clicks per step (or per event that counts) over the last fifth of the steps reached,
+    float64 (R,).
+    """
     clicks, n = _reached(history, "clicks"), decisions(history)
     at = late_start(history.grid[: history.size])
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -360,11 +419,11 @@ def late_click_rate(history: History) -> FloatArray:
 
 
 def oracle_share(history: History) -> FloatArray:
-    """Compute the share of the oracle's gain over random choice: (value - random) / (oracle - random), float64 (R,).
+    """Compute the share of the oracle's gain over random choice: (value - random) / (oracle -
+    random), float64 (R,).
 
-    0 is as good as random choice, 1 as good as the oracle. Expected rewards of what was shown, over the whole run;
-    NaN where oracle and random choice are worth the same.
-    """
+    0 is as good as random choice, 1 as good as the oracle. Expected rewards of what was shown, over
+    the whole run; NaN where oracle and random choice are worth the same."""
     random = total(history, "random_value")
     room = total(history, "best_value") - random
     return np.asarray((total(history, "value") - random) / np.where(room > 0, room, np.nan))

@@ -35,14 +35,18 @@ def _board(result: Run, *, dark: bool) -> go.Figure:
     from plotly.subplots import make_subplots
 
     specs = board(result)
-    made = make_subplots(rows=2, cols=2, subplot_titles=[spec["layout"]["title"]["text"] for spec in specs])
+    made = make_subplots(
+        rows=2, cols=2, subplot_titles=[spec["layout"]["title"]["text"] for spec in specs]
+    )
     for i, spec in enumerate(specs):
         row, column = divmod(i, 2)
         for trace in figure(spec).data:
             made.add_trace(trace, row=row + 1, col=column + 1)
         made.update_xaxes(spec["layout"]["xaxis"], row=row + 1, col=column + 1)
         made.update_yaxes(spec["layout"]["yaxis"], row=row + 1, col=column + 1)
-    made.update_layout(template="plotly_dark" if dark else "plotly_white", height=750, font={"size": 13})
+    made.update_layout(
+        template="plotly_dark" if dark else "plotly_white", height=750, font={"size": 13}
+    )
     return _with_legend(made)
 
 
@@ -74,4 +78,4 @@ def leaderboard_html(result: Run) -> str:
         rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
     heads = "".join(f"<th>{name}</th>" for name in head)
     caption = html.escape(describe_experiment(experiment))
-    return f"<table><caption>{caption}</caption><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    return f"<table><caption>{caption}</caption><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"  # noqa: E501

@@ -23,17 +23,20 @@ from bandits.experiments.snapshots import Spectrum
 from bandits.results.result import Result
 from bandits.simulators import Simulator
 
-SIZES = 2  # numbers of replications whose simulators are kept: while a slider moves, and at rest
-PART = 5000  # steps at a time
-PROBE = 64  # steps from which the time of an agent is estimated
+# numbers of replications whose simulators are kept: while a slider moves, and at rest
+SIZES = 2
+# steps at a time
+PART = 5000
+# steps from which the time of an agent is estimated
+PROBE = 64
 
 
 class Preview:
     """The agents of an experiment with other parameters, one at a time.
 
-    What does not depend on an agent's parameters is prepared once: the simulator, its users, all random numbers. The
-    numbers are those of `run`, to the same bits, for the same parameters, steps and replications; of the snapshots,
-    only the last spectrum is taken.
+    What does not depend on an agent's parameters is prepared once: the simulator, its users, all
+    random numbers. The numbers are those of `run`, to the same bits, for the same parameters, steps
+    and replications; of the snapshots, only the last spectrum is taken.
 
     Parameters
     ----------
@@ -52,7 +55,14 @@ class Preview:
         self.experiment = experiment
         self._simulators: Recent[int, _KeptSimulator] = Recent(SIZES)
 
-    def update(self, label: str, *, steps: int | None = None, replications: int | None = None, **params: Any) -> Result:
+    def update(
+        self,
+        label: str,
+        *,
+        steps: int | None = None,
+        replications: int | None = None,
+        **params: Any,
+    ) -> Result:
         """Run one agent.
 
         Parameters
@@ -72,9 +82,12 @@ class Preview:
         Raises
         ------
         UserError
-            No agent has this label, a value is out of range, or the agent must be trained before its first step.
+            No agent has this label, a value is out of range, or the agent must be trained before
+            its first step.
         """
-        return self.run(self.changed(label, steps=steps, replications=replications, **params)[1], label)
+        return self.run(
+            self.changed(label, steps=steps, replications=replications, **params)[1], label
+        )
 
     def run(self, experiment: Experiment, label: str) -> Result:
         """Run one agent of any experiment with the same simulator and seed.
@@ -82,15 +95,17 @@ class Preview:
         Raises
         ------
         UserError
-            The simulator or the seed differs, no agent has this label, or the agent must be trained before its first
-            step.
+            The simulator or the seed differs, no agent has this label, or the agent must be trained
+            before its first step.
         """
         agent, kept = self._prepared(experiment, label)
-        with kept.threads.limit(limits=1):  # as in `run`: bits depend on the number of threads
+        # as in `run`: bits depend on the number of threads
+        with kept.threads.limit(limits=1):
             lane = kept.lane(experiment, agent)
             history = experiment.empty_history()
             history.watch(lane.simulator.launched())
-            while lane.step < experiment.steps:  # in parts: a trace of every step can be large
+            # in parts: a trace of every step can be large
+            while lane.step < experiment.steps:
                 history.extend(lane.advance(min(PART, experiment.steps - lane.step)))
             history.note, history.seconds = lane.agent.note(), lane.seconds
             history.training = lane.agent.offline_training
@@ -100,7 +115,14 @@ class Preview:
                 history.spectra.append(Spectrum(experiment.steps, eigenvalues))
         return Result(experiment, {label: history})
 
-    def seconds(self, label: str, *, steps: int | None = None, replications: int | None = None, **params: Any) -> float:
+    def seconds(
+        self,
+        label: str,
+        *,
+        steps: int | None = None,
+        replications: int | None = None,
+        **params: Any,
+    ) -> float:
         """Estimate the time that `update` takes, from its first steps.
 
         Raises
@@ -108,7 +130,9 @@ class Preview:
         UserError
             As `update`.
         """
-        return self.seconds_of(self.changed(label, steps=steps, replications=replications, **params)[1], label)
+        return self.seconds_of(
+            self.changed(label, steps=steps, replications=replications, **params)[1], label
+        )
 
     def seconds_of(self, experiment: Experiment, label: str) -> float:
         """Estimate the time that `run` takes, from its first steps.
@@ -120,13 +144,19 @@ class Preview:
         """
         agent, kept = self._prepared(experiment, label)
         with kept.threads.limit(limits=1):
-            kept.lane(experiment, agent).advance(2)  # compiled, and the random numbers drawn
+            # compiled, and the random numbers drawn
+            kept.lane(experiment, agent).advance(2)
             lane, began = kept.lane(experiment, agent), time.perf_counter()
             lane.advance(min(PROBE, experiment.steps))
             return (time.perf_counter() - began) * experiment.steps / lane.step
 
     def changed(
-        self, label: str, *, steps: int | None = None, replications: int | None = None, **params: Any
+        self,
+        label: str,
+        *,
+        steps: int | None = None,
+        replications: int | None = None,
+        **params: Any,
     ) -> tuple[int, Experiment]:
         """Return the position of an agent, and the experiment with other parameters of that agent.
 
@@ -136,9 +166,14 @@ class Preview:
             As `update`.
         """
         agent, data = _position(self.experiment, label), self.experiment.model_dump(mode="json")
-        data["agents"][agent] |= {**params, "label": label if data["agents"][agent]["label"] else None}
+        data["agents"][agent] |= {
+            **params,
+            "label": label if data["agents"][agent]["label"] else None,
+        }
         given = {"steps": steps, "replications": replications}
-        return agent, read({**data, **{name: value for name, value in given.items() if value is not None}})
+        return agent, read(
+            {**data, **{name: value for name, value in given.items() if value is not None}}
+        )
 
     def interact(self, label: str, name: str) -> Any:
         """Show a slider of one parameter in a notebook, with the click-through rate below it.
@@ -149,7 +184,11 @@ class Preview:
             The package ipywidgets is not installed, or the agent has no such number.
         """
         agent, experiment = self.changed(label)
-        return slider(experiment.agents[agent], name, lambda value: self.update(label, **{name: value}).plot("ctr"))
+        return slider(
+            experiment.agents[agent],
+            name,
+            lambda value: self.update(label, **{name: value}).plot("ctr"),
+        )
 
     def _prepared(self, experiment: Experiment, label: str) -> tuple[int, _KeptSimulator]:
         """Return the position of an agent, and the simulator of the experiment's replications."""
@@ -162,7 +201,9 @@ class Preview:
 
 def _position(experiment: Experiment, label: str) -> int:
     if label not in experiment.labels:
-        raise UserError(f"there is no agent {short(label)}; the agents are {', '.join(experiment.labels)}")
+        raise UserError(
+            f"there is no agent {short(label)}; the agents are {', '.join(experiment.labels)}"
+        )
     return experiment.labels.index(label)
 
 
@@ -177,7 +218,10 @@ class _KeptSimulator:
 
     @property
     def threads(self) -> ThreadpoolController:
-        """Controls the threads of the numerical libraries; made again once torch has been imported."""
+        """Controls the threads of the numerical libraries.
+
+        Made again once torch has been imported.
+        """
         torch = "torch" in sys.modules
         if self._threads is None or self._threads[0] != torch:
             self._threads = torch, ThreadpoolController()
@@ -188,7 +232,10 @@ class _KeptSimulator:
         lane = make_lane(experiment, agent, simulator=self.simulator)
         required = experiment.agent_class(agent).requires(experiment.agents[agent])
         if "log" in required and not lane.agent.is_trained():
-            raise UserError(f"{experiment.labels[agent]} is trained before its first step; run the experiment instead")
+            raise UserError(
+                f"{experiment.labels[agent]} is trained before its first step; run the experiment "
+                "instead"
+            )
         lane.agent.prepare()
         return lane
 
@@ -199,7 +246,10 @@ class _KeptSimulator:
 
 
 def slider(params: Params, name: str, draw: Callable[[Any], Any]) -> Any:
-    """Make a slider of a parameter, with what ``draw`` returns for a value below it; see `Preview.interact`."""
+    """Make a slider of a parameter, with what ``draw`` returns for a value below it.
+
+    See `Preview.interact`.
+    """
     field, value = type(params).model_fields.get(name), getattr(params, name, None)
     if field is None or isinstance(value, bool) or not isinstance(value, (int, float)):
         raise UserError(f"{short(name)} is not a number that the agent has")
@@ -212,7 +262,11 @@ def slider(params: Params, name: str, draw: Callable[[Any], Any]) -> Any:
     def show(value: Any) -> None:
         display(draw(value))  # type: ignore[no-untyped-call]
 
-    low, high = declaration(field)["sweep"] or declaration(field)["typical"] or _limits(type(params), name, value)
+    low, high = (
+        declaration(field)["sweep"]
+        or declaration(field)["typical"]
+        or _limits(type(params), name, value)
+    )
     common: dict[str, Any] = {"value": value, "description": name, "continuous_update": True}
     if declaration(field)["log"] and min(low, value) > 0:
         ends = {"min": math.log10(min(low, value)), "max": math.log10(max(high, value))}

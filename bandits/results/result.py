@@ -1,4 +1,6 @@
-"""Result of a run: curves, summary, table and plots, the same in the app, in a script and on the command line."""
+"""Result of a run: curves, summary, table and plots, the same in the app, in a script and on the
+command line.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +33,14 @@ if TYPE_CHECKING:
 class Result(Run):
     """Curves and totals of every agent of a finished or running experiment.
 
-    Every curve of ``CURVES`` is an attribute, a dict from label to `Band`: ``result.ctr["LinUCB"].mid``. In a notebook
-    a result shows as its leaderboard.
+    Every curve of ``CURVES`` is an attribute, a dict from label to `Band`:
+    ``result.ctr["LinUCB"].mid``. In a notebook a result shows as its leaderboard.
 
     Examples
     --------
     >>> from bandits import Experiment, run
-    >>> result = run(Experiment(agents=[{"kind": "oracle"}, {"kind": "random"}], steps=1000, replications=4))
+    >>> result = run(Experiment(agents=[{"kind": "oracle"}, {"kind": "random"}], steps=1000,
+    replications=4))
     >>> comparison = result.compare("Oracle", "Random")
     >>> comparison.difference.low > 0, comparison.rows
     (True, 4)
@@ -46,12 +49,17 @@ class Result(Run):
     def curve(self, name: str) -> dict[str, Band]:
         """Return the curves of one metric by label, without agents that have none."""
         curve = CURVES[name].curve
-        found = {label: curve and curve(history, metrics.WINDOW) for label, history in self.histories.items()}
+        found = {
+            label: curve and curve(history, metrics.WINDOW)
+            for label, history in self.histories.items()
+        }
         return {label: band for label, band in found.items() if band is not None}
 
     def __getattr__(self, name: str) -> dict[str, Band]:
         if name not in CURVES:
-            raise AttributeError(f"Result has no attribute '{name}'; its curves are {', '.join(CURVES)}")
+            raise AttributeError(
+                f"Result has no attribute '{name}'; its curves are {', '.join(CURVES)}"
+            )
         return self.curve(name)
 
     def compare(self, a: str, b: str) -> Comparison:
@@ -63,26 +71,44 @@ class Result(Run):
             A log was replayed, in which nothing is paired.
         """
         if self.experiment.offers("replay"):
-            raise UserError("agents that replay a log count different events: nothing is paired; see summary()")
+            raise UserError(
+                "agents that replay a log count different events: nothing is paired; see summary()"
+            )
         return paired_tests.compare(self.histories[a], self.histories[b])
 
     def summary(self) -> dict[str, Any]:
         """Return totals and comparisons as plain data; equal experiments give equal bytes."""
         agents: dict[str, dict[str, Any]] = {}
-        segment_names, wanted = self.experiment.simulator_class().segment_names(), demand(self.experiment)
+        segment_names, wanted = (
+            self.experiment.simulator_class().segment_names(),
+            demand(self.experiment),
+        )
         for label, h in self.histories.items():
-            values = {name: metric.value(h) for name, metric in METRICS.items() if metric.value is not None}
+            values = {
+                name: metric.value(h)
+                for name, metric in METRICS.items()
+                if metric.value is not None
+            }
             agents[label] = {
-                **{name: metrics.estimate(v)._asdict() for name, v in values.items() if v is not None},
+                **{
+                    name: metrics.estimate(v)._asdict()
+                    for name, v in values.items()
+                    if v is not None
+                },
                 "rows": int(h.alive.sum()),
             }
-            if (trained := log_training.summary(h, log_training.steps_before_changes(self.experiment))) is not None:
+            if (
+                trained := log_training.summary(
+                    h, log_training.steps_before_changes(self.experiment)
+                )
+            ) is not None:
                 agents[label]["training"] = trained
             if (found_recovery := recovery(self, label)) is not None:
                 agents[label]["recovery"] = found_recovery._asdict()
             if (instead := fallbacks(h)) is not None:
                 agents[label]["fallbacks"] = {
-                    name: v._asdict() if isinstance(v, metrics.Estimate) else v for name, v in instead._asdict().items()
+                    name: v._asdict() if isinstance(v, metrics.Estimate) else v
+                    for name, v in instead._asdict().items()
                 }
             if (by_segment := fairness.segments(h)) is not None:
                 agents[label]["segments"] = {
@@ -91,30 +117,47 @@ class Result(Run):
                 }
             merit = None if wanted is None else wanted.merit
             if merit is not None and (exposure := fairness.exposure(h, merit)) is not None:
-                agents[label]["exposure"] = {key: e._asdict() for key, e in exposure._asdict().items()}
+                agents[label]["exposure"] = {
+                    key: e._asdict() for key, e in exposure._asdict().items()
+                }
             if wanted is not None and (found_launches := launches(h, wanted)):
-                agents[label]["launches"] = [{**one._asdict(), "share": one.share._asdict()} for one in found_launches]
+                agents[label]["launches"] = [
+                    {**one._asdict(), "share": one.share._asdict()} for one in found_launches
+                ]
             if self.unchanged is not None:
                 agents[label]["lost_to_change"] = lost(self, self.unchanged, label)._asdict()
         if self.experiment.offers("replay"):
             rated = unpaired.compare_pairs(self.histories)
             apart = [
-                {"a": a, "b": b, "paired": False, "difference": one.difference._asdict(), "p_value": one.p_value,
-                 "p_value_holm": p}
+                {
+                    "a": a,
+                    "b": b,
+                    "paired": False,
+                    "difference": one.difference._asdict(),
+                    "p_value": one.p_value,
+                    "p_value_holm": p,
+                }
                 for (a, b), (one, p) in rated.items()
-            ]  # fmt: skip
-            return cast("dict[str, Any]", plain({"hash": self.experiment.hash, "agents": agents, "comparisons": apart}))
+            ]
+            return cast(
+                "dict[str, Any]",
+                plain({"hash": self.experiment.hash, "agents": agents, "comparisons": apart}),
+            )
         pairs = [(a, b, self.compare(a, b)) for a, b in itertools.combinations(self.histories, 2)]
         adjusted = paired_tests.holm([c.p_value for _, _, c in pairs])
         comparisons = [
             {**c._asdict(), "a": a, "b": b, "difference": c.difference._asdict(), "p_value_holm": p}
             for (a, b, c), p in zip(pairs, adjusted, strict=True)
         ]
-        found: dict[str, Any] = plain({"hash": self.experiment.hash, "agents": agents, "comparisons": comparisons})
+        found: dict[str, Any] = plain(
+            {"hash": self.experiment.hash, "agents": agents, "comparisons": comparisons}
+        )
         return found
 
     def timing(self) -> dict[str, Any]:
-        """Return the wall time of simulator, agents and recording, and of training before the first step."""
+        """Return the wall time of simulator, agents and recording, and of training before the first
+        step.
+        """
         decisions = {label: h.step * h.rows for label, h in self.histories.items()}
         agents = {
             label: {"microseconds_per_decision": 1e6 * h.seconds / max(decisions[label], 1)}
@@ -128,7 +171,8 @@ class Result(Run):
     def to_frame(self) -> pd.DataFrame:
         """Return all curves in long form: columns agent, metric, step, mid, low, high.
 
-        The spectrum is left out, because it is by rank and not by step, and so is a metric that an agent does not have.
+        The spectrum is left out, because it is by rank and not by step, and so is a metric that an
+        agent does not have.
 
         Examples
         --------
@@ -140,9 +184,19 @@ class Result(Run):
         import pandas as pd
 
         frames = [
-            pd.DataFrame({"agent": label, "metric": name, "step": b.x, "mid": b.mid, "low": b.low, "high": b.high})
+            pd.DataFrame(
+                {
+                    "agent": label,
+                    "metric": name,
+                    "step": b.x,
+                    "mid": b.mid,
+                    "low": b.low,
+                    "high": b.high,
+                }
+            )
             for name in CURVES
-            if name != "spectrum"  # by rank, not by step
+            # by rank, not by step
+            if name != "spectrum"
             for label, b in self.curve(name).items()
         ]
         if not frames:
@@ -159,7 +213,8 @@ class Result(Run):
         Parameters
         ----------
         name : str
-            A curve of ``CURVES`` ("ctr", "pseudo_regret", "entropy", ...), or "board" for the four plots of the app.
+            A curve of ``CURVES`` ("ctr", "pseudo_regret", "entropy", ...), or "board" for the four
+            plots of the app.
         dark : bool
             Use plotly's dark template.
 
@@ -171,7 +226,8 @@ class Result(Run):
         Examples
         --------
         >>> from bandits import Experiment, run
-        >>> result = run(Experiment(agents=[{"kind": "oracle"}, {"kind": "random"}], steps=1000, replications=4))
+        >>> result = run(Experiment(agents=[{"kind": "oracle"}, {"kind": "random"}], steps=1000,
+        replications=4))
         >>> result.plot("pseudo_regret").layout.title.text
         'Cumulative regret'
         """
@@ -181,10 +237,14 @@ class Result(Run):
         return notebook.leaderboard_html(self)
 
     def save(self, folder: str | Path) -> None:
-        """Write ``experiment.json``, ``curves.parquet``, ``summary.json`` and ``timing.json`` into a folder."""
+        """Write ``experiment.json``, ``curves.parquet``, ``summary.json`` and ``timing.json`` into
+        a folder.
+        """
         out = Path(folder)
         out.mkdir(parents=True, exist_ok=True)
-        (out / "experiment.json").write_text(self.experiment.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        (out / "experiment.json").write_text(
+            self.experiment.model_dump_json(indent=2) + "\n", encoding="utf-8"
+        )
         self.to_frame().to_parquet(out / "curves.parquet", index=False)
         for name, data in (("summary", self.summary()), ("timing", self.timing())):
             text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)

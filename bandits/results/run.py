@@ -27,12 +27,20 @@ class Run:
         The same experiment without changes, where it was run too.
     """
 
-    def __init__(self, experiment: Experiment, histories: dict[str, History], *, unchanged: Self | None = None) -> None:
+    def __init__(
+        self,
+        experiment: Experiment,
+        histories: dict[str, History],
+        *,
+        unchanged: Self | None = None,
+    ) -> None:
         self.experiment, self.histories, self.unchanged = experiment, histories, unchanged
 
 
 class Headline(NamedTuple):
-    """The agent with the highest mean reward per step; the oracle counts only where no other agent runs.
+    """The agent with the highest mean reward per step.
+
+    The oracle counts only where no other agent runs.
 
     Attributes
     ----------
@@ -50,12 +58,17 @@ class Headline(NamedTuple):
 
 def headline(experiment: Experiment, histories: Mapping[str, History]) -> Headline | None:
     """Find the best agent of a run; None if all replications of all agents diverged."""
-    needs = {label: AGENTS[a.kind].needs for label, a in zip(experiment.labels, experiment.agents, strict=True)}
+    needs = {
+        label: AGENTS[a.kind].needs
+        for label, a in zip(experiment.labels, experiment.agents, strict=True)
+    }
     found = [
         Headline(
             label,
             metrics.estimate(metrics.click_rate(history)),
-            metrics.estimate(metrics.total(history, "best_value") - metrics.total(history, "value")),
+            metrics.estimate(
+                metrics.total(history, "best_value") - metrics.total(history, "value")
+            ),
         )
         for label, history in histories.items()
     ]
@@ -68,7 +81,9 @@ def to_json(found: Headline | None) -> str:
     """Write a headline as JSON, without NaN; an empty text for None."""
     if found is None:
         return ""
-    numbers = [[value if math.isfinite(value) else None for value in estimate] for estimate in found[1:]]
+    numbers = [
+        [value if math.isfinite(value) else None for value in estimate] for estimate in found[1:]
+    ]
     return json.dumps([found.label, *numbers])
 
 
@@ -76,6 +91,9 @@ def from_json(text: str | None) -> Headline | None:
     """Read a headline; None for an empty or damaged text."""
     with suppress(ValueError, TypeError):
         label, *numbers = json.loads(text or "")
-        ctr, regret = (Estimate(*(math.nan if value is None else float(value) for value in one)) for one in numbers)
+        ctr, regret = (
+            Estimate(*(math.nan if value is None else float(value) for value in one))
+            for one in numbers
+        )
         return Headline(str(label), ctr, regret)
     return None

@@ -1,4 +1,6 @@
-"""Write estimates and their intervals in words: the same estimate has the same digits on all pages."""
+"""Write estimates and their intervals in words: the same estimate has the same digits on
+all pages.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,11 @@ NO_INTERVAL = "one replication"
 
 def _decimals(value: float, digits: int) -> str:
     # Adding 0 takes the sign from a zero.
-    return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−") if math.isfinite(value) else "–"
+    return (
+        f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
+        if math.isfinite(value)
+        else "–"
+    )
 
 
 def count_end(value: float) -> str:
@@ -41,14 +47,18 @@ _WRITERS: dict[Form, Sequence[Callable[[float], str]]] = {
 
 
 def _writer(estimate: Estimate, form: Form) -> Callable[[float], str]:
-    """Choose the fewest digits with which the ends of an interval differ, and differ from 0 where it excludes 0."""
+    """Choose the fewest digits with which the ends of an interval differ, and differ from 0 where
+    it excludes 0.
+    """
     writers, (_, low, high) = _WRITERS[form], estimate
     if not low < high:
         return writers[0]
     if form == "count" and excludes_zero(estimate):
         return count_end
     apart = [low, high, *([0.0] if excludes_zero(estimate) else [])]
-    return next((write for write in writers if len({*map(write, apart)}) == len(apart)), writers[-1])
+    return next(
+        (write for write in writers if len({*map(write, apart)}) == len(apart)), writers[-1]
+    )
 
 
 def excludes_zero(estimate: Estimate) -> bool:
@@ -80,7 +90,10 @@ def interval(estimate: Estimate, form: Form = "number") -> str:
 
 
 def bracket(estimate: Estimate, form: Form = "number") -> str:
-    """Format an interval, to follow what it is of: " (95 % CI 0.406 to 0.420)"; empty without one."""
+    """Format an interval, to follow what it is of: " (95 % CI 0.406 to 0.420)".
+
+    Empty without one.
+    """
     return f" ({interval(estimate, form)})" if has_interval(estimate) else ""
 
 
@@ -90,7 +103,9 @@ def stated(estimate: Estimate, form: Form = "number") -> str:
 
 
 def cell(estimate: Estimate, form: Form = "number") -> str:
-    """Format a mean and its interval for a table whose heading names the level: 0.413 (0.406 to 0.420)."""
+    """Format a mean and its interval for a table whose heading names the level: 0.413 (0.406 to
+    0.420).
+    """
     text = mean(estimate, form)
     return f"{text} ({ends(estimate, form)})" if has_interval(estimate) else text
 
@@ -110,4 +125,10 @@ def plus_minus(estimate: Estimate, form: Form = "rate") -> str:
     return _WRITERS[form][0](estimate.mean) + spread(estimate, form)
 
 
-_LEAST: dict[Form, str] = {"rate": "0.001", "share": "1 %", "count": "1", "signed": "1", "number": "0.001"}
+_LEAST: dict[Form, str] = {
+    "rate": "0.001",
+    "share": "1 %",
+    "count": "1",
+    "signed": "1",
+    "number": "0.001",
+}

@@ -24,8 +24,10 @@ from bandits.results.result import Result
 from .pool import Job, Pool
 
 MAX_WORKERS = 64
-MEASURED = 1.0  # seconds after which the time to the end is estimated ...
-WORTH_IT = 10.0  # ... and that time, from which on worker processes are started; a start takes seconds
+# seconds after which the time to the end is estimated ...
+MEASURED = 1.0
+# ... and that time, from which on worker processes are started; a start takes seconds
+WORTH_IT = 10.0
 CHUNK_SECONDS = 0.1
 POLL = 0.05  # seconds
 
@@ -50,18 +52,22 @@ def read_workers(text: str | None) -> int:
         return available_cores()
     if text not in map(str, range(MAX_WORKERS + 1)):
         raise UserError(
-            f"--workers is {short(text)}; it must be a whole number from 0 (in this process) to {MAX_WORKERS}"
+            f"--workers is {short(text)}; it must be a whole number from 0 (in this process) to "
+            f"{MAX_WORKERS}"
         )
     return int(text)
 
 
 def run_to_end(
-    experiment: Experiment, workers: int | None = None, progress: Progress | None = None, keep: Keep | None = None
+    experiment: Experiment,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    keep: Keep | None = None,
 ) -> dict[str, History]:
     """Run an experiment and return the history of each agent.
 
-    The run begins in this process. If it will take long, worker processes are started meanwhile; they continue from its
-    state as soon as they are ready, to the same bits.
+    The run begins in this process. If it will take long, worker processes are started meanwhile;
+    they continue from its state as soon as they are ready, to the same bits.
 
     Parameters
     ----------
@@ -81,14 +87,17 @@ def run_to_end(
     return job.histories
 
 
-def _finished_job(experiment: Experiment, workers: int | None, progress: Progress | None, *, with_state: bool) -> Job:
+def _finished_job(
+    experiment: Experiment, workers: int | None, progress: Progress | None, *, with_state: bool
+) -> Job:
     n = processes_for(experiment, available_cores() if workers is None else workers)
     here = _run_here(experiment, {}, n, progress, with_state=with_state)
     if isinstance(here, Job):
         return here
     with closing(here.pool) as pool:
         job = pool.submit(experiment, saved=here.state)
-        here.state = {}  # the job replaces it agent by agent
+        # the job replaces it agent by agent
+        here.state = {}
         if _follow(pool, job, progress):
             return job
     last = _run_here(experiment, job.saved, 1, progress, with_state=with_state)
@@ -97,11 +106,12 @@ def _finished_job(experiment: Experiment, workers: int | None, progress: Progres
 
 
 def processes_for(experiment: Experiment, cores: int) -> int:
-    """Return the number of processes that a run is spread over on so many processors; 1: it stays in this process.
+    """Return the number of processes that a run is spread over on so many processors.
 
-    At most one per agent, and as many as fit into the limit of memory of one experiment beside the checkpoint that
-    this process keeps and the next one, which is on its way.
-    """
+    1: it stays in this process.
+
+    At most one per agent, and as many as fit into the limit of memory of one experiment beside the
+    checkpoint that this process keeps and the next one, which is on its way."""
     n, own = min(cores, len(experiment.agents)), 2 * experiment.memory()
     while n > 1 and own + experiment.memory(n) > MEMORY_LIMIT:
         n -= 1
@@ -117,20 +127,32 @@ class _HandOver:
 
 
 def _run_here(
-    experiment: Experiment, state: dict[str, Any], processes: int, progress: Progress | None, *, with_state: bool
+    experiment: Experiment,
+    state: dict[str, Any],
+    processes: int,
+    progress: Progress | None,
+    *,
+    with_state: bool,
 ) -> Job | _HandOver:
     """Continue from a state in this process: to the end, or until workers can take over.
 
-    The job of a run that has ended holds the last state only where it is asked for, which takes as much memory again.
+    The job of a run that has ended holds the last state only where it is asked for, which takes as
+    much memory again.
 
-    Simulators and agents end with this call, so that they take no memory beside those of the workers.
-    """
+    Simulators and agents end with this call, so that they take no memory beside those of the
+    workers."""
     lockstep = Lockstep(experiment)
     try:
         lockstep.load_state_dict(state)
         if (pool := _advance(lockstep, processes, progress)) is None:
             saved = _arrays(lockstep) if with_state else {}
-            return Job(experiment, status="finished", step=lockstep.step, histories=lockstep.histories, saved=saved)
+            return Job(
+                experiment,
+                status="finished",
+                step=lockstep.step,
+                histories=lockstep.histories,
+                saved=saved,
+            )
         return _HandOver(pool, _arrays(lockstep))
     finally:
         lockstep.close()
@@ -149,13 +171,21 @@ def _advance(lockstep: Lockstep, processes: int, progress: Progress | None) -> P
             for _ in lockstep.advance(chunk):
                 pass
             now = time.monotonic()
-            chunk = int(np.clip(chunk * CHUNK_SECONDS / max(lockstep.seconds - before, 1e-3), 10, 5000))
+            chunk = int(
+                np.clip(chunk * CHUNK_SECONDS / max(lockstep.seconds - before, 1e-3), 10, 5000)
+            )
             if progress is not None:
                 progress(lockstep.step, lockstep.experiment.steps)
-            if processes > 1 and pool is None and now - began > MEASURED and _seconds_left(lockstep) > WORTH_IT:
+            if (
+                processes > 1
+                and pool is None
+                and now - began > MEASURED
+                and _seconds_left(lockstep) > WORTH_IT
+            ):
                 pool = stack.enter_context(closing(Pool(processes, limited=False)))
             elif pool is not None and pool.ready:
-                stack.pop_all()  # its caller closes it
+                # its caller closes it
+                stack.pop_all()
                 return pool
             elif pool is not None and pool.broken:
                 stack.close()
@@ -165,11 +195,15 @@ def _advance(lockstep: Lockstep, processes: int, progress: Progress | None) -> P
 
 def _seconds_left(lockstep: Lockstep) -> float:
     lanes = [runner.lane for runner in lockstep.runners.values()]
-    return sum(lane.seconds * (lockstep.experiment.steps - lane.step) / max(lane.step, 1) for lane in lanes)
+    return sum(
+        lane.seconds * (lockstep.experiment.steps - lane.step) / max(lane.step, 1) for lane in lanes
+    )
 
 
 def _follow(pool: Pool, job: Job, progress: Progress | None) -> bool:
-    """Follow a run to its end; return False if its workers failed, so that it goes on in this process.
+    """Follow a run to its end.
+
+    Return False if its workers failed, so that it goes on in this process.
 
     Raises
     ------
@@ -188,7 +222,10 @@ def _follow(pool: Pool, job: Job, progress: Progress | None) -> bool:
 
 
 def run_unchanged(
-    result: Result, workers: int | None = None, progress: Progress | None = None, keep: Keep | None = None
+    result: Result,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    keep: Keep | None = None,
 ) -> Result:
     """Return a result together with the run of the same experiment without changes (``unchanged``).
 
@@ -204,13 +241,16 @@ def run_unchanged(
     return Result(result.experiment, result.histories, unchanged=Result(experiment, histories))
 
 
-def lost(result: Result, label: str, *, unchanged: Result | None = None, workers: int | None = None) -> Estimate:
+def lost(
+    result: Result, label: str, *, unchanged: Result | None = None, workers: int | None = None
+) -> Estimate:
     """Estimate the clicks that an agent lost to the changes of its run.
 
-    These are the clicks of the same run without the changes, minus those of the run, paired by replication. Both have
-    the same seed: the same users and random numbers. Part of the loss is the optimal choice's own, if the changes made
-    it worse: `bandits.results.change.lost_clicks.lost_between` with ``best_value``; the rest is the agent's. The loss
-    is negative where the changes helped.
+    These are the clicks of the same run without the changes, minus those of the run, paired by
+    replication. Both have the same seed: the same users and random numbers. Part of the loss is the
+    optimal choice's own, if the changes made it worse:
+    `bandits.results.change.lost_clicks.lost_between` with ``best_value``; the rest is the agent's.
+    The loss is negative where the changes helped.
 
     Parameters
     ----------
@@ -218,7 +258,8 @@ def lost(result: Result, label: str, *, unchanged: Result | None = None, workers
     label : str
         Of the agent.
     unchanged : Result, optional
-        The result without the changes, if there is one already, with this agent. Otherwise this agent alone is run.
+        The result without the changes, if there is one already, with this agent. Otherwise this
+        agent alone is run.
     workers : int, optional
         Processes of that run; see `bandits.run`.
 
@@ -230,13 +271,15 @@ def lost(result: Result, label: str, *, unchanged: Result | None = None, workers
     Raises
     ------
     UserError
-        Nothing changes in the experiment, there is no such agent, or ``unchanged`` is another experiment.
+        Nothing changes in the experiment, there is no such agent, or ``unchanged`` is another
+        experiment.
 
     Examples
     --------
     >>> from bandits import lost, read, run
     >>> shock = {"kind": "petshop", "changes": [{"kind": "shock", "at": 500}]}
-    >>> result = run(read({"simulator": shock, "agents": [{"kind": "linucb"}], "steps": 1000, "replications": 4}))
+    >>> result = run(read({"simulator": shock, "agents": [{"kind": "linucb"}], "steps": 1000,
+    "replications": 4}))
     >>> lost(result, "LinUCB").mean > 0
     True
     """

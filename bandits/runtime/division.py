@@ -17,7 +17,8 @@ from .scheduler import Scheduler
 from .task_queue import Task
 from .worker_process import WorkerProcess
 
-# seconds by which a move must shorten a run, beyond its cost, and the same relative to the longest rest
+# seconds by which a move must shorten a run, beyond its cost, and the same relative to the longest
+# rest
 MIN_GAIN, MIN_SHARE_OF_REST = 0.1, 0.05
 # of a state that is moved: packed, sent, unpacked
 BYTES_PER_SECOND = 50e6
@@ -63,10 +64,11 @@ class Move(NamedTuple):
 
 
 def deal(job: Job, agents: Iterable[int], n: int) -> list[set[int]]:
-    """Deal agents out to at most ``n`` workers, the largest states first, each to the worker with the least.
+    """Deal agents out to at most ``n`` workers, the largest states first, each to the worker with
+    the least.
 
-    Nothing has been measured yet, so the declared size of an agent's state stands for its cost per step.
-    """
+    Nothing has been measured yet, so the declared size of an agent's state stands for its cost per
+    step."""
     experiment = job.experiment
     spec = experiment.simulator_class().describe(experiment.simulator)
     size = {i: experiment.agent_class(i).memory(experiment.agents[i], spec) for i in agents}
@@ -77,7 +79,9 @@ def deal(job: Job, agents: Iterable[int], n: int) -> list[set[int]]:
 
 
 def plan(job: Job, shares: Sequence[Share], *, spare: bool) -> Move | None:
-    """Choose the agents to move from the share with the longest rest; None if no move is worth its cost.
+    """Choose the agents to move from the share with the longest rest.
+
+    None if no move is worth its cost.
 
     Parameters
     ----------
@@ -94,18 +98,29 @@ def plan(job: Job, shares: Sequence[Share], *, spare: bool) -> Move | None:
     there, here, chosen = 0.0 if target is None else rests[target], rests[source], set[int]()
     for i in sorted(source.agents, key=lambda i: -job.agents_left.get(i, 0.0)):
         seconds = job.agents_left.get(i, 0.0)
-        if len(chosen) + 1 < len(source.agents) and not job.is_waiting(i) and there + seconds < here:
+        if (
+            len(chosen) + 1 < len(source.agents)
+            and not job.is_waiting(i)
+            and there + seconds < here
+        ):
             chosen.add(i)
             here, there = here - seconds, there + seconds
     gain = rests[source] - max(here, there)
     cost = MIN_GAIN + sum(map(job.state_bytes, chosen)) / BYTES_PER_SECOND
-    return Move(source, chosen, target) if chosen and gain > max(cost, MIN_SHARE_OF_REST * rests[source]) else None
+    return (
+        Move(source, chosen, target)
+        if chosen and gain > max(cost, MIN_SHARE_OF_REST * rests[source])
+        else None
+    )
 
 
 class Division:
-    """Divides the active runs among the workers; its owner holds the lock ``change`` during every call.
+    """Divides the active runs among the workers.
 
-    A run has one worker, and further ones that would be idle otherwise; several runs have equally many.
+    Its owner holds the lock ``change`` during every call.
+
+    A run has one worker, and further ones that would be idle otherwise; several runs have equally
+    many.
 
     Attributes
     ----------
@@ -127,7 +142,10 @@ class Division:
 
     @property
     def first_processes(self) -> dict[Job | Task, WorkerProcess]:
-        """The worker process of each run and task that is being computed; of a run with several, the first."""
+        """The worker process of each run and task that is being computed.
+
+        Of a run with several, the first.
+        """
         found: dict[Job | Task, WorkerProcess] = {}
         for work, process in self.processes.copy().items():
             found.setdefault(work.job if isinstance(work, Share) else work, process)
@@ -156,7 +174,8 @@ class Division:
         """Take an offered share, or what the scheduler serves next; None if that cannot begin."""
         if self.offers:
             return self.offers.popleft()
-        self.idle -= 1  # the worker that takes it
+        # the worker that takes it
+        self.idle -= 1
         try:
             n_tasks = sum(isinstance(work, Task) for work in self.processes)
             work = self.scheduler.next(self.n_runs, n_tasks)
@@ -171,10 +190,12 @@ class Division:
         job.status, job.running_since, job.started = "running", now, job.started or now
         try:
             if not job.histories:
-                # without the run's lock: a page that draws the run holds it, and may wait for the pool's
+                # without the run's lock: a page that draws the run holds it, and may wait for the
+                # pool's
                 job.histories = load_histories(job.experiment, job.saved)
             return self._begin(job)
-        except UserError as error:  # its data set was deleted while it waited
+        except UserError as error:
+            # its data set was deleted while it waited
             job.end("failed", str(error))
         except (KeyError, ValueError):
             job.end("failed", "its checkpoint is of another version")
@@ -185,20 +206,29 @@ class Division:
 
         Agents of shares that are leaving stay there, and are placed when these have left.
         """
-        free = set(range(len(job.experiment.agents))).difference(*(share.agents for share in self.shares(job)))
+        free = set(range(len(job.experiment.agents))).difference(
+            *(share.agents for share in self.shares(job))
+        )
         agents = job.unfinished_agents() & free or free
         first, *others = deal(job, agents, min(1 + max(self.spare, 0), job.max_workers))
         self._offer(*(Share(job, hand) for hand in others))
         return Share(job, first)
 
     def place(self, job: Job, agents: set[int]) -> bool:
-        """Find a worker for agents that have none: an idle one, or another of the run; False if there is none."""
-        staying = sorted((s for s in self.shares(job) if not s.leaving), key=lambda share: share.rest)
+        """Find a worker for agents that have none: an idle one, or another of the run.
+
+        False if there is none.
+        """
+        staying = sorted(
+            (s for s in self.shares(job) if not s.leaving), key=lambda share: share.rest
+        )
         if self.spare > 0 and self._may_grow(job):
             self._offer(Share(job, agents))
         elif staying:
             staying[0].agents |= agents
-            self.tell(staying[0], {"command": "take", "agents": sorted(agents)}, job.agent_state(agents))
+            self.tell(
+                staying[0], {"command": "take", "agents": sorted(agents)}, job.agent_state(agents)
+            )
         elif offered := next((offer for offer in self.offers if offer.job is job), None):
             offered.agents |= agents
         else:
@@ -210,7 +240,8 @@ class Division:
         share.agents -= agents
         share.giving = set()
         if share.job.status == "running" and agents and not self.place(share.job, agents):
-            share.agents |= agents  # it is leaving, and they are placed when it has left
+            # it is leaving, and they are placed when it has left
+            share.agents |= agents
 
     def balance_runs(self) -> None:
         """Balance all runs that are being computed."""
@@ -218,10 +249,13 @@ class Division:
             self.balance(job)
 
     def balance(self, job: Job) -> None:
-        """Ask a worker of a run to give agents to another one, or to an idle one, where that ends the run earlier."""
+        """Ask a worker of a run to give agents to another one, or to an idle one, where that ends
+        the run earlier.
+        """
         shares = self.shares(job)
         if job.status != "running" or any(share.giving or share.leaving for share in shares):
-            return  # one move at a time
+            # one move at a time
+            return
         move = plan(job, shares, spare=self.spare > 0 and self._may_grow(job))
         if move is not None:
             move.source.giving = move.agents
@@ -236,15 +270,26 @@ class Division:
             rest = max((share.rest for share in staying), default=0.0)
             needed = needed or (len(staying) < allotted[job] and rest > MIN_NEED)
         for job, n in allotted.items():
-            staying = sorted((s for s in self.shares(job) if not s.leaving), key=lambda share: share.rest)
-            for share in staying[: max(0, len(staying) - n)] if needed and job.status == "running" else ():
+            staying = sorted(
+                (s for s in self.shares(job) if not s.leaving), key=lambda share: share.rest
+            )
+            for share in (
+                staying[: max(0, len(staying) - n)] if needed and job.status == "running" else ()
+            ):
                 share.leaving = True
                 self.tell(share, {"command": "leave"})
 
     def _allot(self) -> dict[Job, int]:
-        """Divide the workers that no task and no queued work occupies evenly among the runs, at least one to each."""
+        """Divide the workers that no task and no queued work occupies evenly among the runs, at
+        least one to each.
+        """
         jobs = self.running()
-        n = sum(isinstance(work, Share) for work in self.processes) + self.idle - len(self.scheduler) - len(jobs)
+        n = (
+            sum(isinstance(work, Share) for work in self.processes)
+            + self.idle
+            - len(self.scheduler)
+            - len(jobs)
+        )
         allotted, wanted = dict.fromkeys(jobs, 1), {job: job.max_workers for job in jobs}
         while n > 0 and (needy := [job for job in jobs if allotted[job] < wanted[job]]):
             allotted[min(needy, key=lambda job: allotted[job])] += 1
@@ -259,8 +304,12 @@ class Division:
         """Take back all offered shares of a run."""
         self.offers = deque(offer for offer in self.offers if offer.job is not job)
 
-    def tell(self, work: Share | Task, header: dict[str, Any], arrays: dict[str, Any] | None = None) -> None:
-        """Queue a message for the worker of a share or task: nothing here waits for a worker to read."""
+    def tell(
+        self, work: Share | Task, header: dict[str, Any], arrays: dict[str, Any] | None = None
+    ) -> None:
+        """Queue a message for the worker of a share or task: nothing here waits for a worker to
+        read.
+        """
         self.processes[work].send(header, arrays)
 
     def _offer(self, *shares: Share) -> None:

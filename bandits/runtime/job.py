@@ -24,10 +24,14 @@ from bandits.storage.run_store import RUN_ID, CorruptFileError, Store
 
 from .time_left import RunClock
 
-WRITE_INTERVAL = 1.5  # seconds between writes of a run's checkpoint
-WRITE_PAUSE = 5.0  # times the duration of a write, before the next
-RETRY_INTERVAL, RETRIES = 30.0, 120  # seconds between attempts to store a finished run, and their number
-MAX_KEPT_STATE = 8 * 2**20  # bytes of a finished run's checkpoint; without it, an extension starts anew
+# seconds between writes of a run's checkpoint
+WRITE_INTERVAL = 1.5
+# times the duration of a write, before the next
+WRITE_PAUSE = 5.0
+# seconds between attempts to store a finished run, and their number
+RETRY_INTERVAL, RETRIES = 30.0, 120
+# bytes of a finished run's checkpoint; without it, an extension starts anew
+MAX_KEPT_STATE = 8 * 2**20
 JobStatus = Literal["offered", "queued", "running", "paused", "finished", "stopped", "failed"]
 
 
@@ -45,7 +49,8 @@ class Job:
     status : {"offered", "queued", "running", "paused", "finished", "stopped", "failed"}
         "offered": it was not submitted yet.
     histories : dict of str to History
-        Results of each agent so far. Read them under ``lock``; the pool's lock is never waited for while it is held.
+        Results of each agent so far. Read them under ``lock``; the pool's lock is never waited for
+        while it is held.
     waiting : set of str
         Agents that are still being trained.
     step : int
@@ -53,7 +58,8 @@ class Job:
     error : str
         Why it failed, or another remark, in one sentence.
     saved : dict of arrays
-        State from which the run can continue; once it has finished, only while it is not in the store.
+        State from which the run can continue; once it has finished, only while it is not in the
+        store.
     interrupted : bool
         Whether an earlier process ended during the run, so that only its checkpoint is known.
     """
@@ -69,25 +75,43 @@ class Job:
     saved: dict[str, Any] = field(default_factory=dict)
     interrupted: bool = False
     worker_deaths: int = 0
-    failed_agents: Counter[int] = field(default_factory=Counter)  # deaths of a worker that computed the agent
+    # deaths of a worker that computed the agent
+    failed_agents: Counter[int] = field(default_factory=Counter)
     address: str = ""
-    seen: float = field(default_factory=time.monotonic)  # when a page last asked for it
-    queued: float = 0.0  # when it was queued
+    # when a page last asked for it
+    seen: float = field(default_factory=time.monotonic)
+    # when it was queued
+    queued: float = 0.0
     started: float | None = None
     ended: float | None = None
-    seconds_before: float = 0.0  # wall time of earlier stretches, without pauses
-    running_since: float | None = None  # start of the current stretch
-    agents_left: dict[int, float] = field(default_factory=dict)  # expected seconds to the end of each agent
-    writing: threading.Lock = field(default_factory=threading.Lock)  # of its checkpoint to the disk
+    # wall time of earlier stretches, without pauses
+    seconds_before: float = 0.0
+    # start of the current stretch
+    running_since: float | None = None
+    # expected seconds to the end of each agent
+    agents_left: dict[int, float] = field(default_factory=dict)
+    # of its checkpoint to the disk
+    writing: threading.Lock = field(default_factory=threading.Lock)
     next_write: float = 0.0
-    unstored: bool = False  # finished, and still to be stored
-    state_stored: bool = False  # the last state, from which a finished run is extended
+    # finished, and still to be stored
+    unstored: bool = False
+    # the last state, from which a finished run is extended
+    state_stored: bool = False
 
     @classmethod
     def from_checkpoint(cls, experiment: Experiment, saved: dict[str, Any], error: str) -> Job:
         """Return a job for an interrupted run, with the histories of its checkpoint."""
         step, histories = int(saved["step"]), load_histories(experiment, saved)
-        job = cls(experiment, "", "stopped", step, error, histories=histories, saved=saved, interrupted=True)
+        job = cls(
+            experiment,
+            "",
+            "stopped",
+            step,
+            error,
+            histories=histories,
+            saved=saved,
+            interrupted=True,
+        )
         job.seconds_before = sum(h.seconds for h in histories.values())
         return job
 
@@ -114,7 +138,9 @@ class Job:
     @property
     def result(self) -> Result:
         """The histories as a result, up to the step that the run has reached."""
-        return Result(self.experiment, {label: h for label, h in self.histories.items() if h.size > 1})
+        return Result(
+            self.experiment, {label: h for label, h in self.histories.items() if h.size > 1}
+        )
 
     @property
     def arms(self) -> int:
@@ -130,7 +156,9 @@ class Job:
     @property
     def seconds(self) -> float:
         """Wall time in seconds, without pauses."""
-        return self.seconds_before + (0.0 if self.running_since is None else time.monotonic() - self.running_since)
+        return self.seconds_before + (
+            0.0 if self.running_since is None else time.monotonic() - self.running_since
+        )
 
     @property
     def nbytes(self) -> int:
@@ -139,7 +167,8 @@ class Job:
         return saved + sum(history.nbytes for history in self.histories.values())
 
     def record_time(self) -> None:
-        """Record what each agent has reached, from which `seconds_left` and `agents_left` are predicted.
+        """Record what each agent has reached, from which `seconds_left` and `agents_left` are
+        predicted.
 
         An agent that has not begun is expected to be as fast as the others on average.
         """
@@ -154,7 +183,9 @@ class Job:
 
     @property
     def seconds_left(self) -> float | None:
-        """Expected wall time to the end in seconds; None while it is not known well, and when it is not running.
+        """Expected wall time to the end in seconds.
+
+        None while it is not known well, and when it is not running.
 
         `RunClock.record` states when it is known. The cost of a step may grow: see `time_left`.
         """
@@ -165,7 +196,8 @@ class Job:
         """Steps and times of its agents."""
         return RunClock(self.experiment.steps)
 
-    # -- agents, by their position in the experiment -------------------------------------------------------------
+    # -- agents, by their position in the experiment
+    # -------------------------------------------------------------
 
     @cached_property
     def max_workers(self) -> int:
@@ -183,11 +215,15 @@ class Job:
 
     def state_bytes(self, agent: int) -> int:
         """Return the size of an agent's last checkpoint in bytes."""
-        return sum(np.asarray(v).nbytes for k, v in self.agent_state([agent]).items() if k != "step")
+        return sum(
+            np.asarray(v).nbytes for k, v in self.agent_state([agent]).items() if k != "step"
+        )
 
     def agent_state(self, agents: Collection[int]) -> dict[str, Any]:
         """Return the part of the saved state that belongs to some agents."""
-        return {k: v for k, v in self.saved.items() if k.partition(".")[0] in {str(i) for i in agents}}
+        return {
+            k: v for k, v in self.saved.items() if k.partition(".")[0] in {str(i) for i in agents}
+        }
 
     def merge(self, label: str, added: dict[str, Any], *, waiting: bool) -> None:
         """Add new points of an agent's history."""
@@ -198,8 +234,13 @@ class Job:
     def save(self, state: dict[str, Any]) -> None:
         """Replace the saved state of some agents."""
         merged = {**self.saved, **state}
-        steps = [int(v) for k, v in merged.items() if k.endswith(".lane.step") and k.count(".") == 2]
-        self.saved = {**merged, "step": np.array(min((s for s in steps if s), default=int(state["step"])))}
+        steps = [
+            int(v) for k, v in merged.items() if k.endswith(".lane.step") and k.count(".") == 2
+        ]
+        self.saved = {
+            **merged,
+            "step": np.array(min((s for s in steps if s), default=int(state["step"]))),
+        }
 
     def end(self, status: JobStatus, error: str = "") -> None:
         """Set the status and stop the clock."""
@@ -214,11 +255,13 @@ class Job:
 
 
 def save(store: Store | None, job: Job, *, finished: bool = False, last: bool = False) -> None:
-    """Write a finished run, or a checkpoint, to the store; a full disk is reported in ``job.error`` and ends nothing.
+    """Write a finished run, or a checkpoint, to the store.
 
-    All shares of a run send checkpoints. One that is not a share's last is left out soon after another and while
-    another is being written, because the messages of a worker are not read meanwhile.
-    """
+    A full disk is reported in ``job.error`` and ends nothing.
+
+    All shares of a run send checkpoints. One that is not a share's last is left out soon after
+    another and while another is being written, because the messages of a worker are not read
+    meanwhile."""
     needed = finished or last
     if store is None or not job.writing.acquire(blocking=needed):
         return
@@ -233,7 +276,10 @@ def save(store: Store | None, job: Job, *, finished: bool = False, last: bool = 
         spent = time.monotonic() - began
         job.next_write = began + spent + max(WRITE_INTERVAL, WRITE_PAUSE * spent)
     except OSError as error:
-        job.error = f"this run could not be kept on disk ({error.strerror or error}); it stays until the app ends"
+        job.error = (
+            f"this run could not be kept on disk ({error.strerror or error}); it stays until the "
+            "app ends"
+        )
         job.next_write = time.monotonic() + WRITE_INTERVAL
         if finished:
             job.unstored = True
@@ -243,7 +289,8 @@ def save(store: Store | None, job: Job, *, finished: bool = False, last: bool = 
 
 
 def keep_result(store: Store, job: Job) -> None:
-    """Store a finished run, then the state from which it can be extended, if that is small and fits on the disk.
+    """Store a finished run, then the state from which it can be extended, if that is small and fits
+    on the disk.
 
     What exceeds the disk budget is deleted: see `bandits.storage.eviction.enforce`.
 
@@ -253,7 +300,8 @@ def keep_result(store: Store, job: Job) -> None:
         The disk is full or cannot be written; no partial file stays.
     """
     store.put(job.experiment, job.histories, job.seconds)
-    with suppress(OSError, UserError):  # the budget may be no size, which the page Runs states
+    # the budget may be no size, which the page Runs states
+    with suppress(OSError, UserError):
         state = pack(job.saved)
         if len(state) <= MAX_KEPT_STATE:
             store.keep_checkpoint(job.id, job.experiment, state)
@@ -268,7 +316,8 @@ def _try_again(store: Store, job: Job, attempts: int) -> None:
 
     def attempt() -> None:
         with job.writing:
-            if not job.unstored:  # deleted meanwhile
+            # deleted meanwhile
+            if not job.unstored:
                 return
             try:
                 keep_result(store, job)
@@ -284,19 +333,29 @@ def _try_again(store: Store, job: Job, attempts: int) -> None:
 
 
 def stored_job(store: Store, run: str) -> Job | None:
-    """Return the job of a stored run, or of one that has only a checkpoint; None if there is neither."""
+    """Return the job of a stored run, or of one that has only a checkpoint.
+
+    None if there is neither.
+    """
     if not RUN_ID.fullmatch(run):
         return None
     reason = "interrupted when the app ended"
     try:
         result = store.get(run)
-    except (CorruptFileError, OSError, UserError) as error:  # quarantined, or its disk or its data set is missing
+    except (CorruptFileError, OSError, UserError) as error:
+        # quarantined, or its disk or its data set is missing
         result, reason = None, str(error)
     if result is None:
         return _from_checkpoint(store, run, reason)
-    job = Job(result.experiment, status="finished", step=result.experiment.steps, histories=result.histories)
+    job = Job(
+        result.experiment,
+        status="finished",
+        step=result.experiment.steps,
+        histories=result.histories,
+    )
     job.seconds_before = store.seconds(run)
-    job.id = run  # of a plug-in that was edited meanwhile, the new hash differs
+    # of a plug-in that was edited meanwhile, the new hash differs
+    job.id = run
     return job
 
 
@@ -306,12 +365,17 @@ def saved_state(store: Store | None, run: str) -> dict[str, Any]:
 
 
 def _from_checkpoint(store: Store, run: str, reason: str) -> Job | None:
-    """Return the job of a run that has only a checkpoint; None if there is none that this version can read."""
+    """Return the job of a run that has only a checkpoint.
+
+    None if there is none that this version can read.
+    """
     text = store.checkpoint_experiment(run) if store.claim() else None
     if text is None or not (saved := saved_state(store, run)):
         return None
     try:
         job = Job.from_checkpoint(read(text), saved, reason)
-    except (KeyError, IndexError, TypeError, ValueError, MemoryError):  # of another version, or forged
+    except (KeyError, IndexError, TypeError, ValueError, MemoryError):
+        # of another version, or forged
         return None
-    return job if job.id == run else None  # of a plug-in that was edited meanwhile
+    # of a plug-in that was edited meanwhile
+    return job if job.id == run else None

@@ -8,12 +8,16 @@ from bandits.base.errors import UserError
 from bandits.experiments.experiment import Experiment
 from bandits.models.neural import mlp
 
-DECISION = 50e-9  # seconds of one decision at least: a quarter of what the fastest agent was measured to take
-OPERATIONS = {"cpu": 4e11, "cuda": 2e14}  # floating-point operations per second at most, of one core or one device
+# seconds of one decision at least: a quarter of what the fastest agent was measured to take
+DECISION = 50e-9
+# floating-point operations per second at most, of one core or one device
+OPERATIONS = {"cpu": 4e11, "cuda": 2e14}
 
 
 def least_seconds(experiment: Experiment, workers: int, device: str = "cpu") -> float:
-    """Compute the wall time that a run takes at least; one that is close to it takes many times as long.
+    """Compute the wall time that a run takes at least.
+
+    One that is close to it takes many times as long.
 
     Parameters
     ----------
@@ -26,7 +30,11 @@ def least_seconds(experiment: Experiment, workers: int, device: str = "cpu") -> 
     spec = experiment.simulator_class().describe(experiment.simulator)
     steps, rows = experiment.steps, experiment.replications
     agents = [
-        rows * (steps * DECISION + experiment.agent_class(i).least_work(agent, spec, steps) / OPERATIONS[device])
+        rows
+        * (
+            steps * DECISION
+            + experiment.agent_class(i).least_work(agent, spec, steps) / OPERATIONS[device]
+        )
         for i, agent in enumerate(experiment.agents)
     ]
     return max(*agents, sum(agents) / max(workers, 1))
@@ -41,9 +49,11 @@ def require_end(experiment: Experiment, workers: int, limit: float) -> None:
     """
     if least_seconds(experiment, workers) <= limit:
         return
-    device = "cpu" if os.environ.get("BANDITS_DEVICE") == "cpu" else mlp.device()  # this loads torch
+    # this loads torch
+    device = "cpu" if os.environ.get("BANDITS_DEVICE") == "cpu" else mlp.device()
     if device == "cpu" or least_seconds(experiment, workers, device) > limit:
         raise UserError(
-            f"this run cannot end within {limit / 60:.0f} minutes, the limit for one run: use fewer steps or "
-            "replications, smaller networks, fewer steps per training, or python -m bandits run"
+            f"this run cannot end within {limit / 60:.0f} minutes, the limit for one run: use "
+            "fewer steps or replications, smaller networks, fewer steps per training, or python "
+            "-m bandits run"
         )

@@ -1,9 +1,9 @@
-"""Run experiments in worker processes: submit them, follow them while they run, pause, resume and stop them.
+"""Run experiments in worker processes: submit them, follow them while they run, pause, resume and
+stop them.
 
-Each run has a worker process, and idle workers compute some of its agents; further runs wait in a queue. Equal
-experiments share one job. Every few seconds a worker sends a checkpoint: a paused run, a run whose worker died and a
-finished run that is extended all continue from there, to the bit.
-"""
+Each run has a worker process, and idle workers compute some of its agents; further runs wait in a
+queue. Equal experiments share one job. Every few seconds a worker sends a checkpoint: a paused run,
+a run whose worker died and a finished run that is extended all continue from there, to the bit."""
 
 from __future__ import annotations
 
@@ -33,8 +33,10 @@ from .task_queue import Task
 from .worker_process import WorkerProcess
 
 __all__ = ["Job", "Pool"]
-MAX_ENDED_JOBS, MAX_ENDED_BYTES = 24, 192 * 2**20  # ended jobs that stay in memory; the others are read from the store
-MAX_ACTIVE = 4  # runs that one owner may have queued, running or paused
+# ended jobs that stay in memory; the others are read from the store
+MAX_ENDED_JOBS, MAX_ENDED_BYTES = 24, 192 * 2**20
+# runs that one owner may have queued, running or paused
+MAX_ACTIVE = 4
 
 
 class Pool:
@@ -50,20 +52,30 @@ class Pool:
         Whether runs have a time limit.
     """
 
-    def __init__(self, workers: int = 1, store: Store | None = None, *, limited: bool = True) -> None:
+    def __init__(
+        self, workers: int = 1, store: Store | None = None, *, limited: bool = True
+    ) -> None:
         self.workers, self.store = workers, store
         self.owners = Owners(None if store is None else store.folder / "owners")
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._supervisor = Supervisor(workers, store, limited=limited)
-        self._change = self._supervisor.change  # guards the jobs too
+        # guards the jobs too
+        self._change = self._supervisor.change
         atexit.register(self.close)
 
     def submit(
-        self, experiment: Experiment, owner: str = "", *, saved: dict[str, Any] | None = None, address: str = ""
+        self,
+        experiment: Experiment,
+        owner: str = "",
+        *,
+        saved: dict[str, Any] | None = None,
+        address: str = "",
     ) -> Job:
-        """Start an experiment, or return the job of an equal one that is finished, queued, running or paused.
+        """Start an experiment, or return the job of an equal one that is finished, queued, running
+        or paused.
 
-        A run that was interrupted, stopped or failed continues from its last checkpoint, to the same bits.
+        A run that was interrupted, stopped or failed continues from its last checkpoint, to the
+        same bits.
 
         Parameters
         ----------
@@ -78,18 +90,25 @@ class Pool:
         Raises
         ------
         UserError
-            The owner has too many active runs, the disk is too full, or the run cannot end within its time limit.
+            The owner has too many active runs, the disk is too full, or the run cannot end within
+            its time limit.
         """
         stored = self.get(experiment.hash)
         if self._supervisor.limited and stored is None and not saved:
             require_end(experiment, self.workers, supervisor.TIME_LIMIT)
         with self._change:
-            known = self._jobs.get(experiment.hash, stored)  # another thread may have submitted it meanwhile
+            # another thread may have submitted it meanwhile
+            known = self._jobs.get(experiment.hash, stored)
             if known is not None and (known.live or known.status == "finished"):
                 return known
             if known is None or not known.interrupted:
                 self._check_limits(owner)
-                job = Job(experiment, owner, saved=(known.saved if known else {}) or saved or {}, address=address)
+                job = Job(
+                    experiment,
+                    owner,
+                    saved=(known.saved if known else {}) or saved or {},
+                    address=address,
+                )
                 self._jobs[job.id] = job
                 self._drop_ended_jobs()
                 self._supervisor.enqueue(job)
@@ -101,8 +120,8 @@ class Pool:
     def get(self, job_id: str) -> Job | None:
         """Return the job of an experiment's hash, from memory or from the store, or None.
 
-        A run that an earlier process did not finish is returned as stopped, with the histories of its checkpoint.
-        """
+        A run that an earlier process did not finish is returned as stopped, with the histories of
+        its checkpoint."""
         with self._change:
             if (job := self._jobs.get(job_id)) is not None:
                 self._jobs.move_to_end(job_id)
@@ -115,11 +134,19 @@ class Pool:
             self._drop_ended_jobs()
             return job
 
-    def stored_values(self, experiment: Experiment, label: str, names: Iterable[str]) -> dict[str, list[StoredValue]]:
-        """List, for parameters of an agent, the other values that they have in finished runs; see `stored_values`."""
+    def stored_values(
+        self, experiment: Experiment, label: str, names: Iterable[str]
+    ) -> dict[str, list[StoredValue]]:
+        """List, for parameters of an agent, the other values that they have in finished runs.
+
+        See `stored_values`.
+        """
         with self._change:
-            in_memory = [(job.id, job.experiment) for job in self._jobs.values() if job.status == "finished"]
-        kept = [(run, one) for run, one in reversed(in_memory) if one.hash == run]  # else a plug-in was edited
+            in_memory = [
+                (job.id, job.experiment) for job in self._jobs.values() if job.status == "finished"
+            ]
+        # else a plug-in was edited
+        kept = [(run, one) for run, one in reversed(in_memory) if one.hash == run]
         kept += self.store.comparable(experiment) if self.store else []
         return {name: stored_values(experiment, label, name, kept) for name in names}
 
@@ -148,7 +175,10 @@ class Pool:
 
     @property
     def processes(self) -> Mapping[Job | Task, WorkerProcess]:
-        """The worker process of each run and task that is being computed; of a run with several, the first."""
+        """The worker process of each run and task that is being computed.
+
+        Of a run with several, the first.
+        """
         return self._supervisor.division.first_processes
 
     @property
@@ -179,7 +209,8 @@ class Pool:
         with self._change:
             return [job for job in self._jobs.values() if job.live]
 
-    # -- pause, stop, resume -------------------------------------------------------------------------------------
+    # -- pause, stop, resume
+    # -------------------------------------------------------------------------------------
 
     def pause(self, job: Job, owner: str = "") -> None:
         """Pause a run; its worker serves others meanwhile.
@@ -198,18 +229,26 @@ class Pool:
         self._supervisor.end(job, "stopped")
 
     def resume(self, job: Job, owner: str = "") -> None:
-        """Continue a paused, stopped or failed run from its checkpoint; a run without an owner becomes this owner's.
+        """Continue a paused, stopped or failed run from its checkpoint.
+
+        A run without an owner becomes this owner's.
 
         Raises
         ------
         UserError
-            The run belongs to another owner, the owner has too many active runs, or the disk is too full.
+            The run belongs to another owner, the owner has too many active runs, or the disk is too
+            full.
         """
         require_owner(job.owner, owner)
         with self._change:
-            if self._supervisor.wait_until_free(job) and job.status in ("paused", "stopped", "failed"):
+            if self._supervisor.wait_until_free(job) and job.status in (
+                "paused",
+                "stopped",
+                "failed",
+            ):
                 if self._jobs.setdefault(job.id, job) is not job:
-                    return  # it was dropped from memory meanwhile, and submitted again
+                    # it was dropped from memory meanwhile, and submitted again
+                    return
                 self._check_limits(owner, job)
                 if job.interrupted:
                     job.owner = owner
@@ -219,12 +258,18 @@ class Pool:
                 self._supervisor.enqueue(job)
 
     def extend(self, job: Job, steps: int, owner: str = "") -> Job:
-        """Continue a finished run up to more steps: the job of the longer experiment, begun where this one ended."""
+        """Continue a finished run up to more steps: the job of the longer experiment, begun where
+        this one ended.
+        """
         longer = read({**job.experiment.model_dump(mode="json"), "steps": steps})
         return self.submit(longer, owner, saved=job.saved or saved_state(self.store, job.id))
 
-    def submit_changed(self, experiment: Experiment, owner: str = "", *, before: Job | None, address: str = "") -> Job:
-        """Submit an experiment; the agents that are the same in an ended run are not computed again.
+    def submit_changed(
+        self, experiment: Experiment, owner: str = "", *, before: Job | None, address: str = ""
+    ) -> Job:
+        """Submit an experiment.
+
+        The agents that are the same in an ended run are not computed again.
 
         Raises
         ------
@@ -237,22 +282,24 @@ class Pool:
             saved = before.saved or saved_state(self.store, before.id)
             saved = state_for(experiment, before.experiment, saved)
         if self._supervisor.limited and saved and self.get(experiment.hash) is None:
-            require_end(experiment, self.workers, supervisor.TIME_LIMIT)  # as if nothing were taken over
+            # as if nothing were taken over
+            require_end(experiment, self.workers, supervisor.TIME_LIMIT)
         return self.submit(experiment, owner, saved=saved, address=address)
 
-    # -- unfinished and stored runs ------------------------------------------------------------------------------
+    # -- unfinished and stored runs
+    # ------------------------------------------------------------------------------
 
     def unfinished(self) -> list[Experiment]:
         """List experiments whose runs ended early and can continue from a checkpoint, newest first.
 
-        The list is empty while another process runs experiments on the same folder: the checkpoints may be of runs
-        that it is computing.
-        """
+        The list is empty while another process runs experiments on the same folder: the checkpoints
+        may be of runs that it is computing."""
         if self.store is None or not self.store.claim():
             return []
         experiments = []
         for run, text in self.store.checkpoints():
-            with suppress(UserError):  # written by a version whose parameters this one does not know
+            # written by a version whose parameters this one does not know
+            with suppress(UserError):
                 job, experiment = self._jobs.get(run), read(text)
                 if experiment.hash == run and (job is None or job.status in ("stopped", "failed")):
                     experiments.append(experiment)
@@ -281,7 +328,8 @@ class Pool:
         self.owners.require(run, owner)
         if job is not None:
             self._supervisor.end(job, "stopped")
-        self._supervisor.wait_until_free(job)  # its worker still sends a last checkpoint
+        # its worker still sends a last checkpoint
+        self._supervisor.wait_until_free(job)
         self.delete(run, owner)
 
     def delete(self, run: str, owner: str | None = None) -> None:
@@ -311,9 +359,12 @@ class Pool:
             self.store.delete(run)
         self.owners.drop(run)
 
-    # -- tasks ---------------------------------------------------------------------------------------------------
+    # -- tasks
+    # ---------------------------------------------------------------------------------------------------  # noqa: E501
 
-    def compute(self, group: str, message: dict[str, Any], on_progress: Callable[[int], None]) -> Future[Arrays]:
+    def compute(
+        self, group: str, message: dict[str, Any], on_progress: Callable[[int], None]
+    ) -> Future[Arrays]:
         """Have a worker compute a task, between the runs.
 
         Parameters
@@ -328,8 +379,8 @@ class Pool:
         Returns
         -------
         Future
-            Of the worker's arrays. Cancelling it ends the work within a second. It raises UserError if the task
-            failed, or if several workers died while they computed it.
+            Of the worker's arrays. Cancelling it ends the work within a second. It raises UserError
+            if the task failed, or if several workers died while they computed it.
         """
         task = Task(group, message, on_progress)
         self._supervisor.enqueue_task(task)
@@ -342,7 +393,8 @@ class Pool:
             self.store.release()
 
     def _check_limits(self, owner: str, job: Job | None = None) -> None:
-        """Check that the owner may have one more active run (``job`` itself is not counted) and that it can be stored.
+        """Check that the owner may have one more active run (``job`` itself is not counted) and
+        that it can be stored.
 
         Raises
         ------
@@ -350,13 +402,19 @@ class Pool:
         """
         if self.store is not None:
             self.store.require_space()
-        if owner and sum(j.live and j.owner == owner and j is not job for j in self._jobs.values()) >= MAX_ACTIVE:
+        if (
+            owner
+            and sum(j.live and j.owner == owner and j is not job for j in self._jobs.values())
+            >= MAX_ACTIVE
+        ):
             raise UserError(f"you have {MAX_ACTIVE} active runs; stop one or wait for it")
         if not self._supervisor.make_room():
             raise UserError(f"{MAX_QUEUED} runs are waiting already; try again in a few minutes")
 
     def _drop_ended_jobs(self) -> None:
-        """Forget the ended jobs that were asked for longest ago, but for the newest and for those not stored yet."""
+        """Forget the ended jobs that were asked for longest ago, but for the newest and for those
+        not stored yet.
+        """
         size = 0
         ended = [job for job in reversed(self._jobs.values()) if not job.live and not job.unstored]
         for place, job in enumerate(ended):

@@ -1,8 +1,8 @@
 """Exchange messages with worker processes: a JSON header and, optionally, arrays.
 
-A message is a line of JSON, whose field ``arrays`` lists name, type, shape and memory order of each array, and then
-their bytes. Arrays may be large: they are written from where they are and read to where they stay, without a copy.
-"""
+A message is a line of JSON, whose field ``arrays`` lists name, type, shape and memory order of each
+array, and then their bytes. Arrays may be large: they are written from where they are and read to
+where they stay, without a copy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-UPDATE_INTERVAL = 0.25  # seconds between progress messages
+# seconds between progress messages
+UPDATE_INTERVAL = 0.25
 
 Message = tuple[dict[str, Any], dict[str, Any]]
 
@@ -25,7 +26,10 @@ def send(stream: BinaryIO, header: dict[str, Any], arrays: dict[str, Any] | None
         The stream is closed.
     """
     made = {name: _contiguous(np.asarray(value)) for name, value in (arrays or {}).items()}
-    described = [(name, array.dtype.str, array.shape, "F" if array.flags.fnc else "C") for name, array in made.items()]
+    described = [
+        (name, array.dtype.str, array.shape, "F" if array.flags.fnc else "C")
+        for name, array in made.items()
+    ]
     stream.write(json.dumps({**header, "arrays": described}).encode() + b"\n")
     for array in made.values():
         stream.write(_bytes(array))

@@ -11,28 +11,35 @@ from bandits.experiments.experiment import Experiment
 from .job import Job
 from .task_queue import FairQueue, Task
 
-SHORT_RUN = 10_000_000  # decisions (steps x replications x agents): seconds for linear agents, minutes for networks
-MAX_PASSES = 8  # short runs that pass a long one in a row
+# decisions (steps x replications x agents): seconds for linear agents, minutes for networks
+SHORT_RUN = 10_000_000
+# short runs that pass a long one in a row
+MAX_PASSES = 8
 MAX_QUEUED = 100  # runs
-MAX_NAMES = 1000  # addresses and owners whose last turn is remembered
-ORDER_AGE = 1.0  # seconds for which the order of the queue is not determined anew
-UNSEEN = 60.0  # seconds after which a run that no page asks for counts as not looked at any more
+# addresses and owners whose last turn is remembered
+MAX_NAMES = 1000
+# seconds for which the order of the queue is not determined anew
+ORDER_AGE = 1.0
+# seconds after which a run that no page asks for counts as not looked at any more
+UNSEEN = 60.0
 
 
 class Scheduler:
     """A queue of runs and a fair queue of tasks. It is not thread-safe: its owner holds a lock.
 
-    Runs that a page shows come before those that no page shows any more; then addresses take turns, and the owners at
-    an address. Short runs pass long ones, a few in a row.
-    """
+    Runs that a page shows come before those that no page shows any more; then addresses take turns,
+    and the owners at an address. Short runs pass long ones, a few in a row."""
 
     def __init__(self) -> None:
         self._runs: list[Job] = []
-        self._first: deque[Job] = deque()  # begun, and returned by a worker that died
+        # begun, and returned by a worker that died
+        self._first: deque[Job] = deque()
         self._tasks = FairQueue()
-        self._task_next = False  # whose turn it is where runs and tasks alternate
+        # whose turn it is where runs and tasks alternate
+        self._task_next = False
         self._turn = _Turn()
-        self._order: list[Job] = []  # in which the runs will be served, as determined at ...
+        # in which the runs will be served, as determined at ...
+        self._order: list[Job] = []
         self._ordered = 0.0  # ... this time
 
     def __len__(self) -> int:
@@ -65,8 +72,17 @@ class Scheduler:
     def position(self, job: Job) -> int:
         """Return the number of queued runs before this one, if no other is added."""
         now = time.monotonic()
-        if len(self._order) != self.n_runs or now - self._ordered > ORDER_AGE or job not in self._order:
-            waiting, turn, self._order, self._ordered = list(self._runs), self._turn.copy(), list(self._first), now
+        if (
+            len(self._order) != self.n_runs
+            or now - self._ordered > ORDER_AGE
+            or job not in self._order
+        ):
+            waiting, turn, self._order, self._ordered = (
+                list(self._runs),
+                self._turn.copy(),
+                list(self._first),
+                now,
+            )
             while waiting:
                 chosen = turn.choose(waiting, now)
                 turn.served(chosen, waiting)
@@ -100,9 +116,8 @@ class Scheduler:
     def _prefers_task(self, surplus: int) -> bool:
         """Alternate between runs and tasks, but prefer the kind that fewer workers compute.
 
-        A short run is exempt, because it soon frees its worker. So long runs leave a worker to sweeps, and neither
-        kind waits for the other to end.
-        """
+        A short run is exempt, because it soon frees its worker. So long runs leave a worker to
+        sweeps, and neither kind waits for the other to end."""
         job = self._first[0] if self._first else self._turn.choose(self._runs, time.monotonic())
         if surplus < 0 and is_short(job):
             return self._task_next
@@ -110,7 +125,9 @@ class Scheduler:
 
 
 class _Turn:
-    """Whose turn it is: when addresses and owners were last served, and how many short runs have passed long ones."""
+    """Whose turn it is: when addresses and owners were last served, and how many short runs have
+    passed long ones.
+    """
 
     def __init__(self) -> None:
         self._last: dict[str, int] = {}
@@ -131,7 +148,8 @@ class _Turn:
             runs = short
         elif short and len(short) < len(runs):
             runs = [job for job in runs if not is_short(job)]
-        return min(runs, key=lambda job: tuple(self._last.get(name, 0) for name in _names(job)))  # the first of equals
+        # the first of equals
+        return min(runs, key=lambda job: tuple(self._last.get(name, 0) for name in _names(job)))
 
     def served(self, job: Job, waiting: Sequence[Job]) -> None:
         """Note that a run of those that wait is served."""

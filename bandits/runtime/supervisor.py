@@ -15,11 +15,16 @@ from .scheduler import MAX_QUEUED, Scheduler
 from .task_queue import Task, settle
 from .worker_process import WorkerProcess, start_worker
 
-ATTEMPTS = 3  # workers that may die while they compute the same run or task
-TIME_LIMIT = 1800.0  # seconds of wall time that one run may take
-SILENCE = 60.0  # seconds without a sign of life after which a worker is killed; it sends one every two seconds
-WATCH_INTERVAL = 1.0  # seconds between looks at time limits and signs of life
-GRACE = 3.0  # seconds that a worker has to abandon its work before it is killed
+# workers that may die while they compute the same run or task
+ATTEMPTS = 3
+# seconds of wall time that one run may take
+TIME_LIMIT = 1800.0
+# seconds without a sign of life after which a worker is killed; it sends one every two seconds
+SILENCE = 60.0
+# seconds between looks at time limits and signs of life
+WATCH_INTERVAL = 1.0
+# seconds that a worker has to abandon its work before it is killed
+GRACE = 3.0
 
 
 class Supervisor:
@@ -58,21 +63,34 @@ class Supervisor:
 
     @property
     def failing(self) -> bool:
-        """Whether no run is being computed and the last two workers of each thread failed to start."""
+        """Whether no run is being computed and the last two workers of each thread failed
+        to start.
+        """
         return self.failed_starts >= 2 * self.workers and not self.division.n_runs
 
     def enqueue(self, job: Job, *, first: bool = False) -> None:
         """Queue a run after the others, or before them."""
         with self.change:
-            job.status, job.error, job.interrupted, job.queued = "queued", "", False, time.monotonic()
+            job.status, job.error, job.interrupted, job.queued = (
+                "queued",
+                "",
+                False,
+                time.monotonic(),
+            )
             self.scheduler.add_run(job, first=first)
             self.division.release()
             self.change.notify_all()
 
     def make_room(self) -> bool:
-        """Return whether another run can be queued; if the queue is full, one that no page shows gives way."""
+        """Return whether another run can be queued.
+
+        If the queue is full, one that no page shows gives way.
+        """
         with self.change:
-            if self.scheduler.n_runs >= MAX_QUEUED and (forgotten := self.scheduler.forgotten()) is not None:
+            if (
+                self.scheduler.n_runs >= MAX_QUEUED
+                and (forgotten := self.scheduler.forgotten()) is not None
+            ):
                 self.end(forgotten, "stopped", "it gave way to other runs while no page showed it")
             return self.scheduler.n_runs < MAX_QUEUED
 
@@ -97,7 +115,9 @@ class Supervisor:
     def wait_until_free(self, job: Job | None) -> bool:
         """Wait until no worker computes a run any more; return False if that takes too long."""
         with self.change:
-            return self.change.wait_for(lambda: job is None or not self.division.shares(job), 2 * GRACE)
+            return self.change.wait_for(
+                lambda: job is None or not self.division.shares(job), 2 * GRACE
+            )
 
     def close(self) -> None:
         """End all workers."""
@@ -116,8 +136,12 @@ class Supervisor:
             self._abandon(share)
 
     def _abandon(self, work: Share | Task) -> None:
-        """Ask the worker of a share or task to abandon it; kill it if it does not within `GRACE` seconds."""
-        with self.change:  # so that the message does not reach a worker that has begun something else
+        """Ask the worker of a share or task to abandon it.
+
+        Kill it if it does not within `GRACE` seconds.
+        """
+        # so that the message does not reach a worker that has begun something else
+        with self.change:
             if (process := self.division.processes.get(work)) is None:
                 return
             timer = threading.Timer(GRACE, self._kill, (work, process))
@@ -126,7 +150,8 @@ class Supervisor:
             self.division.tell(work, {"command": "leave"})
 
     def _kill(self, work: Share | Task, process: WorkerProcess) -> None:
-        with self.change:  # so that it is not killed when it has begun something else
+        # so that it is not killed when it has begun something else
+        with self.change:
             if self.division.processes.get(work) is process:
                 process.kill()
 
@@ -134,25 +159,33 @@ class Supervisor:
         while not self.closed:
             time.sleep(WATCH_INTERVAL)
             with self.change:
-                self._end_what_takes_too_long()  # its variables hold no run in memory while this thread sleeps
+                # its variables hold no run in memory while this thread sleeps
+                self._end_what_takes_too_long()
 
     def _end_what_takes_too_long(self) -> None:
         """End runs over their limit and kill workers that give no sign of life."""
         for job in self.division.running() if self.limited else ():
             if job.status == "running" and job.seconds > TIME_LIMIT:
-                self.end(job, "stopped", f"stopped after {TIME_LIMIT / 60:.0f} minutes, the limit for one run")
+                self.end(
+                    job,
+                    "stopped",
+                    f"stopped after {TIME_LIMIT / 60:.0f} minutes, the limit for one run",
+                )
         for process in self.division.processes.values():
-            if process.silence > SILENCE:  # its agents go on in another worker
+            # its agents go on in another worker
+            if process.silence > SILENCE:
                 process.kill()
 
-    # -- threads -------------------------------------------------------------------------------------------------
+    # -- threads
+    # -------------------------------------------------------------------------------------------------  # noqa: E501
 
     def _serve(self) -> None:
         """Keep one worker process running and give it work, in a loop."""
         while not self.closed:
             try:
                 process = start_worker()
-            except (OSError, RuntimeError):  # the machine has no memory, processes or threads left
+            except (OSError, RuntimeError):
+                # the machine has no memory, processes or threads left
                 self._count_failed_start()
                 continue
             try:
@@ -161,8 +194,13 @@ class Supervisor:
                     continue
                 self.failed_starts = 0
                 while (work := self._next(process)) is not None:
-                    alive = self._run_task(work, process) if isinstance(work, Task) else self._run_share(work, process)
-                    del work  # it would stay in memory while this thread waits
+                    alive = (
+                        self._run_task(work, process)
+                        if isinstance(work, Task)
+                        else self._run_share(work, process)
+                    )
+                    # it would stay in memory while this thread waits
+                    del work
                     if not alive:
                         break
             finally:
@@ -175,7 +213,10 @@ class Supervisor:
         time.sleep(1)  # do not spin
 
     def _next(self, process: WorkerProcess) -> Share | Task | None:
-        """Wait for work for a worker and send it; return None if the supervisor was closed or the worker died."""
+        """Wait for work for a worker and send it.
+
+        Return None if the supervisor was closed or the worker died.
+        """
         division = self.division
         with self.change:
             division.idle += 1
@@ -188,7 +229,8 @@ class Supervisor:
                         return None
                     if (work := division.take()) is not None:
                         division.processes[work] = process
-                        division.tell(work, *request(work))  # under the lock: other messages must come after it
+                        # under the lock: other messages must come after it
+                        division.tell(work, *request(work))
                         return work
             finally:
                 division.idle -= 1
@@ -198,11 +240,14 @@ class Supervisor:
             for task in self.scheduler.drain_tasks():
                 settle(task.future, UserError(message))
 
-    # -- tasks ---------------------------------------------------------------------------------------------------
+    # -- tasks
+    # ---------------------------------------------------------------------------------------------------  # noqa: E501
 
     def _run_task(self, task: Task, process: WorkerProcess) -> bool:
         """Follow a task until it ends; return whether its worker is still alive."""
-        task.future.add_done_callback(lambda future: self._abandon(task) if future.cancelled() else None)
+        task.future.add_done_callback(
+            lambda future: self._abandon(task) if future.cancelled() else None
+        )
         alive = False
         with suppress(OSError):
             alive = self._follow_task(task, process)
@@ -231,7 +276,8 @@ class Supervisor:
             return True
         return False
 
-    # -- runs ----------------------------------------------------------------------------------------------------
+    # -- runs
+    # ----------------------------------------------------------------------------------------------------  # noqa: E501
 
     def _run_share(self, share: Share, process: WorkerProcess) -> bool:
         """Follow a share until it ends or is returned; return whether its worker is still alive."""
@@ -242,14 +288,21 @@ class Supervisor:
             del self.division.processes[share]
             if not alive and job.status == "running":
                 self._count_death(job, share.agents)
-            if job.status == "running" and share.agents and not self.division.place(job, share.agents):
+            if (
+                job.status == "running"
+                and share.agents
+                and not self.division.place(job, share.agents)
+            ):
                 job.end("queued")
                 self.enqueue(job, first=True)
             self.change.notify_all()
         return alive
 
     def _count_death(self, job: Job, agents: set[int]) -> None:
-        """Count a death of a worker that computed these agents; the run fails when the same agent has met several."""
+        """Count a death of a worker that computed these agents.
+
+        The run fails when the same agent has met several.
+        """
         job.worker_deaths += 1
         job.failed_agents.update(agents)
         if self.closed:
@@ -280,7 +333,8 @@ class Supervisor:
                 return True
             elif event == "failed":
                 with self.change:
-                    if job.status == "running":  # not if it was stopped meanwhile
+                    # not if it was stopped meanwhile
+                    if job.status == "running":
                         job.end("failed", header["error"])
                     self._abandon_run(job)
                 return True
@@ -293,12 +347,16 @@ class Supervisor:
         job = share.job
         with self.change:
             share.agents -= agents
-            open_shares = [*self.division.shares(job), *(o for o in self.division.offers if o.job is job)]
+            open_shares = [
+                *self.division.shares(job),
+                *(o for o in self.division.offers if o.job is job),
+            ]
             if any(other.agents for other in open_shares) or job.unfinished_agents():
                 return
         save(self.store, job, finished=True)
         with self.change:
-            self.scheduler.remove_run(job)  # where it went when another share left
+            # where it went when another share left
+            self.scheduler.remove_run(job)
             job.step = job.experiment.steps
             job.end("finished", job.error)
 

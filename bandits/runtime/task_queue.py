@@ -25,7 +25,8 @@ class Task:
     on_progress : callable
         Called with the step that the task has reached.
     future : Future
-        Never marked as running, so that it can be cancelled at any time; its worker then abandons the task.
+        Never marked as running, so that it can be cancelled at any time; its worker then abandons
+        the task.
     worker_deaths : int
         Workers that died while they computed this task.
     """
@@ -57,7 +58,8 @@ class FairQueue:
         task = tasks.popleft()
         del self._waiting[group]
         if tasks:
-            self._waiting[group] = tasks  # now the last group in line
+            # now the last group in line
+            self._waiting[group] = tasks
         return task
 
     def drain(self) -> list[Task]:

@@ -1,4 +1,6 @@
-"""Predict how long a run still takes from the rate of its recent steps and from how that rate has changed."""
+"""Predict how long a run still takes from the rate of its recent steps and from how that rate has
+changed.
+"""
 
 from __future__ import annotations
 
@@ -10,29 +12,39 @@ import numpy as np
 from bandits.base.types import FloatArray
 
 MAX_SAMPLES = 128  # of one agent
-FIT_INTERVAL = 1.0  # seconds of a run between two fits
-AGREEING = 4  # fits in a row whose predictions of the whole time ...
-TOLERANCE = 0.2  # ... differ by at most this share, before one is shown
-MIN_SHARE = 0.05  # of its steps that every agent has computed before
-_ENOUGH = 4  # samples in the later part of the run
+# seconds of a run between two fits
+FIT_INTERVAL = 1.0
+# fits in a row whose predictions of the whole time ...
+AGREEING = 4
+# ... differ by at most this share, before one is shown
+TOLERANCE = 0.2
+# of its steps that every agent has computed before
+MIN_SHARE = 0.05
+# samples in the later part of the run
+_ENOUGH = 4
 
 
 class AgentClock:
     """Seconds that one agent has taken to reach each of several steps.
 
-    The cost of a step may grow, as with a replay buffer or a Cholesky factor of all observations: the time from the
-    first sample is fitted by a t + b t² + c t³ with coefficients of at least 0, over the later three quarters of the
-    steps. The fit is shifted to pass through the latest sample. It is kept until `refit`.
-    """
+    The cost of a step may grow, as with a replay buffer or a Cholesky factor of all observations:
+    the time from the first sample is fitted by a t + b t² + c t³ with coefficients of at least 0,
+    over the later three quarters of the steps. The fit is shifted to pass through the latest
+    sample. It is kept until `refit`."""
 
     def __init__(self) -> None:
         self.steps: list[int] = []
         self.seconds: list[float] = []
-        self._fit: tuple[int, FloatArray] | None = None  # the step that is t = 1, and the coefficients
+        # the step that is t = 1, and the coefficients
+        self._fit: tuple[int, FloatArray] | None = None
 
     def add(self, step: int, seconds: float) -> None:
-        """Record the time at which a step was reached; every second sample is dropped when there are many."""
-        if self.steps and step < self.steps[-1]:  # the run has started again
+        """Record the time at which a step was reached.
+
+        Every second sample is dropped when there are many.
+        """
+        # the run has started again
+        if self.steps and step < self.steps[-1]:
             self.steps, self.seconds, self._fit = [], [], None
         if self.steps and step == self.steps[-1]:
             return
@@ -46,13 +58,17 @@ class AgentClock:
         self._fit = None
 
     def seconds_left(self, steps: int) -> float | None:
-        """Predict the time from the latest sample to the last step; None while there are too few samples."""
+        """Predict the time from the latest sample to the last step.
+
+        None while there are too few samples.
+        """
         if self.steps and self.steps[-1] >= steps:
             return 0.0
         if self._fit is None and (first := self._fitted()) is not None:
             unit = self.steps[-1]
             at, taken = np.array(self.steps[first:], float) / unit, np.array(self.seconds[first:])
-            terms = _powers(at) - _powers(at[:1])  # of the time since the first fitted sample
+            # of the time since the first fitted sample
+            terms = _powers(at) - _powers(at[:1])
             self._fit = unit, _nonnegative_fit(terms[1:], taken[1:] - taken[0])
         if self._fit is None:
             return None
@@ -61,7 +77,9 @@ class AgentClock:
         return float((ahead @ coefficients)[0])
 
     def _fitted(self) -> int | None:
-        """Return the position of the first sample of the later three quarters, or None if too few follow it."""
+        """Return the position of the first sample of the later three quarters, or None if too few
+        follow it.
+        """
         if not self.steps:
             return None
         first = int(np.searchsorted(self.steps, self.steps[-1] / 4))
@@ -82,17 +100,21 @@ class RunClock:
         self.steps = steps
         self.agents: dict[str, AgentClock] = {}
         self.seconds_left: float | None = None  # see `record`
-        self._computed = [0.0]  # seconds of all agents together, at ...
-        self._wall = [0.0]  # ... these wall times of the run
+        # seconds of all agents together, at ...
+        self._computed = [0.0]
+        # ... these wall times of the run
+        self._wall = [0.0]
         self._next_fit = 0.0
-        self._totals: list[float] = []  # predictions of the latest fits
+        # predictions of the latest fits
+        self._totals: list[float] = []
 
     def record(self, reached: Mapping[str, tuple[int, float]], wall: float) -> None:
-        """Record the step that each agent has reached with the seconds it has taken, at a wall time of the run.
+        """Record the step that each agent has reached with the seconds it has taken, at a wall time
+        of the run.
 
-        Once a second the cost of further steps is fitted anew. ``seconds_left`` is the wall time to the last step; None
-        until every agent has computed 5 % of its steps and four fits in a row predict the same time, to a fifth.
-        """
+        Once a second the cost of further steps is fitted anew. ``seconds_left`` is the wall time to
+        the last step; None until every agent has computed 5 % of its steps and four fits in a row
+        predict the same time, to a fifth."""
         for label, (step, seconds) in reached.items():
             self.agents.setdefault(label, AgentClock()).add(step, seconds)
         if len(self._wall) >= MAX_SAMPLES:
@@ -109,7 +131,10 @@ class RunClock:
             self.seconds_left = left if least >= MIN_SHARE * self.steps and self._agree() else None
 
     def predict(self) -> float | None:
-        """Predict the wall time to the last step; None until every agent has reached a few steps."""
+        """Predict the wall time to the last step.
+
+        None until every agent has reached a few steps.
+        """
         left = [clock.seconds_left(self.steps) for clock in self.agents.values()]
         known = [seconds for seconds in left if seconds is not None]
         if not known or len(known) < len(left):
@@ -117,7 +142,9 @@ class RunClock:
         return max(max(known), sum(known) / self._computed_at_a_time())
 
     def _agree(self) -> bool:
-        return len(self._totals) >= AGREEING and max(self._totals) <= (1 + TOLERANCE) * min(self._totals)
+        return len(self._totals) >= AGREEING and max(self._totals) <= (1 + TOLERANCE) * min(
+            self._totals
+        )
 
     def _computed_at_a_time(self) -> float:
         """Return the seconds of agents per second of the run, over the later half of the run."""
@@ -132,7 +159,8 @@ def _powers(at: FloatArray) -> FloatArray:
 
 
 def _nonnegative_fit(terms: FloatArray, values: FloatArray) -> FloatArray:
-    """Fit by least squares with coefficients of at least 0: the best of the fits by some of the terms.
+    """Fit by least squares with coefficients of at least 0: the best of the fits by some of the
+    terms.
 
     SciPy's ``nnls`` does this too, but its import takes half a second, in every command.
     """

@@ -1,10 +1,11 @@
-"""Compute experiments and blocks of sweeps in a worker process, ``python -m bandits.runtime.worker``.
+"""Compute experiments and blocks of sweeps in a worker process, ``python -m
+bandits.runtime.worker``.
 
-A worker computes some of the agents of a run. Messages may reach it meanwhile: ``take`` adds agents, ``give`` asks for
-some of its agents, and anything else ends its share of the run. What it gives back comes with a checkpoint, from which
-another process can continue. The worker imports and compiles before it sends ``ready``, so that a run's first points
-come at once. See `bandits.runtime.protocol` for the format of messages.
-"""
+A worker computes some of the agents of a run. Messages may reach it meanwhile: ``take`` adds
+agents, ``give`` asks for some of its agents, and anything else ends its share of the run. What it
+gives back comes with a checkpoint, from which another process can continue. The worker imports and
+compiles before it sends ``ready``, so that a run's first points come at once. See
+`bandits.runtime.protocol` for the format of messages."""
 
 from __future__ import annotations
 
@@ -25,11 +26,15 @@ from bandits.base.processes import NICE
 from . import protocol
 from .protocol import UPDATE_INTERVAL, Message, receive
 
-CHECKPOINT_INTERVAL = 2.0  # seconds between checkpoints
-FIRST_CHUNK = 1  # steps, before the cost of a step is known
-HEARTBEAT = 2.0  # seconds between signs of life
+# seconds between checkpoints
+CHECKPOINT_INTERVAL = 2.0
+# steps, before the cost of a step is known
+FIRST_CHUNK = 1
+# seconds between signs of life
+HEARTBEAT = 2.0
 
-HANDLERS = {"sweep": "bandits.sweeps.blocks"}  # the only modules that a message may name
+# the only modules that a message may name
+HANDLERS = {"sweep": "bandits.sweeps.blocks"}
 
 Inbox = queue.SimpleQueue[Message | None]
 _writing = threading.Lock()
@@ -41,10 +46,12 @@ class PipeClosedError(Exception):
 
 def main() -> None:
     """Serve until standard input ends."""
-    if hasattr(os, "nice"):  # the pages are served first
+    # the pages are served first
+    if hasattr(os, "nice"):
         os.nice(NICE)
     out, commands = sys.stdout.buffer, sys.stdin.buffer
-    sys.stdout = sys.stderr  # output of libraries must not mix with the messages
+    # output of libraries must not mix with the messages
+    sys.stdout = sys.stderr
     warm_up()
     send(out, {"event": "ready"})
     threading.Thread(target=_beat, args=(out,), daemon=True).start()
@@ -60,8 +67,10 @@ def main() -> None:
             # else: a message about work that has just ended
         except PipeClosedError:
             return
-        except Exception as error:  # noqa: BLE001 - the server reports it, and the worker goes on
-            message = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+        except Exception as error:  # noqa: BLE001
+            message = (
+                str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+            )
             send(out, {"event": "failed", "error": message})
 
 
@@ -73,7 +82,8 @@ def send(out: BinaryIO, header: dict[str, Any], arrays: dict[str, Any] | None = 
 
 def _beat(out: BinaryIO) -> None:
     """Report that this process is alive, also within a step that takes minutes."""
-    with suppress(OSError):  # the server has ended, which the main thread notices
+    # the server has ended, which the main thread notices
+    with suppress(OSError):
         while True:
             time.sleep(HEARTBEAT)
             send(out, {"event": "alive"})
@@ -92,12 +102,17 @@ def warm_up() -> None:
     agents: list[dict[str, Any]] = [
         {"kind": kind} for kind in ("linucb", "lints", "epsilon_greedy", "logistic_ts", "random")
     ]
-    agents.append({"kind": "sgd_ts", "batch": 2})  # its training too
-    run_to_end(Lockstep(Experiment.model_validate({"agents": agents, "steps": 4, "replications": 2})))
+    # its training too
+    agents.append({"kind": "sgd_ts", "batch": 2})
+    run_to_end(
+        Lockstep(Experiment.model_validate({"agents": agents, "steps": 4, "replications": 2}))
+    )
 
 
 def _run_agents(header: dict[str, Any], saved: dict[str, Any], out: BinaryIO, inbox: Inbox) -> None:
-    """Run some agents of an experiment from a saved state, and send histories, steps and checkpoints."""
+    """Run some agents of an experiment from a saved state, and send histories, steps and
+    checkpoints.
+    """
     from bandits.experiments.experiment import read
     from bandits.experiments.lockstep import Lockstep
 
@@ -125,7 +140,9 @@ def _run_agents(header: dict[str, Any], saved: dict[str, Any], out: BinaryIO, in
         send(out, {"event": "left"})
 
     def give(wanted: list[int]) -> None:
-        agents = [i for i in wanted if labels[i] in lockstep.runners and not lockstep.finished(labels[i])]
+        agents = [
+            i for i in wanted if labels[i] in lockstep.runners and not lockstep.finished(labels[i])
+        ]
         send_histories()
         send_checkpoint(agents, last=False)
         for i in agents:
@@ -136,7 +153,8 @@ def _run_agents(header: dict[str, Any], saved: dict[str, Any], out: BinaryIO, in
         for i in agents:
             lockstep.add(i, state)
             sent[labels[i]] = 0
-        state.clear()  # a copy of what the agents hold
+        # a copy of what the agents hold
+        state.clear()
 
     try:
         lockstep.load_state_dict(saved)
@@ -153,7 +171,8 @@ def _run_agents(header: dict[str, Any], saved: dict[str, Any], out: BinaryIO, in
                 last_update = now
             if now >= next_checkpoint:
                 send_checkpoint(last=False)
-                took = time.monotonic() - now  # writing a large state must not take most of the time
+                # writing a large state must not take most of the time
+                took = time.monotonic() - now
                 next_checkpoint = now + took + max(CHECKPOINT_INTERVAL, min(20 * took, 60.0))
             while not inbox.empty():
                 if (received := inbox.get()) is None:
@@ -163,14 +182,17 @@ def _run_agents(header: dict[str, Any], saved: dict[str, Any], out: BinaryIO, in
                     give(message["agents"])
                 elif message.get("command") == "take":
                     take(message["agents"], arrays)
-                    chunk = FIRST_CHUNK  # they may be slower
+                    # they may be slower
+                    chunk = FIRST_CHUNK
                 else:
                     return leave()
     finally:
         lockstep.close()
     send_histories()
     send_checkpoint(last=True)
-    send(out, {"event": "finished", "agents": [runner.agent for runner in lockstep.runners.values()]})
+    send(
+        out, {"event": "finished", "agents": [runner.agent for runner in lockstep.runners.values()]}
+    )
 
 
 def _run_task(kind: str, header: dict[str, Any], out: BinaryIO, inbox: Inbox) -> None:
@@ -196,5 +218,6 @@ def _run_task(kind: str, header: dict[str, Any], out: BinaryIO, inbox: Inbox) ->
 if __name__ == "__main__":
     try:
         main()
-    except BrokenPipeError:  # the server has ended
+    except BrokenPipeError:
+        # the server has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -1,4 +1,6 @@
-"""A worker process of the server: its messages, sent by a thread of their own so that no caller waits for it."""
+"""A worker process of the server: its messages, sent by a thread of their own so that no caller
+waits for it.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,11 @@ from .protocol import Message, receive, send
 
 
 class WorkerProcess:
-    """A process that was started with pipes, and a thread that writes to it, one message after the other.
+    """A process that was started with pipes, and a thread that writes to it, one message after the
+    other.
 
-    A worker that is suspended or busy may not read for long. Messages to it then wait here, and `send` returns at once.
+    A worker that is suspended or busy may not read for long. Messages to it then wait here, and
+    `send` returns at once.
 
     Parameters
     ----------
@@ -42,7 +46,10 @@ class WorkerProcess:
         return self._process.returncode
 
     def send(self, header: dict[str, Any], arrays: dict[str, Any] | None = None) -> None:
-        """Send a message after those before it, without waiting; what a dead worker does not get is dropped."""
+        """Send a message after those before it, without waiting.
+
+        What a dead worker does not get is dropped.
+        """
         self._outbox.put((header, arrays or {}))
 
     def receive(self) -> Message | None:
@@ -82,10 +89,12 @@ class WorkerProcess:
 
     def _write(self) -> None:
         stream = _pipe(self._process.stdin)
-        with suppress(OSError), stream:  # it has died, which the thread that receives its messages notices
+        # it has died, which the thread that receives its messages notices
+        with suppress(OSError), stream:
             while (message := self._outbox.get()) is not None:
                 send(stream, *message)
-                del message  # its arrays may be large
+                # its arrays may be large
+                del message
 
 
 def start_worker() -> WorkerProcess:
@@ -103,12 +112,14 @@ def start_worker() -> WorkerProcess:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=worker_environment(),
-        process_group=0,  # Ctrl-C goes to this process, which ends the workers
+        # Ctrl-C goes to this process, which ends the workers
+        process_group=0,
     )
     try:
         return WorkerProcess(process)
     except BaseException:
-        with process:  # closes its pipes and waits for its end
+        # closes its pipes and waits for its end
+        with process:
             process.kill()
         raise
 

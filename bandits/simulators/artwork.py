@@ -1,4 +1,6 @@
-"""Artwork: which picture of a title is shown to a visitor, after a retrieval has chosen the title."""
+"""Artwork: which picture of a title is shown to a visitor, after a retrieval has chosen the
+title.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +35,15 @@ from .artwork_titles import (
     PictureWithdrawal,
     TitleLaunch,
     picture_counts,
-)  # fmt: skip
+)
 from .base import Simulator, SimulatorParams, layout_param, single_response
 from .changed_inputs import break_dense
 from .changes import Features, changes_param
 from .launches import Stock, check_stock
 from .petshop_rates import scaled
 
-MAX_PAIRS = 4_000_000  # users times titles, of the logged matrix
+# users times titles, of the logged matrix
+MAX_PAIRS = 4_000_000
 KEPT_RETRIEVALS = 4
 
 Changes = Annotated[TitleLaunch | PictureWithdrawal | Features, Field(discriminator="kind")]
@@ -48,18 +51,20 @@ Range = tuple[Annotated[int, Field(ge=2, le=20)], Annotated[int, Field(ge=2, le=
 
 
 class Artwork(Simulator):
-    """A streaming service that retrieves a title for each visitor and shows one of its pictures [1]_.
+    """A streaming service that retrieves a title for each visitor and shows one of its pictures
+    [1]_.
 
-    Stage one retrieves titles by collaborative filtering, a truncated singular value decomposition of logged views; one
-    of the nearest is shown, drawn at random. Stage two, the bandit, chooses among the pictures of this title. The first
-    of them is its default picture. The visitor clicks with probability
+    Stage one retrieves titles by collaborative filtering, a truncated singular value decomposition
+    of logged views; one of the nearest is shown, drawn at random. Stage two, the bandit, chooses
+    among the pictures of this title. The first of them is its default picture. The visitor clicks
+    with probability
 
     sigmoid(s taste . attributes + interest / 2 - c)
 
-    Pictures have a tone (one of the genres), a star, a face and a colour warmth; agents observe some of these, each
-    multiplied by the visitor's taste for it, so that one shared model fits all titles. Titles are the categories of the
-    pictures: a model per category learns every title by itself, a model per arm every picture. The CTR is called take
-    fraction: clicks per impression.
+    Pictures have a tone (one of the genres), a star, a face and a colour warmth; agents observe
+    some of these, each multiplied by the visitor's taste for it, so that one shared model fits all
+    titles. Titles are the categories of the pictures: a model per category learns every title by
+    itself, a model per arm every picture. The CTR is called take fraction: clicks per impression.
 
     References
     ----------
@@ -69,57 +74,119 @@ class Artwork(Simulator):
     class Params(SimulatorParams):
         kind: Literal["artwork"] = "artwork"
         n_titles: int = param(
-            200, title="Titles", ge=1, le=4000, typical=(20, 1000), basic=True,
-            help="Number of titles. More titles leave fewer impressions to each; usually 20 to 1,000.",
-        )  # fmt: skip
+            200,
+            title="Titles",
+            ge=1,
+            le=4000,
+            typical=(20, 1000),
+            basic=True,
+            help=(
+                "Number of titles. More titles leave fewer impressions to each; usually 20 to "
+                "1,000."
+            ),
+        )
         n_pictures: Range = param(
-            (5, 20), title="Pictures per title", basic=True,
-            help="Fewest and most pictures of a title, from 2 to 20. More pictures raise the optimum and need more "
-            "exploration.",
-        )  # fmt: skip
+            (5, 20),
+            title="Pictures per title",
+            basic=True,
+            help=(
+                "Fewest and most pictures of a title, from 2 to 20. More pictures raise the "
+                "optimum and need more exploration."
+            ),
+        )
         attributes: Literal["all", "most", "few"] = param(
-            "most", title="Observed attributes", basic=True,
-            help="What agents observe of pictures. all: tone, star, face and colour warmth. most: not the warmth. few: "
-            "the tone alone. Those that they do not observe still move clicks.",
-        )  # fmt: skip
+            "most",
+            title="Observed attributes",
+            basic=True,
+            help=(
+                "What agents observe of pictures. all: tone, star, face and colour warmth. most: "
+                "not the warmth. few: the tone alone. Those that they do not observe still move "
+                "clicks."
+            ),
+        )
         n_users: int = param(
-            1000, title="Users", ge=1, le=100_000, typical=(100, 10_000),
-            help="Number of users, each in one of eight taste clusters. More users return less often; usually 100 to "
-            "10,000.",
-        )  # fmt: skip
+            1000,
+            title="Users",
+            ge=1,
+            le=100_000,
+            typical=(100, 10_000),
+            help=(
+                "Number of users, each in one of eight taste clusters. More users return less "
+                "often; usually 100 to 10,000."
+            ),
+        )
         taste: float = param(
-            1.0, title="Taste", symbol="s", ge=0, le=5,
-            help="Multiplies the tastes for pictures. Larger values make pictures matter more; usually 0.5 to 2.",
-        )  # fmt: skip
+            1.0,
+            title="Taste",
+            symbol="s",
+            ge=0,
+            le=5,
+            help=(
+                "Multiplies the tastes for pictures. Larger values make pictures matter more; "
+                "usually 0.5 to 2."
+            ),
+        )
         intercept: float = param(
-            4.0, title="Intercept", symbol="c", ge=-10, le=20, typical=(0, 8),
-            help="Subtracted from the log-odds of a click. Larger values mean fewer clicks; usually 2 to 6.",
-        )  # fmt: skip
+            4.0,
+            title="Intercept",
+            symbol="c",
+            ge=-10,
+            le=20,
+            typical=(0, 8),
+            help=(
+                "Subtracted from the log-odds of a click. Larger values mean fewer clicks; "
+                "usually 2 to 6."
+            ),
+        )
         n_retrieved: int = param(
-            10, title="Retrieved titles", ge=1, le=100,
-            help="Number of titles retrieved for a visitor, of which one is shown. Larger values spread the visitors "
-            "over more titles; usually 5 to 20.",
-        )  # fmt: skip
+            10,
+            title="Retrieved titles",
+            ge=1,
+            le=100,
+            help=(
+                "Number of titles retrieved for a visitor, of which one is shown. Larger values "
+                "spread the visitors over more titles; usually 5 to 20."
+            ),
+        )
         retrieval: Literal["exact", "nearest"] = param(
-            "exact", title="Retrieval",
-            help="How titles are retrieved. exact: largest inner product with the user, by exhaustive search. nearest: "
-            "the same by an approximate index.",
-        )  # fmt: skip
+            "exact",
+            title="Retrieval",
+            help=(
+                "How titles are retrieved. exact: largest inner product with the user, by "
+                "exhaustive search. nearest: the same by an approximate index."
+            ),
+        )
         new_titles: int = param(
-            0, title="New titles", ge=0, le=4000, sweep=(0, 150),
-            help="Number of the titles that are not there at the start and arrive one after the other. Larger values "
-            "leave fewer to begin with.",
-        )  # fmt: skip
+            0,
+            title="New titles",
+            ge=0,
+            le=4000,
+            sweep=(0, 150),
+            help=(
+                "Number of the titles that are not there at the start and arrive one after the "
+                "other. Larger values leave fewer to begin with."
+            ),
+        )
         arrival: int = param(
-            500, title="Arrival interval", unit="steps", ge=1, le=changes.LAST, sweep=(100, 5_000),
-            help="Steps between two new titles. With larger values they come later; usually 100 to 5,000.",
-        )  # fmt: skip
+            500,
+            title="Arrival interval",
+            unit="steps",
+            ge=1,
+            le=changes.LAST,
+            sweep=(100, 5_000),
+            help=(
+                "Steps between two new titles. With larger values they come later; usually 100 "
+                "to 5,000."
+            ),
+        )
         layout: Literal["shared", "per_row"] = layout_param("titles and users")
         changes: tuple[Changes, ...] = changes_param("titles (launch), pictures (withdraw)")
 
         @property
         def counts(self) -> IntArray:
-            """How many pictures the titles have, int64 (n_titles,), in another order than in the catalogue."""
+            """How many pictures the titles have, int64 (n_titles,), in another order than in the
+            catalogue.
+            """
             return picture_counts(self.n_titles, self.n_pictures)
 
         @classmethod
@@ -128,10 +195,16 @@ class Artwork(Simulator):
 
         @classmethod
         def closest(cls, values: dict[str, Any]) -> dict[str, Any]:
-            given = {name: values.get(name, field.default) for name, field in cls.model_fields.items()}
+            given = {
+                name: values.get(name, field.default) for name, field in cls.model_fields.items()
+            }
             titles = min(given["n_titles"], max(1, MAX_PAIRS // given["n_users"]))
             new = min(given["new_titles"], titles - 1)
-            changed = {"n_titles": titles, "new_titles": new, "n_retrieved": min(given["n_retrieved"], titles - new)}
+            changed = {
+                "n_titles": titles,
+                "new_titles": new,
+                "n_retrieved": min(given["n_retrieved"], titles - new),
+            }
             changed["n_pictures"] = sorted(given["n_pictures"])
             if given["retrieval"] == "nearest" and titles - new < ann_index.MIN_ITEMS:
                 changed["retrieval"] = "exact"
@@ -141,31 +214,37 @@ class Artwork(Simulator):
         def _fits(self) -> Self:
             low, high = self.n_pictures
             if low > high:
-                raise ValueError(f"simulator.n_pictures is {low}, {high}; the first must be at most the second")
+                raise ValueError(
+                    f"simulator.n_pictures is {low}, {high}; the first must be at most the second"
+                )
             if self.n_users * self.n_titles > MAX_PAIRS:
                 raise ValueError(
-                    f"simulator.n_titles is {self.n_titles:,} for {self.n_users:,} users; at most {MAX_PAIRS:,} pairs "
-                    "of user and title are allowed"
+                    f"simulator.n_titles is {self.n_titles:,} for {self.n_users:,} users; at most "
+                    f"{MAX_PAIRS:,} pairs of user and title are allowed"
                 )
             if self.new_titles >= self.n_titles:
                 raise ValueError(
-                    f"simulator.new_titles is {self.new_titles:,}; it must be less than n_titles, {self.n_titles:,}"
+                    f"simulator.new_titles is {self.new_titles:,}; it must be less than n_titles, "
+                    f"{self.n_titles:,}"
                 )
             launched = sum(c.items for c in self.changes if isinstance(c, TitleLaunch))
             there = self.n_titles - self.new_titles
             if self.n_retrieved > there:
                 raise ValueError(
-                    f"simulator.n_retrieved is {self.n_retrieved}; it must be at most the number of titles at the "
-                    f"start, {there:,}"
+                    f"simulator.n_retrieved is {self.n_retrieved}; it must be at most the number "
+                    f"of titles at the start, {there:,}"
                 )
             if self.retrieval == "nearest" and there - launched < ann_index.MIN_ITEMS:
                 raise ValueError(
-                    f"simulator.n_titles is {self.n_titles}; retrieval nearest needs at least {ann_index.MIN_ITEMS} "
-                    "titles at the start"
+                    f"simulator.n_titles is {self.n_titles}; retrieval nearest needs at least "
+                    f"{ann_index.MIN_ITEMS} titles at the start"
                 )
             changes.check(self.all_changes, _width(self))
             pictures = int(self.counts.sum())
-            check_stock(self.all_changes, [there - self.n_retrieved, self.n_titles, pictures - self.n_titles])
+            check_stock(
+                self.all_changes,
+                [there - self.n_retrieved, self.n_titles, pictures - self.n_titles],
+            )
             return self
 
     title = "Artwork"
@@ -181,50 +260,94 @@ class Artwork(Simulator):
         self._K = self.spec.n_candidates
         layouts, index = np.unique(self.layouts(), return_inverse=True)
         self._layout_index = index.astype(np.int64)
-        self._arrivals = np.zeros(params.n_titles, np.int64)  # the first step of each title, but for launches
+        # the first step of each title, but for launches
+        self._arrivals = np.zeros(params.n_titles, np.int64)
         late = np.arange(params.n_titles - params.new_titles, params.n_titles)
         self._arrivals[late] = params.arrival * (1 + np.arange(params.new_titles))
         own = [int(layout) for layout in layouts]
-        sizes = [streams.generator("layout", row=layout, part=1).permutation(params.counts) for layout in own]
+        sizes = [
+            streams.generator("layout", row=layout, part=1).permutation(params.counts)
+            for layout in own
+        ]
         self._stock = self._make_stock(own, sizes)
         self.catalogues: list[Catalogue] = [
-            Catalogue(params, streams.generator("layout", row=layout), sizes[i], np.flatnonzero(~self._titles_at(0)[i]))
+            Catalogue(
+                params,
+                streams.generator("layout", row=layout),
+                sizes[i],
+                np.flatnonzero(~self._titles_at(0)[i]),
+            )
             for i, layout in enumerate(own)
         ]
-        self._tastes, self._attributes, self._interest, self._predicted, self._first, self._sizes, self._title_of = (
+        (
+            self._tastes,
+            self._attributes,
+            self._interest,
+            self._predicted,
+            self._first,
+            self._sizes,
+            self._title_of,
+        ) = (
             np.stack([getattr(c, name) for c in self.catalogues])
-            for name in ("tastes", "attributes", "interest", "predicted", "first", "sizes", "title_of")
+            for name in (
+                "tastes",
+                "attributes",
+                "interest",
+                "predicted",
+                "first",
+                "sizes",
+                "title_of",
+            )
         )
         self._clusters = np.stack([c.clusters for c in self.catalogues])
-        self._quality = None  # of each picture (L, N): that of its title
+        # of each picture (L, N): that of its title
+        self._quality = None
         if self._stock.quality is not None:
             factors = self._stock.quality[:, : params.n_titles]
             self._quality = np.take_along_axis(factors, self._title_of, axis=1)
-        self._retrieved: dict[tuple[int, int], IntArray] = {}  # (L, U, n_retrieved) by what is available
+        # (L, U, n_retrieved) by what is available
+        self._retrieved: dict[tuple[int, int], IntArray] = {}
         self._columns = np.broadcast_to(np.arange(D), (R, self._K, D)).copy()
         self._slots = np.arange(self._K)
         self._users = streams.blocks("world", lambda g, n: g.integers(0, params.n_users, size=n))
-        self._places = streams.blocks("world", lambda g, n: g.integers(0, params.n_retrieved, size=n), part=1)
+        self._places = streams.blocks(
+            "world", lambda g, n: g.integers(0, params.n_retrieved, size=n), part=1
+        )
 
     @classmethod
     def describe(cls, params: Any) -> SimulatorSpec:
         counts, D = params.counts, _width(params)
         return SimulatorSpec(
-            n_items=int(counts.sum()), n_candidates=int(counts.max()), n_features=D, n_stored=D, n_users=params.n_users,
+            n_items=int(counts.sum()),
+            n_candidates=int(counts.max()),
+            n_features=D,
+            n_stored=D,
+            n_users=params.n_users,
             n_categories=params.n_titles,
-            capabilities=frozenset({"ids", "truth", "segments", "log", "binary", "arm_features", "categories"}),
-        )  # fmt: skip
+            capabilities=frozenset(
+                {"ids", "truth", "segments", "log", "binary", "arm_features", "categories"}
+            ),
+        )
 
     @classmethod
     def memory(cls, params: Any, rows: int) -> int:
         spec = cls.describe(params)
-        layouts = 2 * rows if params.layout == "per_row" else 2  # stacked from the parts
+        # stacked from the parts
+        layouts = 2 * rows if params.layout == "per_row" else 2
         U, T, N, A = params.n_users, params.n_titles, spec.n_items, len(ATTRIBUTES)
         stocks = 1 + len(params.changes)
-        per_layout = 2 * U * T + U * A + N * (A + 3) + 3 * T * len(GENRES) + KEPT_RETRIEVALS * U * params.n_retrieved
+        per_layout = (
+            2 * U * T
+            + U * A
+            + N * (A + 3)
+            + 3 * T * len(GENRES)
+            + KEPT_RETRIEVALS * U * params.n_retrieved
+        )
         temporary = 4 * U * T + 3 * T * T
         per_row = 2 * block_length(1) + spec.n_candidates * (3 * spec.n_features + 10)
-        return int(8 * (layouts * per_layout + temporary + rows * per_row) + layouts * stocks * (N + T))
+        return int(
+            8 * (layouts * per_layout + temporary + rows * per_row) + layouts * stocks * (N + T)
+        )
 
     def round_at(self, step: int) -> Round:
         return self.round_of(step, self._users.at(step), self.shown_titles(step))
@@ -232,11 +355,15 @@ class Artwork(Simulator):
     def shown_titles(self, step: int) -> IntArray:
         """Return the title of which each row's visitor is shown a picture, int64 (R,)."""
         retrieved = self._retrieved_at(step)
-        return np.asarray(retrieved[self._layout_index, self._users.at(step), self._places.at(step)])
+        return np.asarray(
+            retrieved[self._layout_index, self._users.at(step), self._places.at(step)]
+        )
 
     def retrieved_for(self, step: int, title: int, row: int = 0) -> IntArray:
         """Return the users for whom a title is among those retrieved at a step, int64 (n,)."""
-        return np.flatnonzero((self._retrieved_at(step)[self._layout_index[row]] == title).any(axis=1))
+        return np.flatnonzero(
+            (self._retrieved_at(step)[self._layout_index[row]] == title).any(axis=1)
+        )
 
     def round_of(self, step: int, users: IntArray, titles: IntArray) -> Round:
         """Return the round of a step in which ``users (R,)`` are shown pictures of ``titles (R,)``.
@@ -253,27 +380,46 @@ class Artwork(Simulator):
             n = self.spec.n_features - 2
             out = np.empty((*items.shape, n + 2))
             np.multiply(
-                self._attributes[layout[:, None], items, :n], self._tastes[layout, users][:, None, :n], out=out[..., :n]
+                self._attributes[layout[:, None], items, :n],
+                self._tastes[layout, users][:, None, :n],
+                out=out[..., :n],
             )
             out[..., n] = 1
             out[..., n + 1] = self._predicted[layout, users, titles][:, None]
             return break_dense(out, self.params.changes, step)
 
         contexts = Contexts(features, self._columns, self.spec.n_features)
-        return Round(step, users, items, contexts, np.arange(len(users)), available, self._clusters[layout, users])
+        return Round(
+            step,
+            users,
+            items,
+            contexts,
+            np.arange(len(users)),
+            available,
+            self._clusters[layout, users],
+        )
 
-    def respond(self, round: Round, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
+    def respond(
+        self, round: Round, slate: IntArray, uniforms: FloatArray
+    ) -> tuple[Feedback, Truth]:
         return single_response(self.probabilities(round), slate, uniforms, _click, round.available)
 
     def probabilities(self, round: Round) -> FloatArray:
         layout, users = self._layout_index, round.users
         titles = self._title_of[layout, round.items[:, 0]]
-        liked = np.einsum("rka,ra->rk", self._attributes[layout[:, None], round.items], self._tastes[layout, users])
+        liked = np.einsum(
+            "rka,ra->rk",
+            self._attributes[layout[:, None], round.items],
+            self._tastes[layout, users],
+        )
         logits = (
-            self.params.taste * liked + (self._interest[layout, users, titles] / 2 - self.params.intercept)[:, None]
+            self.params.taste * liked
+            + (self._interest[layout, users, titles] / 2 - self.params.intercept)[:, None]
         )
         p = 1 / (1 + np.exp(-logits))
-        return p if self._quality is None else scaled(p, self._quality[layout[:, None], round.items])
+        return (
+            p if self._quality is None else scaled(p, self._quality[layout[:, None], round.items])
+        )
 
     def features(self, item: int | None) -> FloatArray:
         D, n = self.spec.n_features, self.spec.n_features - 2
@@ -289,22 +435,36 @@ class Artwork(Simulator):
     def launched(self) -> dict[int, list[IntArray]]:
         pictures = {}
         for i, titles in self._stock.cohorts.items():
-            own = [np.flatnonzero(np.isin(self._title_of[at], new)) for at, new in enumerate(titles)]
+            own = [
+                np.flatnonzero(np.isin(self._title_of[at], new)) for at, new in enumerate(titles)
+            ]
             pictures[i] = [own[at] for at in self._layout_index]
         return pictures
 
     def log(self, layout: int, n: int) -> LoggedData:
-        """Return interactions in which random users were shown random pictures of what is there at the start."""
+        """Return interactions in which random users were shown random pictures of what is there at
+        the start.
+        """
         generator = self.streams.generator("log", row=layout)
-        at = int(np.flatnonzero(self.layouts() == layout)[0]) if self.params.layout == "per_row" else 0
+        at = (
+            int(np.flatnonzero(self.layouts() == layout)[0])
+            if self.params.layout == "per_row"
+            else 0
+        )
         place = int(self._layout_index[at])
         catalogue, visible = self.catalogues[place], self.spec.n_features - 2
-        offered = np.flatnonzero(self._titles_at(0)[place][catalogue.title_of] & self._pictures_at(0)[place])
+        offered = np.flatnonzero(
+            self._titles_at(0)[place][catalogue.title_of] & self._pictures_at(0)[place]
+        )
         users = generator.integers(0, self.params.n_users, size=n)
         items = offered[generator.integers(0, len(offered), size=n)]
         titles = catalogue.title_of[items]
         liked = (catalogue.attributes[items] * catalogue.tastes[users]).sum(axis=1)
-        logits = self.params.taste * liked + catalogue.interest[users, titles] / 2 - self.params.intercept
+        logits = (
+            self.params.taste * liked
+            + catalogue.interest[users, titles] / 2
+            - self.params.intercept
+        )
         means = 1 / (1 + np.exp(-logits))
         rewards = (generator.random(n) < means).astype(np.float64)
         values = np.empty((n, visible + 2))
@@ -324,20 +484,30 @@ class Artwork(Simulator):
     def name(self, item: int, row: int = 0) -> str:
         catalogue = self.catalogue(row)
         title = int(catalogue.title_of[item])
-        return f"title {title + 1}, picture {item - int(catalogue.first[title]) + 1}: {catalogue.describe(item)}"
+        return (
+            f"title {title + 1}, picture {item - int(catalogue.first[title]) + 1}: "
+            f"{catalogue.describe(item)}"
+        )
 
     @classmethod
     def segment_names(cls) -> list[str]:
         return list(GENRES)
 
     def _make_stock(self, layouts: list[int], sizes: list[IntArray]) -> Stock:
-        """Draw what is launched and withdrawn among titles and pictures, which lie one after the other."""
+        """Draw what is launched and withdrawn among titles and pictures, which lie one after the
+        other.
+        """
         p, N = self.params, self.spec.n_items
         groups = np.full((len(layouts), p.n_titles + N), OTHERS)
         groups[:, : p.n_titles] = np.where(self._arrivals > 0, KEPT, TITLES)
         for own, n in zip(groups, sizes, strict=True):
-            own[p.n_titles + np.cumsum(n) - n] = KEPT  # the default pictures
-        return Stock(p.changes, groups, lambda at, part: self.streams.generator("layout", row=layouts[at], part=part))
+            # the default pictures
+            own[p.n_titles + np.cumsum(n) - n] = KEPT
+        return Stock(
+            p.changes,
+            groups,
+            lambda at, part: self.streams.generator("layout", row=layouts[at], part=part),
+        )
 
     def _titles_at(self, step: int) -> BoolArray:
         return self._stock.at(step)[:, : self.params.n_titles] & (self._arrivals <= step)
@@ -354,7 +524,10 @@ class Artwork(Simulator):
             index = self.params.retrieval == "nearest"
             there = zip(self.catalogues, self._titles_at(step), strict=True)
             self._retrieved[now] = np.stack(
-                [c.retrieve(np.flatnonzero(titles), self.params.n_retrieved, index=index) for c, titles in there]
+                [
+                    c.retrieve(np.flatnonzero(titles), self.params.n_retrieved, index=index)
+                    for c, titles in there
+                ]
             )
         return self._retrieved[now]
 

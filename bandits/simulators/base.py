@@ -29,9 +29,13 @@ from bandits.base.types import (
 from .changes import Change
 
 Encoding = Annotated[
-    Literal["block", "context"], BeforeValidator(lambda value: "block" if value == "interaction" else value)
+    Literal["block", "context"],
+    BeforeValidator(lambda value: "block" if value == "interaction" else value),
 ]
-"""How features of contexts become features of arms; ``interaction`` is read as another name of ``block``."""
+"""How features of contexts become features of arms.
+
+``interaction`` is read as another name of ``block``.
+"""
 
 
 class SimulatorParams(Params):
@@ -42,20 +46,30 @@ class SimulatorParams(Params):
     @property
     def all_changes(self) -> dict[str, Change]:
         """What changes during a run, by the name of the field that states it."""
-        return {f"simulator.changes.{i}": change for i, change in enumerate(getattr(self, "changes", ()))}
+        return {
+            f"simulator.changes.{i}": change
+            for i, change in enumerate(getattr(self, "changes", ()))
+        }
 
     def without_changes(self) -> Self:
         """Return the same parameters without anything that changes during a run."""
-        return self.model_copy(update={"changes": ()}) if "changes" in type(self).model_fields else self
+        return (
+            self.model_copy(update={"changes": ()})
+            if "changes" in type(self).model_fields
+            else self
+        )
 
 
 def layout_param(what: str, more: str = "") -> Any:
     """Declare which replications have the same layout, and what it consists of."""
     return param(
-        "shared", title="Layout",
-        help=f"shared: the same {what} in every replication. per_row: each replication draws its own, which widens the "
-        f"confidence bands.{more}",
-    )  # fmt: skip
+        "shared",
+        title="Layout",
+        help=(
+            f"shared: the same {what} in every replication. per_row: each replication draws its "
+            f"own, which widens the confidence bands.{more}"
+        ),
+    )
 
 
 class Simulator(ABC):
@@ -73,12 +87,18 @@ class Simulator(ABC):
     family: ClassVar[str] = "Plug-ins"
     """Heading under which menus list it."""
     preset: ClassVar[str] = ""
-    """Preset with steps, replications and agents that suit it, loaded where a user chooses it; empty: none."""
+    """Preset with steps, replications and agents that suit it, loaded where a user chooses it.
+
+    Empty: none.
+    """
     reward_noun: ClassVar[str] = "clicks"
     rate_title: ClassVar[str] = "Click-through rate"
     item_noun: ClassVar[str] = "product"
     launch_noun: ClassVar[str] = ""
-    """What a launch adds, where all candidates of a decision belong to one such thing; empty: single items."""
+    """What a launch adds, where all candidates of a decision belong to one such thing.
+
+    Empty: single items.
+    """
 
     def __init__(self, params: Any, streams: Streams) -> None:
         self.params, self.streams = params, streams
@@ -96,34 +116,50 @@ class Simulator(ABC):
         """Return the users of a step and the candidates that can be shown to them."""
 
     @abstractmethod
-    def respond(self, round: Round, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
-        """Return the users' response to ``slate (R, S)``, decided by ``uniforms (R, S)``, and its expected value."""
+    def respond(
+        self, round: Round, slate: IntArray, uniforms: FloatArray
+    ) -> tuple[Feedback, Truth]:
+        """Return the users' response to ``slate (R, S)``, decided by ``uniforms (R, S)``, and its
+        expected value.
+        """
 
     @abstractmethod
     def probabilities(self, round: Round) -> FloatArray:
-        """Return the expected reward of each candidate if shown first, float64 (R, K); NaN without ``truth``."""
+        """Return the expected reward of each candidate if shown first, float64 (R, K).
+
+        NaN without ``truth``.
+        """
 
     def features(self, item: int | None) -> FloatArray:  # noqa: ARG002
-        """Return feature vectors that span those of one item, or (None) of all items, float64 (n, D).
+        """Return feature vectors that span those of one item, or (None) of all items, float64 (n,
+        D).
 
         All unit vectors by default.
         """
         return np.eye(self.spec.n_features)
 
     def log(self, layout: int, n: int) -> LoggedData:
-        """Return n interactions with one layout, logged under uniformly random choice (capability ``log``)."""
+        """Return n interactions with one layout, logged under uniformly random choice (capability
+        ``log``).
+        """
         raise NotImplementedError(f"{type(self).__name__} provides no logged interactions")
 
     def vectors(self) -> Vectors:
-        """Return the vectors of users and items of which the features consist (capability ``vectors``)."""
+        """Return the vectors of users and items of which the features consist (capability
+        ``vectors``).
+        """
         raise NotImplementedError(f"{type(self).__name__} provides no vectors of users and items")
 
     def launched(self) -> dict[int, list[IntArray]]:
-        """Return the items of each launch, by its place among the changes: those of each row, ascending."""
+        """Return the items of each launch, by its place among the changes: those of each row,
+        ascending.
+        """
         return {}
 
     def categories(self) -> IntArray:
-        """Return the category of every item, from 0, int64 (R, n_items) (capability ``categories``)."""
+        """Return the category of every item, from 0, int64 (R, n_items) (capability
+        ``categories``).
+        """
         raise NotImplementedError(f"{type(self).__name__} provides no categories of items")
 
     @classmethod
@@ -139,12 +175,17 @@ class Simulator(ABC):
 
     @classmethod
     def layout_per_row(cls, params: Any) -> bool:
-        """Return whether each row draws a layout (catalogue, personas, weights) of its own: by a field ``layout``."""
+        """Return whether each row draws a layout (catalogue, personas, weights) of its own: by a
+        field ``layout``.
+        """
         return getattr(params, "layout", "shared") == "per_row"
 
     @classmethod
     def slate_size(cls, params: Any) -> int:
-        """Return the number of items shown at once, S; known even where the data are missing on this machine."""
+        """Return the number of items shown at once, S.
+
+        Known even where the data are missing on this machine.
+        """
         return cls.describe(params).slate
 
     @classmethod
@@ -159,12 +200,19 @@ class Simulator(ABC):
 
     @classmethod
     def shock(cls, params: Any) -> int | None:
-        """Return the step of the first shock, from which on preferences are others; None without one."""
-        return min((c.begins for c in params.all_changes.values() if c.kind == "shock"), default=None)
+        """Return the step of the first shock, from which on preferences are others.
+
+        None without one.
+        """
+        return min(
+            (c.begins for c in params.all_changes.values() if c.kind == "shock"), default=None
+        )
 
     @classmethod
     def variation(cls, params: Any, steps: int) -> float | None:  # noqa: ARG003
-        """Compute the variation budget: the sum over steps of the largest change of an expected reward, or None."""
+        """Compute the variation budget: the sum over steps of the largest change of an expected
+        reward, or None.
+        """
         return None
 
     @classmethod
@@ -178,7 +226,10 @@ class Simulator(ABC):
         return True
 
     def predraw(self, step: int, n: int) -> PredrawnSteps | None:  # noqa: ARG002
-        """Draw up to ``n`` steps ahead (at most one block of draws of width K); None where that is impossible."""
+        """Draw up to ``n`` steps ahead (at most one block of draws of width K).
+
+        None where that is impossible.
+        """
         return None
 
     def name(self, item: int, row: int = 0) -> str:  # noqa: ARG002
@@ -191,12 +242,16 @@ class Simulator(ABC):
         return []
 
     def layouts(self) -> IntArray:
-        """Return the layout of each row, int64 (R,): all 0 unless each row draws its own (`layout_per_row`)."""
+        """Return the layout of each row, int64 (R,): all 0 unless each row draws its own
+        (`layout_per_row`).
+        """
         rows = self.streams.rows
         return np.array(rows if self.layout_per_row(self.params) else [0] * len(rows), np.int64)
 
     def bases(self, per_arm: bool) -> list[FloatArray]:
-        """Return orthonormal bases (D, m) of the span of the features: one per arm, or one of all arms together."""
+        """Return orthonormal bases (D, m) of the span of the features: one per arm, or one of all
+        arms together.
+        """
         items: Sequence[int | None] = range(self.spec.n_items) if per_arm else [None]
         return [span(self.features(item)) for item in items]
 
@@ -218,7 +273,8 @@ def span(features: FloatArray) -> FloatArray:
 
 
 class ClickTable(NamedTuple):
-    """Click probabilities of K items in each of C contexts, where one item is shown, and what follows from them.
+    """Click probabilities of K items in each of C contexts, where one item is shown, and what
+    follows from them.
 
     Attributes
     ----------
@@ -235,13 +291,19 @@ class ClickTable(NamedTuple):
 
     @classmethod
     def of(cls, probabilities: FloatArray, available: BoolArray | None = None) -> ClickTable:
-        """Derive the optimum (ties to the lowest index) and the average, of the items ``available (C, K)``."""
+        """Derive the optimum (ties to the lowest index) and the average, of the items ``available
+        (C, K)``.
+        """
         table = np.ascontiguousarray(probabilities, dtype=np.float64)
         return cls(table, *_optimum(table, available))
 
-    def respond(self, context: IntArray, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
+    def respond(
+        self, context: IntArray, slate: IntArray, uniforms: FloatArray
+    ) -> tuple[Feedback, Truth]:
         """Draw Bernoulli clicks by the uniform numbers."""
-        rewards, value, best_value, random_value, best_reward = click(*self, context, slate, uniforms)
+        rewards, value, best_value, random_value, best_reward = click(
+            *self, context, slate, uniforms
+        )
         return (
             Feedback(rewards, np.ones(slate.shape, np.bool_)),
             Truth(value, best_value, random_value, best_reward),
@@ -262,8 +324,8 @@ def single_response(
     means : float64 (R, K)
         Expected rewards.
     reward : callable
-        Draws rewards from means (R,) by uniforms (R,). The item shown and the best item (ties to the lowest index)
-        get the same uniform number, so that agents stay paired.
+        Draws rewards from means (R,) by uniforms (R,). The item shown and the best item (ties to
+        the lowest index) get the same uniform number, so that agents stay paired.
     available : bool (R, K), optional
         Candidates that can be shown; all by default.
     """
@@ -275,7 +337,9 @@ def single_response(
 
 
 def _optimum(means: FloatArray, available: BoolArray | None) -> tuple[IntArray, FloatArray]:
-    """Return the best item in each row of ``means`` (ties to the lowest index), and the average of the row."""
+    """Return the best item in each row of ``means`` (ties to the lowest index), and the average of
+    the row.
+    """
     if available is None or available.all():
         return means.argmax(axis=1), means.mean(axis=1)
     best = np.where(available, means, -np.inf).argmax(axis=1)
@@ -283,10 +347,13 @@ def _optimum(means: FloatArray, available: BoolArray | None) -> tuple[IntArray, 
 
 
 def normal(uniforms: FloatArray) -> FloatArray:
-    """Transform uniforms in [0, 1) to standard normals, by the inverse of the distribution function."""
+    """Transform uniforms in [0, 1) to standard normals, by the inverse of the distribution
+    function.
+    """
     from scipy.special import ndtri
 
-    return np.asarray(ndtri(np.maximum(uniforms, 2.0**-54)))  # the quantile of 0 is infinite
+    # the quantile of 0 is infinite
+    return np.asarray(ndtri(np.maximum(uniforms, 2.0**-54)))
 
 
 @njit(cache=True, nogil=True)
@@ -298,7 +365,10 @@ def click(
     slate: IntArray,
     uniforms: FloatArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Show one item and draw its click: rewards (R, 1); value, best_value, random_value, best_reward (R,)."""
+    """Show one item and draw its click: rewards (R, 1).
+
+    Value, best_value, random_value, best_reward (R,).
+    """
     R = context.shape[0]
     rewards = np.empty((R, 1))
     value, best_value = np.empty(R), np.empty(R)

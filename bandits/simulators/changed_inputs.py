@@ -34,7 +34,9 @@ class ObservedContexts:
         """Return those of a step: the same object while nothing changes."""
         n = sum(fault.at <= step for fault in self._faults)
         while len(self._versions) <= n:
-            self._versions.append(_broken(self._versions[-1], self._faults[len(self._versions) - 1]))
+            self._versions.append(
+                _broken(self._versions[-1], self._faults[len(self._versions) - 1])
+            )
         return self._versions[n]
 
     def next_change(self, step: int) -> int:
@@ -67,7 +69,8 @@ def _broken(contexts: Contexts, fault: Features) -> Contexts:
         columns = np.where(at, fault.other, np.where(columns == fault.other, fault.column, columns))
     else:
         columns, absent = columns.copy(), ~at.any(axis=-1)
-        columns[(*np.nonzero(absent), np.argmax(values == 0, axis=-1)[absent])] = fault.column  # in place of a zero
+        # in place of a zero
+        columns[(*np.nonzero(absent), np.argmax(values == 0, axis=-1)[absent])] = fault.column
         values = np.where(columns == fault.column, values + fault.by, values)
     return _ascending(values, columns, n_features)
 
@@ -75,7 +78,9 @@ def _broken(contexts: Contexts, fault: Features) -> Contexts:
 def _ascending(values: FloatArray, columns: IntArray, n_features: int) -> Contexts:
     order = np.argsort(columns, axis=-1, kind="stable")
     values = np.ascontiguousarray(np.take_along_axis(values, order, axis=-1))
-    return Contexts(values, np.ascontiguousarray(np.take_along_axis(columns, order, axis=-1)), n_features)
+    return Contexts(
+        values, np.ascontiguousarray(np.take_along_axis(columns, order, axis=-1)), n_features
+    )
 
 
 def _first_free(columns: IntArray) -> IntArray:
@@ -87,8 +92,13 @@ def _first_free(columns: IntArray) -> IntArray:
 
 
 def break_dense(features: NDArray[Any], changes: Iterable[Change], step: int) -> NDArray[Any]:
-    """Return dense features (..., D) as they arrive at a step; the same array while none is broken."""
-    faults = sorted((c for c in changes if isinstance(c, Features) and c.at <= step), key=lambda fault: fault.at)
+    """Return dense features (..., D) as they arrive at a step.
+
+    The same array while none is broken.
+    """
+    faults = sorted(
+        (c for c in changes if isinstance(c, Features) and c.at <= step), key=lambda fault: fault.at
+    )
     if not faults:
         return features
     out = features.copy()
@@ -108,8 +118,9 @@ def break_dense(features: NDArray[Any], changes: Iterable[Change], step: int) ->
 class VisitorShares:
     """Shares of the segments among the visitors, which change at known steps.
 
-    A user whose number was drawn uniformly is exchanged for one of the segment whose share holds the number, so that a
-    step's visitor depends on nothing but its own draw. Segments without users leave their share to the others.
+    A user whose number was drawn uniformly is exchanged for one of the segment whose share holds
+    the number, so that a step's visitor depends on nothing but its own draw. Segments without users
+    leave their share to the others.
 
     Parameters
     ----------
@@ -127,7 +138,9 @@ class VisitorShares:
             self._counts = np.stack([np.bincount(layout, minlength=G) for layout in segments])
 
     def users(self, users: IntArray, layout: IntArray, step: int) -> IntArray:
-        """Return the visitors of a step for uniformly drawn ``users (..., R)`` of the layouts ``layout (R,)``."""
+        """Return the visitors of a step for uniformly drawn ``users (..., R)`` of the layouts
+        ``layout (R,)``.
+        """
         change = next((c for c in reversed(self._changes) if c.at <= step), None)
         if change is None:
             return users

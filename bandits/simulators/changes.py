@@ -1,7 +1,8 @@
-"""Changes during a run, declared as data: what changes, when, and which changes contradict each other.
+"""Changes during a run, declared as data: what changes, when, and which changes contradict each
+other.
 
-The parameters of a simulator hold a list of those kinds that it offers; at step t every change that begins at t or
-before is in force. The oracle knows the rewards of the moment, so regret is dynamic.
+The parameters of a simulator hold a list of those kinds that it offers; at step t every change that
+begins at t or before is in force. The oracle knows the rewards of the moment, so regret is dynamic.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from pydantic import Field, model_validator
 from bandits.base.params import Params, param
 from bandits.base.types import FloatArray, IntArray
 
-LAST = 100_000_000  # the largest step that a change may name
+# the largest step that a change may name
+LAST = 100_000_000
 NEVER = 2**62
 MAX_CHANGES = 20
 
@@ -26,11 +28,18 @@ def step_param(title: str, help: str) -> Any:
 
 
 def changes_param(kinds: str) -> Any:
-    """Declare the field ``changes`` of a simulator that offers these kinds, and features that break."""
+    """Declare the field ``changes`` of a simulator that offers these kinds, and features that
+    break.
+    """
     return param(
-        (), title="Changes", later=True, max_length=MAX_CHANGES,
-        help=f"What changes during the run: {kinds}, or the features that agents observe (features).",
-    )  # fmt: skip
+        (),
+        title="Changes",
+        later=True,
+        max_length=MAX_CHANGES,
+        help=(
+            f"What changes during the run: {kinds}, or the features that agents observe (features)."
+        ),
+    )
 
 
 class Change(Params):
@@ -52,7 +61,10 @@ class Change(Params):
 
     @property
     def ends(self) -> int | None:
-        """The first step from which this change moves nothing any more; None if it never comes to rest."""
+        """The first step from which this change moves nothing any more.
+
+        None if it never comes to rest.
+        """
         return self.begins
 
     @classmethod
@@ -65,24 +77,36 @@ class Change(Params):
         return self.title
 
     def contradicts(self, other: Change) -> str:
-        """Name what it has in common with another change so that both cannot hold; empty if they agree."""
+        """Name what it has in common with another change so that both cannot hold.
+
+        Empty if they agree.
+        """
         same = type(self) is type(other) and self.begins == other.begins
         return f"both begin at step {self.begins:,}" if same else ""
 
 
-HOW = {"next": "preferences rotate", "reverse": "preferences reversed", "table": "new click probabilities"}
+HOW = {
+    "next": "preferences rotate",
+    "reverse": "preferences reversed",
+    "table": "new click probabilities",
+}
 
 
 class Shock(Change):
-    """From one step on, every segment (persona, class, user, quadrant, weight) has the preferences of another."""
+    """From one step on, every segment (persona, class, user, quadrant, weight) has the preferences
+    of another.
+    """
 
     kind: Literal["shock"] = "shock"
     at: int = step_param("Step", "First step with the new preferences.")
     how: Literal["next", "reverse"] = param(
-        "next", title="New preferences",
-        help="next: each group of users, class or weight takes the place of the next one. reverse: the first takes "
-        "the place of the last, and so on.",
-    )  # fmt: skip
+        "next",
+        title="New preferences",
+        help=(
+            "next: each group of users, class or weight takes the place of the next one. "
+            "reverse: the first takes the place of the last, and so on."
+        ),
+    )
 
     title = "Market shock"
 
@@ -91,14 +115,25 @@ class Shock(Change):
 
 
 class Season(Change):
-    """Rates rise and fall: each is multiplied by 1 + A sin(2 pi t / P + phase of its category), within 0 to 1."""
+    """Rates rise and fall: each is multiplied by 1 + A sin(2 pi t / P + phase of its category),
+    within 0 to 1.
+    """
 
     kind: Literal["season"] = "season"
-    period: int = param(5000, title="Period", symbol="P", unit="steps", ge=2, le=LAST, help="Steps of one cycle.")
+    period: int = param(
+        5000, title="Period", symbol="P", unit="steps", ge=2, le=LAST, help="Steps of one cycle."
+    )
     amplitude: float = param(
-        0.3, title="Amplitude", symbol="A", ge=0, le=1,
-        help="Largest relative change of a rate. Larger values make the seasons more different; usually 0.1 to 0.5.",
-    )  # fmt: skip
+        0.3,
+        title="Amplitude",
+        symbol="A",
+        ge=0,
+        le=1,
+        help=(
+            "Largest relative change of a rate. Larger values make the seasons more different; "
+            "usually 0.1 to 0.5."
+        ),
+    )
 
     title = "Season"
 
@@ -111,7 +146,10 @@ class Season(Change):
         return None
 
     def factor(self, steps: IntArray, categories: int) -> FloatArray:
-        """Compute the factor of every category at ``steps (T,)``, float64 (T, C); the phases are evenly spaced."""
+        """Compute the factor of every category at ``steps (T,)``, float64 (T, C).
+
+        The phases are evenly spaced.
+        """
         phase = 2 * np.pi * np.arange(categories) / categories
         turn = 2 * np.pi * (steps % self.period) / self.period
         return np.asarray(1 + self.amplitude * np.sin(turn[:, None] + phase))
@@ -130,9 +168,13 @@ class Traffic(Change):
     kind: Literal["traffic"] = "traffic"
     at: int = step_param("Step", "First step with the new visitors.")
     shares: tuple[float, ...] = param(
-        ..., title="Shares", strict=False, min_length=2, max_length=20,
+        ...,
+        title="Shares",
+        strict=False,
+        min_length=2,
+        max_length=20,
         help="Share of the visitors that each segment has from then on; they add up to 1.",
-    )  # fmt: skip
+    )
 
     title = "New traffic"
 
@@ -155,18 +197,32 @@ class Features(Change):
     at: int = step_param("Step", "First step with the broken feature.")
     column: int = param(0, title="Feature", ge=0, le=100_000, help="Its column, counted from 0.")
     how: Literal["missing", "shifted", "scaled", "swapped"] = param(
-        "missing", title="Fault",
-        help="missing: it is 0. shifted: a constant is added. scaled: it is multiplied. swapped: it is exchanged with "
-        "another column.",
-    )  # fmt: skip
+        "missing",
+        title="Fault",
+        help=(
+            "missing: it is 0. shifted: a constant is added. scaled: it is multiplied. swapped: "
+            "it is exchanged with another column."
+        ),
+    )
     by: float = param(
-        1.0, title="Amount", ge=-1000, le=1000, typical=(-10, 10),
-        help="What is added (shifted) or multiplied by (scaled). Larger values do more harm; usually -10 to 10.",
-    )  # fmt: skip
+        1.0,
+        title="Amount",
+        ge=-1000,
+        le=1000,
+        typical=(-10, 10),
+        help=(
+            "What is added (shifted) or multiplied by (scaled). Larger values do more harm; "
+            "usually -10 to 10."
+        ),
+    )
     other: int | None = param(
-        None, title="Other feature", empty="none", ge=0, le=100_000,
+        None,
+        title="Other feature",
+        empty="none",
+        ge=0,
+        le=100_000,
         help="The column that it is exchanged with (swapped).",
-    )  # fmt: skip
+    )
 
     title = "Broken feature"
 
@@ -187,7 +243,9 @@ class Features(Change):
     @model_validator(mode="after")
     def _two_columns(self) -> Self:
         if (self.how == "swapped") != (self.other is not None):
-            raise ValueError("other names the column of a swap: give it with how swapped, and only then")
+            raise ValueError(
+                "other names the column of a swap: give it with how swapped, and only then"
+            )
         if self.other == self.column:
             raise ValueError(f"column and other are both {self.column}; they must differ")
         return self
@@ -211,7 +269,8 @@ ShocksAndFaults = tuple[Annotated[Shock | Features, Field(discriminator="kind")]
 
 
 def check(changes: Mapping[str, Change], n_features: int) -> None:
-    """Raise ValueError, in one sentence, where two changes contradict each other or name a missing feature.
+    """Raise ValueError, in one sentence, where two changes contradict each other or name a missing
+    feature.
 
     Parameters
     ----------
@@ -226,7 +285,8 @@ def check(changes: Mapping[str, Change], n_features: int) -> None:
     for name, change in changes.items():
         if isinstance(change, Features) and max(change.columns) >= n_features:
             raise ValueError(
-                f"{name} names feature {max(change.columns)}; the features are numbered 0 to {n_features - 1}"
+                f"{name} names feature {max(change.columns)}; the features are numbered 0 to "
+                f"{n_features - 1}"
             )
 
 
@@ -236,8 +296,13 @@ def permutation(how: str, n: int) -> IntArray:
 
 
 def order_at(changes: Iterable[Change], step: int, n: int) -> IntArray | None:
-    """Return, for each of n places, the one whose preferences it has at a step after all shocks; None without one."""
-    shocks = sorted((c for c in changes if isinstance(c, Shock) and c.at <= step), key=lambda c: c.at)
+    """Return, for each of n places, the one whose preferences it has at a step after all shocks.
+
+    None without one.
+    """
+    shocks = sorted(
+        (c for c in changes if isinstance(c, Shock) and c.at <= step), key=lambda c: c.at
+    )
     if not shocks:
         return None
     order = np.arange(n)
@@ -247,6 +312,8 @@ def order_at(changes: Iterable[Change], step: int, n: int) -> IntArray | None:
 
 
 def more_stored(changes: Iterable[Change], n_stored: int, n_features: int) -> int:
-    """Count the stored entries per vector that shifted features add to ``n_stored``: shifts make zeros non-zero."""
+    """Count the stored entries per vector that shifted features add to ``n_stored``: shifts make
+    zeros non-zero.
+    """
     shifted = {c.column for c in changes if isinstance(c, Features) and c.how == "shifted"}
     return min(len(shifted), n_features - n_stored)

@@ -13,7 +13,16 @@ from bandits.base.errors import UserError
 from bandits.base.formatting import short
 from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, LoggedData, Round, SimulatorSpec, Truth
+from bandits.base.types import (
+    Contexts,
+    Feedback,
+    FloatArray,
+    IntArray,
+    LoggedData,
+    Round,
+    SimulatorSpec,
+    Truth,
+)
 from bandits.simulators.datasets.csv_table import MISSING, in_order
 
 from .base import ClickTable, Encoding, Simulator, SimulatorParams
@@ -65,7 +74,8 @@ def sizes(name: str) -> tuple[int, int, int]:
         return info.rows, info.features, info.classes
     known = ", ".join([*SIZES, *(info.id for info in uploads.listing())])
     raise UserError(
-        f"data '{short(name)}' is not stored here: upload the CSV again on the page Data; known are {known}"
+        f"data '{short(name)}' is not stored here: upload the CSV again on the page Data; known "
+        f"are {known}"
     )
 
 
@@ -73,9 +83,8 @@ def sizes(name: str) -> tuple[int, int, int]:
 def load(name: str, scale: Scale = "norm") -> DataSet:
     """Load a data set, by default under the protocol of Zhang et al. (2021).
 
-    Missing values are -1, categories are coded alphabetically, and each row of features is divided by its L2 norm or
-    scaled otherwise: see `bandits.simulators.datasets.scaling.scaled`.
-    """
+    Missing values are -1, categories are coded alphabetically, and each row of features is divided
+    by its L2 norm or scaled otherwise: see `bandits.simulators.datasets.scaling.scaled`."""
     if name in ("digits", "wine", "breast_cancer"):
         from sklearn import datasets
 
@@ -107,27 +116,44 @@ def _codes(column: Any) -> FloatArray:
 class Classification(Simulator):
     """One example per step as context; every class is an arm, and the right class has reward 1.
 
-    Regret is the number of wrong answers. Every row shuffles the data separately, and again after each epoch.
-    """
+    Regret is the number of wrong answers. Every row shuffles the data separately, and again after
+    each epoch."""
 
     class Params(SimulatorParams):
         kind: Literal["classification"] = "classification"
         data: str = param(
-            "magic", title="Data set", basic=True, pattern=r"^[a-z0-9_.-]{1,60}$",
-            help="magic: telescope images of gamma rays or hadrons. adult: census incomes. digits, wine, "
-            "breast_cancer: shipped with scikit-learn. Further entries are CSV files uploaded on the page Data.",
-        )  # fmt: skip
+            "magic",
+            title="Data set",
+            basic=True,
+            pattern=r"^[a-z0-9_.-]{1,60}$",
+            help=(
+                "magic: telescope images of gamma rays or hadrons. adult: census incomes. "
+                "digits, wine, breast_cancer: shipped with scikit-learn. Further entries are CSV "
+                "files uploaded on the page Data."
+            ),
+        )
         encoding: Encoding = param(
-            "block", title="Encoding", basic=True,
-            help="block: the interaction of class and features, a block of features per class with which one shared "
-            "model can learn each class, as published. context: the same vector for all classes, for models per arm.",
-        )  # fmt: skip
+            "block",
+            title="Encoding",
+            basic=True,
+            help=(
+                "block: the interaction of class and features, a block of features per class "
+                "with which one shared model can learn each class, as published. context: the "
+                "same vector for all classes, for models per arm."
+            ),
+        )
         scale: Scale = param(
-            "norm", title="Feature scaling", basic=True, later=True,
-            help="norm: each example is divided by its Euclidean norm, as published; features with small numbers then "
-            "count little. none: as in the data; features with large numbers dominate the exploration bonuses. minmax: "
-            "each feature from 0 to 1 over the data set. standard: each feature with mean 0 and standard deviation 1.",
-        )  # fmt: skip
+            "norm",
+            title="Feature scaling",
+            basic=True,
+            later=True,
+            help=(
+                "norm: each example is divided by its Euclidean norm, as published; features "
+                "with small numbers then count little. none: as in the data; features with large "
+                "numbers dominate the exploration bonuses. minmax: each feature from 0 to 1 over "
+                "the data set. standard: each feature with mean 0 and standard deviation 1."
+            ),
+        )
         changes: ShocksAndFaults = changes_param("preferences (shock)")
 
         @model_validator(mode="after")
@@ -142,8 +168,14 @@ class Classification(Simulator):
                 return None
             infos = uploads.listing()
             titles = [info.title for info in infos]
-            suffix = {info.id: f" {info.id[-4:]}" if titles.count(info.title) > 1 else "" for info in infos}
-            return {**_TITLES, **{info.id: f"{info.title}{suffix[info.id]} (uploaded)" for info in infos}}
+            suffix = {
+                info.id: f" {info.id[-4:]}" if titles.count(info.title) > 1 else ""
+                for info in infos
+            }
+            return {
+                **_TITLES,
+                **{info.id: f"{info.title}{suffix[info.id]} (uploaded)" for info in infos},
+            }
 
     title = "Real data (classification)"
     family = "Data sets"
@@ -156,12 +188,15 @@ class Classification(Simulator):
         super().__init__(params, streams)
         self.data = load(params.data, params.scale)
         R, K, d = len(streams.rows), len(self.data.classes), self.data.features.shape[1]
-        offset = d * np.arange(K)[:, None] if params.encoding == "block" else np.zeros((K, 1), np.int64)
+        offset = (
+            d * np.arange(K)[:, None] if params.encoding == "block" else np.zeros((K, 1), np.int64)
+        )
         self._columns = np.broadcast_to(offset + np.arange(d), (R, K, d)).copy()
         self._rows = np.arange(R)
         self._items = np.broadcast_to(np.arange(K), (R, K)).copy()
         self._available = np.ones((R, K), np.bool_)
-        self._zeros = np.zeros(R, np.int64)  # no user ids: the number of an example reveals its class
+        # no user ids: the number of an example reveals its class
+        self._zeros = np.zeros(R, np.int64)
         self._table = ClickTable.of(np.eye(K))
         self._epoch, self._order = -1, np.empty((0, R), np.int64)
 
@@ -171,9 +206,12 @@ class Classification(Simulator):
         wide = params.encoding == "block"
         capabilities = {"truth", "log", "binary"} | ({"arm_features"} if wide else set())
         return SimulatorSpec(
-            n_items=K, n_candidates=K, n_features=d * K if wide else d, n_stored=d,
+            n_items=K,
+            n_candidates=K,
+            n_features=d * K if wide else d,
+            n_stored=d,
             capabilities=frozenset(capabilities),
-        )  # fmt: skip
+        )
 
     @classmethod
     def slate_size(cls, params: Any) -> int:  # noqa: ARG003
@@ -190,9 +228,13 @@ class Classification(Simulator):
         observed = break_dense(self.data.features[examples], self.params.changes, step)
         values = np.repeat(observed[:, None, :], len(self.data.classes), axis=1)
         contexts = Contexts(values, self._columns, self.spec.n_features)
-        return Round(step, self._zeros, self._items, contexts, self._rows, self._available, self._zeros)
+        return Round(
+            step, self._zeros, self._items, contexts, self._rows, self._available, self._zeros
+        )
 
-    def respond(self, round: Round, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
+    def respond(
+        self, round: Round, slate: IntArray, uniforms: FloatArray
+    ) -> tuple[Feedback, Truth]:
         return self._table.respond(self._labels(round), slate, uniforms)
 
     def probabilities(self, round: Round) -> FloatArray:
@@ -204,20 +246,23 @@ class Classification(Simulator):
         X = np.concatenate([break_dense(self.data.features, changes, step) for step in steps])
         if self.params.encoding == "context":
             return X
-        basis = np.linalg.qr(X, mode="r")  # the same span in d rows
+        # the same span in d rows
+        basis = np.linalg.qr(X, mode="r")
         blocks = np.kron(np.eye(K), basis).reshape(K, -1, K * X.shape[1])
         return blocks.reshape(-1, K * X.shape[1]) if item is None else blocks[item]
 
     def log(self, layout: int, n: int) -> LoggedData:
         """Return random answers to examples drawn with replacement from the data set of the run.
 
-        A network trained on this log has seen nearly every example: its accuracy is not that on unseen data.
-        """
+        A network trained on this log has seen nearly every example: its accuracy is not that on
+        unseen data."""
         generator = self.streams.generator("log", row=layout)
         examples = generator.integers(0, len(self.data.labels), size=n)
         items = generator.integers(0, len(self.data.classes), size=n)
         rewards = (self.data.labels[examples] == items).astype(np.float64)
-        return LoggedData(examples, items, self.data.features[examples], self._columns[0][items], rewards, rewards)
+        return LoggedData(
+            examples, items, self.data.features[examples], self._columns[0][items], rewards, rewards
+        )
 
     def name(self, item: int, row: int = 0) -> str:  # noqa: ARG002
         text = short(self.data.classes[item], 40)
@@ -238,7 +283,9 @@ class Classification(Simulator):
         """Return the index of the example of each row, int64 (R,)."""
         epoch, position = divmod(step, len(self.data.labels))
         if epoch != self._epoch:
-            shuffles = (self.streams.generator("world", row=row, block=epoch) for row in self.streams.rows)
+            shuffles = (
+                self.streams.generator("world", row=row, block=epoch) for row in self.streams.rows
+            )
             self._order = np.stack([g.permutation(len(self.data.labels)) for g in shuffles], axis=1)
             self._epoch = epoch
         examples: IntArray = self._order[position]

@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 
 from bandits.base.randomness import Streams, block_length
-from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, LoggedData, Round, SimulatorSpec, Truth
+from bandits.base.types import (
+    Contexts,
+    Feedback,
+    FloatArray,
+    IntArray,
+    LoggedData,
+    Round,
+    SimulatorSpec,
+    Truth,
+)
 
 from .base import Simulator, single_response
 from .changed_inputs import break_dense
@@ -18,8 +27,9 @@ from .changes import order_at
 class DenseSimulator(Simulator):
     """K arms with D features each, drawn anew at every step; one arm is shown.
 
-    A subclass declares ``Params`` and ``title`` and implements `sizes`, `draw_features` and `expected_rewards`.
-    Rounds, responses, the log, the memory estimate and the capabilities are derived from these.
+    A subclass declares ``Params`` and ``title`` and implements `sizes`, `draw_features` and
+    `expected_rewards`. Rounds, responses, the log, the memory estimate and the capabilities are
+    derived from these.
 
     Attributes
     ----------
@@ -76,8 +86,16 @@ class DenseSimulator(Simulator):
     @classmethod
     def describe(cls, params: Any) -> SimulatorSpec:
         K, D = cls.sizes(params)
-        capabilities = {"truth", "log", "arm_features"} | ({"binary"} if cls.binary(params) else set())
-        return SimulatorSpec(n_items=K, n_candidates=K, n_features=D, n_stored=D, capabilities=frozenset(capabilities))
+        capabilities = {"truth", "log", "arm_features"} | (
+            {"binary"} if cls.binary(params) else set()
+        )
+        return SimulatorSpec(
+            n_items=K,
+            n_candidates=K,
+            n_features=D,
+            n_stored=D,
+            capabilities=frozenset(capabilities),
+        )
 
     @classmethod
     def memory(cls, params: Any, rows: int) -> int:
@@ -89,34 +107,60 @@ class DenseSimulator(Simulator):
     def round_at(self, step: int) -> Round:
         observed = break_dense(self._features.at(step), self._changes, step)
         contexts = Contexts(observed, self._columns, self._columns.shape[-1])
-        return Round(step, self._zeros, self._items, contexts, self._rows, self._available, self._zeros)
+        return Round(
+            step, self._zeros, self._items, contexts, self._rows, self._available, self._zeros
+        )
 
-    def respond(self, round: Round, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
-        return single_response(self.probabilities(round), slate, uniforms, self.reward, round.available)
+    def respond(
+        self, round: Round, slate: IntArray, uniforms: FloatArray
+    ) -> tuple[Feedback, Truth]:
+        return single_response(
+            self.probabilities(round), slate, uniforms, self.reward, round.available
+        )
 
     def probabilities(self, round: Round) -> FloatArray:
         features = self._features.at(round.step) if self._changes else round.contexts.values
         order = order_at(self._changes, round.step, self.weights.shape[-1])
-        return self.expected_rewards(features, self.weights if order is None else self.weights[..., order])
+        return self.expected_rewards(
+            features, self.weights if order is None else self.weights[..., order]
+        )
 
     def log(self, layout: int, n: int) -> LoggedData:
-        generator, weights = self.streams.generator("log", row=layout), self._layout_weights(layout)[None]
+        generator, weights = (
+            self.streams.generator("log", row=layout),
+            self._layout_weights(layout)[None],
+        )
         K, D = self.sizes(self.params)
         items = generator.integers(0, K, size=n)
         values, means = np.empty((n, D)), np.empty(n)
         length = block_length(K * D)
-        for start in range(0, n, length):  # a few steps at a time: only one arm of each is kept
+        # a few steps at a time: only one arm of each is kept
+        for start in range(0, n, length):
             chosen = items[start : start + length]
             features, steps = self._checked_features(generator, len(chosen)), np.arange(len(chosen))
             values[start : start + length] = features[steps, chosen]
             means[start : start + length] = self.expected_rewards(features, weights)[steps, chosen]
         columns = np.broadcast_to(np.arange(D), values.shape)
-        return LoggedData(np.zeros(n, np.int64), items, values, columns, self.reward(means, generator.random(n)), means)
+        return LoggedData(
+            np.zeros(n, np.int64),
+            items,
+            values,
+            columns,
+            self.reward(means, generator.random(n)),
+            means,
+        )
 
     def _checked_features(self, generator: np.random.Generator, n: int) -> FloatArray:
-        features, shape = np.asarray(self.draw_features(generator, n)), (n, *self.sizes(self.params))
-        if features.shape != shape:  # compiled kernels would read beyond the array
-            raise ValueError(f"draw_features must return the shape {shape} that sizes states; got {features.shape}")
+        features, shape = (
+            np.asarray(self.draw_features(generator, n)),
+            (n, *self.sizes(self.params)),
+        )
+        # compiled kernels would read beyond the array
+        if features.shape != shape:
+            raise ValueError(
+                f"draw_features must return the shape {shape} that sizes states; got "
+                f"{features.shape}"
+            )
         return features
 
     def _layout_weights(self, layout: int) -> FloatArray:

@@ -13,7 +13,8 @@ from bandits.base.types import BoolArray, FloatArray, IntArray
 
 from .changes import LAST, NEVER, Change, step_param
 
-DRAWS = 2  # first part of the layout's stream from which launches and withdrawals draw their items
+# first part of the layout's stream from which launches and withdrawals draw their items
+DRAWS = 2
 
 
 class Launch(Change):
@@ -22,14 +23,27 @@ class Launch(Change):
     kind: Literal["launch"] = "launch"
     at: int = step_param("Step", "First step at which they can be shown.")
     items: int = param(
-        10, title="Items", ge=1, le=LAST,
-        help="Number of new items, drawn at random. Larger values spread the visitors over more of them.",
-    )  # fmt: skip
+        10,
+        title="Items",
+        ge=1,
+        le=LAST,
+        help=(
+            "Number of new items, drawn at random. Larger values spread the visitors over more "
+            "of them."
+        ),
+    )
     quality: float = param(
-        1.0, title="Quality", symbol="q", ge=0, le=10, typical=(0, 2),
-        help="Factor of their click probabilities (at most 0.95). Larger values make them better: 1.5 is a hit, 0.5 a "
-        "flop.",
-    )  # fmt: skip
+        1.0,
+        title="Quality",
+        symbol="q",
+        ge=0,
+        le=10,
+        typical=(0, 2),
+        help=(
+            "Factor of their click probabilities (at most 0.95). Larger values make them better: "
+            "1.5 is a hit, 0.5 a flop."
+        ),
+    )
 
     title = "Launch"
 
@@ -46,7 +60,7 @@ class Launch(Change):
         quality = "" if self.quality == 1 else f", quality {self.quality:g}"
         return f"{self.title} of {_counted(self.items)}{quality}"
 
-    def contradicts(self, other: Change) -> str:  # noqa: ARG002 - several may begin at one step
+    def contradicts(self, other: Change) -> str:  # noqa: ARG002
         return ""
 
 
@@ -56,9 +70,15 @@ class Withdraw(Change):
     kind: Literal["withdraw"] = "withdraw"
     at: int = step_param("Step", "First step at which they cannot be shown any more.")
     items: int = param(
-        5, title="Items", ge=1, le=LAST,
-        help="Number of items that go, drawn at random from those available. Larger values leave fewer.",
-    )  # fmt: skip
+        5,
+        title="Items",
+        ge=1,
+        le=LAST,
+        help=(
+            "Number of items that go, drawn at random from those available. Larger values leave "
+            "fewer."
+        ),
+    )
 
     title = "Withdrawal"
 
@@ -70,7 +90,7 @@ class Withdraw(Change):
     def sentence(self) -> str:
         return f"{self.title} of {_counted(self.items)}"
 
-    def contradicts(self, other: Change) -> str:  # noqa: ARG002 - several may begin at one step
+    def contradicts(self, other: Change) -> str:  # noqa: ARG002
         return ""
 
 
@@ -94,7 +114,8 @@ def check_stock(changes: Mapping[str, Change], sizes: Sequence[int], least: int 
     """
     launches = {name: c for name, c in changes.items() if isinstance(c, Launch)}
     withdrawals = {name: c for name, c in changes.items() if isinstance(c, Withdraw)}
-    left, total = list(sizes), sum(sizes)  # of each category, certainly; of all
+    # of each category, certainly; of all
+    left, total = list(sizes), sum(sizes)
     for name, launch in sorted(launches.items(), key=lambda entry: entry[1].group is None):
         most = _most(launch, left, total - least)
         if launch.items > most:
@@ -109,7 +130,9 @@ def check_stock(changes: Mapping[str, Change], sizes: Sequence[int], least: int 
             continue
         most = _most(event, left, total - least)
         if event.items > most:
-            raise ValueError(f"{name}.items is {event.items:,}; {_allowed(most, 'withdrawn')} at this step")
+            raise ValueError(
+                f"{name}.items is {event.items:,}; {_allowed(most, 'withdrawn')} at this step"
+            )
         total -= event.items
         left = [n - event.items * (event.group in (None, g)) for g, n in enumerate(left)]
 
@@ -131,7 +154,8 @@ def _order(change: Launch | Withdraw) -> tuple[int, bool]:
 class Stock:
     """The items that can be shown at every step, and the quality of those that were launched.
 
-    Each change draws its items from a stream of its own, so that another change does not exchange them.
+    Each change draws its items from a stream of its own, so that another change does not exchange
+    them.
 
     Parameters
     ----------
@@ -150,12 +174,16 @@ class Stock:
     """
 
     def __init__(
-        self, changes: Sequence[Change], groups: IntArray, generator: Callable[[int, int], np.random.Generator]
+        self,
+        changes: Sequence[Change],
+        groups: IntArray,
+        generator: Callable[[int, int], np.random.Generator],
     ) -> None:
         events: dict[int, Launch | Withdraw] = {}
         events |= {i: c for i, c in enumerate(changes) if isinstance(c, Launch | Withdraw)}
         launches = sorted(
-            (i for i, c in events.items() if isinstance(c, Launch)), key=lambda i: events[i].group is None
+            (i for i, c in events.items() if isinstance(c, Launch)),
+            key=lambda i: events[i].group is None,
         )
         old = np.ones(groups.shape, np.bool_)
         self.quality: FloatArray | None = None
@@ -189,13 +217,20 @@ class Stock:
 
     @staticmethod
     def _drawn(
-        i: int, change: Launch | Withdraw, among: BoolArray, groups: IntArray,
+        i: int,
+        change: Launch | Withdraw,
+        among: BoolArray,
+        groups: IntArray,
         generator: Callable[[int, int], np.random.Generator],
-    ) -> list[IntArray]:  # fmt: skip
+    ) -> list[IntArray]:
         """Draw the items of a change among those that are true, for each layout."""
         found = []
         for layout, candidates in enumerate(among):
-            fits = candidates if change.group is None else candidates & (groups[layout] == change.group)
+            fits = (
+                candidates
+                if change.group is None
+                else candidates & (groups[layout] == change.group)
+            )
             order = generator(layout, DRAWS + i).permutation(np.flatnonzero(fits))
             found.append(np.sort(order[: change.items]))
         return found
@@ -206,7 +241,9 @@ class Stock:
         return len(self._starts) == 1
 
     def at(self, step: int) -> BoolArray:
-        """Return the items that can be shown at a step, bool (L, K): the same array while nothing changes."""
+        """Return the items that can be shown at a step, bool (L, K): the same array while nothing
+        changes.
+        """
         return self._versions[bisect_right(self._starts, step) - 1]
 
     def complete(self, step: int) -> bool:

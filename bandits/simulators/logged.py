@@ -16,39 +16,58 @@ from .datasets import kept_logs, logs
 
 
 class Logged(Simulator):
-    """Replay a log of uniformly random decisions: an agent's choice counts only where it equals the logged one.
+    """Replay a log of uniformly random decisions: an agent's choice counts only where it equals the
+    logged one.
 
-    A step is a logged event. Where the agent chooses what was shown, it learns the logged reward and the event counts;
-    otherwise nothing is known and nothing is learned. As the log's choice is independent of the agent's, the events
-    that count are distributed as those of a live run. Each replication replays a part of the log of its own, in the
-    order of time and once: after its end nothing counts. Expected rewards are not known, and agents count different
-    events: nothing is paired.
+    A step is a logged event. Where the agent chooses what was shown, it learns the logged reward
+    and the event counts; otherwise nothing is known and nothing is learned. As the log's choice is
+    independent of the agent's, the events that count are distributed as those of a live run. Each
+    replication replays a part of the log of its own, in the order of time and once: after its end
+    nothing counts. Expected rewards are not known, and agents count different events: nothing is
+    paired.
 
     References
     ----------
-    Li, Chu, Langford, Wang (2011), Unbiased offline evaluation of contextual-bandit-based news article recommendation
-    algorithms, Algorithm 2.
-    """
+    Li, Chu, Langford, Wang (2011), Unbiased offline evaluation of contextual-bandit-based news
+    article recommendation algorithms, Algorithm 2."""
 
     class Params(SimulatorParams):
         kind: Literal["logged"] = "logged"
         log: str = param(
-            "open_bandit/random/men", title="Log", basic=True, pattern=r"^[a-z0-9/_-]{1,60}$",
-            help="Open Bandit: 10,000 random decisions of a fashion shop in one campaign, "
-            "with 80 (all), 34 (men) or 46 (women) items. With more items fewer choices equal the logged ones: about "
-            "one in 80, 34 or 46 counts. Further entries are logs of your own, uploaded on the page What "
-            "if?, one row per decision.",
-        )  # fmt: skip
+            "open_bandit/random/men",
+            title="Log",
+            basic=True,
+            pattern=r"^[a-z0-9/_-]{1,60}$",
+            help=(
+                "Open Bandit: 10,000 random decisions of a fashion shop in one campaign, with 80 "
+                "(all), 34 (men) or 46 (women) items. With more items fewer choices equal the "
+                "logged ones: about one in 80, 34 or 46 counts. Further entries are logs of your "
+                "own, uploaded on the page What if?, one row per decision."
+            ),
+        )
         parts: int = param(
-            16, title="Parts", symbol="P", ge=1, le=100, basic=True,
-            help="Number of equal parts of the log; each replication replays one of its own, so that replications are "
-            "independent. More parts are shorter: with 4 parts each has 2,500 events; usually 1 to 16.",
-        )  # fmt: skip
+            16,
+            title="Parts",
+            symbol="P",
+            ge=1,
+            le=100,
+            basic=True,
+            help=(
+                "Number of equal parts of the log; each replication replays one of its own, so "
+                "that replications are independent. More parts are shorter: with 4 parts each "
+                "has 2,500 events; usually 1 to 16."
+            ),
+        )
         encoding: Encoding = param(
-            "context", title="Encoding", basic=True,
-            help="context: the same vector for all items, for models per arm. block: the interaction of item and "
-            "features, a block of features per item with which one shared model can learn each item.",
-        )  # fmt: skip
+            "context",
+            title="Encoding",
+            basic=True,
+            help=(
+                "context: the same vector for all items, for models per arm. block: the "
+                "interaction of item and features, a block of features per item with which one "
+                "shared model can learn each item."
+            ),
+        )
 
         @classmethod
         def choices(cls, name: str) -> dict[str, str] | None:
@@ -56,9 +75,15 @@ class Logged(Simulator):
                 return None
             infos = kept_logs.listing()
             titles = [info.title for info in infos]
-            suffix = {info.id: f" {info.id[-4:]}" if titles.count(info.title) > 1 else "" for info in infos}
+            suffix = {
+                info.id: f" {info.id[-4:]}" if titles.count(info.title) > 1 else ""
+                for info in infos
+            }
             own = {info.id: f"{info.title}{suffix[info.id]} (kept)" for info in infos}
-            return {**{name: f"Open Bandit, {name.rpartition('/')[2]}" for name in logs.SHIPPED}, **own}
+            return {
+                **{name: f"Open Bandit, {name.rpartition('/')[2]}" for name in logs.SHIPPED},
+                **own,
+            }
 
     title = "Logged decisions (replay)"
     family = "Data sets"
@@ -70,7 +95,9 @@ class Logged(Simulator):
         self._log, self._length = logs.load(params.log), self.events(params)
         R, K = len(streams.rows), self.spec.n_items
         _, d, _ = logs.sizes(params.log)
-        self._offset = d * np.arange(K)[:, None] if params.encoding == "block" else np.zeros((K, 1), np.int64)
+        self._offset = (
+            d * np.arange(K)[:, None] if params.encoding == "block" else np.zeros((K, 1), np.int64)
+        )
         self._part = np.array([row % params.parts for row in streams.rows], np.int64)
         self._values = np.ones((R, K, self.spec.n_stored))
         self._items = np.broadcast_to(np.arange(K), (R, K)).copy()
@@ -83,9 +110,12 @@ class Logged(Simulator):
         wide = params.encoding == "block"
         capabilities = {"replay", "binary"} | ({"arm_features"} if wide else set())
         return SimulatorSpec(
-            n_items=K, n_candidates=K, n_features=d * K if wide else d, n_stored=logs.width(params.log),
+            n_items=K,
+            n_candidates=K,
+            n_features=d * K if wide else d,
+            n_stored=logs.width(params.log),
             capabilities=frozenset(capabilities),
-        )  # fmt: skip
+        )
 
     @classmethod
     def slate_size(cls, params: Any) -> int:  # noqa: ARG003
@@ -94,13 +124,16 @@ class Logged(Simulator):
     @classmethod
     def obstacle(cls, params: Any, replications: int) -> str:
         if not cls.events(params):
-            return f"simulator.parts is {params.parts}; the log has only {logs.sizes(params.log)[0]} events"
+            return (
+                f"simulator.parts is {params.parts}; the log has only {logs.sizes(params.log)[0]} "
+                "events"
+            )
         if replications <= params.parts:
             return ""
         parts = "1 part" if params.parts == 1 else f"{params.parts} parts"
         return (
-            f"replications is {replications:,}; the log has {parts} (simulator.parts), and each replication replays "
-            "one of its own"
+            f"replications is {replications:,}; the log has {parts} (simulator.parts), and each "
+            "replication replays one of its own"
         )
 
     @classmethod
@@ -113,7 +146,8 @@ class Logged(Simulator):
         n, d, K = logs.sizes(params.log)
         N = logs.width(params.log)
         spans = 3 * (K * d) ** 2 if params.encoding == "block" else 0
-        copies = 1 if logs.is_shipped(params.log) else 3  # the table, the columns, and those that are factorised
+        # the table, the columns, and those that are factorised
+        copies = 1 if logs.is_shipped(params.log) else 3
         return 8 * (copies * n * (2 + N) + rows * K * (3 * N + 6) + spans)
 
     def round_at(self, step: int) -> Round:
@@ -123,9 +157,16 @@ class Logged(Simulator):
         if self._log.values is not None:
             values = np.repeat(self._log.values[event][:, None, :], self.spec.n_items, axis=1)
         contexts = Contexts(values, columns, self.spec.n_features)
-        return Round(step, self._zeros, self._items, contexts, self._rows, self._available, self._zeros)
+        return Round(
+            step, self._zeros, self._items, contexts, self._rows, self._available, self._zeros
+        )
 
-    def respond(self, round: Round, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:  # noqa: ARG002
+    def respond(
+        self,
+        round: Round,
+        slate: IntArray,
+        uniforms: FloatArray,  # noqa: ARG002
+    ) -> tuple[Feedback, Truth]:
         event = self._event(round.step)
         counts = (slate == self._log.items[event][:, None]) & (round.step < self._length)
         rewards = np.where(counts, self._log.rewards[event][:, None], 0.0)
@@ -137,14 +178,16 @@ class Logged(Simulator):
     def features(self, item: int | None) -> FloatArray:
         K, (_, d, _) = self.spec.n_items, logs.sizes(self.params.log)
         if self._log.values is not None:
-            X = np.asarray(np.linalg.qr(self._log.values, mode="r"))  # the same span in at most d rows
+            # the same span in at most d rows
+            X = np.asarray(np.linalg.qr(self._log.values, mode="r"))
         else:
             distinct = np.unique(self._log.columns, axis=0)
             X = np.zeros((len(distinct), d))
             np.put_along_axis(X, distinct, 1.0, axis=1)
         if self.params.encoding == "context":
             return X
-        basis = np.linalg.qr(X, mode="r")  # the same span in d rows
+        # the same span in d rows
+        basis = np.linalg.qr(X, mode="r")
         blocks = np.kron(np.eye(K), basis).reshape(K, -1, K * d)
         return blocks.reshape(-1, K * d) if item is None else blocks[item]
 
@@ -164,6 +207,9 @@ class Logged(Simulator):
         return logs.is_shipped(params.log)
 
     def _event(self, step: int) -> IntArray:
-        """Return the event of each row, int64 (R,); those after the end are repeated and do not count."""
+        """Return the event of each row, int64 (R,).
+
+        Those after the end are repeated and do not count.
+        """
         event: IntArray = step % self._length * self.params.parts + self._part
         return event

@@ -45,14 +45,18 @@ from .petshop_rates import (
     scaled,
 )
 
-KEPT_TABLES = 3  # of click probabilities
-MOVING_CELLS = 2**17  # click probabilities of moving rates that are computed at once
-HINTED = 1000  # products whose hints are enough to span those of all
+# of click probabilities
+KEPT_TABLES = 3
+# click probabilities of moving rates that are computed at once
+MOVING_CELLS = 2**17
+# products whose hints are enough to span those of all
+HINTED = 1000
 _P, _C = len(PERSONAS), len(CATEGORIES)
 _EQUAL = (1 / _P,) * _P
 
 Changes = Annotated[
-    RateShock | Drift | Season | Traffic | Features | ProductLaunch | ProductWithdrawal, Field(discriminator="kind")
+    RateShock | Drift | Season | Traffic | Features | ProductLaunch | ProductWithdrawal,
+    Field(discriminator="kind"),
 ]
 
 
@@ -60,57 +64,112 @@ class PetShop(Simulator):
     """A shop that shows one product to each visitor, who clicks or not.
 
     Every user has one of four personas, every product one of five categories (balanced, shuffled);
-    click ~ Bernoulli(click probability of the persona for the category). From ``shock_step`` on, every persona has the
-    preferences of the next one in the table; ``changes`` hold this and more. Regret is against the optimum of the step.
-    """
+    click ~ Bernoulli(click probability of the persona for the category). From ``shock_step`` on,
+    every persona has the preferences of the next one in the table; ``changes`` hold this and more.
+    Regret is against the optimum of the step."""
 
     class Params(SimulatorParams):
         kind: Literal["petshop"] = "petshop"
         n_products: int = param(
-            50, title="Products", symbol="K", ge=2, le=10_000_000, basic=True, sweep=(10, 200),
-            help="Number of products, spread evenly over five categories. More products need more exploration; usual "
-            "are 20 to 200.",
-        )  # fmt: skip
+            50,
+            title="Products",
+            symbol="K",
+            ge=2,
+            le=10_000_000,
+            basic=True,
+            sweep=(10, 200),
+            help=(
+                "Number of products, spread evenly over five categories. More products need more "
+                "exploration; usual are 20 to 200."
+            ),
+        )
         n_users: int = param(
-            1000, title="Users", ge=1, le=10_000_000, sweep=(100, 10_000),
-            help="Number of customers, each with one of four personas. More are harder for agents that learn user "
-            "embeddings; usually 100 to 10,000.",
-        )  # fmt: skip
+            1000,
+            title="Users",
+            ge=1,
+            le=10_000_000,
+            sweep=(100, 10_000),
+            help=(
+                "Number of customers, each with one of four personas. More are harder for agents "
+                "that learn user embeddings; usually 100 to 10,000."
+            ),
+        )
         features: Literal["additive", "interaction", "both"] = param(
-            "additive", title="Features", basic=True,
-            help="What agents observe. additive: persona (4) and category (5), as published. interaction: persona x "
-            "category (20), with which one shared linear model can represent preferences. both: all of these.",
-        )  # fmt: skip
+            "additive",
+            title="Features",
+            basic=True,
+            help=(
+                "What agents observe. additive: persona (4) and category (5), as published. "
+                "interaction: persona x category (20), with which one shared linear model can "
+                "represent preferences. both: all of these."
+            ),
+        )
         layout: Literal["shared", "per_row", "notebook"] = layout_param(
             "shop", " notebook: the published notebook's shop, in every replication."
         )
         shock_step: int | None = param(
-            None, title="Market shock", unit="step", empty="never", ge=1, le=100_000_000, basic=True,
+            None,
+            title="Market shock",
+            unit="step",
+            empty="never",
+            ge=1,
+            le=100_000_000,
+            basic=True,
             sweep=(1_000, 16_000),
-            help="Step at which the preferences of the personas are permuted, so that agents must relearn them. Empty: "
-            "never.",
-        )  # fmt: skip
+            help=(
+                "Step at which the preferences of the personas are permuted, so that agents must "
+                "relearn them. Empty: never."
+            ),
+        )
         click_rates: Table = param(
-            CLICK_RATES, title="Click probabilities", table=(SPOKEN_PERSONAS, CATEGORIES),
-            help="One per persona (row) and product category (column). Larger values mean more clicks.",
-        )  # fmt: skip
+            CLICK_RATES,
+            title="Click probabilities",
+            table=(SPOKEN_PERSONAS, CATEGORIES),
+            help=(
+                "One per persona (row) and product category (column). Larger values mean more "
+                "clicks."
+            ),
+        )
         changes: tuple[Changes, ...] = changes_param(
             "preferences (shock, drift, season), visitors (traffic), products (launch, withdraw)"
         )
         variety: float = param(
-            0.0, title="Variety", symbol="v", ge=0, le=0.5, later=True,
-            help="How much products of one category differ: click probabilities are multiplied by exp(v z − v²/2) with "
-            "z standard normal, up to 0.95. Larger values make single products matter more; usually 0.1 to 0.3.",
-        )  # fmt: skip
+            0.0,
+            title="Variety",
+            symbol="v",
+            ge=0,
+            le=0.5,
+            later=True,
+            help=(
+                "How much products of one category differ: click probabilities are multiplied by "
+                "exp(v z − v²/2) with z standard normal, up to 0.95. Larger values make single "
+                "products matter more; usually 0.1 to 0.3."
+            ),
+        )
         hints: float = param(
-            0.0, title="Hints", symbol="h", ge=0, le=1, later=True,
-            help="Correlation of one more feature with the quality z of a product; with persona x category features "
-            "also its product with each of them. Larger values let models predict new products; 0: no such feature.",
-        )  # fmt: skip
+            0.0,
+            title="Hints",
+            symbol="h",
+            ge=0,
+            le=1,
+            later=True,
+            help=(
+                "Correlation of one more feature with the quality z of a product; with persona x "
+                "category features also its product with each of them. Larger values let models "
+                "predict new products; 0: no such feature."
+            ),
+        )
         persona_shares: tuple[float, ...] = param(
-            _EQUAL, title="Persona shares", later=True, min_length=_P, max_length=_P,
-            help="Share of the users with each persona; they add up to 1. A smaller share makes a persona rarer.",
-        )  # fmt: skip
+            _EQUAL,
+            title="Persona shares",
+            later=True,
+            min_length=_P,
+            max_length=_P,
+            help=(
+                "Share of the users with each persona; they add up to 1. A smaller share makes a "
+                "persona rarer."
+            ),
+        )
 
         @property
         def width(self) -> tuple[int, int]:
@@ -119,7 +178,9 @@ class PetShop(Simulator):
 
         @property
         def all_changes(self) -> dict[str, Change]:
-            found: dict[str, Change] = {f"simulator.changes.{i}": change for i, change in enumerate(self.changes)}
+            found: dict[str, Change] = {
+                f"simulator.changes.{i}": change for i, change in enumerate(self.changes)
+            }
             if self.shock_step is not None:
                 found["simulator.shock_step"] = RateShock(at=self.shock_step)
             return found
@@ -132,7 +193,9 @@ class PetShop(Simulator):
             if name != "shock_step" or not values.get("changes"):
                 return super().when_empty(name, values)
             given = [c if isinstance(c, dict) else c.model_dump() for c in values["changes"]]
-            at = sorted(c["at"] for c in given if c.get("kind") == "shock" and isinstance(c.get("at"), int))
+            at = sorted(
+                c["at"] for c in given if c.get("kind") == "shock" and isinstance(c.get("at"), int)
+            )
             return f"{', '.join(map(count, at))} (in Changes)" if at else "never (see Changes)"
 
         @model_validator(mode="after")
@@ -141,17 +204,28 @@ class PetShop(Simulator):
             check_stock(self.all_changes, [len(range(c, self.n_products, _C)) for c in range(_C)])
             if min(self.persona_shares) < 0 or abs(sum(self.persona_shares) - 1) > 1e-6:
                 given = ", ".join(f"{share:g}" for share in self.persona_shares)
-                raise ValueError(f"simulator.persona_shares are {given}; they must be from 0 to 1 and add up to 1")
+                raise ValueError(
+                    f"simulator.persona_shares are {given}; they must be from 0 to 1 and add up to "
+                    "1"
+                )
             if self.layout == "notebook" and self.persona_shares != _EQUAL:
-                raise ValueError("simulator.persona_shares must be equal with layout notebook, which draws its own")
+                raise ValueError(
+                    "simulator.persona_shares must be equal with layout notebook, which draws its "
+                    "own"
+                )
             for name, change in self.all_changes.items():
                 if isinstance(change, Traffic) and (n := len(change.shares)) != _P:
-                    raise ValueError(f"{name}.shares has {n} numbers; it must have {_P}, one per persona")
+                    raise ValueError(
+                        f"{name}.shares has {n} numbers; it must have {_P}, one per persona"
+                    )
             return self
 
         @classmethod
         def closest(cls, values: dict[str, Any]) -> dict[str, Any]:
-            own = values.get("layout") == "notebook" and tuple(values.get("persona_shares", _EQUAL)) != _EQUAL
+            own = (
+                values.get("layout") == "notebook"
+                and tuple(values.get("persona_shares", _EQUAL)) != _EQUAL
+            )
             return {**values, "persona_shares": _EQUAL} if own else values
 
     title = "Pet shop"
@@ -163,7 +237,8 @@ class PetShop(Simulator):
         R, K = len(streams.rows), params.n_products
         shops = streams.rows if params.layout == "per_row" else (0,)
         users, products, traits = zip(*(self._layout(layout) for layout in shops), strict=True)
-        self._personas = np.stack(users)  # (L, n_users), L layouts
+        # (L, n_users), L layouts
+        self._personas = np.stack(users)
         self._categories = np.stack(products)  # (L, K)
         self._hints = np.stack([t.hint for t in traits]) if params.hints else None
         self._layout_index = np.arange(R) if len(shops) > 1 else np.zeros(R, np.int64)
@@ -174,16 +249,19 @@ class PetShop(Simulator):
             self._categories,
             lambda layout, part: streams.generator("layout", row=shops[layout], part=part),
         )
-        self._factor = self._stock.quality  # of the click probabilities, (L, K); None: all 1
+        # of the click probabilities, (L, K); None: all 1
+        self._factor = self._stock.quality
         if params.variety:
             factor = np.stack([t.factor for t in traits])
             self._factor = factor if self._factor is None else factor * self._factor
-        self._tables: dict[int, ClickTable] = {}  # by the first step with these click probabilities
+        # by the first step with these click probabilities
+        self._tables: dict[int, ClickTable] = {}
         contexts = make_contexts(params.features, self._categories, self._hints, params.width)
         self._observed = ObservedContexts(contexts, self._changes, self.spec.n_stored)
         self._traffic = VisitorShares(self._personas, self._changes)
         self._items = np.broadcast_to(np.arange(K), (R, K)).copy()
-        self._available = {0: self._stock.at(0)[self._layout_index]}  # by the first step at which these are
+        # by the first step at which these are
+        self._available = {0: self._stock.at(0)[self._layout_index]}
         self._users = streams.blocks("world", lambda g, n: g.integers(0, params.n_users, size=n))
 
     @classmethod
@@ -193,10 +271,17 @@ class PetShop(Simulator):
         n_stored += changes.more_stored(faults, n_stored, n_features)
         broken = any(isinstance(change, Features) for change in faults)
         return SimulatorSpec(
-            n_items=params.n_products, n_candidates=params.n_products, n_features=n_features, n_stored=n_stored,
-            n_users=params.n_users, n_categories=len(CATEGORIES), fixed_contexts=0 if broken else _P,
-            capabilities=frozenset({"ids", "truth", "segments", "log", "binary", "arm_features", "categories"}),
-        )  # fmt: skip
+            n_items=params.n_products,
+            n_candidates=params.n_products,
+            n_features=n_features,
+            n_stored=n_stored,
+            n_users=params.n_users,
+            n_categories=len(CATEGORIES),
+            fixed_contexts=0 if broken else _P,
+            capabilities=frozenset(
+                {"ids", "truth", "segments", "log", "binary", "arm_features", "categories"}
+            ),
+        )
 
     @classmethod
     def memory(cls, params: Any, rows: int) -> int:
@@ -206,37 +291,63 @@ class PetShop(Simulator):
         tables = 2 if not params.changes else 2 * KEPT_TABLES
         per_layout = (3 + 2 * bool(n_changes)) * params.n_users
         per_layout += params.n_products * _P * (2 * n_stored * versions + tables)
-        stocks = sum(isinstance(change, Launch | Withdraw) for change in params.all_changes.values())
-        per_layout += params.n_products * (4 * bool(params.variety or params.hints or stocks) + stocks)
+        stocks = sum(
+            isinstance(change, Launch | Withdraw) for change in params.all_changes.values()
+        )
+        per_layout += params.n_products * (
+            4 * bool(params.variety or params.hints or stocks) + stocks
+        )
         return int(8 * (layouts * per_layout + rows * params.n_products * (1 + stocks // 8)))
 
     def round_at(self, step: int) -> Round:
         users = self._traffic.users(self._users.at(step), self._layout_index, step)
         personas = self._personas[self._layout_index, users]
         context = personas + _P * self._layout_index
-        return Round(step, users, self._items, self._observed.at(step), context, self._available_at(step), personas)
+        return Round(
+            step,
+            users,
+            self._items,
+            self._observed.at(step),
+            context,
+            self._available_at(step),
+            personas,
+        )
 
-    def respond(self, round: Round, slate: IntArray, uniforms: FloatArray) -> tuple[Feedback, Truth]:
+    def respond(
+        self, round: Round, slate: IntArray, uniforms: FloatArray
+    ) -> tuple[Feedback, Truth]:
         return self._rates_at(round.step).respond(round.context, slate, uniforms)
 
     def probabilities(self, round: Round) -> FloatArray:
         return self._rates_at(round.step).probabilities[round.context]
 
     def features(self, item: int | None) -> FloatArray:
-        chosen = slice(None if self._hints is None else HINTED) if item is None else slice(item, item + 1)
+        chosen = (
+            slice(None if self._hints is None else HINTED)
+            if item is None
+            else slice(item, item + 1)
+        )
         found = [distinct(contexts, chosen) for contexts in self._observed.all()]
         return found[0] if len(found) == 1 else np.unique(np.vstack(found), axis=0)
 
     def launched(self) -> dict[int, list[IntArray]]:
-        return {i: [items[at] for at in self._layout_index] for i, items in self._stock.cohorts.items()}
+        return {
+            i: [items[at] for at in self._layout_index] for i, items in self._stock.cohorts.items()
+        }
 
     def categories(self) -> IntArray:
         return self._categories[self._layout_index]
 
     def log(self, layout: int, n: int) -> LoggedData:
-        """Return interactions logged before the first change: what is learned from them is outdated after it."""
+        """Return interactions logged before the first change: what is learned from them is outdated
+        after it.
+        """
         generator = self.streams.generator("log", row=layout)
-        at = int(np.flatnonzero(self.layouts() == layout)[0]) if self.params.layout == "per_row" else 0
+        at = (
+            int(np.flatnonzero(self.layouts() == layout)[0])
+            if self.params.layout == "per_row"
+            else 0
+        )
         users = generator.integers(0, self.params.n_users, size=n)
         items = generator.integers(0, self.params.n_products, size=n)
         if not self._stock.complete(0):
@@ -246,10 +357,13 @@ class PetShop(Simulator):
         means = self._rates_at(0).probabilities[context, items]
         rewards = (generator.random(n) < means).astype(np.float64)
         values, columns, _ = self._observed.at(0)
-        return LoggedData(users, items, values[context, items], columns[context, items], rewards, means)
+        return LoggedData(
+            users, items, values[context, items], columns[context, items], rewards, means
+        )
 
     def predraw(self, step: int, n: int) -> PredrawnSteps | None:
-        if not self._stock.complete(step):  # compiled steps offer every item
+        # compiled steps offer every item
+        if not self._stock.complete(step):
             return None
         n = steps_left_in_block(step, n, self.params.n_products)
         n = min(n, self._traffic.next_change(step) - step, self._observed.next_change(step) - step)
@@ -261,16 +375,20 @@ class PetShop(Simulator):
         personas = self._personas[self._layout_index, users]
         context = personas + _P * self._layout_index
         table, row = self._rates_at(step), context
-        if moving:  # a table for each step, below each other
+        # a table for each step, below each other
+        if moving:
             table = self._table(self._schedule.rates(step, n), step)
             row = context + len(self._personas) * _P * np.arange(n)[:, None]
         uniforms = self.uniforms.slice(step, n)[:, :, 0]
-        return PredrawnSteps(step, users, personas, context, self._observed.at(step), *table, row, uniforms)
+        return PredrawnSteps(
+            step, users, personas, context, self._observed.at(step), *table, row, uniforms
+        )
 
     @classmethod
     def variation(cls, params: Params, steps: int) -> float | None:
         launched = (change for change in params.all_changes.values() if isinstance(change, Launch))
-        if params.variety or any(launch.quality != 1 for launch in launched):  # products differ by what is drawn
+        # products differ by what is drawn
+        if params.variety or any(launch.quality != 1 for launch in launched):
             return None
         schedule = RateSchedule(params.click_rates, tuple(params.all_changes.values()))
         return schedule.variation(steps)
@@ -281,12 +399,16 @@ class PetShop(Simulator):
         default = {name for name in later if getattr(self.params, name) == fields[name].default}
         key = str(self.params.model_dump_json(exclude={"shock_step", "changes", *default}))
         launched = {name: c for name, c in self.params.all_changes.items() if isinstance(c, Launch)}
-        return key + "".join(f"|{name}: {c.model_dump_json(exclude={'at'})}" for name, c in launched.items())
+        return key + "".join(
+            f"|{name}: {c.model_dump_json(exclude={'at'})}" for name, c in launched.items()
+        )
 
     def name(self, item: int, row: int = 0) -> str:
         layout = self._layout_index[row]
         category = CATEGORIES[self._categories[layout, item]]
-        differs = self.params.hints or (self._factor is not None and self._factor[layout, item] != 1)
+        differs = self.params.hints or (
+            self._factor is not None and self._factor[layout, item] != 1
+        )
         return f"{category} {item}" if differs else category
 
     @classmethod
@@ -294,7 +416,9 @@ class PetShop(Simulator):
         return list(SPOKEN_PERSONAS)
 
     def _layout(self, layout: int) -> tuple[IntArray, IntArray, ProductTraits]:
-        """Draw the persona of every user, the category of every product, and what makes products differ."""
+        """Draw the persona of every user, the category of every product, and what makes products
+        differ.
+        """
         p, generator = self.params, self.streams.generator("layout", row=layout)
         products = generator.permutation(np.arange(p.n_products) % _C)
         if p.layout == "notebook":
@@ -315,7 +439,9 @@ class PetShop(Simulator):
         return self._available[start]
 
     def _table(self, rates: FloatArray, step: int) -> ClickTable:
-        """Make the table of every layout and persona from click probabilities (n, persona, category), in this order."""
+        """Make the table of every layout and persona from click probabilities (n, persona,
+        category), in this order.
+        """
         tables = rates[:, :, self._categories].transpose(0, 2, 1, 3)  # (n, L, persona, K)
         if self._factor is not None:
             tables = scaled(tables, self._factor[:, None])

@@ -1,4 +1,7 @@
-"""Features of the pet shop: persona, category, both, and a hint of quality; and the shop of the published notebook."""
+"""Features of the pet shop: persona, category, both, and a hint of quality.
+
+And the shop of the published notebook.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +15,26 @@ from .petshop_rates import CATEGORIES, PERSONAS
 
 Encoding = Literal["additive", "interaction", "both"]
 _P, _C = len(PERSONAS), len(CATEGORIES)
-_WIDTH = {"additive": (_P + _C, 2), "interaction": (_P * _C, 1), "both": (_P + _C + _P * _C, 3)}  # D, N
+_WIDTH = {
+    "additive": (_P + _C, 2),
+    "interaction": (_P * _C, 1),
+    "both": (_P + _C + _P * _C, 3),
+}  # D, N
 
 
 def feature_width(encoding: Encoding, *, hinted: bool) -> tuple[int, int]:
     """Return the number of features D and the number of stored ones N.
 
-    A hint is one column, and where persona x category are features, also its product with each of these.
-    """
+    A hint is one column, and where persona x category are features, also its product with each of
+    these."""
     n_features, n_stored = _WIDTH[encoding]
     if not hinted:
         return n_features, n_stored
-    return (n_features + 1, n_stored + 1) if encoding == "additive" else (n_features + 1 + _P * _C, n_stored + 2)
+    return (
+        (n_features + 1, n_stored + 1)
+        if encoding == "additive"
+        else (n_features + 1 + _P * _C, n_stored + 2)
+    )
 
 
 def make_contexts(
@@ -69,14 +80,16 @@ def distinct(contexts: Contexts, chosen: slice) -> FloatArray:
 
 
 SEED = 42
-_CATEGORIES = ("Fish", "Cat Food", "Dog Food", "Dog Toy", "Cat Toy")  # in the order of that program
+# in the order of that program
+_CATEGORIES = ("Fish", "Cat Food", "Dog Food", "Dog Toy", "Cat Toy")
 _PERSONAS = ("new_puppy_parent", "cat_connoisseur", "budget_shopper", "fish_hobbyist")
 
 
 def notebook_shop(n_users: int, n_products: int) -> tuple[IntArray, IntArray]:
     """Draw the notebook's shop from its own generator.
 
-    With 1,000 users and 50 products it is the published one: shares of the personas .255, .237, .258 and .250.
+    With 1,000 users and 50 products it is the published one: shares of the personas .255, .237,
+    .258 and .250.
 
     Returns
     -------

@@ -1,4 +1,6 @@
-"""Products of the pet shop and their click probabilities at every step: parameters, and what changes do to them."""
+"""Products of the pet shop and their click probabilities at every step: parameters, and what
+changes do to them.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from .launches import Launch, Withdraw
 
 Category = Literal["Dog Food", "Dog Toy", "Cat Food", "Cat Toy", "Fish"]
 CATEGORIES: tuple[str, ...] = get_args(Category)
-MOST = 0.95  # largest click probability of a product that differs from its category
+# largest click probability of a product that differs from its category
+MOST = 0.95
 
 
 class ProductLaunch(Launch):
@@ -58,27 +61,39 @@ class ProductTraits(NamedTuple):
     hint: FloatArray
 
 
-def draw_traits(generator: np.random.Generator, n: int, variety: float, hints: float) -> ProductTraits:
+def draw_traits(
+    generator: np.random.Generator, n: int, variety: float, hints: float
+) -> ProductTraits:
     """Draw z, standard normal, for each of n products, and what agents see of it."""
     z, other = generator.standard_normal((2, n))
-    return ProductTraits(np.exp(variety * z - variety**2 / 2), hints * z + np.sqrt(1 - hints**2) * other)
+    return ProductTraits(
+        np.exp(variety * z - variety**2 / 2), hints * z + np.sqrt(1 - hints**2) * other
+    )
 
 
 def draw_personas(generator: np.random.Generator, n: int, shares: tuple[float, ...]) -> IntArray:
-    """Draw the personas of n users, whose numbers have these shares as nearly as whole numbers can (int64)."""
+    """Draw the personas of n users, whose numbers have these shares as nearly as whole numbers can
+    (int64).
+    """
     exact = np.array(shares) * n
     counts = np.floor(exact).astype(np.int64)
-    counts[np.argsort(counts - exact, kind="stable")[: n - counts.sum()]] += 1  # largest remainders
+    # largest remainders
+    counts[np.argsort(counts - exact, kind="stable")[: n - counts.sum()]] += 1
     return generator.permutation(np.repeat(np.arange(len(shares)), counts))
 
 
 def scaled(rates: FloatArray, factor: FloatArray) -> FloatArray:
-    """Multiply click probabilities (..., K) by the factors of the products, up to `MOST`; 1 changes nothing."""
+    """Multiply click probabilities (..., K) by the factors of the products, up to `MOST`.
+
+    1 changes nothing.
+    """
     return np.where(factor == 1, rates, np.minimum(rates * factor, MOST))
 
 
 Persona = Literal["new_puppy_parent", "cat_connoisseur", "budget_shopper", "fish_hobbyist"]
-Destination = Literal["new_puppy_parent", "cat_connoisseur", "budget_shopper", "fish_hobbyist", "mature_dog_owner"]
+Destination = Literal[
+    "new_puppy_parent", "cat_connoisseur", "budget_shopper", "fish_hobbyist", "mature_dog_owner"
+]
 PERSONAS: tuple[str, ...] = get_args(Persona)
 SPOKEN_PERSONAS = tuple(name.replace("_", " ") for name in PERSONAS)
 CLICK_RATES = (
@@ -87,7 +102,8 @@ CLICK_RATES = (
     (0.25, 0.15, 0.40, 0.20, 0.20),
     (0.02, 0.02, 0.10, 0.08, 0.60),
 )
-MATURE_RATES = (0.60, 0.20, 0.10, 0.05, 0.02)  # of no persona at first: puppy parents may drift there
+# of no persona at first: puppy parents may drift there
+MATURE_RATES = (0.60, 0.20, 0.10, 0.05, 0.02)
 
 Rate = Annotated[float, Field(ge=0, le=1)]
 Rates = Annotated[tuple[Rate, Rate, Rate, Rate, Rate], Field(strict=False)]
@@ -100,14 +116,23 @@ class RateShock(Change):
     kind: Literal["shock"] = "shock"
     at: int = step_param("Step", "First step with the new preferences.")
     how: Literal["next", "reverse", "table"] = param(
-        "next", title="New preferences",
-        help="next: every persona takes the preferences of the next one in the table. reverse: the first takes those "
-        "of the last, and so on. table: those given.",
-    )  # fmt: skip
+        "next",
+        title="New preferences",
+        help=(
+            "next: every persona takes the preferences of the next one in the table. reverse: "
+            "the first takes those of the last, and so on. table: those given."
+        ),
+    )
     table: Table | None = param(
-        None, title="New table", empty="none", table=(SPOKEN_PERSONAS, CATEGORIES),
-        help="New click probabilities, one per persona (row) and category (column). Larger values mean more clicks.",
-    )  # fmt: skip
+        None,
+        title="New table",
+        empty="none",
+        table=(SPOKEN_PERSONAS, CATEGORIES),
+        help=(
+            "New click probabilities, one per persona (row) and category (column). Larger values "
+            "mean more clicks."
+        ),
+    )
 
     title = "Market shock"
 
@@ -117,7 +142,10 @@ class RateShock(Change):
 
     @classmethod
     def closest(cls, values: dict[str, Any]) -> dict[str, Any]:
-        return {**values, "table": (values.get("table") or CLICK_RATES) if values.get("how") == "table" else None}
+        return {
+            **values,
+            "table": (values.get("table") or CLICK_RATES) if values.get("how") == "table" else None,
+        }
 
     @model_validator(mode="before")
     @classmethod
@@ -130,7 +158,9 @@ class RateShock(Change):
     @model_validator(mode="after")
     def _has_table(self) -> Self:
         if (self.how == "table") != (self.table is not None):
-            raise ValueError("table holds the new click probabilities: give it with how table, and only then")
+            raise ValueError(
+                "table holds the new click probabilities: give it with how table, and only then"
+            )
         return self
 
     def sentence(self) -> str:
@@ -138,20 +168,33 @@ class RateShock(Change):
 
     def apply(self, rates: FloatArray) -> FloatArray:
         """Return the click probabilities (4, 5) after it."""
-        return np.array(self.table) if self.how == "table" else rates[permutation(self.how, len(rates))]
+        return (
+            np.array(self.table)
+            if self.how == "table"
+            else rates[permutation(self.how, len(rates))]
+        )
 
 
 class Drift(Change):
     """Between two steps, the preferences of one persona become those of another, linearly."""
 
     kind: Literal["drift"] = "drift"
-    start: int = step_param("First step", "Last step at which the persona still has its own preferences.")
+    start: int = step_param(
+        "First step", "Last step at which the persona still has its own preferences."
+    )
     end: int = step_param("Last step", "Step from which on the persona has the new preferences.")
-    source: Persona = param("new_puppy_parent", alias="from", title="From", help="Persona whose preferences change.")
+    source: Persona = param(
+        "new_puppy_parent", alias="from", title="From", help="Persona whose preferences change."
+    )
     target: Destination = param(
-        "mature_dog_owner", alias="to", title="To",
-        help="Persona whose preferences it takes on. Mature dog owners like food above all, and appear only here.",
-    )  # fmt: skip
+        "mature_dog_owner",
+        alias="to",
+        title="To",
+        help=(
+            "Persona whose preferences it takes on. Mature dog owners like food above all, and "
+            "appear only here."
+        ),
+    )
 
     title = "Drift"
 
@@ -218,7 +261,9 @@ class RateSchedule:
         return np.clip(out, 0.0, 1.0) if self._seasons else out
 
     def interval(self, step: int) -> tuple[int, int]:
-        """Return the first step with the rates of this one, and the first step after it with others."""
+        """Return the first step with the rates of this one, and the first step after it with
+        others.
+        """
         return (step, step + 1) if self._seasons else self._moves(step)
 
     def variation(self, steps: int) -> float:
@@ -226,7 +271,8 @@ class RateSchedule:
 
         References
         ----------
-        .. [1] Besbes, Gur, Zeevi (2014), Stochastic multi-armed-bandit problem with non-stationary rewards, section 2.
+        .. [1] Besbes, Gur, Zeevi (2014), Stochastic multi-armed-bandit problem with non-stationary
+               rewards, section 2.
         """
         total, step, length = 0.0, 0, 10_000
         while step < steps - 1:
@@ -237,7 +283,9 @@ class RateSchedule:
         return total
 
     def _moves(self, step: int) -> tuple[int, int]:
-        """Return the last step until this one, and the first after it, that a shock or a drift makes different."""
+        """Return the last step until this one, and the first after it, that a shock or a drift
+        makes different.
+        """
         began = [c.at for c in self._shocks if c.at <= step]
         began += [min(step, d.end) for d in self._drifts if d.start < step]
         comes = [c.at for c in self._shocks if c.at > step]
@@ -252,6 +300,8 @@ class RateSchedule:
         rows = np.vstack([rates, MATURE_RATES])
         for drift in self._drifts:
             if drift.start < step:
-                source, target = (get_args(Destination).index(name) for name in (drift.source, drift.target))
+                source, target = (
+                    get_args(Destination).index(name) for name in (drift.source, drift.target)
+                )
                 rows[source] += drift.share(step) * (rows[target] - rows[source])
         return rows[: len(rates)]

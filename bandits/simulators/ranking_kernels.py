@@ -1,4 +1,6 @@
-"""Compiled loops of the ranking simulator: retrieval, features, utilities and cascade clicks, for all rows at once."""
+"""Compiled loops of the ranking simulator: retrieval, features, utilities and cascade clicks, for
+all rows at once.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ def distinct(uniforms: FloatArray, pool: IntArray) -> IntArray:
     out = np.empty((R, K), np.int64)
     swapped = np.empty(K, np.int64)
     for r in range(R):
-        for k in range(K):  # the first K steps of a Fisher-Yates shuffle
+        # the first K steps of a Fisher-Yates shuffle
+        for k in range(K):
             j = k + min(int(uniforms[r, k] * (n - k)), n - k - 1)
             swapped[k] = j
             pool[k], pool[j] = pool[j], pool[k]
@@ -39,9 +42,16 @@ def distinct(uniforms: FloatArray, pool: IntArray) -> IntArray:
 
 @njit(cache=True, nogil=True)
 def nearest(
-    users: FloatArray, items: FloatArray, layouts: IntArray, user_ids: IntArray, among: IntArray, K: int
+    users: FloatArray,
+    items: FloatArray,
+    layouts: IntArray,
+    user_ids: IntArray,
+    among: IntArray,
+    K: int,
 ) -> IntArray:
-    """Select the K items with the largest u . v among candidates, int64 (R, K); ties go to the lower index.
+    """Select the K items with the largest u .
+
+    v among candidates, int64 (R, K); ties go to the lower index.
 
     They are returned in ascending order, so that their position carries no information.
 
@@ -66,7 +76,8 @@ def nearest(
                 total += u[i] * v[i]
             utility[m] = total
         least = np.partition(utility, len(candidates) - K)[len(candidates) - K]
-        equal = K - np.sum(utility > least)  # number of items to take among those tied with the last one
+        # number of items to take among those tied with the last one
+        equal = K - np.sum(utility > least)
         k = 0
         for m in range(len(candidates)):
             if utility[m] > least or (utility[m] == least and equal > 0):
@@ -125,16 +136,25 @@ def pairs(
 
 @njit(cache=True, nogil=True)
 def utilities(
-    users: FloatArray, items: FloatArray, layouts: IntArray, user_ids: IntArray, item_ids: IntArray, temperature: float
+    users: FloatArray,
+    items: FloatArray,
+    layouts: IntArray,
+    user_ids: IntArray,
+    item_ids: IntArray,
+    temperature: float,
 ) -> FloatArray:
-    """Compute u . v / temperature of each row's user and candidates, float64 (R, K); parameters as in `pairs`."""
+    """Compute u . v / temperature of each row's user and candidates, float64 (R, K).
+
+    Parameters as in `pairs`.
+    """
     R, K = item_ids.shape
     d = users.shape[2]
     out = np.empty((R, K))
     for r in range(R):
         layout = layouts[r]
         u = users[layout, user_ids[r]]
-        for k in range(0, K - K % 4, 4):  # four sums at once: each addition of one sum would wait for the last
+        # four sums at once: each addition of one sum would wait for the last
+        for k in range(0, K - K % 4, 4):
             a, b = items[layout, item_ids[r, k]], items[layout, item_ids[r, k + 1]]
             c, e = items[layout, item_ids[r, k + 2]], items[layout, item_ids[r, k + 3]]
             first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
@@ -155,12 +175,13 @@ def utilities(
 
 @njit(cache=True, nogil=True)
 def random_value(p: FloatArray, bias: FloatArray) -> FloatArray:
-    """Compute the click probability of a uniformly random slate, float64 (R,): 1 - E prod_k (1 - b_k p_k).
+    """Compute the click probability of a uniformly random slate, float64 (R,): 1 - E prod_k (1 -
+    b_k p_k).
 
-    With q = 1 - p the product is prod ((1 - b_k) + b_k q_k). Its mean is sum_m c_m e_m(q) / C(K, m), where c_m is the
-    probability of m successes in S independent trials with probabilities b (Poisson binomial), and e_m are the
-    elementary symmetric polynomials, whose means over all products of m follow from a recurrence over the candidates.
-    No term is negative.
+    With q = 1 - p the product is prod ((1 - b_k) + b_k q_k). Its mean is sum_m c_m e_m(q) / C(K,
+    m), where c_m is the probability of m successes in S independent trials with probabilities b
+    (Poisson binomial), and e_m are the elementary symmetric polynomials, whose means over all
+    products of m follow from a recurrence over the candidates. No term is negative.
 
     Parameters
     ----------
@@ -184,7 +205,8 @@ def random_value(p: FloatArray, bias: FloatArray) -> FloatArray:
         for r in range(R):
             q[r] = 1.0 - p[r, k]
         for m in range(min(S, n), 0, -1):
-            for r in range(R):  # innermost, since rows are independent: several in one instruction
+            # innermost, since rows are independent: several in one instruction
+            for r in range(R):
                 means[m, r] = ((n - m) * means[m, r] + m * q[r] * means[m - 1, r]) / n
     out = np.empty(R)
     for r in range(R):
@@ -197,7 +219,8 @@ def random_value(p: FloatArray, bias: FloatArray) -> FloatArray:
 
 @njit(cache=True, nogil=True)
 def cascade_clicks(p: FloatArray, uniforms: FloatArray) -> tuple[FloatArray, BoolArray]:
-    """Draw clicks and examined slots under the cascade model, two of (R, S): the user stops at the first click.
+    """Draw clicks and examined slots under the cascade model, two of (R, S): the user stops at the
+    first click.
 
     Parameters
     ----------
@@ -229,7 +252,8 @@ def optimum(p: FloatArray, bias: FloatArray) -> tuple[FloatArray, FloatArray, Fl
     Returns
     -------
     tuple
-        Click probability of its slots once examined, (R, S); its value, and that of a random slate, (R,).
+        Click probability of its slots once examined, (R, S); its value, and that of a random slate,
+        (R,).
     """
     R = len(p)
     best = top_k(p, np.ones(p.shape, np.bool_), np.ones(R, np.bool_), len(bias))
@@ -239,7 +263,9 @@ def optimum(p: FloatArray, bias: FloatArray) -> tuple[FloatArray, FloatArray, Fl
 
 @njit(cache=True, nogil=True)
 def slate_value(p: FloatArray, bias: FloatArray, slate: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Compute the click probability of each slot of ``slate (R, S)`` once examined, (R, S), and the value, (R,)."""
+    """Compute the click probability of each slot of ``slate (R, S)`` once examined, (R, S), and the
+    value, (R,).
+    """
     R, S = slate.shape
     chances, value = np.empty((R, S)), np.empty(R)
     for r in range(R):

@@ -1,4 +1,6 @@
-"""Vectors of users and items of the ranking simulator, and what is derived from them once per process."""
+"""Vectors of users and items of the ranking simulator, and what is derived from them once per
+process.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,13 @@ from bandits.base.types import FloatArray, IntArray
 from . import ann_index
 from .launches import Launch, Stock, Withdraw
 
-HALF_WIDTH = 0.1  # embeddings are uniform between plus and minus this
+# embeddings are uniform between plus and minus this
+HALF_WIDTH = 0.1
 
 
 class Layouts:
-    """Vectors of users and items in each of L layouts, shared by all simulators of a process with the same layouts.
+    """Vectors of users and items in each of L layouts, shared by all simulators of a process with
+    the same layouts.
 
     Attributes
     ----------
@@ -50,14 +54,22 @@ class Layouts:
         return [ann_index.IVFIndex(items) for items in self.observed_items]
 
     def log_totals(self, temperature: float) -> FloatArray:
-        """Return the log of every user's sum of exp(utility) over the catalogue, (L, n_users); computed once."""
+        """Return the log of every user's sum of exp(utility) over the catalogue, (L, n_users).
+
+        Computed once.
+        """
         if temperature not in self._log_totals:
-            self._log_totals[temperature] = np.stack([
-                np.concatenate([
-                    log_sum_exp(users[start : start + 64] @ items.T / temperature) for start in range(0, len(users), 64)
-                ])
-                for users, items in zip(self.users, self.items, strict=True)
-            ])  # fmt: skip
+            self._log_totals[temperature] = np.stack(
+                [
+                    np.concatenate(
+                        [
+                            log_sum_exp(users[start : start + 64] @ items.T / temperature)
+                            for start in range(0, len(users), 64)
+                        ]
+                    )
+                    for users, items in zip(self.users, self.items, strict=True)
+                ]
+            )
         return self._log_totals[temperature]
 
     @staticmethod
@@ -79,7 +91,9 @@ def _stack(arrays: tuple[FloatArray, ...]) -> FloatArray:
 
 
 def log_sum_exp(values: FloatArray) -> FloatArray:
-    """Compute log sum exp of each row of finite ``values (n, K)``, (n,), with the bits of SciPy's slower function."""
+    """Compute log sum exp of each row of finite ``values (n, K)``, (n,), with the bits of SciPy's
+    slower function.
+    """
     largest = values.max(axis=1, keepdims=True)
     is_largest = values == largest
     terms = np.exp(values - largest)
@@ -88,11 +102,13 @@ def log_sum_exp(values: FloatArray) -> FloatArray:
     return np.asarray(np.log1p(terms.sum(axis=1) / n) + np.log(n) + largest[:, 0])
 
 
-KEPT = 2  # pools that are kept: agents advance in turn, over the step of a change at different times
+# pools that are kept: agents advance in turn, over the step of a change at different times
+KEPT = 2
 
 
 class Offer:
-    """The items of each of L layouts that can be retrieved: before its launch, an item is in no set of candidates.
+    """The items of each of L layouts that can be retrieved: before its launch, an item is in no set
+    of candidates.
 
     Attributes
     ----------
@@ -106,7 +122,9 @@ class Offer:
         groups = np.broadcast_to(np.int64(0), (len(layouts), params.n_items))
         own = [int(layout) for layout in layouts]
         self._stock = Stock(
-            params.changes, groups, lambda at, part: streams.generator("layout", row=own[at], part=part)
+            params.changes,
+            groups,
+            lambda at, part: streams.generator("layout", row=own[at], part=part),
         )
         self.quality: FloatArray | None = self._stock.quality
         self.cohorts = self._stock.cohorts
@@ -119,14 +137,18 @@ class Offer:
 
     @staticmethod
     def memory(params: Any, layouts: int) -> int:
-        """Compute the bytes of L layouts, with one copy of the vectors of a layout where the search is exhaustive."""
+        """Compute the bytes of L layouts, with one copy of the vectors of a layout where the search
+        is exhaustive.
+        """
         if not (events := _events(params)):
             return 0
         copy = 8 * params.embedding * params.n_items if params.retrieval == "exact" else 0
         return int(layouts * params.n_items * (events + 1 + 8 + 8 * KEPT) + copy)
 
     def at(self, step: int) -> list[IntArray]:
-        """Return the items of each layout that can be retrieved at a step, int64 (n,), ascending."""
+        """Return the items of each layout that can be retrieved at a step, int64 (n,),
+        ascending.
+        """
         start = self._stock.interval(step)[0]
         if start not in self._pools:
             if len(self._pools) >= KEPT:

@@ -1,4 +1,6 @@
-"""Rewards that are a known function of the features: the synthetic experiments of the NeuralUCB paper."""
+"""Rewards that are a known function of the features: the synthetic experiments of the NeuralUCB
+paper.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +26,17 @@ _ALONG: dict[str, Callable[[FloatArray], FloatArray]] = {
 
 
 class Synthetic(DenseSimulator):
-    """Arms with features x, drawn anew at every step; the expected reward is a function h of x alone [1]_.
+    """Arms with features x, drawn anew at every step.
 
-    linear h = a.x, quadratic h = 10 (a.x)^2, form h = x'A'Ax, cosine h = cos(3 a.x), with |a| = 1 and A's entries
-    N(0, 1), drawn once per layout. Gaussian rewards are scale h(x) + noise N(0, 1); Bernoulli rewards are 1 with
-    probability sigmoid(scale h(x)), so that a logistic model is well specified for linear h.
+    The expected reward is a function h of x alone [1]_.
 
-    The paper draws x from the unit ball, and a too (which only shrinks h); the authors' code draws x from the unit
-    sphere.
+    linear h = a.x, quadratic h = 10 (a.x)^2, form h = x'A'Ax, cosine h = cos(3 a.x), with |a| = 1
+    and A's entries N(0, 1), drawn once per layout. Gaussian rewards are scale h(x) + noise N(0, 1);
+    Bernoulli rewards are 1 with probability sigmoid(scale h(x)), so that a logistic model is well
+    specified for linear h.
+
+    The paper draws x from the unit ball, and a too (which only shrinks h); the authors' code draws
+    x from the unit sphere.
 
     References
     ----------
@@ -41,36 +46,75 @@ class Synthetic(DenseSimulator):
     class Params(SimulatorParams):
         kind: Literal["synthetic"] = "synthetic"
         function: Literal["linear", "quadratic", "form", "cosine"] = param(
-            "quadratic", title="Reward function", basic=True,
-            help="Expected reward of an arm with features x. linear: a·x. quadratic: 10 (a·x)². form: x'A'Ax. "
-            "cosine: cos(3 a·x). The weights a and A are hidden.",
-        )  # fmt: skip
+            "quadratic",
+            title="Reward function",
+            basic=True,
+            help=(
+                "Expected reward of an arm with features x. linear: a·x. quadratic: 10 (a·x)². "
+                "form: x'A'Ax. cosine: cos(3 a·x). The weights a and A are hidden."
+            ),
+        )
         n_arms: int = param(
-            4, title="Arms", symbol="K", ge=2, le=10_000, basic=True,
+            4,
+            title="Arms",
+            symbol="K",
+            ge=2,
+            le=10_000,
+            basic=True,
             help="Number of arms to choose from. More arms need more exploration; usually 2 to 50.",
-        )  # fmt: skip
+        )
         n_features: int = param(
-            20, title="Features", symbol="d", ge=1, le=1000, basic=True,
-            help="Number of features of each arm. More features are harder to learn from; usually 5 to 50.",
-        )  # fmt: skip
+            20,
+            title="Features",
+            symbol="d",
+            ge=1,
+            le=1000,
+            basic=True,
+            help=(
+                "Number of features of each arm. More features are harder to learn from; usually "
+                "5 to 50."
+            ),
+        )
         reward: Literal["gaussian", "bernoulli"] = param(
-            "gaussian", title="Reward distribution", basic=True,
-            help="gaussian: the function's value plus noise, as published. bernoulli: 1 or 0, with probability "
-            "sigmoid of the value.",
-        )  # fmt: skip
+            "gaussian",
+            title="Reward distribution",
+            basic=True,
+            help=(
+                "gaussian: the function's value plus noise, as published. bernoulli: 1 or 0, "
+                "with probability sigmoid of the value."
+            ),
+        )
         noise: float = param(
-            1.0, title="Noise", symbol=r"\xi", ge=0, le=100, typical=(0, 2),
-            help="Standard deviation of Gaussian rewards. Larger values make learning slower; usually 0 to 2.",
-        )  # fmt: skip
+            1.0,
+            title="Noise",
+            symbol=r"\xi",
+            ge=0,
+            le=100,
+            typical=(0, 2),
+            help=(
+                "Standard deviation of Gaussian rewards. Larger values make learning slower; "
+                "usually 0 to 2."
+            ),
+        )
         scale: float = param(
-            1.0, title="Scale", ge=0, le=100, typical=(0, 10),
-            help="Multiplies the reward function. Larger values raise the signal-to-noise ratio; usually 0.1 to 10.",
-        )  # fmt: skip
+            1.0,
+            title="Scale",
+            ge=0,
+            le=100,
+            typical=(0, 10),
+            help=(
+                "Multiplies the reward function. Larger values raise the signal-to-noise ratio; "
+                "usually 0.1 to 10."
+            ),
+        )
         contexts: Literal["ball", "sphere"] = param(
-            "ball", title="Feature distribution",
-            help="Features are uniform. ball: in the unit ball, as published. sphere: on its surface, as in the "
-            "authors' code.",
-        )  # fmt: skip
+            "ball",
+            title="Feature distribution",
+            help=(
+                "Features are uniform. ball: in the unit ball, as published. sphere: on its "
+                "surface, as in the authors' code."
+            ),
+        )
         layout: Literal["shared", "per_row"] = layout_param("hidden weights")
         changes: ShocksAndFaults = changes_param("preferences (shock)")
 
@@ -96,8 +140,11 @@ class Synthetic(DenseSimulator):
 
     @classmethod
     def memory(cls, params: Any, rows: int) -> int:
-        layouts, D = 2 * rows if params.layout == "per_row" else 1, params.n_features  # stacked from the parts
-        return int(super().memory(params, rows) + 8 * layouts * D * (D if params.function == "form" else 1))
+        # stacked from the parts
+        layouts, D = 2 * rows if params.layout == "per_row" else 1, params.n_features
+        return int(
+            super().memory(params, rows) + 8 * layouts * D * (D if params.function == "form" else 1)
+        )
 
     def draw_weights(self, generator: np.random.Generator) -> FloatArray:
         """Draw a (D,), or A (D, D) for the form."""
@@ -128,14 +175,17 @@ class Synthetic(DenseSimulator):
     def log(self, layout: int, n: int) -> LoggedData:
         generator, p = self.streams.generator("log", row=layout), self.params
         items = generator.integers(0, p.n_arms, size=n)
-        features = self._draw(generator, n, 1)[:, 0]  # arms are exchangeable: only the chosen one is drawn
+        # arms are exchangeable: only the chosen one is drawn
+        features = self._draw(generator, n, 1)[:, 0]
         means = self.expected_rewards(features[None], self._layout_weights(layout)[None])[0]
         columns = np.broadcast_to(np.arange(p.n_features), features.shape)
         rewards = self.reward(means, generator.random(n))
         return LoggedData(np.zeros(n, np.int64), items, features, columns, rewards, means)
 
     def _draw(self, generator: np.random.Generator, n: int, arms: int) -> FloatArray:
-        """Draw features, float64 (n, arms, D): a direction, and in the ball a distance whose D-th power is uniform."""
+        """Draw features, float64 (n, arms, D): a direction, and in the ball a distance whose D-th
+        power is uniform.
+        """
         D = self.params.n_features
         drawn = generator.standard_normal((n, arms, D))
         length = np.sqrt(np.square(drawn).sum(axis=-1, keepdims=True))

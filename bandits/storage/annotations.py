@@ -1,8 +1,8 @@
-"""What users write beside stored runs and sweeps: title, tags, star and notes, one small JSON file for each.
+"""What users write beside stored runs and sweeps: title, tags, star and notes, one small JSON file
+for each.
 
-The indexes hold copies for fast listing. An index that is rebuilt reads these files again, so nothing written is lost.
-A file carries a checksum of the run or sweep and the texts.
-"""
+The indexes hold copies for fast listing. An index that is rebuilt reads these files again, so
+nothing written is lost. A file carries a checksum of the run or sweep and the texts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from typing import Any
 
 from bandits.base.files import atomic_write
 
-_ID = re.compile("[0-9a-f]{64}")  # any other text must not become a file name
+# any other text must not become a file name
+_ID = re.compile("[0-9a-f]{64}")
 _TYPES = {"title": str, "tags": str, "notes": str, "starred": bool}
 
 
@@ -34,11 +35,18 @@ class Annotations:
         self._folder, self._staging = folder, staging
 
     def read(self, item: str) -> dict[str, Any]:
-        """Return what is written about a run or sweep; values of an unreadable file or of another type are left out."""
+        """Return what is written about a run or sweep.
+
+        Values of an unreadable file or of another type are left out.
+        """
         with suppress(OSError, ValueError):
             data = json.loads(self._path(item).read_text(encoding="utf-8"))
             if isinstance(data, dict) and data.get("checksum") == _checksum(item, data):
-                return {name: data[name] for name, kind in _TYPES.items() if isinstance(data.get(name), kind)}
+                return {
+                    name: data[name]
+                    for name, kind in _TYPES.items()
+                    if isinstance(data.get(name), kind)
+                }
         return {}
 
     def write(self, item: str, annotation: dict[str, Any]) -> None:
@@ -54,7 +62,9 @@ class Annotations:
         atomic_write(self._path(item), data, staging=self._staging)
 
     def is_damaged(self, item: str) -> bool:
-        """Whether there is a file for a run or sweep that cannot be read, or was written for another one."""
+        """Whether there is a file for a run or sweep that cannot be read, or was written for
+        another one.
+        """
         return self._path(item).exists() and not self.read(item)
 
     def drop(self, item: str) -> None:

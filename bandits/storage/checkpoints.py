@@ -10,15 +10,16 @@ from pathlib import Path
 from bandits.base.files import Arrays, atomic_write, seal, unpack, unseal
 from bandits.experiments.experiment import Experiment
 
-RUN_ID = re.compile("[0-9a-f]{64}")  # an experiment's hash; any other text must not become a file name
+# an experiment's hash; any other text must not become a file name
+RUN_ID = re.compile("[0-9a-f]{64}")
 
 
 class Checkpoints:
     """A folder of checkpoints.
 
-    A file holds the SHA-256 of the run and the rest (32 bytes, `bandits.base.files.seal`), the length of the
-    experiment's JSON (4 bytes, little endian), that JSON, and the packed state. Under another run's name its checksum
-    is wrong.
+    A file holds the SHA-256 of the run and the rest (32 bytes, `bandits.base.files.seal`), the
+    length of the experiment's JSON (4 bytes, little endian), that JSON, and the packed state. Under
+    another run's name its checksum is wrong.
 
     Parameters
     ----------
@@ -32,8 +33,10 @@ class Checkpoints:
 
     def __init__(self, folder: Path, staging: Path, quarantine: Callable[[Path], None]) -> None:
         self.folder, self._staging, self._quarantine = folder, staging, quarantine
-        self._experiments: dict[str, tuple[tuple[int, int], str | None]] = {}  # by run: file version, experiment
-        with suppress(OSError):  # a folder that cannot be written can be read
+        # by run: file version, experiment
+        self._experiments: dict[str, tuple[tuple[int, int], str | None]] = {}
+        # a folder that cannot be written can be read
+        with suppress(OSError):
             folder.mkdir(exist_ok=True)
 
     def write(self, run: str, experiment: Experiment, state: bytes) -> None:
@@ -55,11 +58,15 @@ class Checkpoints:
         return content[1] if content else None
 
     def arrays(self, run: str) -> Arrays:
-        """Return the state in a run's checkpoint as arrays; a file that holds no arrays is quarantined."""
+        """Return the state in a run's checkpoint as arrays.
+
+        A file that holds no arrays is quarantined.
+        """
         state = self.state(run)
         try:
             return unpack(state) if state else {}
-        except ValueError:  # forged: its checksum is right
+        except ValueError:
+            # forged: its checksum is right
             self._quarantine(self.folder / run)
             return {}
 
@@ -87,7 +94,9 @@ class Checkpoints:
             (self.folder / run).unlink(missing_ok=True)
 
     def unfinished(self, finished: Container[str]) -> list[tuple[str, str]]:
-        """List the runs that have an intact checkpoint and are not in ``finished``: id and JSON, newest first."""
+        """List the runs that have an intact checkpoint and are not in ``finished``: id and JSON,
+        newest first.
+        """
         rows = []
         for path in self.folder.glob("*"):
             if path.name not in finished and (text := self.experiment(path.name)) is not None:
@@ -99,14 +108,19 @@ class Checkpoints:
         """Return the bytes of each checkpoint, by run."""
         sizes = {}
         for path in self.folder.glob("*"):
-            with suppress(FileNotFoundError):  # deleted by another process
+            # deleted by another process
+            with suppress(FileNotFoundError):
                 sizes[path.name] = path.stat().st_size
         return sizes
 
     def check(self) -> list[str]:
-        """Read every checkpoint; return one sentence for each damaged file, which is quarantined."""
+        """Read every checkpoint.
+
+        Return one sentence for each damaged file, which is quarantined.
+        """
         return [
-            f"the checkpoint of run {path.name[:12]} was damaged or of another run; it was set aside"
+            f"the checkpoint of run {path.name[:12]} was damaged or of another run; it was set "
+            "aside"
             for path in self.folder.glob("*")
             if path.is_file() and self._read(path) is None and not path.exists()
         ]
@@ -116,7 +130,8 @@ class Checkpoints:
             data = path.read_bytes()
         except OSError:
             return None
-        with suppress(ValueError):  # forged: the experiment is no text
+        # forged: the experiment is no text
+        with suppress(ValueError):
             if (body := unseal(path.name, data)) is not None:
                 return _split(body)
         self._quarantine(path)

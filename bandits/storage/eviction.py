@@ -1,4 +1,6 @@
-"""Keep what can be recomputed within a disk budget: the oldest curves, checkpoints and caches are deleted first."""
+"""Keep what can be recomputed within a disk budget: the oldest curves, checkpoints and caches are
+deleted first.
+"""
 
 from __future__ import annotations
 
@@ -63,9 +65,13 @@ def budget(text: str) -> int:
 
 
 def evictable_runs(store: Store) -> list[Evictable]:
-    """List the curves and checkpoints of stored runs; an evicted run stays listed with its experiment."""
+    """List the curves and checkpoints of stored runs.
+
+    An evicted run stays listed with its experiment.
+    """
     return [
-        Evictable(when, size, f"run {run[:12]}", partial(store.evict, run)) for when, size, run in store.evictable()
+        Evictable(when, size, f"run {run[:12]}", partial(store.evict, run))
+        for when, size, run in store.evictable()
     ]
 
 
@@ -88,7 +94,13 @@ def evictable_checkpoints(store: Store) -> list[Evictable]:
         return sizes[run]
 
     return [
-        Evictable(run.created, sizes[run.id], f"checkpoint of run {run.id[:12]}", partial(drop, run.id), rank=0)
+        Evictable(
+            run.created,
+            sizes[run.id],
+            f"checkpoint of run {run.id[:12]}",
+            partial(drop, run.id),
+            rank=0,
+        )
         for run in store.runs()
         if run.id in sizes
     ]
@@ -118,10 +130,13 @@ def remove_damaged_caches() -> list[str]:
     messages = []
     for folder, what in FOLDERS.items():
         for path in damaged_caches(folder):
-            with suppress(OSError):  # in a folder that cannot be written
+            # in a folder that cannot be written
+            with suppress(OSError):
                 path.unlink()
             done = "is damaged" if path.exists() else "was damaged or unfinished and was removed"
-            messages.append(f"the cached {what} {path.stem[:12]} {done}; it is computed again when it is needed")
+            messages.append(
+                f"the cached {what} {path.stem[:12]} {done}; it is computed again when it is needed"
+            )
     return messages
 
 
@@ -130,11 +145,14 @@ def evictable_caches() -> list[Evictable]:
     items = []
     for folder, what in FOLDERS.items():
         for path in (home() / folder).glob("*.npz"):
-            with suppress(OSError):  # deleted by another process
+            # deleted by another process
+            with suppress(OSError):
                 status = path.stat()
                 size = status.st_size
                 name = f"cached {what} {path.stem[:12]}"
-                items.append(Evictable(status.st_mtime, size, name, partial(_drop, path, size), rank=0))
+                items.append(
+                    Evictable(status.st_mtime, size, name, partial(_drop, path, size), rank=0)
+                )
     return items
 
 

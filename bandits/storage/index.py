@@ -1,9 +1,9 @@
-"""An index: tables in one SQLite file that repeat what other files say, so that these can be listed quickly.
+"""An index: tables in one SQLite file that repeat what other files say, so that these can be listed
+quickly.
 
-Every row carries a checksum, and the file is verified whenever it has changed. A file that is missing,
-damaged or of another schema is replaced by one that is filled again. Nothing stands in an index alone,
-so nothing is lost with it. Any tool that reads SQLite can query it.
-"""
+Every row carries a checksum, and the file is verified whenever it has changed. A file that is
+missing, damaged or of another schema is replaced by one that is filled again. Nothing stands in an
+index alone, so nothing is lost with it. Any tool that reads SQLite can query it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
 _CONVERTED: dict[str, Callable[[Any], Any]] = {"TEXT": str, "INTEGER": int, "REAL": float}
-# errors caused by the disk, permissions or other processes; any other code means that the file is damaged
+# errors caused by the disk, permissions or other processes; any other code means that the file is
+# damaged
 _EXTERNAL = {
     sqlite3.SQLITE_PERM,
     sqlite3.SQLITE_BUSY,
@@ -50,7 +51,8 @@ class Table(NamedTuple):
     ----------
     name : str
     columns : mapping of str to str
-        The type of each column: TEXT, INTEGER or REAL. Any value may be NULL; NaN is stored as NULL.
+        The type of each column: TEXT, INTEGER or REAL. Any value may be NULL; NaN is stored as
+        NULL.
     key : str
         The columns that identify a row, separated by commas.
     """
@@ -62,23 +64,27 @@ class Table(NamedTuple):
     def create(self, index: sqlite3.Connection) -> None:
         """Create the table."""
         columns = ", ".join(f"{name} {kind}" for name, kind in self.columns.items())
-        index.execute(f"CREATE TABLE {self.name} ({columns}, checksum TEXT, PRIMARY KEY ({self.key}))")
+        index.execute(
+            f"CREATE TABLE {self.name} ({columns}, checksum TEXT, PRIMARY KEY ({self.key}))"
+        )
 
-    def find(self, index: sqlite3.Connection, condition: str = "1", *values: Any) -> list[dict[str, Any]]:
+    def find(
+        self, index: sqlite3.Connection, condition: str = "1", *values: Any
+    ) -> list[dict[str, Any]]:
         """Return the rows that meet a condition in SQL, which may end with an order."""
-        sql = f"SELECT {', '.join(self.columns)} FROM {self.name} WHERE {condition}"  # noqa: S608 - constant names
+        sql = f"SELECT {', '.join(self.columns)} FROM {self.name} WHERE {condition}"  # noqa: S608
         return [dict(zip(self.columns, row, strict=True)) for row in index.execute(sql, values)]
 
     def put(self, index: sqlite3.Connection, row: Mapping[str, Any]) -> None:
         """Insert a row, or replace the one with the same key."""
         values = [_stored(row[name], kind) for name, kind in self.columns.items()]
         marks = ", ".join("?" * (len(values) + 1))
-        sql = f"INSERT OR REPLACE INTO {self.name} VALUES ({marks})"  # noqa: S608 - constant names
+        sql = f"INSERT OR REPLACE INTO {self.name} VALUES ({marks})"  # noqa: S608
         index.execute(sql, [*values, _checksum(values)])
 
     def delete(self, index: sqlite3.Connection, condition: str, *values: Any) -> None:
         """Delete the rows that meet a condition in SQL."""
-        index.execute(f"DELETE FROM {self.name} WHERE {condition}", values)  # noqa: S608 - constant names
+        index.execute(f"DELETE FROM {self.name} WHERE {condition}", values)  # noqa: S608
 
     def verify(self, index: sqlite3.Connection) -> None:
         """Compare every row with its checksum.
@@ -87,7 +93,7 @@ class Table(NamedTuple):
         ------
         DamagedIndexError
         """
-        for *values, checksum in index.execute(f"SELECT * FROM {self.name} NOT INDEXED"):  # noqa: S608 - constant names
+        for *values, checksum in index.execute(f"SELECT * FROM {self.name} NOT INDEXED"):  # noqa: S608
             if _checksum(values) != checksum:
                 raise DamagedIndexError(f"a row of {self.name} is damaged")
 
@@ -102,8 +108,8 @@ class Index:
         What the file holds, for messages.
     tables : sequence of Table
     fill : callable, optional
-        Called with new tables, in the transaction that creates them, and with the damage of the file that they replace
-        ("" if there was none). Without it they begin empty.
+        Called with new tables, in the transaction that creates them, and with the damage of the
+        file that they replace ("" if there was none). Without it they begin empty.
     """
 
     def __init__(
@@ -115,7 +121,8 @@ class Index:
     ) -> None:
         self.path = path
         self._description, self._tables, self._fill = description, tables, fill
-        # the number of the schema follows from the tables; SQLite has 31 bits for it, and 0 is an empty file
+        # the number of the schema follows from the tables; SQLite has 31 bits for it, and 0 is an
+        # empty file
         declared = json.dumps([(name, list(columns.items()), key) for name, columns, key in tables])
         self._schema = int(hashlib.sha256(declared.encode()).hexdigest()[:7], 16) + 1
         self._verified: tuple[Any, ...] | None = None
@@ -126,7 +133,8 @@ class Index:
         Raises
         ------
         OSError
-            The disk is full or cannot be written, or another process held the file for half a minute.
+            The disk is full or cannot be written, or another process held the file for half a
+            minute.
         """
         try:
             return self._use(work, write=write)
@@ -135,7 +143,9 @@ class Index:
         try:
             return self._use(work, write=write)
         except DamagedIndexError as error:
-            raise OSError(errno.EIO, f"{self._description} is damaged ({error})", str(self.path)) from None
+            raise OSError(
+                errno.EIO, f"{self._description} is damaged ({error})", str(self.path)
+            ) from None
 
     def _use(self, work: Callable[[sqlite3.Connection], T], *, write: bool = False) -> T:
         with self._connected() as index:
@@ -166,7 +176,9 @@ class Index:
         for path in (self.path, Path(f"{self.path}-wal")):
             with suppress(FileNotFoundError):
                 status = path.stat()
-                found += [(status.st_ino, status.st_mtime_ns, status.st_size)] if status.st_size else []
+                found += (
+                    [(status.st_ino, status.st_mtime_ns, status.st_size)] if status.st_size else []
+                )
         return tuple(found)
 
     def _renew(self) -> None:
@@ -217,12 +229,19 @@ class Index:
 
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
-        """Hold a lock between processes; SQLite's own works on every system and ends with the process."""
-        with closing(sqlite3.connect(f"{self.path}.lock", timeout=60, isolation_level=None)) as lock:
+        """Hold a lock between processes.
+
+        SQLite's own works on every system and ends with the process.
+        """
+        with closing(
+            sqlite3.connect(f"{self.path}.lock", timeout=60, isolation_level=None)
+        ) as lock:
             try:
                 lock.execute("BEGIN EXCLUSIVE")
             except sqlite3.DatabaseError as error:
-                raise OSError(errno.EIO, f"the lock of {self._description}: {error}", f"{self.path}.lock") from None
+                raise OSError(
+                    errno.EIO, f"the lock of {self._description}: {error}", f"{self.path}.lock"
+                ) from None
             yield
 
 

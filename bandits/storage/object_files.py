@@ -16,7 +16,8 @@ import numpy as np
 
 from bandits.base.files import Arrays, move_into_place, pack, stage, unpack
 
-STALE_AFTER = 3600.0  # seconds after which no process is still writing a staged file
+# seconds after which no process is still writing a staged file
+STALE_AFTER = 3600.0
 _DIGEST = re.compile("[0-9a-f]{64}")
 # what a file carries of its row of the index
 _CARRIED: dict[str, Any] = {
@@ -55,18 +56,25 @@ class ObjectFiles:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._objects, self.staging, self._quarantine = (folder / n for n in ("objects", "staged", "quarantine"))
+        self._objects, self.staging, self._quarantine = (
+            folder / n for n in ("objects", "staged", "quarantine")
+        )
         folder.mkdir(parents=True, exist_ok=True)
-        with suppress(OSError):  # a folder that cannot be written can be read
+        # a folder that cannot be written can be read
+        with suppress(OSError):
             self.make_folders()
 
     def make_folders(self) -> None:
         """Create the folders, also after the store's folder was emptied."""
         for path in (self._objects, self.staging, self._quarantine):
-            path.mkdir(exist_ok=True)  # not the parents: a folder that was removed is an error
+            # not the parents: a folder that was removed is an error
+            path.mkdir(exist_ok=True)
 
     def path(self, content: Any) -> Path:
-        """Return the path of the file with this SHA-256; any other value gets a path where no file is."""
+        """Return the path of the file with this SHA-256.
+
+        Any other value gets a path where no file is.
+        """
         name = content if isinstance(content, str) and _DIGEST.fullmatch(content) else "unreadable"
         return self._objects / name[:2] / name
 
@@ -91,7 +99,10 @@ class ObjectFiles:
             return None
 
     def read_intact(self, path: Path) -> StoredObject | None:
-        """Return the content of a file; None if it does not exist, does not match its name or cannot be decoded."""
+        """Return the content of a file.
+
+        None if it does not exist, does not match its name or cannot be decoded.
+        """
         data = self.read(path) or b""
         with suppress(ValueError):
             if digest(data) == path.name:
@@ -120,7 +131,9 @@ def digest(data: bytes) -> str:
 
 
 def pack_run(row: Mapping[str, Any], arrays: dict[str, Any]) -> bytes:
-    """Serialise a run: its arrays, and what a file carries of its row of the index under the name ``about``."""
+    """Serialise a run: its arrays, and what a file carries of its row of the index under the name
+    ``about``.
+    """
     about = {name: row[name] for name in _CARRIED}
     return pack({"about": np.frombuffer(json.dumps(about).encode(), np.uint8), **arrays})
 
@@ -134,6 +147,8 @@ def _carried(arrays: Arrays) -> dict[str, Any]:
         It carries no such row.
     """
     row = json.loads(arrays["about"].tobytes()) if "about" in arrays else None
-    if not isinstance(row, dict) or any(not isinstance(row.get(name), kind) for name, kind in _CARRIED.items()):
+    if not isinstance(row, dict) or any(
+        not isinstance(row.get(name), kind) for name, kind in _CARRIED.items()
+    ):
         raise ValueError("it carries no row of the index")
     return row

@@ -9,7 +9,8 @@ from pathlib import Path
 from bandits.base.errors import UserError
 from bandits.base.files import atomic_write
 
-_ID = re.compile("[0-9a-f]{64}")  # any other text must not become a file name
+# any other text must not become a file name
+_ID = re.compile("[0-9a-f]{64}")
 
 DELETE_REFUSED = "only the browser that started this, or one on the server itself, may delete it"
 
@@ -17,8 +18,8 @@ DELETE_REFUSED = "only the browser that started this, or one on the server itsel
 class Owners:
     """Owners by the hash of a run or sweep; the first that is recorded stays.
 
-    An owner is an identifier of a browser. None stands for a person at the server itself, on the command line or in a
-    browser there, who may delete everything.
+    An owner is an identifier of a browser. None stands for a person at the server itself, on the
+    command line or in a browser there, who may delete everything.
 
     Parameters
     ----------
@@ -37,7 +38,10 @@ class Owners:
         return self._known.get(item, "")
 
     def record(self, item: str, owner: str) -> None:
-        """Record who started a run or sweep, if none is known; on a full disk it is known until this process ends."""
+        """Record who started a run or sweep, if none is known.
+
+        On a full disk it is known until this process ends.
+        """
         if not owner or self.of(item):
             return
         self._known[item] = owner
@@ -50,7 +54,8 @@ class Owners:
         """Forget the owner of a run or sweep that is deleted."""
         self._known.pop(item, None)
         if self._folder is not None and _ID.fullmatch(item):
-            with suppress(OSError):  # it then belongs to the same owner again
+            # it then belongs to the same owner again
+            with suppress(OSError):
                 (self._folder / item).unlink(missing_ok=True)
 
     def may_delete(self, item: str, owner: str | None) -> bool:

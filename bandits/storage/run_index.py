@@ -81,7 +81,9 @@ class RunIndex:
             self._use_files(lambda _: None, error)
 
     def use(self, work: Callable[[sqlite3.Connection], T], *, write: bool = False) -> T:
-        """Run a function on the index; where it cannot be written, on a table in memory, made from the files.
+        """Run a function on the index.
+
+        Where it cannot be written, on a table in memory, made from the files.
 
         See `Index.use` for ``write``.
         """
@@ -95,7 +97,9 @@ class RunIndex:
         return result
 
     def _use_files(self, work: Callable[[sqlite3.Connection], T], error: OSError) -> T:
-        """Run a function on a table in memory, unless the whole folder is missing or the index is no file."""
+        """Run a function on a table in memory, unless the whole folder is missing or the index is
+        no file.
+        """
         if not self._index.path.parent.is_dir() or self._index.path.is_dir():
             raise error
         paths = {path.name: path for path in self._objects.paths()}
@@ -119,9 +123,8 @@ class RunIndex:
     def check(self) -> list[str]:
         """Read every file; return one sentence for each repair.
 
-        Damaged files are quarantined, and files that the index does not list are listed again. Where nothing can be
-        written, damage is reported only.
-        """
+        Damaged files are quarantined, and files that the index does not list are listed again.
+        Where nothing can be written, damage is reported only."""
         self.open()
         messages, self.repairs = self.repairs, []
         for row in self.find():
@@ -157,7 +160,9 @@ class RunIndex:
         self._drop(run, content, unless_intact=False)
 
     def _drop(self, run: str, content: str, *, unless_intact: bool = True) -> None:
-        """Quarantine a damaged file, unless another process has replaced or deleted it meanwhile."""
+        """Quarantine a damaged file, unless another process has replaced or deleted it
+        meanwhile.
+        """
         path = self._objects.path(content)
 
         def drop(index: sqlite3.Connection) -> bool:
@@ -172,17 +177,23 @@ class RunIndex:
             raise CorruptFileError(f"the stored file of run {run[:12]} is damaged")
         if self.use(drop, write=True):
             raise CorruptFileError(
-                f"the stored file of run {run[:12]} is damaged; it was set aside and the run must be run again"
+                f"the stored file of run {run[:12]} is damaged; it was set aside and the run must "
+                "be run again"
             )
 
     def reindex_all(self) -> None:
-        """List files that the index does not name: a process was killed before it could list them."""
+        """List files that the index does not name: a process was killed before it could
+        list them.
+        """
         listed = {row["content"] for row in self.find()}
         for path in [path for path in self._objects.paths() if path.name not in listed]:
             self.repairs += self.use(partial(self._reindex, path), write=True)
 
     def _reindex(self, path: Path, index: sqlite3.Connection) -> list[str]:
-        """List a file that no row names, if it is intact and carries its row; else quarantine it."""
+        """List a file that no row names, if it is intact and carries its row.
+
+        Else quarantine it.
+        """
         if RUNS.find(index, "content = ?", path.name):
             return []
         # another process has deleted it meanwhile
@@ -205,10 +216,14 @@ class RunIndex:
 
     def _fill(self, index: sqlite3.Connection, damage: str) -> None:
         """List all files in a new table."""
-        messages = [message for path in sorted(self._objects.paths()) for message in self._reindex(path, index)]
+        messages = [
+            message
+            for path in sorted(self._objects.paths())
+            for message in self._reindex(path, index)
+        ]
         if damage:
             messages = [
-                "the index of stored runs was damaged or of another version; it was rebuilt from the files: "
-                f"{len(RUNS.find(index))} found"
+                "the index of stored runs was damaged or of another version; it was rebuilt from "
+                f"the files: {len(RUNS.find(index))} found"
             ]
         self.repairs += messages

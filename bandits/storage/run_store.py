@@ -1,9 +1,9 @@
 """Store finished runs and checkpoints on disk: an SQLite index over immutable, checksummed files.
 
-A file is written under a temporary name, synced, renamed to the SHA-256 of its content and only then indexed: a process
-killed at any moment leaves a complete file or none. Every file is verified when it is read, and damaged ones are
-quarantined. Each file carries its own row of the index, so that a damaged index is rebuilt from the files.
-"""
+A file is written under a temporary name, synced, renamed to the SHA-256 of its content and only
+then indexed: a process killed at any moment leaves a complete file or none. Every file is verified
+when it is read, and damaged ones are quarantined. Each file carries its own row of the index, so
+that a damaged index is rebuilt from the files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ from .stored_run import StoredRun, read_kept, result_of, stored_run
 fcntl: ModuleType | None
 try:
     import fcntl
-except ImportError:  # on Windows: `claim` then always succeeds
+except ImportError:
+    # on Windows: `claim` then always succeeds
     fcntl = None
 
 __all__ = ["MIN_FREE", "RUN_ID", "CorruptFileError", "EvictedError", "Store", "StoredRun"]
@@ -43,9 +44,10 @@ evicted = 0 AND CASE WHEN json_valid(experiment) THEN
     json_extract(experiment, '$.seed') = ? AND json_extract(experiment, '$.steps') = ?
     AND json_extract(experiment, '$.replications') = ? AND json_extract(experiment, '$.simulator.kind') = ?
 END ORDER BY created DESC LIMIT ?
-"""
+"""  # noqa: E501
 MAX_COMPARABLE = 256  # runs
-MIN_FREE = 200 * 2**20  # bytes that must be free before a run starts
+# bytes that must be free before a run starts
+MIN_FREE = 200 * 2**20
 
 
 class EvictedError(CorruptFileError):
@@ -80,8 +82,14 @@ class Store:
 
     @property
     def notice(self) -> str:
-        """Why runs can be read but not changed, in one sentence; empty where they can be changed."""
-        return self._index.obstacle and f"The stored runs can be read but not changed: {self._index.obstacle}."
+        """Why runs can be read but not changed, in one sentence.
+
+        Empty where they can be changed.
+        """
+        return (
+            self._index.obstacle
+            and f"The stored runs can be read but not changed: {self._index.obstacle}."
+        )
 
     @property
     def repairs(self) -> list[str]:
@@ -91,15 +99,16 @@ class Store:
     def claim(self) -> bool:
         """Claim the unfinished runs; return whether this object holds the claim.
 
-        One object at a time holds it, until `release` or until its process ends: the system releases the file lock
-        even if the process is killed.
-        """
-        if self._lock is not None and not os.fstat(self._lock.fileno()).st_nlink:  # the folder was emptied
+        One object at a time holds it, until `release` or until its process ends: the system
+        releases the file lock even if the process is killed."""
+        # the folder was emptied
+        if self._lock is not None and not os.fstat(self._lock.fileno()).st_nlink:
             self.release()
         if fcntl is not None and self._lock is None:
             try:
                 handle = (self.folder / "server.lock").open("w")
-            except OSError:  # where nothing can be written, no run is continued
+            except OSError:
+                # where nothing can be written, no run is continued
                 return False
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -125,14 +134,17 @@ class Store:
         try:
             free = shutil.disk_usage(self.folder).free
         except OSError as error:
-            raise UserError(f"the folder of stored runs, {self.folder}, cannot be reached: {error.strerror}") from None
+            raise UserError(
+                f"the folder of stored runs, {self.folder}, cannot be reached: {error.strerror}"
+            ) from None
         if free < MIN_FREE:
             raise UserError(
                 f"the disk under {self.folder} has {free / 2**20:,.0f} MiB left; "
                 f"a run needs {MIN_FREE / 2**20:,.0f} MiB"
             )
 
-    # -- runs ----------------------------------------------------------------------------------------------------
+    # -- runs
+    # ----------------------------------------------------------------------------------------------------  # noqa: E501
 
     def put(self, experiment: Experiment, histories: dict[str, History], seconds: float) -> None:
         """Store a finished run; a run that is already stored is left unchanged.
@@ -154,7 +166,9 @@ class Store:
             "notes": "",
             "headline": to_json(headline(experiment, histories)),
         }
-        arrays = {f"{i}/{k}": v for i, h in enumerate(histories.values()) for k, v in h.since(0).items()}
+        arrays = {
+            f"{i}/{k}": v for i, h in enumerate(histories.values()) for k, v in h.since(0).items()
+        }
 
         def commit(index: sqlite3.Connection, staged: Path, content: dict[str, Any]) -> str | None:
             known = RUNS.find(index, "id = ?", row["id"])
@@ -167,20 +181,28 @@ class Store:
 
         self._store(pack_run(row, arrays), commit)
 
-    def _store(self, data: bytes, commit: Callable[[sqlite3.Connection, Path, dict[str, Any]], str | None]) -> None:
-        """Write a file and list it; ``commit`` returns the name of the file that it replaces, if any.
+    def _store(
+        self, data: bytes, commit: Callable[[sqlite3.Connection, Path, dict[str, Any]], str | None]
+    ) -> None:
+        """Write a file and list it.
 
-        The file is renamed within the transaction: no other process can list or delete the run in between.
-        """
+        ``commit`` returns the name of the file that it replaces, if any.
+
+        The file is renamed within the transaction: no other process can list or delete the run in
+        between."""
         content = {"content": digest(data), "bytes": len(data)}
         staged = self._objects.stage(data)
         try:
-            self._remove_unlisted(self._index.use(lambda index: commit(index, staged, content), write=True))
+            self._remove_unlisted(
+                self._index.use(lambda index: commit(index, staged, content), write=True)
+            )
         finally:
             staged.unlink(missing_ok=True)
 
     def _remove_unlisted(self, content: str | None) -> None:
-        """Delete a file that a finished transaction has replaced, unless another run has the same content."""
+        """Delete a file that a finished transaction has replaced, unless another run has the same
+        content.
+        """
         if content is not None and not self._index.find("content = ?", content):
             # what stays is listed again when the store is opened
             with suppress(OSError):
@@ -209,7 +231,10 @@ class Store:
         if found is None:
             return None
         if found.row["evicted"]:
-            raise EvictedError(f"the curves of run {run[:12]} were deleted to save space; run it again to restore them")
+            raise EvictedError(
+                f"the curves of run {run[:12]} were deleted to save space; run it again to restore "
+                "them"
+            )
         try:
             return result_of(read(found.row["experiment"]), found.arrays)
         except (KeyError, IndexError, TypeError, ValueError, MemoryError) as error:
@@ -225,13 +250,16 @@ class Store:
         return [run for row in rows if (run := stored_run(row)) is not None]
 
     def comparable(self, experiment: Experiment) -> list[tuple[str, Experiment]]:
-        """List at most 256 stored runs with curves, newest first, over the same users as an experiment.
+        """List at most 256 stored runs with curves, newest first, over the same users as an
+        experiment.
 
         They have its kind of simulator, seed, steps and replications.
         """
         kind = experiment.simulator.kind
         same = (experiment.seed, experiment.steps, experiment.replications, kind, MAX_COMPARABLE)
-        found = ((row["id"], read_kept(row["experiment"])) for row in self._index.find(COMPARABLE, *same))
+        found = (
+            (row["id"], read_kept(row["experiment"])) for row in self._index.find(COMPARABLE, *same)
+        )
         return [(run, other) for run, other in found if other is not None and other.hash == run]
 
     def rename(self, run: str, title: str) -> None:
@@ -251,7 +279,9 @@ class Store:
         self._annotate(run, notes=notes)
 
     def _annotate(self, run: str, **changes: Any) -> None:
-        """Change what is written about a run: in its file, from which the index can be rebuilt, and in the index."""
+        """Change what is written about a run: in its file, from which the index can be rebuilt, and
+        in the index.
+        """
 
         def change(index: sqlite3.Connection) -> None:
             for row in RUNS.find(index, "id = ?", run):
@@ -263,7 +293,8 @@ class Store:
 
     def delete(self, run: str) -> None:
         """Delete a run and its checkpoint, and its file unless another run has the same content."""
-        self.drop_checkpoint(run)  # first: a checkpoint without its run would be listed as unfinished
+        # first: a checkpoint without its run would be listed as unfinished
+        self.drop_checkpoint(run)
 
         def remove(index: sqlite3.Connection) -> list[dict[str, Any]]:
             rows = RUNS.find(index, "id = ?", run)
@@ -274,15 +305,26 @@ class Store:
             self._remove_unlisted(row["content"])
         self._annotations.drop(run)
 
-    # -- disk space ----------------------------------------------------------------------------------------------
+    # -- disk space
+    # ----------------------------------------------------------------------------------------------
 
     def evictable(self, *, checkpoints: bool = True) -> list[tuple[float, int, str]]:
-        """List runs whose curves can be deleted and computed again: creation time, bytes, run; oldest first."""
+        """List runs whose curves can be deleted and computed again: creation time, bytes, run.
+
+        Oldest first.
+        """
         sizes = self.checkpoint_files.sizes() if checkpoints else {}
-        return sorted((run.created, run.bytes + sizes.get(run.id, 0), run.id) for run in self.runs() if not run.evicted)
+        return sorted(
+            (run.created, run.bytes + sizes.get(run.id, 0), run.id)
+            for run in self.runs()
+            if not run.evicted
+        )
 
     def evict(self, run: str) -> int:
-        """Delete a finished run's curves and checkpoint; it stays listed. Return the number of bytes freed."""
+        """Delete a finished run's curves and checkpoint; it stays listed.
+
+        Return the number of bytes freed.
+        """
         rows = self._index.find("id = ?", run)
         if not rows:
             return 0
@@ -309,11 +351,15 @@ class Store:
         if not self.notice:
             self._objects.remove_stale()
             for run in [run.id for run in self.runs() if self._annotations.is_damaged(run.id)]:
-                self._annotate(run)  # written again from the index
-                messages.append(f"the file of the texts on run {run[:12]} was damaged; it was written again")
+                # written again from the index
+                self._annotate(run)
+                messages.append(
+                    f"the file of the texts on run {run[:12]} was damaged; it was written again"
+                )
         return messages
 
-    # -- checkpoints ---------------------------------------------------------------------------------------------
+    # -- checkpoints
+    # ---------------------------------------------------------------------------------------------
 
     def keep_checkpoint(self, run: str, experiment: Experiment, state: bytes) -> None:
         """Replace the checkpoint of a run; see `Checkpoints.write`."""

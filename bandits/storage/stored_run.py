@@ -1,4 +1,6 @@
-"""A stored run: its row of the index, its result, and the values that its parameters have in others."""
+"""A stored run: its row of the index, its result, and the values that its parameters have in
+others.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ LAST_TIME = 253_402_128_000.0
 # values of a parameter that are listed
 MOST = 32
 
-_read_cached = lru_cache(maxsize=4096)(read)  # runs are listed at every refresh of a page
+# runs are listed at every refresh of a page
+_read_cached = lru_cache(maxsize=4096)(read)
 
 
 class StoredRun(NamedTuple):
@@ -108,12 +111,16 @@ class StoredValue(NamedTuple):
 
 
 def stored_values(
-    experiment: Experiment, label: str, name: str, kept: Iterable[tuple[str, Experiment]], most: int = MOST
+    experiment: Experiment,
+    label: str,
+    name: str,
+    kept: Iterable[tuple[str, Experiment]],
+    most: int = MOST,
 ) -> list[StoredValue]:
     """List the other values that a parameter of an agent has in stored runs, in ascending order.
 
-    Simulator, seed, steps, replications and all other parameters of this agent are the same. The run's other agents may
-    differ: they do not influence this one.
+    Simulator, seed, steps, replications and all other parameters of this agent are the same. The
+    run's other agents may differ: they do not influence this one.
 
     Parameters
     ----------
@@ -131,7 +138,9 @@ def stored_values(
         if _surroundings(other) != surroundings:
             continue
         for its_label, candidate in zip(other.labels, other.agents, strict=True):
-            if candidate.kind != agent.kind or (value := getattr(candidate, name)) == getattr(agent, name):
+            if candidate.kind != agent.kind or (value := getattr(candidate, name)) == getattr(
+                agent, name
+            ):
                 continue
             if value not in found and len(found) < most and _rest(candidate, name) == rest:
                 found[value] = StoredValue(value, run, its_label)

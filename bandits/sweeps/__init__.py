@@ -1,4 +1,5 @@
-"""Hyperparameter sweeps: grids, successive halving and Optuna, on this machine or on a Dask cluster.
+"""Hyperparameter sweeps: grids, successive halving and Optuna, on this machine or on a Dask
+cluster.
 
     Sweep ──> blocks ──> executor ──> runner ──> landscape ──> figures
     (validated (rows that (in process, (order,     (means, best   (plotly)

@@ -1,4 +1,6 @@
-"""Declare one swept parameter, or several that move together: values as a list, or as a range with more values."""
+"""Declare one swept parameter, or several that move together: values as a list, or as a range with
+more values.
+"""
 
 from __future__ import annotations
 
@@ -17,28 +19,32 @@ from bandits.base.params import Params, param
 Value = float | int | str | bool | None
 _NAME = "[a-z0-9_]{1,40}"
 _PATH = rf"^(simulator|agents\.0(\.guards\.[0-9])?)\.{_NAME}(\+{_NAME}){{0,3}}$"
-JOINT = "+"  # between the names, and the values, of parameters that move together
-_BETWEEN = re.compile(r"(?<!\d[eE])\+")  # the + of 1e+3 belongs to the number
+# between the names, and the values, of parameters that move together
+JOINT = "+"
+# the + of 1e+3 belongs to the number
+_BETWEEN = re.compile(r"(?<!\d[eE])\+")
 
 
 class Axis(Params):
     """One swept parameter and its values, given as a list or as a range.
 
-    Parameters of one owner can move together: the path ``agents.0.sharing+prior`` takes the values ``per_arm+category``
-    and ``shared+zero``, and a sweep has points for these pairs only.
+    Parameters of one owner can move together: the path ``agents.0.sharing+prior`` takes the values
+    ``per_arm+category`` and ``shared+zero``, and a sweep has points for these pairs only.
 
     Raises
     ------
     pydantic.ValidationError
-        If neither or both of list and range are given, if there are fewer than two values, or if the range is
-        invalid.
+        If neither or both of list and range are given, if there are fewer than two values, or if
+        the range is invalid.
     """
 
     path: str = param(
-        ..., title="Parameter", pattern=_PATH,
+        ...,
+        title="Parameter",
+        pattern=_PATH,
         help="Path of the parameter in the experiment, such as agents.0.alpha, simulator.noise or "
         "agents.0.guards.0.epsilon; agents.0.sharing+prior for two that move together.",
-    )  # fmt: skip
+    )
     values: tuple[Value, ...] | None = param(
         None, title="Values", max_length=64, strict=False, help="The values to try, at least two."
     )
@@ -54,12 +60,19 @@ class Axis(Params):
     scale: Literal["linear", "log"] = param(
         "linear",
         title="Scale",
-        help="linear: equally spaced values; log: equal ratios, for positive ranges over several orders of magnitude.",
+        help=(
+            "linear: equally spaced values; log: equal ratios, for positive ranges over several "
+            "orders of magnitude."
+        ),
     )
     extra: tuple[float, ...] = param(
-        (), title="Additional values", max_length=16, strict=False, exclude_if=lambda values: not values,
+        (),
+        title="Additional values",
+        max_length=16,
+        strict=False,
+        exclude_if=lambda values: not values,
         help="Values besides those of the range, such as 0 on a log scale.",
-    )  # fmt: skip
+    )
 
     @property
     def name(self) -> str:
@@ -88,14 +101,17 @@ class Axis(Params):
         parts = _BETWEEN.split(str(value))
         if len(parts) != len(self.names):
             raise ValueError(
-                f"axes: {self.path} takes the value {short(value)}; it must be {len(self.names)} values joined by "
-                f"{JOINT}, one for each parameter"
+                f"axes: {self.path} takes the value {short(value)}; it must be {len(self.names)} "
+                f"values joined by {JOINT}, one for each parameter"
             )
         return dict(zip(self.names, map(plain_value, parts), strict=True))
 
     @property
     def guard(self) -> int | None:
-        """Position of the guard that the parameter belongs to; None if it belongs to the agent or the simulator."""
+        """Position of the guard that the parameter belongs to.
+
+        None if it belongs to the agent or the simulator.
+        """
         parts = self.path.split(".")
         return int(parts[3]) if len(parts) == 5 else None
 
@@ -110,21 +126,37 @@ class Axis(Params):
             raise ValueError(f"axes: {self.path} must have either values, or low and high")
         if self.values is not None:
             if len(self.values) < 2:
-                raise ValueError(f"axes: {self.path} has {len(self.values)} values; a sweep needs at least 2")
-            settings = [tuple((isinstance(v, bool), v) for v in self.assigned(value).values()) for value in self.values]
+                raise ValueError(
+                    f"axes: {self.path} has {len(self.values)} values; a sweep needs at least 2"
+                )
+            settings = [
+                tuple((isinstance(v, bool), v) for v in self.assigned(value).values())
+                for value in self.values
+            ]
             if len(set(settings)) < len(settings):
                 raise ValueError(f"axes: {self.path} has a value twice")
             if self.extra:
-                raise ValueError(f"axes: {self.path} has values and extra; add the extra ones to values")
+                raise ValueError(
+                    f"axes: {self.path} has values and extra; add the extra ones to values"
+                )
         elif self.low is not None and self.high is not None:
             if not self.low < self.high:
-                raise ValueError(f"axes: {self.path} goes from {self.low:g} to {self.high:g}; low must be below high")
+                raise ValueError(
+                    f"axes: {self.path} goes from {self.low:g} to {self.high:g}; low must be below "
+                    "high"
+                )
             if self.scale == "log" and self.low <= 0:
-                raise ValueError(f"axes: {self.path} begins at {self.low:g}; on a log scale it must begin above 0")
+                raise ValueError(
+                    f"axes: {self.path} begins at {self.low:g}; on a log scale it must begin above "
+                    "0"
+                )
         return self
 
     def limits(self, integers: bool) -> tuple[Value, ...]:
-        """Return all values of a list, or the two ends of a range; one value if a range holds a single integer."""
+        """Return all values of a list, or the two ends of a range.
+
+        One value if a range holds a single integer.
+        """
         if self.values is not None or self.low is None or self.high is None:
             return self.values or ()
         if not integers:
@@ -133,12 +165,18 @@ class Axis(Params):
         return (low, high) if low < high else (low,)
 
     def grid_values(self, integers: bool) -> tuple[Value, ...]:
-        """Return the values of the axis, rounded to six digits, or to distinct integers if ``integers``."""
+        """Return the values of the axis, rounded to six digits, or to distinct integers if
+        ``integers``.
+        """
         if self.values is not None or self.low is None or self.high is None:
             return self.values or ()
         space = np.geomspace if self.scale == "log" else np.linspace
         numbers = rounded(space(self.low, self.high, self.number).tolist(), integers)
-        return tuple(sorted({*numbers, *rounded(self.extra, integers)})) if self.extra else tuple(numbers)
+        return (
+            tuple(sorted({*numbers, *rounded(self.extra, integers)}))
+            if self.extra
+            else tuple(numbers)
+        )
 
 
 def plain_value(text: str) -> Value:

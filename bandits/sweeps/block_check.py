@@ -15,15 +15,19 @@ from .sweep import Sweep
 
 _SUMS = tuple(f"sum.{name}" for name in History.SUMS)
 _NEEDED = {"rows", "from", "counts", "alive", "step", "seconds", "format", *_SUMS}
-_STORED = {"thin"}  # written where curves were deleted
-_ROUNDING = 1e-6  # relative, of sums of expected rewards
+# written where curves were deleted
+_STORED = {"thin"}
+# relative, of sums of expected rewards
+_ROUNDING = 1e-6
 
 
 def block_problem(sweep: Sweep, block: Block, arrays: Arrays, *, stored: bool = False) -> str:
-    """Describe the first thing that makes arrays impossible as the result of a block; empty if there is none.
+    """Describe the first thing that makes arrays impossible as the result of a block.
 
-    Names, types, shapes, rows, finite values and ranges are checked. Numbers that are possible but wrong pass: only
-    computing the block again shows them.
+    Empty if there is none.
+
+    Names, types, shapes, rows, finite values and ranges are checked. Numbers that are possible but
+    wrong pass: only computing the block again shows them.
 
     Parameters
     ----------
@@ -42,7 +46,9 @@ def block_problem(sweep: Sweep, block: Block, arrays: Arrays, *, stored: bool = 
     history = History(sweep.experiment.steps, len(block.rows), 0, points=CURVE_POINTS)
     expected = {name: np.asarray(value) for name, value in _expected(history).items()}
     for name, like in expected.items():
-        if name in arrays and (arrays[name].dtype.kind != like.dtype.kind or arrays[name].shape != like.shape):
+        if name in arrays and (
+            arrays[name].dtype.kind != like.dtype.kind or arrays[name].shape != like.shape
+        ):
             return f"has {name} of type {arrays[name].dtype} and shape {arrays[name].shape}"
     if not np.array_equal(arrays["rows"], np.array(block.rows)):
         return "has other rows"
@@ -57,10 +63,16 @@ def _expected(history: History) -> dict[str, Any]:
     """Return arrays of the type and shape of each array of a block."""
     rows = history.rows
     return {
-        "rows": np.empty((rows, 2), np.int64), "from": np.empty(2, np.int64), "alive": np.empty(rows, np.bool_),
-        "counts": np.empty((len(history.count_grid), rows, 0), np.int32), "step": np.int64(0), "seconds": np.float64(0),
-        "format": np.int64(0), "thin": np.bool_(True), **{f"sum.{name}": sums for name, sums in history.sums.items()},
-    }  # fmt: skip
+        "rows": np.empty((rows, 2), np.int64),
+        "from": np.empty(2, np.int64),
+        "alive": np.empty(rows, np.bool_),
+        "counts": np.empty((len(history.count_grid), rows, 0), np.int32),
+        "step": np.int64(0),
+        "seconds": np.float64(0),
+        "format": np.int64(0),
+        "thin": np.bool_(True),
+        **{f"sum.{name}": sums for name, sums in history.sums.items()},
+    }
 
 
 def _sums_problem(sweep: Sweep, block: Block, arrays: Arrays, history: History) -> str:
@@ -92,4 +104,6 @@ def _sums_problem(sweep: Sweep, block: Block, arrays: Arrays, history: History) 
 def _nan_only_at_the_end(sums: FloatArray, alive: BoolArray) -> bool:
     """Whether rows that ended alive are complete, and others have no value after a missing one."""
     missing = np.isnan(sums)
-    return not missing[:, alive].any() and bool((np.diff(missing.astype(np.int8), axis=0) >= 0).all())
+    return not missing[:, alive].any() and bool(
+        (np.diff(missing.astype(np.int8), axis=0) >= 0).all()
+    )

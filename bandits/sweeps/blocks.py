@@ -1,15 +1,17 @@
 """Pack the rows of a sweep into blocks, and compute a block in one lane.
 
-A row is a point and a replication. Rows share a block if their points have the same simulator and equal structural
-parameters. The size of a block is limited so that it takes seconds, fits in memory beside others, and leaves enough
-blocks to keep all workers busy:
+A row is a point and a replication. Rows share a block if their points have the same simulator and
+equal structural parameters. The size of a block is limited so that it takes seconds, fits in memory
+beside others, and leaves enough blocks to keep all workers busy:
 
 - `MAX_BYTES` bytes, as `Experiment.memory` estimates them;
 - `MAX_BYTE_STEPS` bytes times steps, because the time per step grows with the size of a row;
 - `MAX_BLOCK_ROWS` rows;
-- a share of 1 / `MIN_BLOCKS` of all rows, or of 1 / `MIN_BATCH_BLOCKS` of the rows of a batch of proposals.
+- a share of 1 / `MIN_BLOCKS` of all rows, or of 1 / `MIN_BATCH_BLOCKS` of the rows of a batch of
+  proposals.
 
-The packing depends on the sweep alone, not on the executor. Therefore the numbers do not either, networks included."""
+The packing depends on the sweep alone, not on the executor. Therefore the numbers do not either,
+networks included."""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ MAX_BYTE_STEPS = 256e9
 MAX_BLOCK_ROWS = 256
 MIN_BLOCKS = 24
 MIN_BATCH_BLOCKS = 8
-CURVE_POINTS = 200  # points of a stored curve
+# points of a stored curve
+CURVE_POINTS = 200
 
 Row = tuple[int, int]
 
@@ -56,12 +59,16 @@ def coarse_to_fine(sweep: Sweep) -> list[int]:
         _levels(len(values)) if axis.values is None else [0] * len(values)
         for axis, values in zip(sweep.axes, sweep.values, strict=True)
     ]
-    level = np.max([np.take(levels[i], at) for i, at in enumerate(np.indices(sweep.shape))], axis=0).ravel()
+    level = np.max(
+        [np.take(levels[i], at) for i, at in enumerate(np.indices(sweep.shape))], axis=0
+    ).ravel()
     return [int(p) for p in np.argsort(level, kind="stable")]
 
 
 def _levels(n: int) -> list[int]:
-    """Return the bisection level of n ordered values: 0 for the ends, 1 for the middle, 2 for the quarters, ..."""
+    """Return the bisection level of n ordered values: 0 for the ends, 1 for the middle, 2 for the
+    quarters, ...
+    """
     level, gaps = [0] * n, [(0, n - 1, 1)]
     while gaps:
         low, high, depth = gaps.pop()
@@ -98,7 +105,8 @@ def _max_rows(sweep: Sweep, point: int) -> int:
     one, two = (_memory(sweep.point(point), n) for n in (1, 2))
     per_row = two - one
     share = -(-len(sweep.new_points) * sweep.experiment.replications // MIN_BLOCKS)
-    if not sweep.is_grid:  # the next batch waits for this one: it must keep several workers busy
+    # the next batch waits for this one: it must keep several workers busy
+    if not sweep.is_grid:
         share = -(-min(sweep.batch, sweep.size) * sweep.experiment.replications // MIN_BATCH_BLOCKS)
     limits = (
         max(MAX_BYTES - (one - per_row), 0) // per_row,
@@ -110,16 +118,24 @@ def _max_rows(sweep: Sweep, point: int) -> int:
 
 
 def _memory(point: Experiment, rows: int) -> int:
-    """Estimate the bytes of a block with this many rows; its history is smaller than an experiment's."""
+    """Estimate the bytes of a block with this many rows.
+
+    Its history is smaller than an experiment's.
+    """
     experiment = Experiment.model_validate({**dict(point), "replications": rows})
     cls = experiment.simulator_class()
     spec, groups = cls.describe(experiment.simulator), len(cls.segment_names())
-    history = History.memory(experiment.steps, rows, spec.n_items, groups, bucket_size=spec.bucket_size)
+    history = History.memory(
+        experiment.steps, rows, spec.n_items, groups, bucket_size=spec.bucket_size
+    )
     return experiment.memory() - history + 40 * (CURVE_POINTS + 1) * rows
 
 
 def compute(
-    sweep: Sweep, block: Block, on_step: Callable[[int], None] | None = None, stop: Callable[[], bool] | None = None
+    sweep: Sweep,
+    block: Block,
+    on_step: Callable[[int], None] | None = None,
+    stop: Callable[[], bool] | None = None,
 ) -> Arrays:
     """Compute a block in this process.
 
@@ -145,7 +161,8 @@ def compute(
     experiments = {p: sweep.point(p) for p in dict.fromkeys(points)}
     params = [experiments[p].agents[0] for p in points]
     steps = sweep.experiment.steps
-    with threadpool_limits(1):  # the same bits, whatever else this machine computes
+    # the same bits, whatever else this machine computes
+    with threadpool_limits(1):
         lane = make_lane(experiments[points[0]], 0, rows=replications, params=params)
         lane.agent.prepare()
         history = History(steps, len(block.rows), 0, points=CURVE_POINTS)
@@ -165,7 +182,9 @@ def compute(
 
 
 def renumber(arrays: Arrays, points: IntArray) -> Arrays:
-    """Replace the points of a block of a sweep's earlier stage by their numbers in the sweep (`Sweep.points_of`)."""
+    """Replace the points of a block of a sweep's earlier stage by their numbers in the sweep
+    (`Sweep.points_of`).
+    """
     rows = arrays["rows"].copy()
     rows[:, 0] = points[rows[:, 0]]
     return {**arrays, "rows": rows}
@@ -179,7 +198,10 @@ def block_history(sweep: Sweep, arrays: Arrays) -> History:
 
 
 def point_history(sweep: Sweep, blocks: Sequence[Arrays], point: int) -> History:
-    """Collect the history of one point, by replication; its rows may be spread over several blocks."""
+    """Collect the history of one point, by replication.
+
+    Its rows may be spread over several blocks.
+    """
     rows: dict[int, tuple[Arrays, int]] = {}
     for arrays in blocks:
         for row in np.flatnonzero(arrays["rows"][:, 0] == point).tolist():
@@ -194,8 +216,13 @@ def point_history(sweep: Sweep, blocks: Sequence[Arrays], point: int) -> History
     return history
 
 
-def handle(header: dict[str, Any], tick: Callable[[int], None], stop: Callable[[], bool]) -> Arrays | None:
-    """Compute the block that a message describes; returns None if ``stop`` returned True before the end."""
+def handle(
+    header: dict[str, Any], tick: Callable[[int], None], stop: Callable[[], bool]
+) -> Arrays | None:
+    """Compute the block that a message describes.
+
+    Returns None if ``stop`` returned True before the end.
+    """
     block = Block(tuple((point, replication) for point, replication in header["rows"]))
     try:
         return compute(read_cached(json.dumps(header["sweep"])), block, tick, stop)

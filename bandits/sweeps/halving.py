@@ -2,9 +2,9 @@
 
 References
 ----------
-Jamieson & Talwalkar (2016), Non-stochastic best arm identification and hyperparameter optimization: the doubling.
-Birattari et al. (2002), A racing algorithm for configuring metaheuristics: elimination by statistical tests.
-"""
+Jamieson & Talwalkar (2016), Non-stochastic best arm identification and hyperparameter optimization:
+the doubling. Birattari et al. (2002), A racing algorithm for configuring metaheuristics:
+elimination by statistical tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from bandits.sweeps.analysis.landscape import Landscape, level_of_look
 from .blocks import Row, coarse_to_fine
 from .sweep import Sweep
 
-MIN_REPLICATIONS = 4  # of the first rung; with fewer, confidence intervals are too wide to eliminate anything
+# of the first rung; with fewer, confidence intervals are too wide to eliminate anything
+MIN_REPLICATIONS = 4
 
 
 def rungs(sweep: Sweep) -> list[range]:
@@ -44,22 +45,31 @@ def rung_rows(sweep: Sweep, rung: range, landscape: Landscape) -> list[Row]:
         The landscape's sweep, or one of its stages; the rows are numbered by it.
     """
     dropped = landscape.dropped[landscape.sweep.points_of(sweep)]
-    return [(p, r) for p in coarse_to_fine(sweep) if p in sweep.new_points and not dropped[p] for r in rung]
+    return [
+        (p, r)
+        for p in coarse_to_fine(sweep)
+        if p in sweep.new_points and not dropped[p]
+        for r in rung
+    ]
 
 
 def eliminate(sweep: Sweep, landscape: Landscape, replications: int) -> None:
-    """Eliminate the points that are significantly worse than the best after the first ``replications``.
+    """Eliminate the points that are significantly worse than the best after the first
+    ``replications``.
 
-    A point is eliminated if its paired difference to the best is below zero at the level of the look (`level_of_look`),
-    divided by the number of points and of rungs (Bonferroni). The probability that the truly best point is ever
-    eliminated is therefore at most .05, and at most .075 with any number of refinements. This assumes differences that
-    are nearly normal over replications: a best point whose mean rests on rare large rewards is likely to be eliminated
-    before it has seen one, and no test of four replications can prevent that. Points of which all rows diverged are
-    eliminated too. Later replications are ignored, so that evaluating a rung again gives the same result.
-    ``sweep`` may be a stage of the landscape's sweep; later points are ignored then.
-    """
+    A point is eliminated if its paired difference to the best is below zero at the level of the
+    look (`level_of_look`), divided by the number of points and of rungs (Bonferroni). The
+    probability that the truly best point is ever eliminated is therefore at most .05, and at most
+    .075 with any number of refinements. This assumes differences that are nearly normal over
+    replications: a best point whose mean rests on rare large rewards is likely to be eliminated
+    before it has seen one, and no test of four replications can prevent that. Points of which all
+    rows diverged are eliminated too. Later replications are ignored, so that evaluating a rung
+    again gives the same result. ``sweep`` may be a stage of the landscape's sweep; later points are
+    ignored then."""
     points = landscape.sweep.points_of(sweep)
-    numbers = OBJECTIVES[sweep.metric].better * landscape.numbers(sweep.metric)[points, :replications]
+    numbers = (
+        OBJECTIVES[sweep.metric].better * landscape.numbers(sweep.metric)[points, :replications]
+    )
     dropped = landscape.dropped[points]
     known = np.isfinite(numbers).sum(axis=1)
     if not known.any():
@@ -70,7 +80,11 @@ def eliminate(sweep: Sweep, landscape: Landscape, replications: int) -> None:
         landscape.dropped[points] = dropped
         return
     with np.errstate(invalid="ignore"):
-        leader = int(np.argmax(np.where(candidates, np.nansum(numbers, axis=1) / np.maximum(known, 1), -np.inf)))
+        leader = int(
+            np.argmax(
+                np.where(candidates, np.nansum(numbers, axis=1) / np.maximum(known, 1), -np.inf)
+            )
+        )
     level = level_of_look(sweep) / (sweep.size * len(rungs(sweep)))
     for p in np.flatnonzero(~dropped):
         gap = (numbers[p] - numbers[leader])[np.isfinite(numbers[p] - numbers[leader])]

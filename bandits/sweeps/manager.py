@@ -18,7 +18,12 @@ from bandits.storage.eviction import Evictable, enforce
 from bandits.sweeps.analysis.landscape import Landscape
 from bandits.sweeps.analysis.nearest import NearestPoint, PointLookup, nearest_points
 from bandits.sweeps.execution.audit import Audit
-from bandits.sweeps.execution.executors import Executor, FailoverExecutor, InProcessExecutor, PoolExecutor
+from bandits.sweeps.execution.executors import (
+    Executor,
+    FailoverExecutor,
+    InProcessExecutor,
+    PoolExecutor,
+)
 from bandits.sweeps.storage.block_files import BlockFiles, evictable_sweeps, stored_sweep
 from bandits.sweeps.storage.catalogue import Catalogue, CatalogueEntry, best_point
 
@@ -27,11 +32,16 @@ from .optuna_search import import_optuna
 from .runner import Runner
 from .sweep import Sweep
 
-MAX_ACTIVE = 2  # running sweeps of one owner
-MAX_ACTIVE_TOTAL = 8  # running sweeps of all owners
-MAX_DECISIONS = 5_000_000_000  # of one sweep: an hour or two of a linear agent
-TIME_LIMIT = 4 * 3600.0  # seconds of wall time of a sweep from start to stop
-MAX_ENDED_JOBS = 16  # ended sweeps that stay in memory
+# running sweeps of one owner
+MAX_ACTIVE = 2
+# running sweeps of all owners
+MAX_ACTIVE_TOTAL = 8
+# of one sweep: an hour or two of a linear agent
+MAX_DECISIONS = 5_000_000_000
+# seconds of wall time of a sweep from start to stop
+TIME_LIMIT = 4 * 3600.0
+# ended sweeps that stay in memory
+MAX_ENDED_JOBS = 16
 SweepStatus = Literal["running", "finished", "stopped", "failed"]
 
 
@@ -78,7 +88,9 @@ class SweepJob:
         self.seconds: float | None = None
         self.lock = threading.Lock()
         self._stopping = threading.Event()
-        self._runner = Runner(sweep, InProcessExecutor(), BlockFiles(sweep, folder), self._stop_requested, self.lock)
+        self._runner = Runner(
+            sweep, InProcessExecutor(), BlockFiles(sweep, folder), self._stop_requested, self.lock
+        )
         self._started_at, self._computed_before = 0.0, self._runner.rows()[0]
 
     @property
@@ -110,22 +122,30 @@ class SweepJob:
     def seconds_left(self) -> float | None:
         """Expected wall time to the end; None before two percent of the work are done.
 
-        A row counts with the time that it takes in its simulator: with 500 products, longer than with 5.
-        """
+        A row counts with the time that it takes in its simulator: with 500 products, longer than
+        with 5."""
         if not self.active:
             return None
         with self.lock:
             costs, (computed, left) = self.landscape.row_costs(), self._runner.rows()
         if costs is None:
             return None
-        done, rest = float((computed - self._computed_before) @ costs), max(0.0, float(left @ costs))
-        return (time.monotonic() - self._started_at) * rest / done if done > 0.02 * (done + rest) else None
+        done, rest = (
+            float((computed - self._computed_before) @ costs),
+            max(0.0, float(left @ costs)),
+        )
+        return (
+            (time.monotonic() - self._started_at) * rest / done
+            if done > 0.02 * (done + rest)
+            else None
+        )
 
     def load(self) -> None:
         """Load the stored blocks."""
         try:
             self.status = "finished" if self._runner.load() else "stopped"
-        except UserError as error:  # Optuna made its points and is not installed any more
+        except UserError as error:
+            # Optuna made its points and is not installed any more
             self.error = str(error)
 
     def start(self) -> None:
@@ -142,28 +162,34 @@ class SweepJob:
     def _stop_requested(self) -> bool:
         if time.monotonic() - self._started_at > TIME_LIMIT:
             self.error = (
-                f"stopped after {TIME_LIMIT / 3600:.0f} hours, the limit for one sweep; press Run to continue it"
+                f"stopped after {TIME_LIMIT / 3600:.0f} hours, the limit for one sweep; press Run "
+                "to continue it"
             )
             return True
         return self._stopping.is_set()
 
     def _run(self) -> None:
         try:
-            self._runner.executor = self._executor()  # connecting to a cluster takes seconds
+            # connecting to a cluster takes seconds
+            self._runner.executor = self._executor()
             self._runner.run()
             self.error = ". ".join(self._runner.notices)
             self.seconds = time.monotonic() - self._started_at
             self.status = "finished"
         except StoppedError:
             self.status = "stopped"
-        except Exception as error:  # noqa: BLE001 - shown to the user; the thread has no caller
-            self.error = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+        except Exception as error:  # noqa: BLE001
+            self.error = (
+                str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+            )
             self.status = "failed"
         self._on_end(self)
 
 
 class SweepManager:
-    """All sweeps of a server, computed on a cluster or on the workers of its pool; equal sweeps are one job.
+    """All sweeps of a server, computed on a cluster or on the workers of its pool.
+
+    Equal sweeps are one job.
 
     Parameters
     ----------
@@ -171,7 +197,8 @@ class SweepManager:
     folder : Path
         Where sweeps are stored.
     cluster : str
-        Address of a Dask scheduler; empty for none. If it cannot be used, the pool computes and a message reports it.
+        Address of a Dask scheduler; empty for none. If it cannot be used, the pool computes and a
+        message reports it.
     """
 
     def __init__(self, pool: Pool, folder: Path, cluster: str = "") -> None:
@@ -184,15 +211,20 @@ class SweepManager:
         self._lock = threading.Lock()
 
     def submit(self, sweep: Sweep, owner: str = "") -> SweepJob:
-        """Start a sweep, or continue a stopped one; an equal sweep that is running or finished is returned as it is.
+        """Start a sweep, or continue a stopped one.
+
+        An equal sweep that is running or finished is returned as it is.
 
         Raises
         ------
         UserError
-            If too many sweeps are running, the sweep is too large for a server, or the disk is full.
+            If too many sweeps are running, the sweep is too large for a server, or the disk is
+            full.
         """
         with self._lock:
-            job = self._get(sweep.hash) or SweepJob(sweep, self._executor, self._folder, self._ended, owner)
+            job = self._get(sweep.hash) or SweepJob(
+                sweep, self._executor, self._folder, self._ended, owner
+            )
             if job.active or job.status == "finished":
                 return job
             if not sweep.is_grid:
@@ -200,15 +232,22 @@ class SweepManager:
             e = sweep.experiment
             if (decisions := sweep.size * e.replications * e.steps) > MAX_DECISIONS:
                 raise UserError(
-                    f"this sweep has {decisions:,} decisions (points x replications x steps); a server allows at "
-                    f"most {MAX_DECISIONS:,}: use python -m bandits sweep"
+                    f"this sweep has {decisions:,} decisions (points x replications x steps); a "
+                    f"server allows at most {MAX_DECISIONS:,}: use python -m bandits sweep"
                 )
             if self._pool.store is not None:
                 self._pool.store.require_space()
             if sum(s.active for s in self._jobs.values()) >= MAX_ACTIVE_TOTAL:
-                raise UserError(f"{MAX_ACTIVE_TOTAL} sweeps are running already; wait until one ends")
-            if owner and sum(s.active and s.owner == owner for s in self._jobs.values()) >= MAX_ACTIVE:
-                raise UserError(f"you have {MAX_ACTIVE} sweeps running; stop one or wait until one ends")
+                raise UserError(
+                    f"{MAX_ACTIVE_TOTAL} sweeps are running already; wait until one ends"
+                )
+            if (
+                owner
+                and sum(s.active and s.owner == owner for s in self._jobs.values()) >= MAX_ACTIVE
+            ):
+                raise UserError(
+                    f"you have {MAX_ACTIVE} sweeps running; stop one or wait until one ends"
+                )
             job.owner, self._jobs[sweep.hash] = owner, job
             self._pool.owners.record(sweep.hash, owner)
             job.start()
@@ -224,8 +263,11 @@ class SweepManager:
         with self._connecting:
             if self._connected is not None and not self._connected.failure:
                 return self._connected
-            try:  # the first connection, or a new one after the cluster was lost
-                self._connected = FailoverExecutor(DaskExecutor(self._cluster, self._audit), lambda: local)
+            # the first connection, or a new one after the cluster was lost
+            try:
+                self._connected = FailoverExecutor(
+                    DaskExecutor(self._cluster, self._audit), lambda: local
+                )
             except UserError as error:
                 local.note = f"{error}; continuing on this machine"
                 return local
@@ -282,17 +324,22 @@ class SweepManager:
         self._annotate(sweep, notes=notes)
 
     def _annotate(self, sweep: str, **changes: bool | str) -> None:
-        with self._lock:  # a sweep that ends meanwhile is noticed after it
+        # a sweep that ends meanwhile is noticed after it
+        with self._lock:
             job = self._jobs.get(sweep)
             self._catalogue.annotate(sweep, running=job is not None and job.active, **changes)
 
     def _ended(self, job: SweepJob) -> None:
-        """Forget star and notes of a sweep that has ended and stored nothing: no list shows it. Keep to the budget."""
+        """Forget star and notes of a sweep that has ended and stored nothing: no list shows it.
+
+        Keep to the budget.
+        """
         with self._lock:
             if not job.active and not BlockFiles(job.sweep, self._folder).exists:
                 self._catalogue.forget(job.id)
         if self._pool.store is not None:
-            with suppress(OSError, UserError):  # the budget may be no size, which the page Runs states
+            # the budget may be no size, which the page Runs states
+            with suppress(OSError, UserError):
                 enforce(self._pool.store, self.evictable())
 
     def evictable(self) -> list[Evictable]:
@@ -301,11 +348,16 @@ class SweepManager:
         return evictable_sweeps(self._folder, but=kept | {job.id for job in self._active_jobs()})
 
     def nearest_points(self, experiment: Experiment) -> list[NearestPoint]:
-        """Find results for the agents of an experiment in all sweeps (`analysis.nearest.nearest_points`)."""
+        """Find results for the agents of an experiment in all sweeps
+        (`analysis.nearest.nearest_points`).
+        """
         jobs = self._active_jobs()
         swept: list[tuple[Sweep, PointLookup]] = [(j.sweep, j.estimate_at) for j in jobs]
         stored = self._catalogue.entries([j.id for j in jobs])
-        swept += [(entry.sweep, partial(self._catalogue.estimate_at, entry.sweep.hash)) for entry in stored]
+        swept += [
+            (entry.sweep, partial(self._catalogue.estimate_at, entry.sweep.hash))
+            for entry in stored
+        ]
         return nearest_points(swept, experiment)
 
     def _active_jobs(self) -> list[SweepJob]:

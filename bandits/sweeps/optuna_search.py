@@ -1,9 +1,9 @@
 """Search with Optuna: propose points in batches.
 
-The random numbers of a proposal depend on the seed of the sweep and the number of the proposal alone, and a proposal
-follows from these and the results before it. A sweep that was interrupted in any way therefore proposes the same points
-again; those that are stored with it need not be proposed again, which may take minutes.
-"""
+The random numbers of a proposal depend on the seed of the sweep and the number of the proposal
+alone, and a proposal follows from these and the results before it. A sweep that was interrupted in
+any way therefore proposes the same points again; those that are stored with it need not be proposed
+again, which may take minutes."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ class OptunaSearch:
     def ask(self, *, propose: bool = True) -> list[Point]:
         """Return the next batch; empty if all points were proposed.
 
-        Its results must be reported with `tell` before the next call. Without ``propose``, only stored batches are
-        returned: a proposal may take minutes.
+        Its results must be reported with `tell` before the next call. Without ``propose``, only
+        stored batches are returned: a proposal may take minutes.
 
         Raises
         ------
@@ -90,12 +90,18 @@ class OptunaSearch:
             # the same bits with any number of processors
             with _THREAD_LIMIT, threadpool_limits(1), _quiet():
                 self._pending = [self._propose(number) for number in range(self._told, end)]
-            points = [tuple(trial.params[axis.path] for axis in self.sweep.axes) for trial in self._pending]
+            points = [
+                tuple(trial.params[axis.path] for axis in self.sweep.axes)
+                for trial in self._pending
+            ]
             self.proposals[self._told :] = points
         return [self._rounded(point) for point in self.proposals[self._told : end]]
 
     def tell(self, numbers: Sequence[float]) -> None:
-        """Report the metric of each point of the batch, in its order; NaN for points without a valid result."""
+        """Report the metric of each point of the batch, in its order.
+
+        NaN for points without a valid result.
+        """
         states = self._optuna.trial.TrialState
         for i, number in enumerate(numbers):
             valid = math.isfinite(number)
@@ -110,14 +116,17 @@ class OptunaSearch:
                 self._study.add_trial(made)
         self._told, self._pending = self._told + len(numbers), []
 
-    # -- internals ---------------------------------------------------------------------------------------------
+    # -- internals
+    # ---------------------------------------------------------------------------------------------
 
     def _propose(self, number: int) -> Any:
         if self._stop():
             raise StoppedError
         samplers, seed = self._optuna.samplers, _seed(self.sweep.experiment.seed, number)
         if self.sweep.sampler == "tpe":
-            self._study.sampler = samplers.TPESampler(seed=seed, multivariate=True, constant_liar=True)
+            self._study.sampler = samplers.TPESampler(
+                seed=seed, multivariate=True, constant_liar=True
+            )
         elif self.sweep.sampler == "gp":
             self._study.sampler = samplers.GPSampler(seed=seed)
         else:
@@ -125,10 +134,16 @@ class OptunaSearch:
         return self._study.ask(self._space)
 
     def _distribution(self, axis: Axis, position: int) -> Any:
-        kinds, values, log = self._optuna.distributions, self.sweep.values[position], axis.scale == "log"
+        kinds, values, log = (
+            self._optuna.distributions,
+            self.sweep.values[position],
+            axis.scale == "log",
+        )
         if axis.values is not None:
             return kinds.CategoricalDistribution(values)
-        distribution = kinds.IntDistribution if isinstance(values[0], int) else kinds.FloatDistribution
+        distribution = (
+            kinds.IntDistribution if isinstance(values[0], int) else kinds.FloatDistribution
+        )
         return distribution(*values, log=log)
 
     def _rounded(self, point: Point) -> Point:
@@ -153,7 +168,8 @@ def import_optuna() -> Any:
         import optuna
     except ImportError:
         raise UserError(
-            "a search by Optuna needs Optuna, which is not installed; pip install -r requirements-optuna.txt"
+            "a search by Optuna needs Optuna, which is not installed; pip install -r "
+            "requirements-optuna.txt"
         ) from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna

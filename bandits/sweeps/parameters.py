@@ -8,16 +8,22 @@ from pydantic import ValidationError
 
 from bandits.base.params import Params, declaration, schemas
 
-LOG_FROM = 10  # ratio of the ends of a positive range from which it is on a log scale
-DECADES = 1000  # ratio of the ends of a range that begins at 0, on a log scale
+# ratio of the ends of a positive range from which it is on a log scale
+LOG_FROM = 10
+# ratio of the ends of a range that begins at 0, on a log scale
+DECADES = 1000
 
 
 def sweepable(owner: type[Params]) -> list[str]:
-    """List the parameters that a sweep can vary: numbers and enumerations, not lists, labels or kinds."""
+    """List the parameters that a sweep can vary: numbers and enumerations, not lists, labels or
+    kinds.
+    """
     names = []
     for name in owner.model_fields:
         enumerated = "enum" in schemas(owner)[name] or owner.choices(name) is not None
-        if name not in ("kind", "label") and (enumerated or _options(owner, name) & {"number", "integer", "boolean"}):
+        if name not in ("kind", "label") and (
+            enumerated or _options(owner, name) & {"number", "integer", "boolean"}
+        ):
             names.append(name)
     return names
 
@@ -38,10 +44,15 @@ def is_integer(owner: type[Params], name: str) -> bool:
 
 
 def bounds(owner: type[Params], name: str) -> tuple[float | None, float | None]:
-    """Return the smallest and the largest allowed number, or the limits that it must not reach; None without any."""
+    """Return the smallest and the largest allowed number, or the limits that it must not reach.
+
+    None without any.
+    """
     schema = schemas(owner)[name]
     merged = {k: v for option in [*schema.get("anyOf", []), schema] for k, v in option.items()}
-    return merged.get("minimum", merged.get("exclusiveMinimum")), merged.get("maximum", merged.get("exclusiveMaximum"))
+    return merged.get("minimum", merged.get("exclusiveMinimum")), merged.get(
+        "maximum", merged.get("exclusiveMaximum")
+    )
 
 
 def allows(owner: type[Params], name: str, value: float) -> bool:
@@ -61,10 +72,11 @@ def is_scale(owner: type[Params], name: str) -> bool:
 
 
 def suggest_axis(owner: type[Params], name: str, number: int = 9) -> dict[str, Any]:
-    """Suggest an axis over one parameter: the range or the choices it declares, otherwise all of its choices.
+    """Suggest an axis over one parameter: the range or the choices it declares, otherwise all of
+    its choices.
 
-    Scale parameters, and ranges over more than a factor `LOG_FROM`, are on a log scale, with 0 as an additional value
-    where it is allowed.
+    Scale parameters, and ranges over more than a factor `LOG_FROM`, are on a log scale, with 0 as
+    an additional value where it is allowed.
 
     Returns
     -------
@@ -78,10 +90,17 @@ def suggest_axis(owner: type[Params], name: str, number: int = 9) -> dict[str, A
         return {"values": (False, True)}
     default = float(field.default) if isinstance(field.default, (int, float)) else 1.0
     least, most = bounds(owner, name)
-    allowed = 0.0 if least is None else float(least), max(10 * default, 1.0) if most is None else float(most)
+    allowed = (
+        0.0 if least is None else float(least),
+        max(10 * default, 1.0) if most is None else float(most),
+    )
     low, high = declaration(field)["sweep"] or declaration(field)["typical"] or allowed
     axis = {"low": float(low), "high": float(high), "number": number, "scale": "linear"}
-    return log_axis(owner, name, axis) if is_scale(owner, name) or (low > 0 and high / low >= LOG_FROM) else axis
+    return (
+        log_axis(owner, name, axis)
+        if is_scale(owner, name) or (low > 0 and high / low >= LOG_FROM)
+        else axis
+    )
 
 
 def choices(owner: type[Params], name: str) -> tuple[Any, ...] | None:
@@ -91,7 +110,8 @@ def choices(owner: type[Params], name: str) -> tuple[Any, ...] | None:
 
 
 def log_axis(owner: type[Params], name: str, axis: dict[str, Any]) -> dict[str, Any]:
-    """Return an axis on a log scale: a range from 0 or below begins above 0, and 0 is an additional value if allowed.
+    """Return an axis on a log scale: a range from 0 or below begins above 0, and 0 is an additional
+    value if allowed.
 
     A range without positive numbers stays linear.
     """

@@ -1,4 +1,6 @@
-"""Refine a grid around its best point, until the best value of every parameter is enclosed by near ones."""
+"""Refine a grid around its best point, until the best value of every parameter is enclosed by near
+ones.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,12 @@ from .axis import Axis, Value, rounded
 from .parameters import allows, bounds, is_integer, is_scale
 from .sweep import Sweep, owner_of, read
 
-MAX_RATIO = 2.0  # of the best value and its neighbours
-EDGE_VALUES = 3  # values added beyond an edge of the grid
-TOLERANCE = 1e-4  # of a ratio: values are rounded to six digits
+# of the best value and its neighbours
+MAX_RATIO = 2.0
+# values added beyond an edge of the grid
+EDGE_VALUES = 3
+# of a ratio: values are rounded to six digits
+TOLERANCE = 1e-4
 
 
 class Unresolved(NamedTuple):
@@ -51,23 +56,31 @@ class Unresolved(NamedTuple):
             where = "below" if self.edge == "smallest" else "above"
             return f"{best} is the {self.edge} of the grid: a better value may lie {where} it."
         near = " and ".join(map(number, self.neighbours))
-        far = f"is more than a factor of {MAX_RATIO:g} from its neighbour{'s' * (len(self.neighbours) > 1)} {near}"
+        far = (
+            f"is more than a factor of {MAX_RATIO:g} from its "
+            f"neighbour{'s' * (len(self.neighbours) > 1)} {near}"
+        )
         return f"{best} {far}: a better value may lie between."
 
 
 def refinable_axes(sweep: Sweep) -> list[int]:
-    """Return the positions of the axes between whose values there are others: numbers of the agent."""
+    """Return the positions of the axes between whose values there are others: numbers of
+    the agent.
+    """
     return [
-        i for i, axis in enumerate(sweep.axes)
+        i
+        for i, axis in enumerate(sweep.axes)
         if axis.path.startswith("agents.") and all(_is_number(v) for v in sweep.values[i])
-    ]  # fmt: skip
+    ]
 
 
 def unresolved(landscape: Landscape, metric: str) -> list[Unresolved]:
-    """Find the agent's numeric parameters whose best value is at an edge of the grid or beside a wide gap.
+    """Find the agent's numeric parameters whose best value is at an edge of the grid or beside a
+    wide gap.
 
-    A gap is wide from a factor `MAX_RATIO`. The gap between 0 and a positive value has no factor: it is wide unless the
-    two are statistically tied. An edge that is a limit of the parameter is none.
+    A gap is wide from a factor `MAX_RATIO`. The gap between 0 and a positive value has no factor:
+    it is wide unless the two are statistically tied. An edge that is a limit of the parameter is
+    none.
 
     Parameters
     ----------
@@ -83,18 +96,27 @@ def unresolved(landscape: Landscape, metric: str) -> list[Unresolved]:
     sweep, leader = landscape.sweep, landscape.leader(metric)
     if leader is None or not sweep.is_grid:
         return []
-    region, at = landscape.best_region(metric).reshape(sweep.shape), np.unravel_index(leader, sweep.shape)
+    region, at = (
+        landscape.best_region(metric).reshape(sweep.shape),
+        np.unravel_index(leader, sweep.shape),
+    )
     found = []
     for i in refinable_axes(sweep):
         values = sweep.values[i]
         line = region[tuple(slice(None) if j == i else int(k) for j, k in enumerate(at))]
         tied = {float(v) for v, same in zip(values, line.tolist(), strict=True) if same}  # type: ignore[arg-type]
-        found.append(_of_axis(sweep, sweep.axes[i], float(values[int(at[i])]), sorted(map(float, values)), tied))  # type: ignore[arg-type]
+        found.append(
+            _of_axis(
+                sweep, sweep.axes[i], float(values[int(at[i])]), sorted(map(float, values)), tied
+            )
+        )  # type: ignore[arg-type]
     return [one for one in found if one is not None]
 
 
 def refine(landscape: Landscape, metric: str = "ctr") -> Sweep | None:
-    """Return the sweep with values added around the best point; None if every parameter is resolved.
+    """Return the sweep with values added around the best point.
+
+    None if every parameter is resolved.
 
     Raises
     ------
@@ -109,10 +131,17 @@ def refine(landscape: Landscape, metric: str = "ctr") -> Sweep | None:
     return read({**data, "refinements": [*data.get("refinements", []), added]})
 
 
-def _of_axis(sweep: Sweep, axis: Axis, best: float, values: list[float], tied: set[float]) -> Unresolved | None:
+def _of_axis(
+    sweep: Sweep, axis: Axis, best: float, values: list[float], tied: set[float]
+) -> Unresolved | None:
     params = owner_of(sweep.experiment, axis)
     owner, at = type(params), values.index(best)
-    integers, edge, neighbours, added = is_integer(owner, axis.name), "", list[float](), list[float]()
+    integers, edge, neighbours, added = (
+        is_integer(owner, axis.name),
+        "",
+        list[float](),
+        list[float](),
+    )
     for neighbour, inner in ((at - 1, at + 1), (at + 1, at - 1)):
         if 0 <= neighbour < len(values):
             if between := _between(best, values[neighbour], tied):
@@ -125,7 +154,8 @@ def _of_axis(sweep: Sweep, axis: Axis, best: float, values: list[float], tied: s
     if not new:
         return None
     title = str(owner.model_fields[axis.name].title)
-    if isinstance(params, GuardParams):  # several guards may have a parameter of this name
+    # several guards may have a parameter of this name
+    if isinstance(params, GuardParams):
         title += f" of guard {axis.guard} ({params.title.lower()})"
     return Unresolved(axis.path, title, best, edge, tuple(neighbours), new)
 
@@ -142,7 +172,9 @@ def _between(best: float, neighbour: float, tied: set[float]) -> list[float]:
 
 
 def _beyond(owner: type[Params], axis: Axis, edge: float, inner: float) -> list[float]:
-    """Return allowed values beyond an edge of the grid: at equal ratios for a scale, else at equal steps."""
+    """Return allowed values beyond an edge of the grid: at equal ratios for a scale, else at equal
+    steps.
+    """
     integer, step = is_integer(owner, axis.name), edge - inner
     if edge > 0 and (axis.scale == "log" or is_scale(owner, axis.name)):
         wanted = [edge * MAX_RATIO ** (k if step > 0 else -k) for k in range(1, EDGE_VALUES + 1)]
@@ -151,7 +183,11 @@ def _beyond(owner: type[Params], axis: Axis, edge: float, inner: float) -> list[
     limit = bounds(owner, axis.name)[step > 0]
     if limit is not None:
         wanted = [max(v, limit) if step < 0 else min(v, limit) for v in wanted]
-    return [v for v in dict.fromkeys(wanted) if v != edge and allows(owner, axis.name, round(v) if integer else v)]
+    return [
+        v
+        for v in dict.fromkeys(wanted)
+        if v != edge and allows(owner, axis.name, round(v) if integer else v)
+    ]
 
 
 def _is_number(value: Value) -> bool:

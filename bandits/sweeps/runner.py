@@ -25,7 +25,8 @@ from .halving import eliminate, rung_rows, rungs
 from .optuna_search import OptunaSearch
 from .sweep import Sweep
 
-POLL_INTERVAL = 0.2  # seconds between checks whether to stop
+# seconds between checks whether to stop
+POLL_INTERVAL = 0.2
 
 
 class Round(NamedTuple):
@@ -79,8 +80,14 @@ class Runner:
         lock: AbstractContextManager[object] | None = None,
     ) -> None:
         self.sweep, self.landscape, self.error = sweep, Landscape(sweep), ""
-        self.executor, self._files, self._stop, self._lock = executor, files, stop, lock or nullcontext()
-        self._running: dict[Block, tuple[IntArray, int]] = {}  # the points of its rows, and its step
+        self.executor, self._files, self._stop, self._lock = (
+            executor,
+            files,
+            stop,
+            lock or nullcontext(),
+        )
+        # the points of its rows, and its step
+        self._running: dict[Block, tuple[IntArray, int]] = {}
         self.on_progress: Callable[[float], object] = lambda _: None
 
     @property
@@ -89,7 +96,8 @@ class Runner:
         return min(1.0, 1 - float(self.rows()[1].sum()) / self.landscape.completed.size)
 
     def rows(self) -> tuple[FloatArray, FloatArray]:
-        """Count the rows of each point that are computed, and that are left, with shares of running ones; two of (P,).
+        """Count the rows of each point that are computed, and that are left, with shares of running
+        ones; two of (P,).
 
         Rows of points that the search has eliminated are neither.
         """
@@ -141,7 +149,10 @@ class Runner:
                         eliminate(stage, self.landscape, rung.stop)
 
     def _proposed_rounds(self, propose: bool) -> Generator[Round]:
-        metric, replications = OBJECTIVES[self.sweep.metric], range(self.sweep.experiment.replications)
+        metric, replications = (
+            OBJECTIVES[self.sweep.metric],
+            range(self.sweep.experiment.replications),
+        )
         stored = self._files.proposals() if self._files is not None else []
         search = OptunaSearch(self.sweep, stored, sign=metric.better, stop=self._stop)
         with self._lock:
@@ -163,7 +174,10 @@ class Runner:
                 self.landscape.close()
 
     def _missing(self, each: Round) -> list[Block]:
-        """Return the blocks of a round that are neither in the landscape nor stored; load those that are stored."""
+        """Return the blocks of a round that are neither in the landscape nor stored.
+
+        Load those that are stored.
+        """
         completed = self.landscape.completed[each.points]
         blocks = pack(each.sweep, each.rows)
         return [
@@ -192,7 +206,9 @@ class Runner:
             while waiting or running:
                 while waiting and len(running) <= self.executor.workers and not self._stop():
                     block = waiting.popleft()
-                    on_step = partial(self._reached, block, each.points[[point for point, _ in block.rows]])
+                    on_step = partial(
+                        self._reached, block, each.points[[point for point, _ in block.rows]]
+                    )
                     running[self.executor.submit(each.sweep, block, on_step)] = block
                 if self._stop():
                     raise StoppedError
@@ -213,13 +229,18 @@ class Runner:
             If no computation can have returned it.
         """
         if problem := block_problem(each.sweep, block, arrays):
-            raise UserError(f"a worker returned a block of this sweep that {problem}; it was not stored")
+            raise UserError(
+                f"a worker returned a block of this sweep that {problem}; it was not stored"
+            )
         reader = self._reader(each, block)
         if self._files is not None:
             try:
                 self._files.save(block, arrays, each.sweep)
             except OSError as error:
-                self.error, reader = f"this sweep could not be kept on disk ({error.strerror or error})", None
+                self.error, reader = (
+                    f"this sweep could not be kept on disk ({error.strerror or error})",
+                    None,
+                )
         with self._lock:
             self._running.pop(block, None)
             self.landscape.add(renumber(arrays, each.points), reader)

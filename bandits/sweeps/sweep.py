@@ -26,20 +26,25 @@ from .axis import Axis, Value, rounded
 from .parameters import is_integer, is_numeric, sweepable
 
 MAX_POINTS = 1024  # of one sweep
-MAX_ROWS = 65_536  # points times replications
+# points times replications
+MAX_ROWS = 65_536
 MAX_AXES = 8
-MAX_PROPOSED = 512  # points that Optuna proposes
-MAX_GAUSSIAN = 128  # points proposed by a Gaussian process, whose cost grows with the cube of their number
-MAX_BATCH = 64  # proposals per batch
+# points that Optuna proposes
+MAX_PROPOSED = 512
+# points proposed by a Gaussian process, whose cost grows with the cube of their number
+MAX_GAUSSIAN = 128
+# proposals per batch
+MAX_BATCH = 64
 MAX_REFINEMENTS = 8
 
 
 class Sweep(Params):
     """An experiment with one agent, and axes: dotted paths of parameters that take several values.
 
-    A point assigns one value to each axis. It is an experiment of its own and gives the same numbers as if it were run
-    alone (neural networks: up to rounding). All points share visitors and random numbers (common random numbers). The
-    points form a grid, or are proposed by Optuna where there are too many axes for a grid.
+    A point assigns one value to each axis. It is an experiment of its own and gives the same
+    numbers as if it were run alone (neural networks: up to rounding). All points share visitors and
+    random numbers (common random numbers). The points form a grid, or are proposed by Optuna where
+    there are too many axes for a grid.
 
     Raises
     ------
@@ -47,7 +52,9 @@ class Sweep(Params):
         If the sweep is invalid; `read` turns the error into one sentence.
     """
 
-    experiment: Experiment = Field(title="Experiment", description="The experiment that all points share.")
+    experiment: Experiment = Field(
+        title="Experiment", description="The experiment that all points share."
+    )
     axes: tuple[Axis, ...] = param(
         ...,
         title="Axes",
@@ -57,39 +64,64 @@ class Sweep(Params):
         help="The parameters to vary, and their values.",
     )
     search: Literal["grid", "halving", "optuna"] = param(
-        "grid", title="Search",
-        help="grid: all replications of all points. halving: a quarter of the replications first, then only points "
-        "that are not significantly worse than the best. optuna: points proposed by Optuna, for many axes.",
-    )  # fmt: skip
-    metric: Objective = param("ctr", title="Metric", help="The metric by which halving and Optuna rank points.")
+        "grid",
+        title="Search",
+        help=(
+            "grid: all replications of all points. halving: a quarter of the replications first, "
+            "then only points that are not significantly worse than the best. optuna: points "
+            "proposed by Optuna, for many axes."
+        ),
+    )
+    metric: Objective = param(
+        "ctr", title="Metric", help="The metric by which halving and Optuna rank points."
+    )
     number: int = param(
         64,
         title="Points",
         ge=2,
         le=MAX_PROPOSED,
-        help="Number of points that Optuna proposes; more points search more thoroughly and take longer.",
+        help=(
+            "Number of points that Optuna proposes; more points search more thoroughly and take "
+            "longer."
+        ),
     )
     batch: int = param(
         8,
         title="Batch size",
         ge=1,
         le=MAX_BATCH,
-        help="Number of points proposed before their results are reported to Optuna; smaller batches learn sooner, "
-        "larger ones keep more processors busy.",
+        help=(
+            "Number of points proposed before their results are reported to Optuna; smaller "
+            "batches learn sooner, larger ones keep more processors busy."
+        ),
     )
     sampler: Literal["tpe", "gp", "random"] = param(
-        "tpe", title="Sampler",
-        help="Optuna's sampling algorithm. tpe: tree-structured Parzen estimator. gp: Gaussian process, one to two "
-        "seconds per point. random: uniform random points.",
-    )  # fmt: skip
+        "tpe",
+        title="Sampler",
+        help=(
+            "Optuna's sampling algorithm. tpe: tree-structured Parzen estimator. gp: Gaussian "
+            "process, one to two seconds per point. random: uniform random points."
+        ),
+    )
     proposed: tuple[Annotated[tuple[Value, ...], Field(strict=False)], ...] = param(
-        (), title="Proposed", max_length=MAX_PROPOSED, strict=False, exclude_if=lambda points: not points,
+        (),
+        title="Proposed",
+        max_length=MAX_PROPOSED,
+        strict=False,
+        exclude_if=lambda points: not points,
         help="Points that Optuna has proposed so far; filled in by the search.",
-    )  # fmt: skip
+    )
     refinements: tuple[dict[str, Annotated[tuple[float, ...], Field(strict=False)]], ...] = param(
-        (), title="Refinements", max_length=MAX_REFINEMENTS, strict=False, exclude_if=lambda added: not added,
-        help="Values added to the grid after a look at the results, by path, one entry per refinement.",
-    )  # fmt: skip
+        (),
+        title="Refinements",
+        max_length=MAX_REFINEMENTS,
+        strict=False,
+        exclude_if=lambda added: not added,
+        help=(
+            "Values added to the grid after a look at the results, by path, one entry per "
+            "refinement."
+        ),
+    )
 
     @property
     def is_grid(self) -> bool:
@@ -106,10 +138,15 @@ class Sweep(Params):
         integers = len(axis.names) == 1 and is_integer(owner, axis.name)
         if not self.is_grid:
             return axis.limits(integers)
-        values, added = axis.grid_values(integers), [v for step in self.refinements for v in step.get(axis.path, ())]
+        values, added = (
+            axis.grid_values(integers),
+            [v for step in self.refinements for v in step.get(axis.path, ())],
+        )
         if not added:
             return values
-        return tuple(sorted({v for v in [*values, *rounded(added, integers)] if isinstance(v, (int, float))}))
+        return tuple(
+            sorted({v for v in [*values, *rounded(added, integers)] if isinstance(v, (int, float))})
+        )
 
     @property
     def looks(self) -> int:
@@ -131,8 +168,15 @@ class Sweep(Params):
 
     def points_of(self, stage: Sweep) -> IntArray:
         """Return the number in this sweep of every point of one of its stages, int64 (P,)."""
-        at = [[ours.index(v) for v in theirs] for ours, theirs in zip(self.values, stage.values, strict=True)]
-        return np.ravel_multi_index(np.meshgrid(*at, indexing="ij"), self.shape).ravel().astype(np.int64)
+        at = [
+            [ours.index(v) for v in theirs]
+            for ours, theirs in zip(self.values, stage.values, strict=True)
+        ]
+        return (
+            np.ravel_multi_index(np.meshgrid(*at, indexing="ij"), self.shape)
+            .ravel()
+            .astype(np.int64)
+        )
 
     @cached_property
     def new_points(self) -> frozenset[int]:
@@ -163,7 +207,9 @@ class Sweep(Params):
         """Return the axis values of one point."""
         if not self.is_grid:
             return self.proposed[point]
-        return tuple(v[i] for v, i in zip(self.values, np.unravel_index(point, self.shape), strict=True))
+        return tuple(
+            v[i] for v, i in zip(self.values, np.unravel_index(point, self.shape), strict=True)
+        )
 
     def with_proposals(self, proposed: Sequence[tuple[Value, ...]]) -> Sweep:
         """Return this sweep with these proposed points; the hash is unchanged."""
@@ -171,20 +217,34 @@ class Sweep(Params):
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of what determines the numbers; two ways to write the same range have the same hash."""
+        """SHA-256 of what determines the numbers.
+
+        Two ways to write the same range have the same hash.
+        """
         e, search = self.experiment, [self.search, self.metric if self.search != "grid" else ""]
-        axes: list[list[object]] = [[a.path, v] for a, v in zip(self.axes, self.values, strict=True)]
+        axes: list[list[object]] = [
+            [a.path, v] for a, v in zip(self.axes, self.values, strict=True)
+        ]
         if not self.is_grid:
             search += [self.sampler, str(self.number), str(self.batch)]
-            axes = [[*pair, a.scale if a.values is None else ""] for pair, a in zip(axes, self.axes, strict=True)]
+            axes = [
+                [*pair, a.scale if a.values is None else ""]
+                for pair, a in zip(axes, self.axes, strict=True)
+            ]
         refinements = {"refinements": self.refinements} if self.refinements else {}
         content = {
             **refinements,
-            "simulator": hash_content(e.simulator), "agent": hash_content(e.agents[0]),
-            "steps": e.steps, "seed": e.seed,
-            "replications": e.replications, "axes": axes, "search": search,
-        }  # fmt: skip
-        return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+            "simulator": hash_content(e.simulator),
+            "agent": hash_content(e.agents[0]),
+            "steps": e.steps,
+            "seed": e.seed,
+            "replications": e.replications,
+            "axes": axes,
+            "search": search,
+        }
+        return hashlib.sha256(
+            json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
+        ).hexdigest()
 
     def with_values(self, values: Sequence[Value]) -> Experiment:
         """Return the experiment with these axis values.
@@ -197,7 +257,9 @@ class Sweep(Params):
         data = self.experiment.model_dump(mode="json")
         for axis, value in zip(self.axes, values, strict=True):
             part = data["simulator"] if axis.path.startswith("simulator.") else data["agents"][0]
-            (part if axis.guard is None else part["guards"][axis.guard]).update(axis.assigned(value))
+            (part if axis.guard is None else part["guards"][axis.guard]).update(
+                axis.assigned(value)
+            )
         return Experiment.model_validate_json(json.dumps(data))
 
     @model_validator(mode="after")
@@ -213,46 +275,77 @@ class Sweep(Params):
         self._check_refinements()
         for axis, values in zip(self.axes, self.values, strict=True):
             if len(values) < 2:
-                raise ValueError(f"axes: {axis.path} has only one value between {axis.low:g} and {axis.high:g}")
+                raise ValueError(
+                    f"axes: {axis.path} has only one value between {axis.low:g} and {axis.high:g}"
+                )
         if self.size > MAX_POINTS:
-            raise ValueError(f"the sweep has {self.size:,} points; at most {MAX_POINTS:,} are allowed")
+            raise ValueError(
+                f"the sweep has {self.size:,} points; at most {MAX_POINTS:,} are allowed"
+            )
         if (rows := self.size * self.experiment.replications) > MAX_ROWS:
-            raise ValueError(f"the sweep has {rows:,} rows (points x replications); at most {MAX_ROWS:,} are allowed")
+            raise ValueError(
+                f"the sweep has {rows:,} rows (points x replications); at most {MAX_ROWS:,} are "
+                "allowed"
+            )
         for axis, value in zip(self.axes, self.values, strict=True):
             for v in value:
                 self._check_value(axis, v)
         try:
-            for values in (
-                itertools.product(*self.values) if self.is_grid else ()
-            ):  # not stored: most sweeps are only listed
+            # not stored: most sweeps are only listed
+            for values in itertools.product(*self.values) if self.is_grid else ():
                 self.with_values(values)
-        except ValidationError as error:  # values that are valid alone, but not together
-            raise ValueError(f"the sweep has an invalid point: {refusal(error, Experiment)}") from None
+        except ValidationError as error:
+            # values that are valid alone, but not together
+            raise ValueError(
+                f"the sweep has an invalid point: {refusal(error, Experiment)}"
+            ) from None
         if not self.is_grid and self.sampler == "gp" and self.number > MAX_GAUSSIAN:
             raise ValueError(
-                f"number is {self.number}; a Gaussian process proposes at most {MAX_GAUSSIAN} points: use tpe for more"
+                f"number is {self.number}; a Gaussian process proposes at most {MAX_GAUSSIAN} "
+                "points: use tpe for more"
             )
-        if self.proposed and (self.is_grid or any(len(values) != len(self.axes) for values in self.proposed)):
-            raise ValueError("proposed must be points of a search by Optuna, with a value for each axis")
+        if self.proposed and (
+            self.is_grid or any(len(values) != len(self.axes) for values in self.proposed)
+        ):
+            raise ValueError(
+                "proposed must be points of a search by Optuna, with a value for each axis"
+            )
         return self
 
     def _check_refinements(self) -> None:
         if self.refinements and not self.is_grid:
             raise ValueError("refinements are for a grid; Optuna refines its search itself")
         if not self.is_grid and (axis := next((axis for axis in self.axes if axis.extra), None)):
-            raise ValueError(f"axes: {axis.path} has additional values; Optuna searches the range alone")
-        known = {axis.path: values for axis, values in zip(self.axes, self.stages[0].values, strict=True)}
+            raise ValueError(
+                f"axes: {axis.path} has additional values; Optuna searches the range alone"
+            )
+        known = {
+            axis.path: values for axis, values in zip(self.axes, self.stages[0].values, strict=True)
+        }
         for position, added in enumerate(self.refinements):
             if not any(added.values()):
                 raise ValueError(f"refinements.{position} adds no value")
             for path, values in added.items():
                 if path not in known:
-                    raise ValueError(f"refinements.{position} names {short(path)}, which is no axis of this sweep")
-                numbers = [v for v in known[path] if isinstance(v, (int, float)) and not isinstance(v, bool)]
+                    raise ValueError(
+                        f"refinements.{position} names {short(path)}, which is no axis of this "
+                        "sweep"
+                    )
+                numbers = [
+                    v
+                    for v in known[path]
+                    if isinstance(v, (int, float)) and not isinstance(v, bool)
+                ]
                 if len(numbers) < len(known[path]):
-                    raise ValueError(f"refinements.{position}: the values of {path} are not numbers")
-                if repeated := next((v for i, v in enumerate(values) if v in numbers or v in values[:i]), None):
-                    raise ValueError(f"refinements.{position}: {path} has the value {short(repeated)} already")
+                    raise ValueError(
+                        f"refinements.{position}: the values of {path} are not numbers"
+                    )
+                if repeated := next(
+                    (v for i, v in enumerate(values) if v in numbers or v in values[:i]), None
+                ):
+                    raise ValueError(
+                        f"refinements.{position}: {path} has the value {short(repeated)} already"
+                    )
                 known[path] = (*numbers, *values)
 
     def _check_value(self, axis: Axis, value: Value) -> None:
@@ -260,15 +353,21 @@ class Sweep(Params):
         owner = owner_of(self.experiment, axis)
         for name, part in axis.assigned(value).items():
             try:
-                type(owner).__pydantic_validator__.validate_assignment(owner.model_copy(), name, part)
+                type(owner).__pydantic_validator__.validate_assignment(
+                    owner.model_copy(), name, part
+                )
             except ValidationError as error:
                 if any(e["loc"] == (name,) for e in error.errors(include_url=False)):
                     path, allowed = axis.path_of(name), describe_range(type(owner), name)
-                    raise ValueError(f"axes: {path} takes the value {short(part)}; it must be {allowed}") from None
+                    raise ValueError(
+                        f"axes: {path} takes the value {short(part)}; it must be {allowed}"
+                    ) from None
 
 
 def owner_of(experiment: Experiment, axis: Axis, agent: int = 0) -> Params:
-    """Return the parameters that an axis belongs to: those of the simulator, of an agent or of one of its guards."""
+    """Return the parameters that an axis belongs to: those of the simulator, of an agent or of one
+    of its guards.
+    """
     params = experiment.agents[agent]
     owner: Params = experiment.simulator if axis.path.startswith("simulator.") else params
     return owner if axis.guard is None else params.guards[axis.guard]
@@ -284,7 +383,8 @@ def _check_parameter(experiment: Experiment, axis: Axis, position: int) -> None:
             kind = owner.model_fields["kind"].default
             raise ValueError(
                 f"axes.{position}.path is {axis.path}; {kind} has no such parameter"
-                f"{'' if name == axis.name else f' as {name}'}, it has {', '.join(sweepable(owner))}"
+                f"{'' if name == axis.name else f' as {name}'}, it has "
+                f"{', '.join(sweepable(owner))}"
             )
         if name not in sweepable(owner):
             raise ValueError(
@@ -292,9 +392,13 @@ def _check_parameter(experiment: Experiment, axis: Axis, position: int) -> None:
                 f"{'this' if name == axis.name else name} is neither"
             )
     if axis.values is None and len(axis.names) > 1:
-        raise ValueError(f"axes: {axis.path} moves several parameters; give its values instead of low and high")
+        raise ValueError(
+            f"axes: {axis.path} moves several parameters; give its values instead of low and high"
+        )
     if axis.values is None and not is_numeric(owner, axis.name):
-        raise ValueError(f"axes: {axis.path} is not a number; give its values instead of low and high")
+        raise ValueError(
+            f"axes: {axis.path} is not a number; give its values instead of low and high"
+        )
 
 
 def read(source: str | bytes | dict[str, Any]) -> Sweep:
@@ -324,9 +428,13 @@ def read_with_proposals(source: str | bytes | dict[str, Any]) -> Sweep:
 
 def _validated(data: Any) -> Sweep:
     if not isinstance(data, dict):
-        raise UserError(f"the sweep is {short(data)}; it must be an object with experiment and axes")
+        raise UserError(
+            f"the sweep is {short(data)}; it must be an object with experiment and axes"
+        )
     if unknown := next((name for name in data if name not in Sweep.model_fields), None):
-        raise UserError(f"{short(unknown)} is not a known field; known are {', '.join(Sweep.model_fields)}")
+        raise UserError(
+            f"{short(unknown)} is not a known field; known are {', '.join(Sweep.model_fields)}"
+        )
     if not isinstance(data.get("experiment"), dict):
         raise UserError("experiment is missing; a sweep is an experiment and axes")
     return Sweep.model_validate({**data, "experiment": read_experiment(data["experiment"])})

@@ -1,10 +1,9 @@
 """Write a sweep as a URL query and read it back: the fields of the experiment, and the axes.
 
 ``simulator=petshop&agents.0=linucb&steps=20000&replications=16&seed=42&axes.0=agents.0.alpha,0.1,10,9,log&
-axes.1=agents.0.sharing:per_arm,shared``; additional values of a range follow its scale; refinements are
-``refinements.0=agents.0.alpha:0.05,0.07``; for a search by Optuna also
-``search=optuna&metric=ctr&sampler=tpe&number=64&batch=8``.
-"""
+axes.1=agents.0.sharing:per_arm,shared``; additional values of a range follow its scale; refinements
+are ``refinements.0=agents.0.alpha:0.05,0.07``; for a search by Optuna also
+``search=optuna&metric=ctr&sampler=tpe&number=64&batch=8``."""
 
 from __future__ import annotations
 
@@ -24,15 +23,20 @@ from .sweep import Sweep, read
 _AXIS = re.compile(r"^axes\.([0-9])$")
 _REFINEMENT = re.compile(r"^refinements\.([0-9])$")
 _OPTUNA = ("sampler", "number", "batch")
-_LENGTH = 4000  # characters of an axis
+# characters of an axis
+_LENGTH = 4000
 
 
 def to_query(sweep: Sweep) -> dict[str, str]:
     """Return the fields of the query by name, in order."""
-    query_fields = {name: text for name, text in url.to_query(sweep.experiment).items() if name != "check"}
+    query_fields = {
+        name: text for name, text in url.to_query(sweep.experiment).items() if name != "check"
+    }
     query_fields |= {f"axes.{i}": _text(axis) for i, axis in enumerate(sweep.axes)}
     query_fields |= {
-        f"refinements.{i}": ";".join(f"{path}:{','.join(map(json.dumps, values))}" for path, values in added.items())
+        f"refinements.{i}": ";".join(
+            f"{path}:{','.join(map(json.dumps, values))}" for path, values in added.items()
+        )
         for i, added in enumerate(sweep.refinements)
     }
     if sweep.search != "grid":
@@ -60,37 +64,55 @@ def parse_query(given: Mapping[str, str]) -> Sweep:
     UserError
         One sentence: what is wrong, where, and what is allowed.
     """
-    axes = {int(match[1]): _axis(name, text) for name, text in given.items() if (match := _AXIS.match(name))}
+    axes = {
+        int(match[1]): _axis(name, text)
+        for name, text in given.items()
+        if (match := _AXIS.match(name))
+    }
     _check_numbers("axes", axes)
     experiment = url.parse_query(given).experiment
     named: dict[str, Any] = {name: given[name] for name in ("search", "metric") if name in given}
     named |= {name: plain_value(given[name]) for name in _OPTUNA if name in given}
-    if refinements := {int(match[1]): text for name, text in given.items() if (match := _REFINEMENT.match(name))}:
+    if refinements := {
+        int(match[1]): text for name, text in given.items() if (match := _REFINEMENT.match(name))
+    }:
         _check_numbers("refinements", refinements)
         named["refinements"] = [_refinement(i, refinements[i]) for i in sorted(refinements)]
-    return read({"experiment": experiment.model_dump(mode="json"), "axes": [axes[i] for i in sorted(axes)], **named})
+    return read(
+        {
+            "experiment": experiment.model_dump(mode="json"),
+            "axes": [axes[i] for i in sorted(axes)],
+            **named,
+        }
+    )
 
 
 def _check_numbers(name: str, numbers: Iterable[int]) -> None:
     if (ordered := sorted(numbers)) != list(range(len(ordered))):
-        raise UserError(f"the link's {name} are numbered {', '.join(map(str, ordered))}; they must count from 0")
+        raise UserError(
+            f"the link's {name} are numbered {', '.join(map(str, ordered))}; they must count from 0"
+        )
 
 
 def _refinement(i: int, text: str) -> dict[str, Any]:
     if len(text) > _LENGTH:
-        raise UserError(f"refinements.{i} has {len(text):,} characters; at most {_LENGTH:,} are allowed")
+        raise UserError(
+            f"refinements.{i} has {len(text):,} characters; at most {_LENGTH:,} are allowed"
+        )
     added = dict[str, Any]()
     for part in text.split(";"):
         path, colon, values = part.partition(":")
         if not colon:
-            raise UserError(f"refinements.{i} is '{short(text)}'; write path:value,value;path:value")
+            raise UserError(
+                f"refinements.{i} is '{short(text)}'; write path:value,value;path:value"
+            )
         added[path] = [plain_value(v) for v in values.split(",")]
     return added
 
 
 def _text(axis: Axis) -> str:
     if axis.values is not None:
-        return f"{axis.path}:{','.join(v if isinstance(v, str) else json.dumps(v) for v in axis.values)}"
+        return f"{axis.path}:{','.join(v if isinstance(v, str) else json.dumps(v) for v in axis.values)}"  # noqa: E501
     low, high = (f"{v:.12g}" for v in (axis.low or 0.0, axis.high or 0.0))
     extra = "".join(f",{v:.12g}" for v in axis.extra)
     return f"{axis.path},{low},{high},{axis.number},{axis.scale}{extra}"
@@ -104,6 +126,15 @@ def _axis(name: str, text: str) -> dict[str, Any]:
         return {"path": path, "values": [plain_value(v) for v in values.split(",")]}
     parts = text.split(",")
     if len(parts) < 5:
-        raise UserError(f"{name} is '{short(text)}'; write path,low,high,number,scale or path:value,value")
+        raise UserError(
+            f"{name} is '{short(text)}'; write path,low,high,number,scale or path:value,value"
+        )
     low, high, number, *extra = (plain_value(part) for part in (*parts[1:4], *parts[5:]))
-    return {"path": parts[0], "low": low, "high": high, "number": number, "scale": parts[4], "extra": extra}
+    return {
+        "path": parts[0],
+        "low": low,
+        "high": high,
+        "number": number,
+        "scale": parts[4],
+        "extra": extra,
+    }

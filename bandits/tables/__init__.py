@@ -1,1 +1,3 @@
-"""Read tables of users: bytes in, columns out, in which a cell is text until its reader knows better."""
+"""Read tables of users: bytes in, columns out, in which a cell is text until its reader knows
+better.
+"""

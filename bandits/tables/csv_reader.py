@@ -1,8 +1,7 @@
 """Read a CSV file; errors name the row and the column.
 
-Rows are counted as a spreadsheet shows them: a cell with line breaks is still one row, and an empty line is a row too,
-which is left out.
-"""
+Rows are counted as a spreadsheet shows them: a cell with line breaks is still one row, and an empty
+line is a row too, which is left out."""
 
 from __future__ import annotations
 
@@ -47,7 +46,11 @@ def read_csv(raw: bytes, limits: Limits) -> RawTable:
     first, cells = next(_records(data, separator, limits), (1, []))
     names = _names(first, cells, limits)
     marks = _marks(data)
-    found = _quickly(data, separator, names, first, limits) if _well_quoted(data, separator, marks) else None
+    found = (
+        _quickly(data, separator, names, first, limits)
+        if _well_quoted(data, separator, marks)
+        else None
+    )
     columns, rows = found or _carefully(data, separator, names, limits)
     if not len(rows):
         raise UserError("the table has a header and no rows below it")
@@ -83,20 +86,28 @@ def _separator(data: bytes) -> str:
 
 def _names(row: int, cells: Sequence[str], limits: Limits) -> list[str]:
     if len(cells) > limits.columns:
-        raise UserError(f"the header has {len(cells):,} columns; at most {limits.columns:,} are allowed")
+        raise UserError(
+            f"the header has {len(cells):,} columns; at most {limits.columns:,} are allowed"
+        )
     if len(cells) < 2:
-        raise UserError("the header has one column; commas, semicolons or tabs must separate at least two")
+        raise UserError(
+            "the header has one column; commas, semicolons or tabs must separate at least two"
+        )
     names = [printable(cell) for cell in cells]
     for i, name in enumerate(names):
         if not name and limits.lenient:
             names[i] = name = f"column {i + 1}"
         if not name:
-            raise UserError(f"row {row}, column {i + 1}: the header is empty; every column needs a name")
+            raise UserError(
+                f"row {row}, column {i + 1}: the header is empty; every column needs a name"
+            )
         if len(name) > limits.name:
             length = f"the name has {len(name):,} characters; at most {limits.name} are allowed"
             raise UserError(f"row {row}, column {i + 1}: {length}")
         if (first := names.index(name)) < i:
-            raise UserError(f"row {row}: columns {first + 1} and {i + 1} are both named '{short(name)}'")
+            raise UserError(
+                f"row {row}: columns {first + 1} and {i + 1} are both named '{short(name)}'"
+            )
     return names
 
 
@@ -105,7 +116,11 @@ Columns = tuple[list[pa.Array], IntArray]
 
 def _marks(data: bytes) -> IntArray:
     """Return where quotation marks are."""
-    return np.flatnonzero(np.frombuffer(data, np.uint8) == ord('"')) if b'"' in data else np.empty(0, np.int64)
+    return (
+        np.flatnonzero(np.frombuffer(data, np.uint8) == ord('"'))
+        if b'"' in data
+        else np.empty(0, np.int64)
+    )
 
 
 def _well_quoted(data: bytes, separator: str, marks: IntArray) -> bool:
@@ -124,15 +139,21 @@ def _breaks_cells(data: bytes, marks: IntArray) -> bool:
     return bool((np.searchsorted(marks, breaks) % 2).any())
 
 
-def _quickly(data: bytes, separator: str, names: Sequence[str], first: int, limits: Limits) -> Columns | None:
+def _quickly(
+    data: bytes, separator: str, names: Sequence[str], first: int, limits: Limits
+) -> Columns | None:
     """Read well-quoted rows; None where one is not as wide as the header."""
     width = list(map(str, range(len(names))))
     try:
         table = pyarrow.csv.read_csv(
             io.BytesIO(data),
             pyarrow.csv.ReadOptions(use_threads=False, block_size=BLOCK, column_names=width),
-            pyarrow.csv.ParseOptions(delimiter=separator, newlines_in_values=True, ignore_empty_lines=False),
-            pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(width, pa.string()), strings_can_be_null=False),
+            pyarrow.csv.ParseOptions(
+                delimiter=separator, newlines_in_values=True, ignore_empty_lines=False
+            ),
+            pyarrow.csv.ConvertOptions(
+                column_types=dict.fromkeys(width, pa.string()), strings_can_be_null=False
+            ),
         )
     except pa.ArrowInvalid:
         return None
@@ -158,7 +179,9 @@ def _carefully(data: bytes, separator: str, names: Sequence[str], limits: Limits
             raise UserError(f"row {row} has {cells}, the header has {len(names)}")
         rows.append(row)
         table.append(record)
-    return [pa.array(cells, pa.string()) for cells in zip(*table, strict=True)], np.array(rows, np.int64)
+    return [pa.array(cells, pa.string()) for cells in zip(*table, strict=True)], np.array(
+        rows, np.int64
+    )
 
 
 def _records(data: bytes, separator: str, limits: Limits) -> Iterator[tuple[int, list[str]]]:
@@ -180,12 +203,19 @@ def _records(data: bytes, separator: str, limits: Limits) -> Iterator[tuple[int,
 
 def _check_rows(row: int, limits: Limits) -> None:
     if row > limits.rows + 1:
-        raise UserError(f"the table has more than {limits.rows:,} rows below its header, the maximum")
+        raise UserError(
+            f"the table has more than {limits.rows:,} rows below its header, the maximum"
+        )
 
 
 def _parse_problem(error: str, limits: Limits) -> str:
     if "end of data" in error:
         return " opens a quotation mark that is never closed"
     if "field larger" in error:
-        return f" has a cell of more than {limits.cell:,} characters; perhaps a quotation mark is never closed"
-    return " has text after a closing quotation mark; a quotation mark inside quotes is written twice"
+        return (
+            f" has a cell of more than {limits.cell:,} characters; perhaps a quotation mark is "
+            "never closed"
+        )
+    return (
+        " has text after a closing quotation mark; a quotation mark inside quotes is written twice"
+    )

@@ -53,7 +53,9 @@ class RawTable(NamedTuple):
         return cells
 
     def texts(self, name: str) -> NDArray[np.object_]:
-        """Return a column as texts without white space around them, object (n,); "" where nothing is.
+        """Return a column as texts without white space around them, object (n,).
+
+        "" where nothing is.
 
         Whole numbers have no fraction. NA and the like are texts.
         """
@@ -83,7 +85,9 @@ class RawTable(NamedTuple):
         return values
 
     def numbers_of(self, names: Iterable[str]) -> dict[str, FloatArray]:
-        """Return the columns that are numbers: by the file or, where it states no types, by all their cells."""
+        """Return the columns that are numbers: by the file or, where it states no types, by all
+        their cells.
+        """
         found = {}
         for name in names:
             with suppress(UserError):
@@ -97,7 +101,10 @@ class RawTable(NamedTuple):
 
 
 def _parsed(column: pa.Array, comma: bool) -> tuple[FloatArray | None, int]:
-    """Parse a column of texts; return its numbers and -1, or None and the index of the first that is none."""
+    """Parse a column of texts.
+
+    Return its numbers and -1, or None and the index of the first that is none.
+    """
     # a column of other texts is known by its first ones, and takes long otherwise
     if len(column) > SOME and (found := _parsed(column[:SOME], comma))[0] is None:
         return found
@@ -127,12 +134,19 @@ def _floats(column: pa.Array) -> FloatArray:
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind))
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)
+    )
 
 
 def _is_number(kind: pa.DataType) -> bool:
     types = pa.types
-    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind))
+    return bool(
+        types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_boolean(kind)
+        or types.is_decimal(kind)
+    )
 
 
 def _shown(value: object) -> str:

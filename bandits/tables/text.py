@@ -104,7 +104,9 @@ def _unpacked(raw: bytes, limits: Limits, whole: bool) -> bytes:
 
 # in lower case
 MISSING = frozenset({"", "?", "na", "n/a", "nan", "null"})
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d{1,4})?|[+-]?inf(inity)?", re.ASCII | re.IGNORECASE)
+_NUMBER = re.compile(
+    r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d{1,4})?|[+-]?inf(inity)?", re.ASCII | re.IGNORECASE
+)
 
 
 def parsed_number(text: str, comma: bool = False) -> float | None:

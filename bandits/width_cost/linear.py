@@ -1,4 +1,6 @@
-"""Implement the confidence widths of LinUCB in three ways, time them, and follow the condition number of A."""
+"""Implement the confidence widths of LinUCB in three ways, time them, and follow the condition
+number of A.
+"""
 
 from __future__ import annotations
 
@@ -37,9 +39,8 @@ class LinearMethod(ABC):
 
     References
     ----------
-    Li, Chu, Langford, Schapire (2010), A contextual-bandit approach to personalized news article recommendation,
-    Algorithm 1.
-    """
+    Li, Chu, Langford, Schapire (2010), A contextual-bandit approach to personalized news article
+    recommendation, Algorithm 1."""
 
     kind: ClassVar[str]
 
@@ -106,7 +107,9 @@ class ShermanMorrison(LinearMethod):
 
 
 class Compiled(LinearMethod):
-    """The kernels of this package's linear agents (`bandits.models.linear.ridge_kernels`): O(K d^2)."""
+    """The kernels of this package's linear agents (`bandits.models.linear.ridge_kernels`): O(K
+    d^2).
+    """
 
     kind = "compiled"
 
@@ -130,9 +133,20 @@ class Compiled(LinearMethod):
     def update(self, arm: int, x: FloatArray, reward: float) -> None:
         # a slate of one candidate, so that the features of the other arms need not be passed
         ridge_kernels.ridge_update(
-            x[None, None], self._columns, self._context, np.array([[arm]]), self._slate, np.array([[reward]]),
-            self._examined, self.A, self.inverse, self.b, self.theta, self.count, self._factor,
-        )  # fmt: skip
+            x[None, None],
+            self._columns,
+            self._context,
+            np.array([[arm]]),
+            self._slate,
+            np.array([[reward]]),
+            self._examined,
+            self.A,
+            self.inverse,
+            self.b,
+            self.theta,
+            self.count,
+            self._factor,
+        )
 
     def inverses(self) -> FloatArray:
         return np.asarray(self.inverse[0])
@@ -145,7 +159,7 @@ def _predicted(inverse: FloatArray, b: FloatArray, x: FloatArray) -> tuple[Float
 
 LINEAR_REGISTRY: dict[str, type[LinearMethod]] = {
     cls.kind: cls for cls in (InverseAtEachStep, ShermanMorrison, Compiled)
-}  # fmt: skip
+}
 
 
 class LinearGrids(Grids):
@@ -167,7 +181,9 @@ class LinearGrids(Grids):
             (kind, "p", LinearSizes.of(K, base.t, d)) for d in grid for kind in LINEAR_METHODS
         ]
         arms = size_grid(2, MAX_ARMS, base.K, (1, 2, 5))
-        return todo + [(kind, "K", LinearSizes.of(n, base.t, base.d)) for n in arms for kind in LINEAR_METHODS]
+        return todo + [
+            (kind, "K", LinearSizes.of(n, base.t, base.d)) for n in arms for kind in LINEAR_METHODS
+        ]
 
     def fits(self, kind: str, sizes: Sizes) -> bool:
         return sizes.K <= MAX_ARMS and LINEAR_METHODS[kind].memory(sizes) <= MEMORY_BUDGET
@@ -180,7 +196,9 @@ class LinearGrids(Grids):
         for arm in range(min(SHORT_PAST, K)):
             method.predict(x)
             method.update(arm, x[arm], 1.0)
-        decide, update = repeat(lambda: method.predict(x), lambda arm: method.update(arm, x[arm], 1.0))
+        decide, update = repeat(
+            lambda: method.predict(x), lambda arm: method.update(arm, x[arm], 1.0)
+        )
         # to be set up takes about three decisions with their updates, and the matrices
         step = GridStep(sizes, decide + update, 4 * (decide + update))
         return Timing(kind, sizes, decide, update, method.allocated()), step
@@ -191,15 +209,19 @@ class LinearGrids(Grids):
 
 
 def condition_grid(past: int) -> list[int]:
-    """Return the numbers of observations at which condition numbers are computed, the last one ``past``."""
+    """Return the numbers of observations at which condition numbers are computed, the last one
+    ``past``.
+    """
     return size_grid(10, past, past, (1, 2, 5))
 
 
 def follow(request: LinearRequest) -> Iterator[Condition]:
-    """Update all methods with the same observations; state the condition of A and the errors of A^-1.
+    """Update all methods with the same observations.
 
-    The arms receive the observations in random order. At most `FOLLOWED_ARMS` arms are simulated, with their share of
-    the observations, and at most `FOLLOWED_FEATURES` features.
+    State the condition of A and the errors of A^-1.
+
+    The arms receive the observations in random order. At most `FOLLOWED_ARMS` arms are simulated,
+    with their share of the observations, and at most `FOLLOWED_FEATURES` features.
 
     Yields
     ------
@@ -211,7 +233,8 @@ def follow(request: LinearRequest) -> Iterator[Condition]:
     methods = {kind: cls(K, d, request.ridge) for kind, cls in LINEAR_REGISTRY.items()}
     A, eye, seen = np.tile(request.ridge * np.eye(d), (K, 1, 1)), np.eye(d), 0
     for t in condition_grid(request.past):
-        due = round(t * K / request.n_arms)  # the share of the arms that are simulated
+        # the share of the arms that are simulated
+        due = round(t * K / request.n_arms)
         for x in features(generator, due - seen, d, request.correlation):
             arm = int(generator.integers(K))
             A[arm] += x[:, None] * x
@@ -220,7 +243,10 @@ def follow(request: LinearRequest) -> Iterator[Condition]:
         seen = max(seen, due)
         eigenvalues = np.linalg.eigvalsh(A)
         condition = eigenvalues[:, -1] / np.maximum(eigenvalues[:, 0], np.finfo(float).tiny)
-        errors = {kind: float(np.abs(A @ method.inverses() - eye).max()) for kind, method in methods.items()}
+        errors = {
+            kind: float(np.abs(A @ method.inverses() - eye).max())
+            for kind, method in methods.items()
+        }
         yield Condition(t, d, K, float(np.median(condition)), float(condition.max()), errors)
 
 

@@ -1,4 +1,6 @@
-"""Time all methods of a request, then compare their widths or follow the condition number; here or in a child process.
+"""Time all methods of a request, then compare their widths or follow the condition number.
+
+Here or in a child process.
 
 One measurement runs at a time, because two would slow each other down; others wait."""
 
@@ -26,9 +28,12 @@ def measure(request: CostRequest) -> Iterator[Progress]:
     Yields
     ------
     Progress
-        After every step: the completed fraction, the current activity, and a result, if there is one.
+        After every step: the completed fraction, the current activity, and a result, if there is
+        one.
     """
-    grids: Grids = LinearGrids(request) if isinstance(request, LinearRequest) else NeuralGrids(request)
+    grids: Grids = (
+        LinearGrids(request) if isinstance(request, LinearRequest) else NeuralGrids(request)
+    )
     todo = grids.plan()
     total = len(todo) + grids.weight
     last_steps: dict[tuple[str, CostAxis, Sizes], GridStep] = {}
@@ -96,6 +101,7 @@ def machine_memory() -> float:
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         try:
             limits.append(float(Path(path).read_text(encoding="ascii")))
-        except (OSError, ValueError):  # no such file, or "max"
+        except (OSError, ValueError):
+            # no such file, or "max"
             continue
     return min(limits)

@@ -1,4 +1,6 @@
-"""The sizes at which the methods for networks are timed, and their widths at the same decisions of NeuralUCB."""
+"""The sizes at which the methods for networks are timed, and their widths at the same decisions of
+NeuralUCB.
+"""
 
 from __future__ import annotations
 
@@ -67,9 +69,8 @@ CASES = (
 def compare_methods(request: NeuralRequest, case: AgreementCase) -> list[Agreement]:
     """Run NeuralUCB with exact widths and compare others at its last decisions.
 
-    All methods use the agent's network, which continues to learn, and are updated with the agent's choices. The network
-    is small for the methods with a p x p matrix.
-    """
+    All methods use the agent's network, which continues to learn, and are updated with the agent's
+    choices. The network is small for the methods with a p x p matrix."""
     hidden = list(request.hidden)
     D = request.n_features if case.simulator == "synthetic" else 9
     sizes = request.sizes._replace(widths=(D, *hidden, 1))
@@ -77,13 +78,27 @@ def compare_methods(request: NeuralRequest, case: AgreementCase) -> list[Agreeme
         hidden = [max(1, width // 2) for width in hidden]
         sizes = sizes._replace(widths=(D, *hidden, 1))
     decisions = DECISIONS // 2 if case.small else DECISIONS
-    past, K = min(request.past, SMALL_PAST if case.small else MAX_PAST), min(request.n_candidates, MAX_ARMS)
+    past, K = (
+        min(request.past, SMALL_PAST if case.small else MAX_PAST),
+        min(request.n_candidates, MAX_ARMS),
+    )
     simulator: dict[str, Any] = {"kind": "petshop", "n_products": K}
     if case.simulator == "synthetic":
         simulator = {"kind": "synthetic", "n_arms": K, "n_features": D}
-    agent = {"kind": "neural_ucb", "hidden": hidden, "covariance": "exact", "exact_up_to": past + decisions}
+    agent = {
+        "kind": "neural_ucb",
+        "hidden": hidden,
+        "covariance": "exact",
+        "exact_up_to": past + decisions,
+    }
     experiment = Experiment.model_validate(
-        {"simulator": simulator, "agents": [agent], "steps": past + decisions, "replications": 1, "seed": request.seed}
+        {
+            "simulator": simulator,
+            "agents": [agent],
+            "steps": past + decisions,
+            "replications": 1,
+            "seed": request.seed,
+        }
     )
     lane = make_lane(experiment, 0)
     kinds = FULL_MATRIX if case.small else COMPARED
@@ -104,7 +119,9 @@ class WidthRecorder:
         self.exact, self.net, self.alpha = agent.confidence, agent.net, float(agent.alpha[0])
         self.methods: dict[str, WidthMethod] = {kind: REGISTRY[kind](agent.net) for kind in kinds}
         self.recording = False
-        self.records: dict[str, list[tuple[FloatArray, FloatArray, FloatArray]]] = {kind: [] for kind in kinds}
+        self.records: dict[str, list[tuple[FloatArray, FloatArray, FloatArray]]] = {
+            kind: [] for kind in kinds
+        }
         self._x: Tensor | None = None
         agent.confidence = self
 
@@ -140,14 +157,24 @@ class WidthRecorder:
         mean, exact, widths = (np.stack(column) for column in zip(*self.records[kind], strict=True))
         every = -(-exact.size // PLOTTED)
         ranks = spearman(exact, widths)
-        ranks = ranks[np.isfinite(ranks)]  # undefined for equal widths
+        # undefined for equal widths
+        ranks = ranks[np.isfinite(ranks)]
         return Agreement(
-            kind, simulator, int(self.net.flat.shape[1]), past, len(exact),
+            kind,
+            simulator,
+            int(self.net.flat.shape[1]),
+            past,
+            len(exact),
             rank=float(ranks.mean()) if len(ranks) else float("nan"),
-            same=float(np.mean((mean + self.alpha * widths).argmax(1) == (mean + self.alpha * exact).argmax(1))),
+            same=float(
+                np.mean(
+                    (mean + self.alpha * widths).argmax(1) == (mean + self.alpha * exact).argmax(1)
+                )
+            ),
             scale=float(np.exp(np.log(widths / exact).mean())),
-            exact=tuple(exact.ravel()[::every].tolist()), widths=tuple(widths.ravel()[::every].tolist()),
-        )  # fmt: skip
+            exact=tuple(exact.ravel()[::every].tolist()),
+            widths=tuple(widths.ravel()[::every].tolist()),
+        )
 
 
 def spearman(a: FloatArray, b: FloatArray) -> FloatArray:
@@ -155,7 +182,10 @@ def spearman(a: FloatArray, b: FloatArray) -> FloatArray:
 
     NaN where all values of a row are equal.
     """
-    a, b = (ranks - ranks.mean(axis=1, keepdims=True) for ranks in (rankdata(a, axis=1), rankdata(b, axis=1)))
+    a, b = (
+        ranks - ranks.mean(axis=1, keepdims=True)
+        for ranks in (rankdata(a, axis=1), rankdata(b, axis=1))
+    )
     with np.errstate(invalid="ignore"):
         return np.asarray((a * b).sum(1) / np.sqrt((a * a).sum(1) * (b * b).sum(1)))
 
@@ -178,12 +208,24 @@ class NeuralGrids(Grids):
     def plan(self) -> list[tuple[str, CostAxis, Sizes]]:
         base = self.request.sizes
         networks = network_grid(base)
-        todo: list[tuple[str, CostAxis, Sizes]] = [(kind, "p", sizes) for sizes in networks for kind in NEURAL_METHODS]
+        todo: list[tuple[str, CostAxis, Sizes]] = [
+            (kind, "p", sizes) for sizes in networks for kind in NEURAL_METHODS
+        ]
         # with many candidates, the growth with p would not show
         if base.K > 2 * FEW_CANDIDATES:
-            todo += [(kind, "p", sizes._replace(K=FEW_CANDIDATES)) for sizes in networks for kind in FULL_MATRIX]
-        todo += [("dual", "t", base._replace(t=t)) for t in size_grid(50, 5000, base.t, (1, 2, 3, 5))]
-        return todo + [(kind, "K", base._replace(K=K)) for K in size_grid(10, 2000, base.K) for kind in NEURAL_METHODS]
+            todo += [
+                (kind, "p", sizes._replace(K=FEW_CANDIDATES))
+                for sizes in networks
+                for kind in FULL_MATRIX
+            ]
+        todo += [
+            ("dual", "t", base._replace(t=t)) for t in size_grid(50, 5000, base.t, (1, 2, 3, 5))
+        ]
+        return todo + [
+            (kind, "K", base._replace(K=K))
+            for K in size_grid(10, 2000, base.K)
+            for kind in NEURAL_METHODS
+        ]
 
     def anchored(self, kind: str, axis: CostAxis, sizes: Sizes, largest: float) -> Sizes:
         if axis == "K" and kind in FULL_MATRIX and largest < sizes.p:
@@ -203,7 +245,13 @@ class NeuralGrids(Grids):
         # while it predicts
         if kind == "ensemble" and 4 * sizes.members * sizes.K * sum(sizes.widths) > MEMORY_BUDGET:
             return False
-        matrix = 4 * sizes.p**2 if kind in FULL_MATRIX else 8 * dual_capacity(sizes.t + 1) ** 2 if kind == "dual" else 0
+        matrix = (
+            4 * sizes.p**2
+            if kind in FULL_MATRIX
+            else 8 * dual_capacity(sizes.t + 1) ** 2
+            if kind == "dual"
+            else 0
+        )
         return matrix <= MATRIX_BUDGET and NEURAL_METHODS[kind].memory(sizes) <= MEMORY_BUDGET
 
     def timed(self, kind: str, sizes: Sizes) -> tuple[Timing, GridStep]:
@@ -249,5 +297,8 @@ def _inputs(sizes: Sizes, seed: int) -> tuple[BatchedMLP, Tensor, Tensor]:
     streams, widths = Streams(seed, (0,)), [int(width) for width in sizes.widths]
     net = BatchedMLP(initial_weights(streams, widths, part=1), widths)
     generator = streams.generator("world")
-    past, x = (torch.from_numpy(generator.normal(size=(int(n), widths[0]))).float() for n in (sizes.t, sizes.K))
+    past, x = (
+        torch.from_numpy(generator.normal(size=(int(n), widths[0]))).float()
+        for n in (sizes.t, sizes.K)
+    )
     return net, past, x

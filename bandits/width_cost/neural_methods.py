@@ -2,9 +2,8 @@
 
 Each is written as an experienced programmer would.
 
-All use one network (R = 1), whose weights may change between decisions. A decision calls `widths`; `update` then adds
-the gradient of the chosen candidate as it was at the decision.
-"""
+All use one network (R = 1), whose weights may change between decisions. A decision calls `widths`;
+`update` then adds the gradient of the chosen candidate as it was at the decision."""
 
 from __future__ import annotations
 
@@ -26,10 +25,14 @@ from bandits.models.neural.mlp import BatchedMLP, GradientFactors, dropout_masks
 from .complexity import MEMBERS, NEURAL_METHODS, PASSES, Sizes, dual_capacity
 
 RIDGE = 1.0
-MAX_BYTES = 2**30  # that one method may allocate
-KEEP = 0.8  # probability that dropout keeps a unit; it does not affect the time
-LEARNING_RATE = 1e-4  # of the further networks of an ensemble; it does not affect the time either
-_NOT_HELD = ("_net", "_module", "_x")  # the network and the candidates belong to the caller
+# that one method may allocate
+MAX_BYTES = 2**30
+# probability that dropout keeps a unit; it does not affect the time
+KEEP = 0.8
+# of the further networks of an ensemble; it does not affect the time either
+LEARNING_RATE = 1e-4
+# the network and the candidates belong to the caller
+_NOT_HELD = ("_net", "_module", "_x")
 
 
 class WidthMethod(ABC):
@@ -52,12 +55,14 @@ class WidthMethod(ABC):
 
     kind: ClassVar[str]
 
-    def __init__(self, net: BatchedMLP, *, t: int = 0, members: int = MEMBERS, passes: int = PASSES) -> None:
+    def __init__(
+        self, net: BatchedMLP, *, t: int = 0, members: int = MEMBERS, passes: int = PASSES
+    ) -> None:
         complexity, sizes = NEURAL_METHODS[self.kind], Sizes(1, t, net.widths, members, passes)
         if (memory := complexity.memory(sizes)) > MAX_BYTES:
             raise UserError(
-                f"{complexity.title} needs {memory / 1e9:,.1f} GB for {int(sizes.p):,} weights and {t:,} observations; "
-                f"at most {MAX_BYTES / 1e9:.1f} GB are allowed"
+                f"{complexity.title} needs {memory / 1e9:,.1f} GB for {int(sizes.p):,} weights and "
+                f"{t:,} observations; at most {MAX_BYTES / 1e9:.1f} GB are allowed"
             )
         self._net = net
 
@@ -82,7 +87,9 @@ class WidthMethod(ABC):
 
     def allocated(self) -> int:
         """Count the bytes of all tensors that it holds, without those of the network."""
-        return sum({t.data_ptr(): t.untyped_storage().nbytes() for t in _tensors(vars(self))}.values())
+        return sum(
+            {t.data_ptr(): t.untyped_storage().nbytes() for t in _tensors(vars(self))}.values()
+        )
 
 
 def _tensors(holder: Any) -> Iterator[Tensor]:
@@ -96,7 +103,8 @@ def _tensors(holder: Any) -> Iterator[Tensor]:
     elif isinstance(holder, (list, tuple)):
         for value in holder:
             yield from _tensors(value)
-    elif isinstance(holder, BatchedMLP):  # its layers are views
+    elif isinstance(holder, BatchedMLP):
+        # its layers are views
         yield from (holder.flat, holder.gradient)
     elif isinstance(holder, (DualCovariance, DiagonalCovariance, IncrementalCholesky)):
         yield from _tensors(vars(holder))
@@ -128,7 +136,11 @@ class BackwardPassWidths(WidthMethod):
         for row, features in zip(self.gradients, x, strict=True):
             self._module.zero_grad()
             self._module(features).backward()
-            row.copy_(torch.cat([w.grad.flatten() for w in self._module.parameters() if w.grad is not None]))
+            row.copy_(
+                torch.cat(
+                    [w.grad.flatten() for w in self._module.parameters() if w.grad is not None]
+                )
+            )
         self.inverse = torch.cholesky_inverse(torch.linalg.cholesky(self.A))
         return ((self.gradients @ self.inverse) * self.gradients).sum(1).sqrt()
 
@@ -226,7 +238,9 @@ class LastLayerWidths(WidthMethod):
 
 
 class EnsembleWidths(WidthMethod):
-    """Standard deviation of the predictions of M networks (Osband et al., 2016; Lu, Van Roy, 2017)."""
+    """Standard deviation of the predictions of M networks (Osband et al., 2016; Lu, Van
+    Roy, 2017).
+    """
 
     kind = "ensemble"
 
@@ -248,7 +262,8 @@ class EnsembleWidths(WidthMethod):
     def update(self, arm: int) -> None:
         x = self._x[arm].expand(len(self.networks.flat), 1, -1)
         forward = self.networks.forward(x)
-        gradient = self.networks.backward(forward, forward.out - 1)  # of the squared error for the reward 1
+        # of the squared error for the reward 1
+        gradient = self.networks.backward(forward, forward.out - 1)
         self.networks.flat.sub_(gradient, alpha=LEARNING_RATE)
 
 
@@ -269,7 +284,9 @@ class DropoutWidths(WidthMethod):
         units, keep = sum(self._net.widths[1:-1]), torch.full((1, 1, 1), KEEP, dtype=x.dtype)
         self.predictions = torch.empty((self._passes, len(x)), dtype=x.dtype)
         for row in self.predictions:
-            masks = dropout_masks(torch.rand((1, 1, units), generator=self._generator), self._net.widths, keep)
+            masks = dropout_masks(
+                torch.rand((1, 1, units), generator=self._generator), self._net.widths, keep
+            )
             row.copy_(self._net.forward(x[None], masks).out[0, :, 0])
         return self.predictions.std(0)
 
@@ -278,6 +295,12 @@ class DropoutWidths(WidthMethod):
 
 
 _CLASSES: tuple[type[WidthMethod], ...] = (
-    BackwardPassWidths, JacobianWidths, DualWidths, DiagonalWidths, LastLayerWidths, EnsembleWidths, DropoutWidths,
-)  # fmt: skip
+    BackwardPassWidths,
+    JacobianWidths,
+    DualWidths,
+    DiagonalWidths,
+    LastLayerWidths,
+    EnsembleWidths,
+    DropoutWidths,
+)
 REGISTRY: dict[str, type[WidthMethod]] = {cls.kind: cls for cls in _CLASSES}

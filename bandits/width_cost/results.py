@@ -16,9 +16,12 @@ from .complexity import CostAxis, Method, Sizes
 from .request import CostRequest
 
 Quantity = Literal["seconds", "bytes"]
-FITTED = 4  # largest sizes of each grid to which the constants are fitted
-HIGHEST = 1e10  # end of the extrapolation
-STEPS, THIN = 1000, 4  # sizes of an extrapolated curve, of which every fourth is drawn
+# largest sizes of each grid to which the constants are fitted
+FITTED = 4
+# end of the extrapolation
+HIGHEST = 1e10
+# sizes of an extrapolated curve, of which every fourth is drawn
+STEPS, THIN = 1000, 4
 
 
 class Timing(NamedTuple):
@@ -46,9 +49,11 @@ class Agreement(NamedTuple):
     ----------
     kind, simulator : str
     p, past, decisions : int
-        Weights of the network, observations before the first compared decision, and compared decisions.
+        Weights of the network, observations before the first compared decision, and compared
+        decisions.
     rank : float
-        Spearman's rank correlation of the candidates' widths with the exact ones, mean over decisions.
+        Spearman's rank correlation of the candidates' widths with the exact ones, mean over
+        decisions.
     same : float
         Share of decisions with the same choice by mean plus bonus.
     scale : float
@@ -187,22 +192,37 @@ class CostReport:
     def along(self, kind: str, axis: CostAxis) -> list[Timing]:
         """Return the timings of a method where only this axis varies, in order."""
         rest = self.request.sizes.without(axis)
-        timings = {p.sizes: p for p in self.timings if p.kind == kind and p.sizes.without(axis) == rest}
+        timings = {
+            p.sizes: p for p in self.timings if p.kind == kind and p.sizes.without(axis) == rest
+        }
         return sorted(timings.values(), key=lambda p: p.sizes.along(axis))
 
-    def curve(self, kind: str, axis: CostAxis, quantity: Quantity, limit: float, until: float = HIGHEST) -> CostCurve:
+    def curve(
+        self, kind: str, axis: CostAxis, quantity: Quantity, limit: float, until: float = HIGHEST
+    ) -> CostCurve:
         """Compute one curve of a plot, up to ``until``, and where it exceeds ``limit``."""
         x, y, far, beyond, joined = self._line(kind, axis, quantity)
-        whole_x, whole_y = (np.append(x, far[1:]), np.append(y, beyond[1:])) if joined else (far, beyond)
+        whole_x, whole_y = (
+            (np.append(x, far[1:]), np.append(y, beyond[1:])) if joined else (far, beyond)
+        )
         shown = far[::THIN] <= until
-        return CostCurve(x, y, far[::THIN][shown], beyond[::THIN][shown], _crossing(whole_x, whole_y, limit))
+        return CostCurve(
+            x, y, far[::THIN][shown], beyond[::THIN][shown], _crossing(whole_x, whole_y, limit)
+        )
 
     def infeasible_from(
         self, kind: str, axis: CostAxis, max_seconds: float, max_bytes: float
     ) -> tuple[float, Quantity] | None:
         """Find the size from which a method exceeds a limit, and which; None up to 10^10."""
-        limits: tuple[tuple[Quantity, float], ...] = (("seconds", max_seconds), ("bytes", max_bytes))
-        found = [(c.limit[0], q) for q, most in limits if (c := self.curve(kind, axis, q, most)).limit is not None]
+        limits: tuple[tuple[Quantity, float], ...] = (
+            ("seconds", max_seconds),
+            ("bytes", max_bytes),
+        )
+        found = [
+            (c.limit[0], q)
+            for q, most in limits
+            if (c := self.curve(kind, axis, q, most)).limit is not None
+        ]
         return min(found, default=None)
 
     def _line(self, kind: str, axis: CostAxis, quantity: Quantity) -> _Line:
@@ -218,17 +238,26 @@ class CostReport:
     def _computed_line(self, kind: str, axis: CostAxis, quantity: Quantity) -> _Line:
         timings = self.along(kind, axis)
         x = np.array([p.sizes.along(axis) for p in timings], dtype=np.float64)
-        y = np.array([p.seconds if quantity == "seconds" else p.held for p in timings], dtype=np.float64)
+        y = np.array(
+            [p.seconds if quantity == "seconds" else p.held for p in timings], dtype=np.float64
+        )
         if not self.timed or (quantity == "seconds" and kind not in self._constants):
             return _Line(x, y, np.empty(0), np.empty(0), joined=False)
-        end = (
-            x[-1] if len(x) and self.methods[kind].exponents[axis] else None
-        )  # constant costs are drawn along the axis
+        # constant costs are drawn along the axis
+        end = x[-1] if len(x) and self.methods[kind].exponents[axis] else None
         steps = self._steps(axis, end)
         far = np.array([s.along(axis) for s in steps])
         if quantity == "bytes":
-            return _Line(x, y, far, np.array([self.methods[kind].memory(s) for s in steps]), joined=end is not None)
-        beyond = np.array([self._predicted(kind, s, 0) + self._predicted(kind, s, 1) for s in steps])
+            return _Line(
+                x,
+                y,
+                far,
+                np.array([self.methods[kind].memory(s) for s in steps]),
+                joined=end is not None,
+            )
+        beyond = np.array(
+            [self._predicted(kind, s, 0) + self._predicted(kind, s, 1) for s in steps]
+        )
         if len(y):
             beyond *= y[-1] / beyond[0]
         return _Line(x, y, far, beyond, joined=end is not None)
@@ -240,9 +269,14 @@ class CostReport:
             scales = np.geomspace(1e-3, 1e6, STEPS)
             steps = [base.scaled(float(s)) for s in scales]
             low = self.request.axes["p"].lowest if start is None else start
-            return [*([_with_weights(base, start)] if start else []), *(s for s in steps if low < s.p <= HIGHEST)]
+            return [
+                *([_with_weights(base, start)] if start else []),
+                *(s for s in steps if low < s.p <= HIGHEST),
+            ]
         values = np.geomspace(start or self.request.axes[axis].lowest, HIGHEST, STEPS)
-        return [base._replace(K=float(v)) if axis == "K" else base._replace(t=float(v)) for v in values]
+        return [
+            base._replace(K=float(v)) if axis == "K" else base._replace(t=float(v)) for v in values
+        ]
 
     def _predicted(self, kind: str, sizes: Sizes, part: int) -> float:
         method = self.methods[kind]
@@ -256,8 +290,13 @@ class CostReport:
         for kind, method in self.methods.items():
             timings = self._largest(kind)
             if timings:
-                decide = _fit([method.decide(p.sizes) for p in timings], [p.decide for p in timings])
-                constants[kind] = decide, _fit([method.update(p.sizes) for p in timings], [p.update for p in timings])
+                decide = _fit(
+                    [method.decide(p.sizes) for p in timings], [p.decide for p in timings]
+                )
+                constants[kind] = (
+                    decide,
+                    _fit([method.update(p.sizes) for p in timings], [p.update for p in timings]),
+                )
         return constants
 
     def _largest(self, kind: str) -> list[Timing]:
@@ -269,7 +308,9 @@ class CostReport:
             for p in timings:
                 grids.setdefault(p.sizes.without(axis), []).append(p)
             for grid in (found for found in grids.values() if len(found) > 1):
-                selected |= {p.sizes: p for p in sorted(grid, key=lambda p: p.sizes.along(axis))[-FITTED:]}
+                selected |= {
+                    p.sizes: p for p in sorted(grid, key=lambda p: p.sizes.along(axis))[-FITTED:]
+                }
         return list(selected.values()) or timings
 
 
@@ -288,7 +329,8 @@ def _fit(terms: Sequence[Sequence[float]], seconds: Sequence[float]) -> FloatArr
 
     y = np.array(seconds)
     X = np.array(terms, dtype=np.float64) / y[:, None]
-    size = np.maximum(X.max(axis=0), 1e-300)  # normalise the columns
+    # normalise the columns
+    size = np.maximum(X.max(axis=0), 1e-300)
     return np.asarray(nnls(X / size, np.ones(len(y)))[0] / size)
 
 

@@ -24,8 +24,11 @@ REPEAT_FOR = 0.02
 # observations, for methods whose time does not depend on their number
 SHORT_PAST = 3
 
-# processor time of this thread, hardly affected by other load; wall time where its resolution is too coarse
-clock = time.thread_time if time.get_clock_info("thread_time").resolution < 1e-5 else time.perf_counter
+# processor time of this thread, hardly affected by other load; wall time where its resolution is
+# too coarse
+clock = (
+    time.thread_time if time.get_clock_info("thread_time").resolution < 1e-5 else time.perf_counter
+)
 
 
 class GridStep(NamedTuple):
@@ -58,7 +61,10 @@ class Grids(ABC):
         """List method, axis and sizes of all timings, small sizes first."""
 
     def anchored(self, kind: str, axis: CostAxis, sizes: Sizes, largest: float) -> Sizes:  # noqa: ARG002
-        """Reduce the other sizes where the requested ones cannot be measured; ``largest`` is the largest p so far."""
+        """Reduce the other sizes where the requested ones cannot be measured.
+
+        ``largest`` is the largest p so far.
+        """
         return sizes
 
     @abstractmethod
@@ -76,10 +82,14 @@ class Grids(ABC):
 
     @abstractmethod
     def comparisons(self) -> Iterator[tuple[int, str, Sequence[Agreement | Condition]]]:
-        """Compute what comes after the times: completed part of the weight, current activity, results."""
+        """Compute what comes after the times: completed part of the weight, current activity,
+        results.
+        """
 
 
-def affordable(request: CostRequest, kind: str, axis: CostAxis, sizes: Sizes, last: GridStep | None) -> bool:
+def affordable(
+    request: CostRequest, kind: str, axis: CostAxis, sizes: Sizes, last: GridStep | None
+) -> bool:
     """Predict whether these sizes keep the budgets.
 
     The prediction assumes the steepest growth from the last step of the grid.
@@ -92,13 +102,17 @@ def affordable(request: CostRequest, kind: str, axis: CostAxis, sizes: Sizes, la
     return last.seconds * ratio**exponent <= TIME_BUDGET and setup <= SETUP_BUDGET
 
 
-def size_grid(low: float, high: float, include: float, multiples: tuple[int, ...] = (1, 3)) -> list[int]:
+def size_grid(
+    low: float, high: float, include: float, multiples: tuple[int, ...] = (1, 3)
+) -> list[int]:
     """Return round numbers from ``low`` to ``high``, and the requested one."""
     grid = {m * 10**e for e in range(7) for m in multiples if low <= m * 10**e <= high}
     return sorted(grid | {round(include)})
 
 
-def repeat(decide_once: Callable[[], object], update_once: Callable[[int], object]) -> tuple[float, float]:
+def repeat(
+    decide_once: Callable[[], object], update_once: Callable[[int], object]
+) -> tuple[float, float]:
     """Return the median seconds of a decision and of its update, which receives 0 and 1 in turn."""
     spent: list[tuple[float, float]] = []
     began = clock()
@@ -108,7 +122,8 @@ def repeat(decide_once: Callable[[], object], update_once: Callable[[int], objec
         middle = clock()
         update_once(len(spent) % 2)
         spent.append((middle - start, clock() - middle))
-        if spent[0][0] > TIME_BUDGET:  # far slower than predicted
+        # far slower than predicted
+        if spent[0][0] > TIME_BUDGET:
             break
     decide, update = (statistics.median(column) for column in zip(*spent, strict=True))
     return decide, update

@@ -27,8 +27,13 @@ def choose_simulator(draft: Draft) -> None:
         families: dict[str, list[str]] = {}
         for kind, cls in SIMULATORS.items():
             families.setdefault(cls.family, []).append(kind)
-        _menu(families, {k: (c.title, description(c)) for k, c in SIMULATORS.items()}, "simulator",
-              drafts.choose_simulator, current=draft.simulator["kind"])  # fmt: skip
+        _menu(
+            families,
+            {k: (c.title, description(c)) for k, c in SIMULATORS.items()},
+            "simulator",
+            drafts.choose_simulator,
+            current=draft.simulator["kind"],
+        )
 
 
 def add_agent(draft: Draft) -> None:
@@ -38,8 +43,19 @@ def add_agent(draft: Draft) -> None:
         if row.kind in available:
             families.setdefault(row.family, []).append(row.kind)
     key = f"{draft.version}-add-{len(draft.agents)}-{draft.open_card}"
-    with st.popover("Add agent", icon=":material/add:", width="stretch", disabled=len(draft.agents) >= 12, key=key):
-        _menu(families, {kind: (AGENTS[kind].title, summary(kind)) for kind in available}, "add", draft.add)
+    with st.popover(
+        "Add agent",
+        icon=":material/add:",
+        width="stretch",
+        disabled=len(draft.agents) >= 12,
+        key=key,
+    ):
+        _menu(
+            families,
+            {kind: (AGENTS[kind].title, summary(kind)) for kind in available},
+            "add",
+            draft.add,
+        )
         others = [cls.title for kind, cls in AGENTS.items() if kind not in available]
         if others:
             simulator = SIMULATORS[draft.simulator["kind"]].title
@@ -72,7 +88,16 @@ def _menu(
             st.markdown(f"**{escape_markdown(family[:1].upper() + family[1:])}**")
             for kind in kinds:
                 title, text = entries[kind]
-                with st.container(horizontal=True, wrap=False, vertical_alignment="center", gap="small"):
-                    st.button(escape_markdown(title), key=f"{prefix}-{kind}", on_click=choose, args=(kind,),
-                              type="primary" if kind == current else "secondary", width=150, wrap=True)  # fmt: skip
+                with st.container(
+                    horizontal=True, wrap=False, vertical_alignment="center", gap="small"
+                ):
+                    st.button(
+                        escape_markdown(title),
+                        key=f"{prefix}-{kind}",
+                        on_click=choose,
+                        args=(kind,),
+                        type="primary" if kind == current else "secondary",
+                        width=150,
+                        wrap=True,
+                    )
                     st.caption(escape_markdown(text))

@@ -1,4 +1,7 @@
-"""Draw the sidebar of the Arena: simulator, length and agents; in a presentation, one slider per agent."""
+"""Draw the sidebar of the Arena: simulator, length and agents.
+
+In a presentation, one slider per agent.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,8 @@ def controls(draft: Draft, choose_agent: Callable[[Draft], int] | None = None) -
     choose_agent : callable, optional
         Draws the choice of one agent and returns its id; only this agent is shown.
     """
-    undo_row = st.container(horizontal=True, gap="small")  # filled last: what is changed below can be undone
+    # filled last: what is changed below can be undone
+    undo_row = st.container(horizontal=True, gap="small")
     _simulator(draft)
     _length(draft)
     if choose_agent is None:
@@ -48,16 +52,26 @@ def controls(draft: Draft, choose_agent: Callable[[Draft], int] | None = None) -
 
 
 def _main_parameter(kind: str) -> str | None:
-    """Return the name of an agent's main parameter, the first with a symbol that its card shows, or None."""
+    """Return the name of an agent's main parameter, the first with a symbol that its card shows, or
+    None.
+    """
     fields = AGENTS[kind].Params.model_fields
-    shown = [name for name, field in fields.items() if declaration(field)["basic"] and declaration(field)["symbol"]]
+    shown = [
+        name
+        for name, field in fields.items()
+        if declaration(field)["basic"] and declaration(field)["symbol"]
+    ]
     own = AGENTS[kind].Params.__annotations__
     return next(iter(sorted(shown, key=lambda name: name not in own)), None)
 
 
 def main_sliders(draft: Draft) -> None:
-    """Draw the main parameter of each agent in a row, for presentations, and write their values into the draft."""
-    adjustable = [(number, agent) for number, agent in draft.agents.items() if _main_parameter(agent["kind"])]
+    """Draw the main parameter of each agent in a row, for presentations, and write their values
+    into the draft.
+    """
+    adjustable = [
+        (number, agent) for number, agent in draft.agents.items() if _main_parameter(agent["kind"])
+    ]
     labels = dict(zip(draft.agents, _labels_in(draft), strict=True))
     if not adjustable:
         return
@@ -68,7 +82,10 @@ def main_sliders(draft: Draft) -> None:
             with st.container(gap=None):
                 st.caption(labels[number])
                 params = AGENTS[agent["kind"]].Params
-                draft.change(number, {**agent, **form(params, [name], agent, f"{draft.version}-agent{number}")})
+                draft.change(
+                    number,
+                    {**agent, **form(params, [name], agent, f"{draft.version}-agent{number}")},
+                )
     drafts.remember()
 
 
@@ -81,12 +98,32 @@ def _labels_in(draft: Draft) -> list[str]:
 
 def _undo_buttons(row: DeltaGenerator) -> None:
     history = drafts.history()
-    row.button("Undo", icon=":material/undo:", key="undo", type="tertiary", on_click=drafts.move,
-               args=(-1,), disabled=not history.can_move(-1))  # fmt: skip
-    row.button("Redo", icon=":material/redo:", key="redo", type="tertiary", on_click=drafts.move,
-               args=(1,), disabled=not history.can_move(1))  # fmt: skip
-    row.button("Reset", icon=":material/restart_alt:", key="reset", type="tertiary", on_click=drafts.reset,
-               help="Restore the preset, link, file or run that was loaded last.")  # fmt: skip
+    row.button(
+        "Undo",
+        icon=":material/undo:",
+        key="undo",
+        type="tertiary",
+        on_click=drafts.move,
+        args=(-1,),
+        disabled=not history.can_move(-1),
+    )
+    row.button(
+        "Redo",
+        icon=":material/redo:",
+        key="redo",
+        type="tertiary",
+        on_click=drafts.move,
+        args=(1,),
+        disabled=not history.can_move(1),
+    )
+    row.button(
+        "Reset",
+        icon=":material/restart_alt:",
+        key="reset",
+        type="tertiary",
+        on_click=drafts.reset,
+        help="Restore the preset, link, file or run that was loaded last.",
+    )
 
 
 def _simulator(draft: Draft) -> None:
@@ -99,28 +136,48 @@ def _simulator(draft: Draft) -> None:
     if more := fields(model, basic=False):
         with st.expander("More parameters"):
             others = form(
-                model, more, draft.simulator, key, lambda change: dict(change.suggested(draft.steps)), bounded=False
+                model,
+                more,
+                draft.simulator,
+                key,
+                lambda change: dict(change.suggested(draft.steps)),
+                bounded=False,
             )
-    with first:  # drawn last: what an empty field means may depend on the others
-        values = form(model, fields(model, basic=True), {**draft.simulator, **others}, key, bounded=False)
+    # drawn last: what an empty field means may depend on the others
+    with first:
+        values = form(
+            model, fields(model, basic=True), {**draft.simulator, **others}, key, bounded=False
+        )
     draft.simulator = {"kind": kind, **values, **others}
-    with suppress(ValueError):  # explained in full when it is run
+    # explained in full when it is run
+    with suppress(ValueError):
         if source := SIMULATORS[kind].attribution(model.model_validate(draft.simulator)):
             st.caption(f"Data: {source}")
 
 
 def _length(draft: Draft) -> None:
-    """Draw the numbers of the run; a browser keeps to itself what is out of bounds, so that the page checks them."""
+    """Draw the numbers of the run.
+
+    A browser keeps to itself what is out of bounds, so that the page checks them.
+    """
     field = Experiment.model_fields
     left, right = st.columns(2)
     draft.steps = left.number_input(
-        "Steps T", value=draft.steps, step=1000, key=f"{draft.version}-steps", help=field["steps"].description
+        "Steps T",
+        value=draft.steps,
+        step=1000,
+        key=f"{draft.version}-steps",
+        help=field["steps"].description,
     )
     draft.replications = right.number_input(
-        "Replications R", value=draft.replications, key=f"{draft.version}-replications",
+        "Replications R",
+        value=draft.replications,
+        key=f"{draft.version}-replications",
         help=field["replications"].description,
-    )  # fmt: skip
-    draft.seed = st.number_input("Seed", value=draft.seed, key=f"{draft.version}-seed", help=field["seed"].description)
+    )
+    draft.seed = st.number_input(
+        "Seed", value=draft.seed, key=f"{draft.version}-seed", help=field["seed"].description
+    )
 
 
 def _agents(draft: Draft) -> None:
@@ -129,7 +186,8 @@ def _agents(draft: Draft) -> None:
     labels = labels_of(list(agents.values()))
     styles = palette([agent["kind"] for agent in agents.values()])
     dots = "".join(
-        f".st-key-{_key(draft, number)}-card summary::before{{content:'';flex:none;width:.75em;height:.75em;"
+        f".st-key-{_key(draft, number)}-card "
+        "summary::before{content:'';flex:none;width:.75em;height:.75em;"
         f"border-radius:50%;margin-right:.5em;background:{style.color}}}"
         for number, style in zip(agents, styles, strict=True)
     )
@@ -138,7 +196,10 @@ def _agents(draft: Draft) -> None:
     for (number, agent), label in zip(agents.items(), labels, strict=True):
         st.session_state[f"{_key(draft, number)}-card"] = number == draft.open_card
         card = st.expander(
-            _line(agent, label), key=f"{_key(draft, number)}-card", on_change=_open_card, args=(draft, number)
+            _line(agent, label),
+            key=f"{_key(draft, number)}-card",
+            on_change=_open_card,
+            args=(draft, number),
         )
         with card:
             _agent(draft, number, draft.agents[number])
@@ -149,20 +210,37 @@ def _key(draft: Draft, number: int) -> str:
 
 
 def _entered(draft: Draft, number: int, agent: dict[str, Any]) -> dict[str, Any]:
-    """Return an agent with the values of its widgets, which are drawn after the line that shows them."""
+    """Return an agent with the values of its widgets, which are drawn after the line that shows
+    them.
+    """
     start, label = f"{_key(draft, number)}-", _label_key(draft, number, agent)
     shown = fields(AGENTS[agent["kind"]].Params, basic=True)
-    entered = {**agent, **{name: st.session_state[start + name] for name in shown if start + name in st.session_state}}
-    return {**entered, "label": following_label(st.session_state.get(label, agent.get("label")), agent, entered)}
+    entered = {
+        **agent,
+        **{
+            name: st.session_state[start + name]
+            for name in shown
+            if start + name in st.session_state
+        },
+    }
+    return {
+        **entered,
+        "label": following_label(st.session_state.get(label, agent.get("label")), agent, entered),
+    }
 
 
 def _label_key(draft: Draft, number: int, agent: dict[str, Any]) -> str:
-    """Return the key of the box with the name; a name that has followed a parameter needs another box."""
+    """Return the key of the box with the name.
+
+    A name that has followed a parameter needs another box.
+    """
     return "-".join([_key(draft, number), "label", *filter(None, [agent.get("label")])])
 
 
 def _line(agent: dict[str, Any], label: str) -> str:
-    """Return the name of an agent and its main parameter, unless the name states it: LinUCB, alpha 1.5."""
+    """Return the name of an agent and its main parameter, unless the name states it: LinUCB, alpha
+    1.5.
+    """
     model = AGENTS[agent["kind"]].Params
     line = f"**{escape_markdown(label)}**"
     for name in fields(model, basic=True)[:1]:
@@ -189,13 +267,38 @@ def _agent(draft: Draft, number: int, agent: dict[str, Any]) -> None:
         st.caption(f"{catalogue.summary(agent['kind'])} {cls.caveat}".strip())
         st.latex(cls.formula)
         label = st.text_input(
-            "Name", agent.get("label") or "", key=_label_key(draft, number, agent), max_chars=40, placeholder=cls.title,
+            "Name",
+            agent.get("label") or "",
+            key=_label_key(draft, number, agent),
+            max_chars=40,
+            placeholder=cls.title,
             help=cls.Params.model_fields["label"].description,
-        )  # fmt: skip
+        )
         more = fields(cls.Params, basic=False, slates=slates)
-        values |= form(cls.Params, more, agent, key, lambda guard: dict(guard.suggested(draft.steps)), bounded=False)
-        st.button("Duplicate", key=f"{key}-copy", icon=":material/content_copy:", on_click=draft.duplicate,
-                  args=(number,), disabled=len(draft.agents) >= 12, width="stretch")  # fmt: skip
-        st.button("Remove", key=f"{key}-remove", icon=":material/delete:", on_click=draft.remove, args=(number,),
-                  disabled=len(draft.agents) == 1, width="stretch")  # fmt: skip
+        values |= form(
+            cls.Params,
+            more,
+            agent,
+            key,
+            lambda guard: dict(guard.suggested(draft.steps)),
+            bounded=False,
+        )
+        st.button(
+            "Duplicate",
+            key=f"{key}-copy",
+            icon=":material/content_copy:",
+            on_click=draft.duplicate,
+            args=(number,),
+            disabled=len(draft.agents) >= 12,
+            width="stretch",
+        )
+        st.button(
+            "Remove",
+            key=f"{key}-remove",
+            icon=":material/delete:",
+            on_click=draft.remove,
+            args=(number,),
+            disabled=len(draft.agents) == 1,
+            width="stretch",
+        )
     draft.change(number, {"kind": agent["kind"], "label": label.strip() or None, **values})

@@ -1,4 +1,6 @@
-"""Diagnostics: whether each agent of the current run explores enough, and why it performs as it does."""
+"""Diagnostics: whether each agent of the current run explores enough, and why it performs as it
+does.
+"""
 
 from __future__ import annotations
 
@@ -28,31 +30,41 @@ from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.text import escape_markdown, glued, safe_agents, safe_cell
 from bandits_app.widgets.until_end import until_end
 
-CELL_WIDTH = 130  # pixels: on a telephone the widest verdict is legible
+# pixels: on a telephone the widest verdict is legible
+CELL_WIDTH = 130
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
 
-DIAGNOSTIC = "Diagnostic / agent"  # no agent's name has a slash
-_COLOURS: dict[Verdict, str] = {"alarm": "red", "watch": "orange", "none": "gray", "healthy": "green"}
-_FILL = {  # legible on light and dark; the sign in front has the same meaning
+# no agent's name has a slash
+DIAGNOSTIC = "Diagnostic / agent"
+_COLOURS: dict[Verdict, str] = {
+    "alarm": "red",
+    "watch": "orange",
+    "none": "gray",
+    "healthy": "green",
+}
+# legible on light and dark; the sign in front has the same meaning
+_FILL = {
     MARKS["alarm"]: "background-color: rgba(255, 75, 75, 0.28)",
     MARKS["watch"]: "background-color: rgba(255, 170, 0, 0.24)",
     MARKS["healthy"]: "background-color: rgba(33, 195, 84, 0.16)",
 }
 NOT_INFORMATIVE = f"{MARKS['none']} not informative"
-WHOLE = 24  # rows of a table that does not scroll
+# rows of a table that does not scroll
+WHOLE = 24
 
 
 def draw() -> None:
     """Draw the view."""
     st.title("Diagnostics", anchor=False)
     st.markdown(
-        "Does each agent explore too little, about right or too much? Run a comparison in the Arena first: this page "
-        "diagnoses the run that is shown there."
+        "Does each agent explore too little, about right or too much? Run a comparison in the "
+        "Arena first: this page diagnoses the run that is shown there."
     )
     st.caption(
-        "✓\u00a0healthy, !\u00a0watch, ✕\u00a0alarm, –\u00a0not informative. Wasted traffic: regret relative to the "
-        "gain of the oracle over random choice. The text above each figure states its rule."
+        "✓\u00a0healthy, !\u00a0watch, ✕\u00a0alarm, –\u00a0not informative. Wasted traffic: "
+        "regret relative to the gain of the oracle over random choice. The text above each figure "
+        "states its rule."
     )
     _diagnose(followed.current())
     _show_fairness(followed.current())
@@ -60,7 +72,10 @@ def draw() -> None:
 
 
 def _diagnose(job: Job) -> None:
-    """Draw all verdicts on a run; update every two seconds while the run or its reference values are computed."""
+    """Draw all verdicts on a run.
+
+    Update every two seconds while the run or its reference values are computed.
+    """
     try:
         require_truth(job.experiment, "Diagnostics")
     except UserError as error:
@@ -78,10 +93,17 @@ def _show_verdicts(job: Job, references: ReferenceTask) -> None:
     received = tuple(reference is None for reference in references.references)
     version = (job.id, board.version(job), tuple(sorted(references.pending)), *received)
     found = _verdicts(job, references, version)
-    st.caption(f"{status(job)}. {describe_experiment(job.experiment)}{_reference_status(references)}")
+    st.caption(
+        f"{status(job)}. {describe_experiment(job.experiment)}{_reference_status(references)}"
+    )
     if references.error:
         key = (job.experiment, _without_agents(job.experiment))
-        st.button("Recompute reference values", key="health-again", on_click=_reference_task.clear, args=key)
+        st.button(
+            "Recompute reference values",
+            key="health-again",
+            on_click=_reference_task.clear,
+            args=key,
+        )
     if not found.findings:
         st.markdown("There are no results to diagnose yet: this page updates by itself.")
         return
@@ -89,8 +111,12 @@ def _show_verdicts(job: Job, references: ReferenceTask) -> None:
     table = _table(found.findings)
     columns = {name: st.column_config.TextColumn(width=CELL_WIDTH) for name in table.columns}
     columns[DIAGNOSTIC] = st.column_config.TextColumn(pinned=True)
-    st.dataframe(table, hide_index=True, key="health-verdicts", height="content", column_config=columns)
-    label = st.selectbox("Agent", list(found.findings), key=f"health-agent-{job.id[:12]}", width=320)
+    st.dataframe(
+        table, hide_index=True, key="health-verdicts", height="content", column_config=columns
+    )
+    label = st.selectbox(
+        "Agent", list(found.findings), key=f"health-agent-{job.id[:12]}", width=320
+    )
     for sentence in diagnostics.reservations(found.findings[label]):
         st.caption(sentence)
     _show_figures(_figures(job, references, found.findings[label], label, version), label)
@@ -120,23 +146,29 @@ def _show_figures(figures: Figures, label: str) -> None:
     if figures.urgent is None:
         st.markdown(f"No diagnostic of {escape_markdown(label)} requires attention.")
     else:
-        st.caption("Shaded bands: 95 % confidence interval of the mean over replications. Dashed lines: references.")
+        st.caption(
+            "Shaded bands: 95 % confidence interval of the mean over replications. Dashed lines: "
+            "references."
+        )
         panel.mount(figures.urgent, key="health")
-    if st.toggle(f"Show the {figures.n_folded} figures without alarm or watch", key="health-folded"):
+    if st.toggle(
+        f"Show the {figures.n_folded} figures without alarm or watch", key="health-folded"
+    ):
         if figures.animation is not None:
             _show_animation(figures.animation, label)
         panel.mount(figures.folded, key="health-others")
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
-def _verdicts(_job: Job, _references: ReferenceTask, version: object) -> Verdicts:  # noqa: ARG001 - the key
+def _verdicts(_job: Job, _references: ReferenceTask, version: object) -> Verdicts:  # noqa: ARG001
     """Diagnose all agents; shared by all users who view the run."""
     pending = _references.pending
     with _job.lock:
         result = _job.result
         labels = [label for label, history in result.histories.items() if history.step]
         found = {
-            label: diagnostics.findings(result, label, *_references.references, pending=pending) for label in labels
+            label: diagnostics.findings(result, label, *_references.references, pending=pending)
+            for label in labels
         }
         return _conclude_all(found)
 
@@ -147,16 +179,21 @@ def _figures(
     _references: ReferenceTask,
     _findings: dict[str, diagnostics.Finding],
     label: str,
-    version: object,  # noqa: ARG001 - the key
+    version: object,  # noqa: ARG001
 ) -> Figures:
     with _job.lock:
         result = _job.result
-        animation = spectrum_animation(result.histories[label], label, styles(_job.experiment)[label])
+        animation = spectrum_animation(
+            result.histories[label], label, styles(_job.experiment)[label]
+        )
         specs = panels(result, label, _findings, *_references.references)
     revision = f"{_job.id}{label}"
     urgent = [name for name, finding in _findings.items() if finding.verdict in ("alarm", "watch")]
     others = [name for name in specs if name not in urgent]
-    packed = [panel.pack([specs[name] for name in names], 280, revision=revision) for names in (urgent, others)]
+    packed = [
+        panel.pack([specs[name] for name in names], 280, revision=revision)
+        for names in (urgent, others)
+    ]
     return Figures(animation, packed[0] if urgent else None, packed[1], len(others))
 
 
@@ -164,12 +201,15 @@ def _show_animation(animation: Spec, label: str) -> None:
     with st.container(border=True):
         st.markdown("**Eigenvalue spectrum, step by step**")
         st.caption(
-            "Eigenvalues of the design matrix A, sorted: a larger eigenvalue means more data in that direction of "
-            "feature space. Healthy: the whole curve rises, including its right end. Press Play or move the slider. "
-            "Dotted: the first snapshot. Band: middle 80 % over replications and arms."
+            "Eigenvalues of the design matrix A, sorted: a larger eigenvalue means more data in "
+            "that direction of feature space. Healthy: the whole curve rises, including its right "
+            "end. Press Play or move the slider. Dotted: the first snapshot. Band: middle 80 % "
+            "over replications and arms."
         )
         config = {"displayModeBar": False, "scrollZoom": False}
-        st.plotly_chart(deepcopy(animation), key=f"health-growth-{label}", config=config, height=380)
+        st.plotly_chart(
+            deepcopy(animation), key=f"health-growth-{label}", config=config, height=380
+        )
 
 
 def _reference_status(references: ReferenceTask) -> str:
@@ -179,7 +219,7 @@ def _reference_status(references: ReferenceTask) -> str:
 
 
 @st.cache_resource(ttl=3600, max_entries=32, show_spinner=False)
-def _reference_task(_experiment: Experiment, key: str) -> ReferenceTask:  # noqa: ARG001 - the key
+def _reference_task(_experiment: Experiment, key: str) -> ReferenceTask:  # noqa: ARG001
     """Start one task per simulator and seed, shared by all users."""
     return ReferenceTask(_experiment)
 
@@ -200,9 +240,15 @@ def _conclude_all(found: dict[str, dict[str, Finding]]) -> Verdicts:
     """Conclude for every agent, and order the agents by severity."""
     conclusions = {label: conclude(findings) for label, findings in found.items()}
     order = sorted(
-        conclusions, key=lambda label: (conclusions[label].verdict == "none", SEVERITY[conclusions[label].verdict])
+        conclusions,
+        key=lambda label: (
+            conclusions[label].verdict == "none",
+            SEVERITY[conclusions[label].verdict],
+        ),
     )
-    return Verdicts({label: found[label] for label in order}, {label: conclusions[label] for label in order})
+    return Verdicts(
+        {label: found[label] for label in order}, {label: conclusions[label] for label in order}
+    )
 
 
 def _show_conclusions(conclusions: dict[str, Conclusion]) -> None:
@@ -217,7 +263,9 @@ def _show_conclusions(conclusions: dict[str, Conclusion]) -> None:
 
 
 def _table(found: dict[str, dict[str, Finding]]) -> Styler:
-    """Return the table of all verdicts: one row per diagnostic, the most severe first, one column per agent."""
+    """Return the table of all verdicts: one row per diagnostic, the most severe first, one column
+    per agent.
+    """
     worst: dict[str, Finding] = {}
     for findings in found.values():
         for name, finding in findings.items():
@@ -229,7 +277,9 @@ def _table(found: dict[str, dict[str, Finding]]) -> Styler:
     for label, findings in found.items():
         columns[safe_cell(label)] = [_cell(findings[name]) for name in names]
     frame: pd.DataFrame = pd.DataFrame(columns)
-    return frame.style.map(lambda cell: _FILL.get(str(cell)[:1], ""), subset=list(frame.columns[1:]))
+    return frame.style.map(
+        lambda cell: _FILL.get(str(cell)[:1], ""), subset=list(frame.columns[1:])
+    )
 
 
 def _cell(finding: Finding) -> str:
@@ -241,7 +291,8 @@ def _cell(finding: Finding) -> str:
 
 def _show_fairness(job: Job) -> None:
     """Show a table of segments and one of items, where the simulator has them."""
-    demand(job.experiment)  # takes a while the first time: outside the lock
+    # takes a while the first time: outside the lock
+    demand(job.experiment)
     with job.lock:
         segments, items = segment_table(job.result), item_table(job.result)
     if segments is None and items is None:
@@ -249,24 +300,26 @@ def _show_fairness(job: Job) -> None:
     st.subheader("Fairness", anchor=False)
     if segments is not None:
         st.markdown(
-            "What does each user segment get? *Disparity* is its regret per visit minus that of all other visitors: "
-            "above 0, it loses more clicks than they do. *Exploration* is the share of its decisions that were not the "
-            "agent's best estimate. 95 % intervals in brackets."
+            "What does each user segment get? *Disparity* is its regret per visit minus that of "
+            "all other visitors: above 0, it loses more clicks than they do. *Exploration* is the "
+            "share of its decisions that were not the agent's best estimate. 95 % intervals in "
+            "brackets."
         )
         height: Literal["content", "auto"] = "content" if len(segments) <= WHOLE else "auto"
         st.dataframe(safe_agents(segments), hide_index=True, key="fairness-segments", height=height)
     if items is not None:
         st.markdown(
-            "What does each item get? *Gini* is 0 if all are shown equally often and 1 if one takes everything. "
-            "*Exposure over merit* is the share of exposure of the worst tenth of the items over their share of the "
-            "expected clicks: 1 is what they merit, 0 is never shown."
+            "What does each item get? *Gini* is 0 if all are shown equally often and 1 if one "
+            "takes everything. *Exposure over merit* is the share of exposure of the worst tenth "
+            "of the items over their share of the expected clicks: 1 is what they merit, 0 is "
+            "never shown."
         )
         if any(str(column).startswith("Launch") for column in items):
             st.markdown(
-                "What does a launch get? *Share* is that of the new items, followed by their fair share, that of an "
-                "optimal choice. *Fair share* is reached when, from then on, the share in every 1,000 steps differs "
-                "from it by at most 20\u00a0%, by at most .01, or by what chance explains, whichever is most (median "
-                "of the replications)."
+                "What does a launch get? *Share* is that of the new items, followed by their fair "
+                "share, that of an optimal choice. *Fair share* is reached when, from then on, "
+                "the share in every 1,000 steps differs from it by at most 20\u00a0%, by at most "
+                ".01, or by what chance explains, whichever is most (median of the replications)."
             )
         st.dataframe(safe_agents(items), hide_index=True, key="fairness-items")
 
@@ -280,13 +333,17 @@ def _show_retrieval(job: Job) -> None:
         rows = summary_rows(report, job.histories)
     st.subheader("Candidate retrieval", anchor=False)
     st.markdown(
-        "How much reward is lost before an agent chooses? An approximate index retrieves the candidates, and no agent "
-        "can show an item that it misses. The regret of the agents among the retrieved candidates comes on top."
+        "How much reward is lost before an agent chooses? An approximate index retrieves the "
+        "candidates, and no agent can show an item that it misses. The regret of the agents among "
+        "the retrieved candidates comes on top."
     )
-    table = {"": [safe_cell(name) for name, _ in rows], "estimate (95 % CI)": [value for _, value in rows]}
+    table = {
+        "": [safe_cell(name) for name, _ in rows],
+        "estimate (95 % CI)": [value for _, value in rows],
+    }
     st.dataframe(table, hide_index=True, key="retriever")
 
 
 @st.cache_data(ttl=3600, max_entries=32, show_spinner="Comparing the index with exact search ...")
-def _report(_experiment: Experiment, run: str) -> RetrievalReport | None:  # noqa: ARG001 - the key
+def _report(_experiment: Experiment, run: str) -> RetrievalReport | None:  # noqa: ARG001
     return evaluate_retrieval(_experiment)

@@ -1,4 +1,6 @@
-"""What explains a run: one decision, what agents learned before it, formulas, configuration, and other pages."""
+"""What explains a run: one decision, what agents learned before it, formulas, configuration, and
+other pages.
+"""
 
 from __future__ import annotations
 
@@ -34,14 +36,16 @@ _PLOTS = r"""
 - {spectrum}: eigenvalues of {design} $A=\lambda I+\sum x x^\top$; $x$: features of what was shown; $\lambda$: {ridge}.
 - {calibration} (under View): share of arms with $|\mu_a-\hat\mu_a|\le z\,\sigma_a$; $\hat\mu_a$: estimated mean; $\sigma_a$: standard deviation of the posterior draws, or $\alpha$ times the confidence width; $z$: 0.67, 1.28 or 1.96 for 50, 80 or 95 %.
 - {interval} (bands): $\bar y\pm t_{{n-1,\,0.975}}\,s/\sqrt n$; mean and standard deviation over $n$ replications.
-"""  # noqa: E501 - formulas make long lines
+"""  # noqa: E501
 
 
 def show(job: Job) -> None:
     """Draw all of it."""
     with st.container(key="arena-further", horizontal=True, gap="medium"):
         for page, view, label, icon in FURTHER:
-            st.page_link(f"{page}.py", query_params={"view": view}, label=label, icon=f":material/{icon}:")
+            st.page_link(
+                f"{page}.py", query_params={"view": view}, label=label, icon=f":material/{icon}:"
+            )
     if not job.active:
         _decision(job)
     _training(job)
@@ -55,14 +59,19 @@ def show(job: Job) -> None:
 def _training(job: Job) -> None:
     """Draw the training of each agent that learned from a log; nothing where none did."""
     with job.lock:
-        sentences, specs = log_training.sentences(job.result), log_training.training_curves(job.result)
+        sentences, specs = (
+            log_training.sentences(job.result),
+            log_training.training_curves(job.result),
+        )
     if not sentences:
         return
     with st.expander("Training before the run", icon=":material/model_training:"):
         bullets(sentences)
         if specs:
             alt = [f"{label}: {spec['layout']['meta']['note']}" for label, spec in specs.items()]
-            panel.draw(list(specs.values()), key="log-training", revision=job.id, alt=alt, height=300)
+            panel.draw(
+                list(specs.values()), key="log-training", revision=job.id, alt=alt, height=300
+            )
 
 
 def _decision(job: Job) -> None:
@@ -72,19 +81,32 @@ def _decision(job: Job) -> None:
 
 def _section(job: Job) -> None:
     reached = {label: h.step for label, h in job.histories.items() if h.step}
-    section = st.expander("Why this arm?", icon=":material/psychology_alt:", key="why-open", on_change="rerun")
+    section = st.expander(
+        "Why this arm?", icon=":material/psychology_alt:", key="why-open", on_change="rerun"
+    )
     if not section.open or not reached:
         return
     with section:
         row = st.container(horizontal=True, gap="small")
         label = row.selectbox("Agent", list(reached), key=f"why-agent-{job.id[:12]}", width=240)
-        last, replications, key = reached[label], job.experiment.replications, f"{job.id[:12]}-{label}"
-        name = f"why-step-{job.id[:12]}-{last}"  # agents at the same step share the choice
-        step = row.number_input("Step", 1, last, last, key=name, help=f"Decision to explain, 1 to {last:,}.", width=150)
+        last, replications, key = (
+            reached[label],
+            job.experiment.replications,
+            f"{job.id[:12]}-{label}",
+        )
+        # agents at the same step share the choice
+        name = f"why-step-{job.id[:12]}-{last}"
+        step = row.number_input(
+            "Step", 1, last, last, key=name, help=f"Decision to explain, 1 to {last:,}.", width=150
+        )
         replication = row.number_input(
-            "Replication", 1, replications, key=f"why-run-{job.id[:12]}", width=130,
+            "Replication",
+            1,
+            replications,
+            key=f"why-run-{job.id[:12]}",
+            width=130,
             help=f"Replication that the decision is taken from, 1 to {replications:,}.",
-        )  # fmt: skip
+        )
         try:
             explanation = _explain(job.experiment, job.id, label, step, replication - 1)
         except BusyError as error:
@@ -101,21 +123,35 @@ def _section(job: Job) -> None:
 
 
 @st.cache_data(ttl=600, max_entries=256, show_spinner="Replaying the run up to this step ...")
-def _explain(_experiment: Experiment, run: str, label: str, step: int, replication: int) -> Why | str:  # noqa: ARG001
-    """Return the explanation of a decision, or the reason why there is none; the run's hash is the key."""
+def _explain(
+    _experiment: Experiment,
+    run: str,  # noqa: ARG001
+    label: str,
+    step: int,
+    replication: int,
+) -> Why | str:
+    """Return the explanation of a decision, or the reason why there is none.
+
+    The run's hash is the key.
+    """
     try:
         found: Why = ChildTask(EXPLANATIONS, why, _experiment, label, step, replication).wait()
         return found
-    except BusyError:  # the same question may be answered later
+    except BusyError:
+        # the same question may be answered later
         raise
     except UserError as error:
         return str(error)
 
 
 def _explain_formulas(experiment: Experiment) -> None:
-    """Draw the formula and the parameters of each agent in a run, and the definitions of the plots."""
+    """Draw the formula and the parameters of each agent in a run, and the definitions of
+    the plots.
+    """
     simulator = experiment.simulator_class()
-    st.markdown("Each agent computes a score for each arm and chooses the arm with the highest score:")
+    st.markdown(
+        "Each agent computes a score for each arm and chooses the arm with the highest score:"
+    )
     for i, (label, agent) in enumerate(zip(experiment.labels, experiment.agents, strict=True)):
         cls = experiment.agent_class(i)
         with st.container(border=True):
@@ -125,38 +161,50 @@ def _explain_formulas(experiment: Experiment) -> None:
             for name, field in type(agent).model_fields.items():
                 if symbol := declaration(field)["symbol"]:
                     title = link_symbol(symbol, str(field.title))
-                    parameters.append(f"- ${symbol}={getattr(agent, name):g}$, {title}: {field.description}")
+                    parameters.append(
+                        f"- ${symbol}={getattr(agent, name):g}$, {title}: {field.description}"
+                    )
             summary = re.sub(r",? \[\d+\]_", "", (cls.__doc__ or "").split("\n")[0])
             st.caption("\n".join(parameters) or summary)
     st.markdown("Symbols:\n" + _symbols(experiment))
     plots = _PLOTS.format(
-        rate=link("ctr", simulator.rate_title), noun=simulator.reward_noun, window=link("window", "the window"),
-        regret=link("regret", "Cumulative regret"), pseudo=link("pseudo-regret", "pseudo-regret"),
-        entropy=link("selection-entropy"), spectrum=link("eigenvalue-spectrum"),
-        design=link("design-matrix", "the design matrix"), ridge=link("ridge", "the ridge penalty"),
-        calibration=link("calibration"), interval=link("confidence-interval", "95 % confidence interval"),
-    )  # fmt: skip
+        rate=link("ctr", simulator.rate_title),
+        noun=simulator.reward_noun,
+        window=link("window", "the window"),
+        regret=link("regret", "Cumulative regret"),
+        pseudo=link("pseudo-regret", "pseudo-regret"),
+        entropy=link("selection-entropy"),
+        spectrum=link("eigenvalue-spectrum"),
+        design=link("design-matrix", "the design matrix"),
+        ridge=link("ridge", "the ridge penalty"),
+        calibration=link("calibration"),
+        interval=link("confidence-interval", "95 % confidence interval"),
+    )
     st.markdown("Plots:\n" + plots)
 
 
 def _symbols(experiment: Experiment) -> str:
     lines = [
-        f"$a$: {link('arm', 'arm')}. $x_a$: its {link('feature-map', 'features')} for this visitor. $r$: "
-        f"{link('reward', 'reward')}. $n_a$: times arm $a$ was shown. $\\bar r_a$: its mean reward.",
-        f"$A_a$: {link('design-matrix', 'design matrix')} of arm $a$. $\\hat\\theta_a=A_a^{{-1}}\\sum r\\,x$: "
-        f"estimated weights ({link('ridge', 'ridge regression')}). $\\sqrt{{x^\\top A^{{-1}}x}}$: "
-        f"{link('confidence-width', 'confidence width')}. $\\tilde\\theta$: weights drawn from the "
-        f"{link('posterior', 'posterior')}.",
+        f"$a$: {link('arm', 'arm')}. $x_a$: its {link('feature-map', 'features')} for this "
+        f"visitor. $r$: {link('reward', 'reward')}. $n_a$: times arm $a$ was shown. $\\bar r_a$: "
+        "its mean reward.",
+        f"$A_a$: {link('design-matrix', 'design matrix')} of arm $a$. "
+        "$\\hat\\theta_a=A_a^{-1}\\sum r\\,x$: estimated weights "
+        f"({link('ridge', 'ridge regression')}). $\\sqrt{{x^\\top A^{{-1}}x}}$: "
+        f"{link('confidence-width', 'confidence width')}. $\\tilde\\theta$: weights drawn from "
+        f"the {link('posterior', 'posterior')}.",
     ]
     if any(isinstance(agent, LogisticParams) for agent in experiment.agents):
         lines.append(
             f"$\\mu$: click probability of a {link('logistic-model', 'logistic model')}, "
-            "$1/(1+e^{-\\hat\\theta^\\top x})$. $H_a$: curvature of its log loss, in place of $A_a$."
+            "$1/(1+e^{-\\hat\\theta^\\top x})$. $H_a$: curvature of its log loss, in place of "
+            "$A_a$."
         )
     if any(agent_class(agent).representation(agent) == "network" for agent in experiment.agents):
         lines.append(
-            f"$f(x;\\,w)$: output of a {link('neural-bandit', 'network')} with weights $w$. $g_a=\\nabla_wf$: its "
-            "gradient with respect to the weights. $\\sqrt{g^\\top A^{-1}g}$: confidence width. $z_a=\\phi(x_a;\\,w)$: "
-            "last hidden layer, the input of a linear head with weights $\\theta$, $\\omega$ or $\\beta$."
+            f"$f(x;\\,w)$: output of a {link('neural-bandit', 'network')} with weights $w$. "
+            "$g_a=\\nabla_wf$: its gradient with respect to the weights. $\\sqrt{g^\\top "
+            "A^{-1}g}$: confidence width. $z_a=\\phi(x_a;\\,w)$: last hidden layer, the input of "
+            "a linear head with weights $\\theta$, $\\omega$ or $\\beta$."
         )
     return "\n".join(f"- {line}" for line in lines)

@@ -1,8 +1,7 @@
 """The presets, and the buttons that start, pause, continue and stop a run.
 
-The buttons act in callbacks: a button's own value is lost where another event interrupts the page before the page
-reaches it.
-"""
+The buttons act in callbacks: a button's own value is lost where another event interrupts the page
+before the page reaches it."""
 
 from __future__ import annotations
 
@@ -23,18 +22,28 @@ from bandits_app.widgets import preset_box
 
 def preset_of(experiment: Experiment | None) -> str | None:
     """Return the name of the preset with this experiment; None if there is none."""
-    return next((name for name, preset in presets().items() if preset.experiment == experiment), None)
+    return next(
+        (name for name, preset in presets().items() if preset.experiment == experiment), None
+    )
 
 
 def choose_preset(row: DeltaGenerator, held: str | None) -> None:
     """Draw the box of presets, with the one that the controls hold."""
     titles = {name: preset.title for name, preset in presets().items()}
-    preset_box.choose(row, "preset", titles, held, lambda name: draft.load(presets()[name].experiment))
+    preset_box.choose(
+        row, "preset", titles, held, lambda name: draft.load(presets()[name].experiment)
+    )
 
 
 def start(row: DeltaGenerator) -> None:
     """Draw the button that runs the experiment in the controls."""
-    row.button("Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter", on_click=draft.request_run)
+    row.button(
+        "Run",
+        type="primary",
+        icon=":material/play_arrow:",
+        shortcut="Ctrl+Enter",
+        on_click=draft.request_run,
+    )
 
 
 def control(job: Job, row: DeltaGenerator, *, changed: bool = False) -> None:
@@ -43,24 +52,54 @@ def control(job: Job, row: DeltaGenerator, *, changed: bool = False) -> None:
     Parameters
     ----------
     changed : bool
-        The controls differ from the run. To continue it would discard the changes, so that button is disabled.
+        The controls differ from the run. To continue it would discard the changes, so that button
+        is disabled.
     """
     pool = workers.pool()
     if job.status == "finished":
         description = "Run the same number of steps again, starting from the last step."
         if changed:
-            description = "The controls have changed: press Run to use them, or Undo to restore those of this run."
-        row.button("Continue", icon=":material/fast_forward:", shortcut="Alt+P", help=description, disabled=changed,
-                   on_click=_attempt, args=(_extend, job))  # fmt: skip
+            description = (
+                "The controls have changed: press Run to use them, or Undo to restore those of "
+                "this run."
+            )
+        row.button(
+            "Continue",
+            icon=":material/fast_forward:",
+            shortcut="Alt+P",
+            help=description,
+            disabled=changed,
+            on_click=_attempt,
+            args=(_extend, job),
+        )
     elif job.status in ("paused", "stopped", "failed"):
-        row.button("Resume", icon=":material/resume:", shortcut="Alt+P", help="Continue from the last step.",
-                   on_click=_attempt, args=(pool.resume, job))  # fmt: skip
+        row.button(
+            "Resume",
+            icon=":material/resume:",
+            shortcut="Alt+P",
+            help="Continue from the last step.",
+            on_click=_attempt,
+            args=(pool.resume, job),
+        )
     elif job.active:
-        row.button("Pause", icon=":material/pause:", shortcut="Alt+P", help="Queued runs start.",
-                   on_click=_attempt, args=(pool.pause, job))  # fmt: skip
+        row.button(
+            "Pause",
+            icon=":material/pause:",
+            shortcut="Alt+P",
+            help="Queued runs start.",
+            on_click=_attempt,
+            args=(pool.pause, job),
+        )
     description = "End this run. Its results so far are kept, and it can be resumed."
-    row.button("Stop", icon=":material/stop:", shortcut="Alt+S", help=description, disabled=not job.active,
-               on_click=_attempt, args=(pool.stop, job))  # fmt: skip
+    row.button(
+        "Stop",
+        icon=":material/stop:",
+        shortcut="Alt+S",
+        help=description,
+        disabled=not job.active,
+        on_click=_attempt,
+        args=(pool.stop, job),
+    )
 
 
 def _attempt(action: Callable[[Job, str], object], job: Job) -> None:

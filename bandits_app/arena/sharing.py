@@ -30,15 +30,27 @@ def link(job: Job) -> None:
     """Draw the link to a run, and the upload of an experiment file."""
     here = urlsplit(st.context.url or "http://127.0.0.1:8501/arena")
     st.markdown("**Link to this experiment**")
-    st.code(f"{here.scheme}://{here.netloc}{here.path}?{url.query(job.experiment)}", language=None, wrap_lines=True)
-    note = "The link contains the whole experiment: it gives the same numbers, even after this run has been deleted."
+    st.code(
+        f"{here.scheme}://{here.netloc}{here.path}?{url.query(job.experiment)}",
+        language=None,
+        wrap_lines=True,
+    )
+    note = (
+        "The link contains the whole experiment: it gives the same numbers, even after this run "
+        "has been deleted."
+    )
     if not job.experiment.simulator_class().portable(job.experiment.simulator):
-        note = "The link contains the experiment, but not the uploaded data: upload the same file on the other server."
+        note = (
+            "The link contains the experiment, but not the uploaded data: upload the same file on "
+            "the other server."
+        )
     if here.hostname in ("127.0.0.1", "localhost", "::1"):
         note += " This link works only on this computer; elsewhere replace the host name."
     st.caption(note)
     st.markdown("**Open an experiment file**")
-    uploaded = st.file_uploader("Experiment (JSON)", "json", max_upload_size=1, label_visibility="collapsed")
+    uploaded = st.file_uploader(
+        "Experiment (JSON)", "json", max_upload_size=1, label_visibility="collapsed"
+    )
     if uploaded is not None and st.session_state.get("opened") != uploaded.file_id:
         st.session_state.opened = uploaded.file_id
         draft.load(read(uploaded.getvalue()[: MAX_TEXT + 1]))
@@ -55,16 +67,34 @@ def files(job: Job) -> None:
     exports: list[tuple[str, str, str, Callable[[], str | bytes]]] = [
         ("Report (HTML, works offline)", "html", "text/html", lambda: export.report(result)),
         ("Curves (CSV)", "csv", "text/csv", lambda: export.table_csv(result)),
-        ("Curves (Parquet)", "parquet", "application/octet-stream", lambda: export.table_parquet(result)),
-        ("Experiment (JSON)", "json", "application/json", lambda: job.experiment.model_dump_json(indent=2)),
+        (
+            "Curves (Parquet)",
+            "parquet",
+            "application/octet-stream",
+            lambda: export.table_parquet(result),
+        ),
+        (
+            "Experiment (JSON)",
+            "json",
+            "application/json",
+            lambda: job.experiment.model_dump_json(indent=2),
+        ),
         ("Python script", "py", "text/x-python", lambda: export.script(job.experiment)),
     ]
 
     for label, ending, mime, make in exports:
-        buttons.download(label, make, f"{name}.{ending}", mime, lock=job.lock, key=f"export-{ending}", width="stretch")
+        buttons.download(
+            label,
+            make,
+            f"{name}.{ending}",
+            mime,
+            lock=job.lock,
+            key=f"export-{ending}",
+            width="stretch",
+        )
     st.caption(
-        "The script explains in its first lines how to run it. To save a plot as PNG or SVG, open the menu **⋮** at "
-        "its upper right."
+        "The script explains in its first lines how to run it. To save a plot as PNG or SVG, open "
+        "the menu **⋮** at its upper right."
     )
 
 
@@ -83,20 +113,31 @@ def decision_log(job: Job) -> None:
     suggested = labels.index(suggested_logger(experiment) or labels[0])
     label = left.selectbox("Decisions of", labels, suggested, key=f"log-agent-{key}")
     most = recording.most_replications(experiment)
-    rows = right.number_input("Replications", 1, most, rows_at_first(experiment), key=f"log-rows-{key}",
-                              help="The first replications of the run are recorded.")  # fmt: skip
+    rows = right.number_input(
+        "Replications",
+        1,
+        most,
+        rows_at_first(experiment),
+        key=f"log-rows-{key}",
+        help="The first replications of the run are recorded.",
+    )
     wanted = f"{experiment.hash}-{label}-{rows}"
     if st.button(
-        "Record decisions", icon=":material/radio_button_checked:", width="stretch",
-        help="Replays the agent and writes each decision with its probability. *What if?* evaluates other policies on "
-        "such a log.",
-    ):  # fmt: skip
+        "Record decisions",
+        icon=":material/radio_button_checked:",
+        width="stretch",
+        help=(
+            "Replays the agent and writes each decision with its probability. *What if?* "
+            "evaluates other policies on such a log."
+        ),
+    ):
         st.session_state[_ASKED] = wanted
     if st.session_state.get(_ASKED) == wanted:
         try:
             task = recorded(experiment, label, rows)
             if task.status == "failed":
-                st.session_state.pop(_ASKED)  # the next press tries again
+                # the next press tries again
+                st.session_state.pop(_ASKED)
         except UserError as error:
             refuse(error)
             return
@@ -106,16 +147,24 @@ def decision_log(job: Job) -> None:
 def _recorded_decisions(task: RecordTask) -> None:
     if task.active:
         done = task.steps / task.experiment.steps
-        st.progress(done, text=f"Recording: step {count(task.steps)} of {count(task.experiment.steps)}")
+        st.progress(
+            done, text=f"Recording: step {count(task.steps)} of {count(task.experiment.steps)}"
+        )
         return
     if task.error:
         refuse(task.error)
         return
     name = st.segmented_control(
-        "Format", list(reading.FORMATS), default="Parquet", required=True, key="log-format",
-        help="Parquet: smallest, and the only one that keeps the true value. CSV: one row per decision. dsjson: one "
-        "JSON object a line, for Vowpal Wabbit.",
-    )  # fmt: skip
+        "Format",
+        list(reading.FORMATS),
+        default="Parquet",
+        required=True,
+        key="log-format",
+        help=(
+            "Parquet: smallest, and the only one that keeps the true value. CSV: one row per "
+            "decision. dsjson: one JSON object a line, for Vowpal Wabbit."
+        ),
+    )
     ending = reading.FORMATS[name or "Parquet"]
     try:
         content = _converted(task, ending, f"{task.experiment.hash}-{task.label}-{task.rows}")
@@ -131,5 +180,5 @@ def _recorded_decisions(task: RecordTask) -> None:
 
 
 @st.cache_data(ttl=600, max_entries=4, show_spinner="Converting ...")
-def _converted(_task: RecordTask, ending: str, key: str) -> bytes:  # noqa: ARG001 - the key
+def _converted(_task: RecordTask, ending: str, key: str) -> bytes:  # noqa: ARG001
     return reading.convert(_task.content, ending)

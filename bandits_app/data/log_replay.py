@@ -37,19 +37,30 @@ def _keep(source: Source) -> None:
     """Draw the form that keeps a log, and replay it once it is kept."""
     assert isinstance(source.log, bytes)
     st.markdown(
-        "Agents learn from your log in the simulator *Logged decisions*: a choice counts where it equals the logged "
-        "one. That is right for logs in which every item was equally likely at every decision. Agents see the features "
-        "chosen above, or else the segments."
+        "Agents learn from your log in the simulator *Logged decisions*: a choice counts where it "
+        "equals the logged one. That is right for logs in which every item was equally likely at "
+        "every decision. Agents see the features chosen above, or else the segments."
     )
-    title = st.text_input("Name", uploads.title_from(source.name), max_chars=40, key=f"whatif-title-{source.key[:60]}")
+    title = st.text_input(
+        "Name", uploads.title_from(source.name), max_chars=40, key=f"whatif-title-{source.key[:60]}"
+    )
     uniform = not source.summary.propensities and st.checkbox(
-        "Every item was equally likely", key=f"whatif-uniform-{source.key[:60]}",
-        help="The log has no propensities that would show it. Replays of other logs favour what was shown often.",
-    )  # fmt: skip
-    st.caption("Kept until deleted; all users of this server can see it and delete it: keep nothing confidential.")
+        "Every item was equally likely",
+        key=f"whatif-uniform-{source.key[:60]}",
+        help=(
+            "The log has no propensities that would show it. Replays of other logs favour what "
+            "was shown often."
+        ),
+    )
+    st.caption(
+        "Kept until deleted; all users of this server can see it and delete it: keep nothing "
+        "confidential."
+    )
     if st.button("Save and run", type="primary", icon=":material/play_arrow:", key="whatif-keep"):
         with st.spinner("Reading the log ..."):
-            name = keep_file(source.log, source.ending, source.mapping, title.strip(), uniform=uniform)
+            name = keep_file(
+                source.log, source.ending, source.mapping, title.strip(), uniform=uniform
+            )
         followed.run_in_arena(presets.on_log(name))
 
 
@@ -61,8 +72,15 @@ def _kept() -> None:
     buttons.style()
     with st.expander(f"Logs in the Arena ({len(infos)})", icon=":material/replay:"):
         for info in infos:
-            sizes = " · ".join([count_of(info.events, "events"), count_of(info.items, "items"),
-                                count_of(info.features, "features")])  # fmt: skip
+            sizes = " · ".join(
+                [
+                    count_of(info.events, "events"),
+                    count_of(info.items, "items"),
+                    count_of(info.features, "features"),
+                ]
+            )
             lost = "Runs on this log cannot be opened or started until the same log is kept again."
-            if stored_file("log", info.id, info.title, sizes, lost, partial(kept_logs.delete, info.id)):
+            if stored_file(
+                "log", info.id, info.title, sizes, lost, partial(kept_logs.delete, info.id)
+            ):
                 followed.run_in_arena(presets.on_log(info.id))

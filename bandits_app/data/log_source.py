@@ -1,4 +1,6 @@
-"""The log that is evaluated: of the run viewed last, a shipped one, or a file with the roles of its columns."""
+"""The log that is evaluated: of the run viewed last, a shipped one, or a file with the roles of its
+columns.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,13 @@ from bandits import Experiment
 from bandits.base.formatting import count, count_of
 from bandits.offpolicy import open_bandit, recording
 from bandits.offpolicy.background import RecordTask, summarise_file
-from bandits.offpolicy.choices import LogSummary, rows_at_first, suggested_logger, summarise, summarise_run
+from bandits.offpolicy.choices import (
+    LogSummary,
+    rows_at_first,
+    suggested_logger,
+    summarise,
+    summarise_run,
+)
 from bandits.offpolicy.reading import column_names, ending
 from bandits.offpolicy.tables import ROLES, suggested_map
 from bandits.runtime.pool import Job
@@ -25,7 +33,7 @@ _POLICIES = {"bts": "Thompson sampling", "random": "random choice"}
 T = TypeVar("T")
 MAX_MEGABYTES = 50
 _OPTIONAL = {
-    "propensity": "Probability with which the item was chosen. Without it only DM and replay are possible.",
+    "propensity": "Probability with which the item was chosen. Without it only DM and replay are possible.",  # noqa: E501
     "propensities": "Probabilities of all items, separated by |, where they are known.",
     "segment": "User segment: alarms are checked per segment too.",
     "event_id": "Identifier of the event, where several items were shown at once.",
@@ -74,11 +82,17 @@ def choose(job: Job) -> str:
     runs = [f"run:{label}" for label in experiment.labels] if suggested else []
     options = [*runs, *open_bandit.NAMES, FILE]
     return st.selectbox(
-        "Log", options, options.index(f"run:{suggested}") if suggested else 0, format_func=_title,
-        key=f"whatif-log-{experiment.hash[:12]}", width=360,
-        help="What was shown to whom, with which probability, and what it earned: by an agent of the "
-        "Arena's run, in the Open Bandit sample (a fashion shop), or in your own file.",
-    )  # fmt: skip
+        "Log",
+        options,
+        options.index(f"run:{suggested}") if suggested else 0,
+        format_func=_title,
+        key=f"whatif-log-{experiment.hash[:12]}",
+        width=360,
+        help=(
+            "What was shown to whom, with which probability, and what it earned: by an agent of "
+            "the Arena's run, in the Open Bandit sample (a fashion shop), or in your own file."
+        ),
+    )
 
 
 def load(job: Job, chosen: str) -> Source | None:
@@ -98,9 +112,13 @@ def load(job: Job, chosen: str) -> Source | None:
         return Source(chosen, _shipped(chosen), chosen)
     label, rows = chosen.removeprefix("run:"), rows_at_first(experiment)
     return Source(
-        f"{experiment.hash}-{label}-{rows}", summarise_run(experiment, rows, label), ending=".parquet",
-        experiment=experiment, label=label, rows=rows,
-    )  # fmt: skip
+        f"{experiment.hash}-{label}-{rows}",
+        summarise_run(experiment, rows, label),
+        ending=".parquet",
+        experiment=experiment,
+        label=label,
+        rows=rows,
+    )
 
 
 def _title(option: str) -> str:
@@ -120,14 +138,20 @@ def describe(source: Source) -> str:
         title = source.experiment.simulator_class().title
         R, replications = source.experiment.replications, count_of(source.rows, "replications")
         if source.rows < R:
-            replications = f"{count(source.rows)} of {count_of(R, 'replications')} (*Export* in the Arena writes all)"
+            replications = (
+                f"{count(source.rows)} of {count_of(R, 'replications')} (*Export* in the Arena "
+                "writes all)"
+            )
         text = f"{text} in the simulator {title}: {escape_markdown(source.label)}, {replications}"
         if (slots := recording.slots(source.experiment)) > 1:
             text += f"; slates of {slots}, a row for each position"
     elif isinstance(source.log, str):
         text += f". {escape_markdown(open_bandit.ATTRIBUTION)}"
     elif not source.summary.propensities:
-        text += ", no propensities: only DM and replay are possible without estimating them (*Settings*)"
+        text += (
+            ", no propensities: only DM and replay are possible without estimating them "
+            "(*Settings*)"
+        )
     if source.summary.problem:
         text += f". Its simulator is not available here: {escape_markdown(source.summary.problem)}"
     return f"{text}." if not text.endswith(".") else text
@@ -159,12 +183,14 @@ def recorded(experiment: Experiment, label: str, rows: int) -> RecordTask:
     key = f"{experiment.hash}-{label}-{rows}"
     task = _recording(experiment, label, rows, key)
     if task.status == "failed":
-        _recording.clear(experiment, label, rows, key)  # the next press tries again
+        # the next press tries again
+        _recording.clear(experiment, label, rows, key)
     return task
 
 
-@st.cache_resource(ttl=3600, max_entries=12, show_spinner=False)  # more than can wait
-def _recording(_experiment: Experiment, _label: str, _rows: int, key: str) -> RecordTask:  # noqa: ARG001 - the key
+# more than can wait
+@st.cache_resource(ttl=3600, max_entries=12, show_spinner=False)
+def _recording(_experiment: Experiment, _label: str, _rows: int, key: str) -> RecordTask:  # noqa: ARG001
     return RecordTask(_experiment, _label, _rows)
 
 
@@ -179,12 +205,18 @@ class LogFile(NamedTuple):
 
 def _upload() -> LogFile | None:
     uploaded = st.file_uploader(
-        "Log file", ["csv", "gz", "parquet", "dsjson", "json", "jsonl"], max_upload_size=MAX_MEGABYTES,
+        "Log file",
+        ["csv", "gz", "parquet", "dsjson", "json", "jsonl"],
+        max_upload_size=MAX_MEGABYTES,
         key="whatif-file",
-        help="CSV or Parquet with one decision per row, a log that *Export* in the Arena wrote, or dsjson. Larger "
-        "files: `python -m bandits evaluate`.",
-    )  # fmt: skip
-    st.caption("The file is read for this page only and not stored, unless you replay it in the Arena.")
+        help=(
+            "CSV or Parquet with one decision per row, a log that *Export* in the Arena wrote, "
+            "or dsjson. Larger files: `python -m bandits evaluate`."
+        ),
+    )
+    st.caption(
+        "The file is read for this page only and not stored, unless you replay it in the Arena."
+    )
     if uploaded is None:
         return None
     return LogFile(uploaded.file_id, uploaded.name, ending(uploaded.name), uploaded.getvalue())
@@ -202,35 +234,51 @@ def _choose_columns(file: LogFile) -> Mapping[str, str] | None:
     if names is None:
         return None
     guessed = suggested_map(names)
-    found = dict.fromkeys(ROLES, "")  # a column without a role has none, whatever its name
+    # a column without a role has none, whatever its name
+    found = dict.fromkeys(ROLES, "")
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         for role in ("action", "reward"):
             found[role] = st.selectbox(
-                role.capitalize(), names, names.index(guessed[role]) if role in guessed else 0, width=180,
+                role.capitalize(),
+                names,
+                names.index(guessed[role]) if role in guessed else 0,
+                width=180,
                 key=f"whatif-{role}-{file.identity}",
-                help="The item that was shown" if role == "action" else "What it earned: a click is 1, no click 0",
-            )  # fmt: skip
+                help="The item that was shown"
+                if role == "action"
+                else "What it earned: a click is 1, no click 0",
+            )
         optional = iter(_OPTIONAL)
         role = next(optional)
         found[role] = _optional(role, names, guessed, file)
-        with st.container(width="content"), st.popover("More columns", icon=":material/view_column:"):
+        with (
+            st.container(width="content"),
+            st.popover("More columns", icon=":material/view_column:"),
+        ):
             for role in optional:
                 found[role] = _optional(role, names, guessed, file)
     able = [name for name in names if name not in found.values() and "|" not in name]
     features = st.multiselect(
-        "Features", able, [name for name in guessed.get("features", "").split("|") if name in able],
-        key=f"whatif-features-{file.identity}", placeholder="None: rewards are predicted from the item alone",
+        "Features",
+        able,
+        [name for name in guessed.get("features", "").split("|") if name in able],
+        key=f"whatif-features-{file.identity}",
+        placeholder="None: rewards are predicted from the item alone",
         help="What was known of the user; models of rewards use it.",
-    )  # fmt: skip
+    )
     return found | {"features": "|".join(features)}
 
 
 def _optional(role: str, names: list[str], guessed: Mapping[str, str], file: LogFile) -> str:
     chosen = st.selectbox(
-        role.replace("_id", " identifier").capitalize(), [None, *names],
-        names.index(guessed[role]) + 1 if role in guessed else 0, width=180, help=_OPTIONAL[role],
-        key=f"whatif-{role}-{file.identity}", format_func=lambda name: "None" if name is None else name,
-    )  # fmt: skip
+        role.replace("_id", " identifier").capitalize(),
+        [None, *names],
+        names.index(guessed[role]) + 1 if role in guessed else 0,
+        width=180,
+        help=_OPTIONAL[role],
+        key=f"whatif-{role}-{file.identity}",
+        format_func=lambda name: "None" if name is None else name,
+    )
     return chosen or ""
 
 
@@ -254,7 +302,10 @@ def _columns(file: LogFile) -> list[str] | None:
 
 
 def _once(what: str, identity: str, make: Callable[[], T]) -> T:
-    """Return what is known of the file that is shown; make it where it is not kept in the session."""
+    """Return what is known of the file that is shown.
+
+    Make it where it is not kept in the session.
+    """
     kept = st.session_state.setdefault(SUMMARY, {})
     if kept.get(what, (None,))[0] != identity:
         kept[what] = identity, make()

@@ -15,27 +15,39 @@ from bandits_app.runs import run_lists
 from .log_source import Source
 
 _INTERVALS = {
-    "normal": "Normal", "bootstrap": "Bootstrap", "bernstein": "Empirical Bernstein", "anytime": "Anytime-valid",
-}  # fmt: skip
-_MODELS = {"logistic": "Logistic regression", "ridge": "Ridge regression", "gradient_boosting": "Gradient boosting"}
+    "normal": "Normal",
+    "bootstrap": "Bootstrap",
+    "bernstein": "Empirical Bernstein",
+    "anytime": "Anytime-valid",
+}
+_MODELS = {
+    "logistic": "Logistic regression",
+    "ridge": "Ridge regression",
+    "gradient_boosting": "Gradient boosting",
+}
 
 
 _HELP = (
-    "The policy whose value is estimated. An agent learns from the first half of the log, is then frozen, and is "
-    "evaluated on the second half. *As it was halfway* is an agent of a stored run with the same users, as half of "
-    "that run had trained it."
+    "The policy whose value is estimated. An agent learns from the first half of the log, is then "
+    "frozen, and is evaluated on the second half. *As it was halfway* is an agent of a stored run "
+    "with the same users, as half of that run had trained it."
 )
-_LAST = "whatif-last-target"  # the choice for a file, which the next file keeps
+# the choice for a file, which the next file keeps
+_LAST = "whatif-last-target"
 
 
 def choose(source: Source | None) -> str:
-    """Draw the choice of a target policy; return its text, as `bandits.offpolicy.evaluate` reads it.
+    """Draw the choice of a target policy.
+
+    Return its text, as `bandits.offpolicy.evaluate` reads it.
 
     Without a log it cannot be changed.
     """
     if source is None:
         last = st.session_state.get(_LAST, "random")
-        st.selectbox("Target policy", [last], format_func=_title, width=300, disabled=True, help=_HELP)
+        st.selectbox(
+            "Target policy", [last], format_func=_title, width=300, disabled=True, help=_HELP
+        )
         return ""
     summary, key = source.summary, source.key[:40]
     agents = {f"agent:{label}": text for label, text in summary.agents.items()}
@@ -43,7 +55,11 @@ def choose(source: Source | None) -> str:
     if summary.experiment is not None:
         found = kept_agents(summary.experiment, run_lists.finished_runs())
         kept = {f"agent:{title}": text for title, text in found.items()}
-    production = [f"bts:{source.log.rpartition('/')[2]}"] if isinstance(source.log, str) and source.log else []
+    production = (
+        [f"bts:{source.log.rpartition('/')[2]}"]
+        if isinstance(source.log, str) and source.log
+        else []
+    )
     options = [
         *agents,
         "random",
@@ -57,9 +73,14 @@ def choose(source: Source | None) -> str:
     if source.name and st.session_state.get(_LAST) in options:
         first = st.session_state[_LAST]
     chosen = st.selectbox(
-        "Target policy", options, options.index(first), key=f"whatif-target-{key}", width=300, format_func=_title,
+        "Target policy",
+        options,
+        options.index(first),
+        key=f"whatif-target-{key}",
+        width=300,
+        format_func=_title,
         help=_HELP,
-    )  # fmt: skip
+    )
     if source.name:
         st.session_state[_LAST] = chosen
     if chosen == "always":
@@ -67,43 +88,72 @@ def choose(source: Source | None) -> str:
         return f"always:{item}"
     if chosen == "column":
         about = "Probability with which the target would have chosen the item that was shown"
-        return f"column:{st.selectbox('Column', summary.columns, key=f'whatif-column-{key}', width=180, help=about)}"
+        return f"column:{st.selectbox('Column', summary.columns, key=f'whatif-column-{key}', width=180, help=about)}"  # noqa: E501
     return (agents | kept).get(chosen, chosen)
 
 
 def _title(option: str) -> str:
     if option.startswith("bts:"):
         return "Thompson sampling of the shop"
-    named = {"random": "Uniformly random choice", "always": "Always one item", "column": "Probabilities in a column",
-             "greedy:ridge": "Best item by a model of the log"}  # fmt: skip
+    named = {
+        "random": "Uniformly random choice",
+        "always": "Always one item",
+        "column": "Probabilities in a column",
+        "greedy:ridge": "Best item by a model of the log",
+    }
     return named.get(option, option.removeprefix("agent:"))
 
 
 def options(source: Source | None) -> dict[str, Any]:
-    """Draw the settings: estimators, intervals, the model of rewards, and propensities that are estimated."""
+    """Draw the settings: estimators, intervals, the model of rewards, and propensities that are
+    estimated.
+    """
     with st.popover("Settings", icon=":material/tune:", type="tertiary"):
         kind = st.selectbox(
-            "Intervals", INTERVALS, format_func=_INTERVALS.__getitem__, key="whatif-interval",
-            help="Normal and bootstrap hold for large logs. Empirical Bernstein (IPS) holds for every number of "
-            "decisions; anytime-valid (IPS) also if you look again and again while the log grows.",
-        )  # fmt: skip
+            "Intervals",
+            INTERVALS,
+            format_func=_INTERVALS.__getitem__,
+            key="whatif-interval",
+            help=(
+                "Normal and bootstrap hold for large logs. Empirical Bernstein (IPS) holds for "
+                "every number of decisions; anytime-valid (IPS) also if you look again and again "
+                "while the log grows."
+            ),
+        )
         possible = estimators_of(kind)
         usual = [n for n in DEFAULT if n in possible]
         names = st.multiselect(
-            "Estimators", possible, usual, key=f"whatif-estimators-{kind}",
-            format_func=lambda name: REGISTRY[name].title, placeholder="All that this log allows",
-        )  # fmt: skip
+            "Estimators",
+            possible,
+            usual,
+            key=f"whatif-estimators-{kind}",
+            format_func=lambda name: REGISTRY[name].title,
+            placeholder="All that this log allows",
+        )
         model = st.selectbox(
-            "Model of rewards", ["", *MODELS], key="whatif-model",
-            format_func=lambda name: _MODELS.get(name, "By the rewards: logistic for 0 and 1, otherwise ridge"),
-            help="Predicts the reward of every item for DM, DR and what is built on them; three-fold cross-fitting.",
-        )  # fmt: skip
+            "Model of rewards",
+            ["", *MODELS],
+            key="whatif-model",
+            format_func=lambda name: _MODELS.get(
+                name, "By the rewards: logistic for 0 and 1, otherwise ridge"
+            ),
+            help=(
+                "Predicts the reward of every item for DM, DR and what is built on them; "
+                "three-fold cross-fitting."
+            ),
+        )
         known = source is None or source.summary.propensities
         estimated = not known and st.toggle(
-            "Estimate propensities", key="whatif-estimate",
-            help="By a logistic regression of the item on the features. Estimates are biased where it is wrong.",
-        )  # fmt: skip
+            "Estimate propensities",
+            key="whatif-estimate",
+            help=(
+                "By a logistic regression of the item on the features. Estimates are biased "
+                "where it is wrong."
+            ),
+        )
     return {
-        "estimators": None if names == usual else names or None, "interval": kind, "model": model or None,
+        "estimators": None if names == usual else names or None,
+        "interval": kind,
+        "model": model or None,
         "estimate_propensities": estimated,
-    }  # fmt: skip
+    }

@@ -1,4 +1,6 @@
-"""Parts of the view Your data: the columns of an uploaded table, and the list of uploaded data sets."""
+"""Parts of the view Your data: the columns of an uploaded table, and the list of uploaded data
+sets.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from bandits_app.session.page import TABLE
 from bandits_app.widgets import buttons
 from bandits_app.widgets.text import refuse, safe_cell
 
-NAMED = 6  # classes that are listed by name
+# classes that are listed by name
+NAMED = 6
 
 
 # In the session: file name of the chosen sample, number of the uploader.
@@ -56,28 +59,42 @@ def samples() -> None:
             text_at, try_at, download_at = st.columns([5, 1.4, 1.6], vertical_alignment="center")
             text_at.html(f"<b>{escape(sample.title)}</b><br><small>{escape(sample.about)}</small>")
             try_at.button(
-                "Try", key=f"try-{sample.file}", icon=":material/play_arrow:", width="stretch",
-                on_click=_try, args=(sample.file,), help=f"Load {sample.title} as if you had uploaded it.",
-            )  # fmt: skip
+                "Try",
+                key=f"try-{sample.file}",
+                icon=":material/play_arrow:",
+                width="stretch",
+                on_click=_try,
+                args=(sample.file,),
+                help=f"Load {sample.title} as if you had uploaded it.",
+            )
             with download_at:
                 buttons.download(
-                    "Download", sample.make, sample.file, "text/csv", key=f"download-{sample.file}", width="stretch"
+                    "Download",
+                    sample.make,
+                    sample.file,
+                    "text/csv",
+                    key=f"download-{sample.file}",
+                    width="stretch",
                 )
             if sample.file == loaded:
                 st.markdown(
-                    f":material/south: **{sample.title}** is loaded. Check the columns below, then press "
-                    "**Save and run**."
+                    f":material/south: **{sample.title}** is loaded. Check the columns below, then "
+                    "press **Save and run**."
                 )
     st.subheader("Your file", anchor=False)
 
 
 def _try(name: str) -> None:
     st.session_state[_SAMPLE] = name
-    st.session_state[_UPLOADER] = st.session_state.get(_UPLOADER, 0) + 1  # a new uploader is empty
+    # a new uploader is empty
+    st.session_state[_UPLOADER] = st.session_state.get(_UPLOADER, 0) + 1
 
 
 def uploader_key() -> str:
-    """Return the key of the file uploader; it changes when a sample takes the place of an uploaded file."""
+    """Return the key of the file uploader.
+
+    It changes when a sample takes the place of an uploaded file.
+    """
     return f"data-file-{st.session_state.get(_UPLOADER, 0)}"
 
 
@@ -94,7 +111,8 @@ def current(uploaded: Any) -> Any:
 
 
 def choose(file: Any) -> Choice:
-    """Show the columns of an uploaded file, with controls for target, name and columns to leave out.
+    """Show the columns of an uploaded file, with controls for target, name and columns to leave
+    out.
 
     Raises
     ------
@@ -104,23 +122,37 @@ def choose(file: Any) -> Choice:
     table = _read(file)
     names = [column.name for column in table.columns]
     st.dataframe(
-        [_described(column) for column in table.columns], hide_index=True, width="stretch",
+        [_described(column) for column in table.columns],
+        hide_index=True,
+        width="stretch",
         column_config={"Note": st.column_config.TextColumn(width="large")},
-    )  # fmt: skip
+    )
     left, right = st.columns(2)
     target = left.selectbox(
-        "Target", names, index=names.index(table.suggested_target()), key=f"data-target-{file.file_id}",
+        "Target",
+        names,
+        index=names.index(table.suggested_target()),
+        key=f"data-target-{file.file_id}",
         help=f"Column with the class of each example. Its values are the arms: 2 to {MAX_CLASSES}.",
-    )  # fmt: skip
+    )
     title = right.text_input(
-        "Name", uploads.title_from(file.name), max_chars=40, key=f"data-title-{file.file_id}",
+        "Name",
+        uploads.title_from(file.name),
+        max_chars=40,
+        key=f"data-title-{file.file_id}",
         help="Name of the data set in lists.",
-    )  # fmt: skip
+    )
     leave_out = st.multiselect(
-        "Leave out", [name for name in names if name != target], table.suggested_omissions(target),
-        key=f"data-without-{file.file_id}-{target}", placeholder="None: use all other columns",
-        help="Columns that agents do not observe: identifiers, or values known only once the class is known.",
-    )  # fmt: skip
+        "Leave out",
+        [name for name in names if name != target],
+        table.suggested_omissions(target),
+        key=f"data-without-{file.file_id}-{target}",
+        placeholder="None: use all other columns",
+        help=(
+            "Columns that agents do not observe: identifiers, or values known only once the "
+            "class is known."
+        ),
+    )
     valid = True
     with st.expander("Privacy", icon=":material/shield_lock:"):
         hashed, coarsened = _protected(table, target, leave_out, file.file_id)
@@ -137,26 +169,39 @@ def choose(file: Any) -> Choice:
 def _protected(
     table: Table, target: str, leave_out: Sequence[str], file_id: str
 ) -> tuple[Sequence[str], Sequence[str]]:
-    """Draw the choice of columns that are hashed and of those that are coarsened, and say what is kept."""
+    """Draw the choice of columns that are hashed and of those that are coarsened, and say what is
+    kept.
+    """
     kept = [column.name for column in table.columns if column.name not in leave_out]
     left, right = st.columns(2)
     hashed = left.multiselect(
-        "Hash", kept, key=f"data-hash-{file_id}", placeholder="None",
-        help="Columns of which hashes with a secret key of this installation are stored in place of the values. Equal "
-        "values stay equal within a data set, so how often each occurs stays visible: a column with few values can be "
-        "guessed from that.",
-    )  # fmt: skip
+        "Hash",
+        kept,
+        key=f"data-hash-{file_id}",
+        placeholder="None",
+        help=(
+            "Columns of which hashes with a secret key of this installation are stored in place "
+            "of the values. Equal values stay equal within a data set, so how often each occurs "
+            "stays visible: a column with few values can be guessed from that."
+        ),
+    )
     coarsened = right.multiselect(
-        "Coarsen", [name for name in kept if name != target], key=f"data-coarsen-{file_id}", placeholder="None",
-        help=f"Columns whose numbers are put into up to {GROUPS} groups of at least {RARE} rows, and whose texts in "
-        f"fewer than {RARE} rows are put together.",
-    )  # fmt: skip
+        "Coarsen",
+        [name for name in kept if name != target],
+        key=f"data-coarsen-{file_id}",
+        placeholder="None",
+        help=(
+            f"Columns whose numbers are put into up to {GROUPS} groups of at least {RARE} rows, "
+            f"and whose texts in fewer than {RARE} rows are put together."
+        ),
+    )
     clear = [name for name in kept if name not in (*hashed, *coarsened)]
     st.caption(
         f"Kept on this server: {count_of(len(table.rows), 'rows')}. In clear text: "
-        f"{', '.join(map(_quoted, clear)) or 'no column'}. Hashed: {', '.join(map(_quoted, hashed)) or 'no column'}. "
-        f"Coarsened: {', '.join(map(_quoted, coarsened)) or 'no column'}. Columns that are left out and the file "
-        "itself are not stored. Runs and logs read what is kept; **Delete** below removes it."
+        f"{', '.join(map(_quoted, clear)) or 'no column'}. Hashed: "
+        f"{', '.join(map(_quoted, hashed)) or 'no column'}. Coarsened: "
+        f"{', '.join(map(_quoted, coarsened)) or 'no column'}. Columns that are left out and the "
+        "file itself are not stored. Runs and logs read what is kept; **Delete** below removes it."
     )
     return hashed, coarsened
 
@@ -173,15 +218,19 @@ def uploaded_data_sets() -> str | None:
             f"{info.classes} classes of “{info.target}”"
         )
         lost = (
-            "Runs on these data cannot be opened or started until the same CSV is uploaded again with the same "
-            "columns hashed and coarsened."
+            "Runs on these data cannot be opened or started until the same CSV is uploaded again "
+            "with the same columns hashed and coarsened."
         )
-        if stored_file("data set", info.id, info.title, sizes, lost, partial(uploads.delete, info.id)):
+        if stored_file(
+            "data set", info.id, info.title, sizes, lost, partial(uploads.delete, info.id)
+        ):
             chosen = info.id
     return chosen
 
 
-def stored_file(kind: str, name: str, title: str, sizes: str, lost: str, delete: Callable[[], None]) -> bool:
+def stored_file(
+    kind: str, name: str, title: str, sizes: str, lost: str, delete: Callable[[], None]
+) -> bool:
     """Draw a stored file, and what runs it or deletes it; return whether it is to be run.
 
     Parameters
@@ -199,7 +248,9 @@ def stored_file(kind: str, name: str, title: str, sizes: str, lost: str, delete:
             if buttons.delete(f"Delete {kind}", key=name, type="primary", width="stretch"):
                 delete()
                 st.rerun()
-        return run_at.button("Run", key=f"run-{name}", icon=":material/play_arrow:", width="stretch")
+        return run_at.button(
+            "Run", key=f"run-{name}", icon=":material/play_arrow:", width="stretch"
+        )
 
 
 def _read(file: Any) -> Table:
@@ -215,10 +266,13 @@ def _read(file: Any) -> Table:
 def _described(column: Column) -> dict[str, Any]:
     note = column.problem or ("unique per row (identifier): ignored" if column.identifies else "")
     return {
-        "Column": safe_cell(column.name), "Type": column.kind,
+        "Column": safe_cell(column.name),
+        "Type": column.kind,
         "Example": column.example if column.kind == "number" else safe_cell(column.example),
-        "Missing": column.missing, "Distinct values": column.distinct, "Note": note,
-    }  # fmt: skip
+        "Missing": column.missing,
+        "Distinct values": column.distinct,
+        "Note": note,
+    }
 
 
 def _quoted(text: str) -> str:
@@ -228,11 +282,13 @@ def _quoted(text: str) -> str:
 
 def _summary(table: Table, target: str, leave_out: Sequence[str]) -> str:
     classes, n = table.classes(target), len(table.rows)
-    sizes = ", ".join(f"{_quoted(name)} {count(size)}" for name, size in list(classes.items())[:NAMED])
+    sizes = ", ".join(
+        f"{_quoted(name)} {count(size)}" for name, size in list(classes.items())[:NAMED]
+    )
     more = f" and {len(classes) - NAMED} more" if len(classes) > NAMED else ""
     features = count_of(len(table.columns) - 1 - len(leave_out), "features")
     baseline = percent(max(classes.values()) / n)
     return (
-        f"{count_of(n, 'examples')}, {features}, {len(classes)} classes: {sizes}{more}. Baseline: always choosing the "
-        f"most frequent class is right {baseline} of the time."
+        f"{count_of(n, 'examples')}, {features}, {len(classes)} classes: {sizes}{more}. Baseline: "
+        f"always choosing the most frequent class is right {baseline} of the time."
     )

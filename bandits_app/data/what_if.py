@@ -1,4 +1,6 @@
-"""What if?: what another policy would have earned on a log of decisions, and the formulas of the estimators."""
+"""What if?: what another policy would have earned on a log of decisions, and the formulas of the
+estimators.
+"""
 
 from __future__ import annotations
 
@@ -52,8 +54,8 @@ def draw() -> None:
     """Draw the view."""
     st.title("What if?", anchor=False)
     st.markdown(
-        "What would another policy have earned on these decisions, without showing it to anyone? Choose a log and a "
-        "target policy, then press **Evaluate**."
+        "What would another policy have earned on these decisions, without showing it to anyone? "
+        "Choose a log and a target policy, then press **Evaluate**."
     )
     row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
     with row:
@@ -63,12 +65,17 @@ def draw() -> None:
         log = log_source.load(followed.current(), chosen)
     except UserError as error:
         refuse(error)
-    with row:  # also while there is no log, or it is refused
+    # also while there is no log, or it is refused
+    with row:
         policy = target_policy.choose(log)
         options = target_policy.options(log)
         pressed = st.button(
-            "Evaluate", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter", disabled=log is None
-        )  # fmt: skip
+            "Evaluate",
+            type="primary",
+            icon=":material/play_arrow:",
+            shortcut="Ctrl+Enter",
+            disabled=log is None,
+        )
     try:
         if log is not None:
             st.caption(log_source.describe(log))
@@ -106,7 +113,8 @@ def _show(source: Source, target: str, options: Mapping[str, Any], *, pressed: b
             source = source._replace(log=record.content)
         task = _evaluation(source, target, options, wanted)
         if task.status == "failed":
-            st.session_state.pop(_ASKED)  # the next press tries again
+            # the next press tries again
+            st.session_state.pop(_ASKED)
             _evaluation.clear(source, target, options, wanted)
     except UserError as error:
         refuse(error)
@@ -115,7 +123,12 @@ def _show(source: Source, target: str, options: Mapping[str, Any], *, pressed: b
 
 
 @st.cache_resource(ttl=3600, max_entries=32, show_spinner=False)
-def _evaluation(_source: Source, _target: str, _options: Mapping[str, Any], wanted: str) -> EvaluationTask:  # noqa: ARG001 - the key
+def _evaluation(
+    _source: Source,
+    _target: str,
+    _options: Mapping[str, Any],
+    wanted: str,  # noqa: ARG001
+) -> EvaluationTask:
     """Evaluate once per log, target and settings, for all users."""
     return EvaluationTask(_source.log, _source.ending, _source.mapping, _target, _options)
 
@@ -137,7 +150,11 @@ def _evaluated(source: Source, target: str, task: EvaluationTask) -> None:
         return
     note = ""
     if target.startswith(("{", KEPT)):
-        how = "was frozen there" if target.startswith(KEPT) else "learned from the first half of the log"
+        how = (
+            "was frozen there"
+            if target.startswith(KEPT)
+            else "learned from the first half of the log"
+        )
         note = (
             f"{escape_markdown(task.evaluation.target)} {how}; its value is estimated on the other "
             f"{count(task.evaluation.n)} decisions, without learning any further."
@@ -158,38 +175,51 @@ def _draw_evaluation(found: Evaluation, note: str = "") -> None:
     drawn = figures.weights(found)
     specs = [figures.forest(found), *([] if drawn is None else [drawn])]
     panel.draw(specs, key="whatif-figures", revision=f"{found.target}{found.n}")
-    names = (f"{link(ANCHORS[n], REGISTRY[n].title)} {REGISTRY[n].name}" for n in found.estimates if n in ANCHORS)
+    names = (
+        f"{link(ANCHORS[n], REGISTRY[n].title)} {REGISTRY[n].name}"
+        for n in found.estimates
+        if n in ANCHORS
+    )
     st.caption(" · ".join(names))
     digits = conclusion.decimals(found)
     with st.expander("Numbers"):
-        st.table({
-            "Estimator": [REGISTRY[name].title for name in found.estimates],
-            "Value": [f"{e.value:.{digits}f}" for e in found.estimates.values()],
-            f"{percent(found.level)} interval": [
-                f"{e.low:.{digits}f} to {e.high:.{digits}f}" for e in found.estimates.values()
-            ],
-            "What it averages": [REGISTRY[name].words for name in found.estimates],
-        })  # fmt: skip
-        if found.positions:
-            st.table({
-                f"Position ({REGISTRY[found.main].title})": list(found.positions),
-                "Value": [f"{e.value:.{digits}f}" for e in found.positions.values()],
+        st.table(
+            {
+                "Estimator": [REGISTRY[name].title for name in found.estimates],
+                "Value": [f"{e.value:.{digits}f}" for e in found.estimates.values()],
                 f"{percent(found.level)} interval": [
-                    f"{e.low:.{digits}f} to {e.high:.{digits}f}" for e in found.positions.values()
+                    f"{e.low:.{digits}f} to {e.high:.{digits}f}" for e in found.estimates.values()
                 ],
-            })  # fmt: skip
+                "What it averages": [REGISTRY[name].words for name in found.estimates],
+            }
+        )
+        if found.positions:
+            st.table(
+                {
+                    f"Position ({REGISTRY[found.main].title})": list(found.positions),
+                    "Value": [f"{e.value:.{digits}f}" for e in found.positions.values()],
+                    f"{percent(found.level)} interval": [
+                        f"{e.low:.{digits}f} to {e.high:.{digits}f}"
+                        for e in found.positions.values()
+                    ],
+                }
+            )
         s = found.support
         st.markdown(
             f"Effective sample size {count(s.ess)} of {count(found.n)} decisions · largest weight "
-            f"{number(s.max_weight)} ({percent(s.largest_share, 1)} of the sum) · mean weight {number(s.mean_weight)} "
-            f"· probability of the target on items that the log never shows {percent(s.unsupported_mass, 1)}"
+            f"{number(s.max_weight)} ({percent(s.largest_share, 1)} of the sum) · mean weight "
+            f"{number(s.mean_weight)} · probability of the target on items that the log never "
+            f"shows {percent(s.unsupported_mass, 1)}"
         )
 
 
 def _downloads(source: Source, found: Evaluation) -> None:
     with st.container(horizontal=True):
         buttons.download(
-            "Estimates (JSON)", json.dumps(found.as_dict(), indent=1), "estimates.json", "application/json"
+            "Estimates (JSON)",
+            json.dumps(found.as_dict(), indent=1),
+            "estimates.json",
+            "application/json",
         )
         if source.experiment is not None:
             assert isinstance(source.log, bytes)
@@ -205,7 +235,10 @@ def _explain() -> None:
             weight=link("importance-weight", "importance weight"),
             target=link("target-policy", "target policy"),
             propensity=link("propensity", "propensity"),
-            rows="\n".join(f"| {linked[name]} | {e.name} | {e.formula} | {e.words} |" for name, e in REGISTRY.items()),
+            rows="\n".join(
+                f"| {linked[name]} | {e.name} | {e.formula} | {e.words} |"
+                for name, e in REGISTRY.items()
+            ),
             tuned=listed(e.title for e in REGISTRY.values() if e.tuned),
             biased=listed(e.title for e in biased),
             references=listed(dict.fromkeys(titles[e.reference] for e in biased), "or"),

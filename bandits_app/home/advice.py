@@ -14,15 +14,17 @@ from bandits.agents import REGISTRY
 from bandits.base.formatting import count, number
 from bandits_app.widgets.text import escape_markdown, glued, refuse
 
-PER_DAY = {"hundreds": 500, "thousands": 5_000, "more": 50_000}  # decisions; see the options of the guide
+# decisions; see the options of the guide
+PER_DAY = {"hundreds": 500, "thousands": 5_000, "more": 50_000}
 
 
 def draw() -> None:
     """Draw the view."""
     st.title("Which should I use?", anchor=False)
     st.markdown(
-        "Which agent fits your problem, and what was measured? Answer the questions; each sentence names where its "
-        "numbers were measured and links that run, or the experiment closest to it."
+        "Which agent fits your problem, and what was measured? Answer the questions; each "
+        "sentence names where its numbers were measured and links that run, or the experiment "
+        "closest to it."
     )
     try:
         answer(ask())
@@ -39,9 +41,19 @@ def ask() -> Answers:
     for pair in (questions[i : i + 2] for i in range(0, len(questions), 2)):
         for column, (name, question) in zip(st.columns(2), pair, strict=False):
             names = list(question.options)
-            default = names.index("thousands") if name == "decisions" else names.index("sums") if "sums" in names else 0
+            default = (
+                names.index("thousands")
+                if name == "decisions"
+                else names.index("sums")
+                if "sums" in names
+                else 0
+            )
             answers[name] = column.selectbox(
-                question.text, names, default, key=f"which-{name}", format_func=question.options.__getitem__
+                question.text,
+                names,
+                default,
+                key=f"which-{name}",
+                format_func=question.options.__getitem__,
             )
     return answers
 
@@ -51,29 +63,41 @@ def answer(answers: Answers) -> None:
     found = advise(answers)
     st.subheader("Measured answers" if found else "Not measured here", anchor=False)
     if not found:
-        st.markdown("No measured line covers this combination, so no agent is named. What was measured instead:")
+        st.markdown(
+            "No measured line covers this combination, so no agent is named. What was measured "
+            "instead:"
+        )
         others = measured_changes(answers)
         for name, options in others.items():
             question = guide().questions[name]
-            st.markdown(f"- *{question.text}* {' · '.join(question.options[option] for option in options)}")
+            st.markdown(
+                f"- *{question.text}* {' · '.join(question.options[option] for option in options)}"
+            )
         if not others:
             st.markdown("- No single other answer leads to a measured combination.")
     for advice in found:
         with st.container(border=True):
             settings = escape_markdown(advice.settings.replace("_", " "))
-            st.markdown(f"**{REGISTRY[advice.agent['kind']].title}**" + (f" · {settings}" if settings else ""))
+            st.markdown(
+                f"**{REGISTRY[advice.agent['kind']].title}**"
+                + (f" · {settings}" if settings else "")
+            )
             st.markdown(_joined(advice.text))
             _sources(advice.lines)
             steps = max(line.decisions for line in advice.lines.values())
             days = number(steps / PER_DAY[answers["decisions"]])
-            st.caption(f"The longest of these runs has {count(steps)} decisions; you make as many in {days} days.")
+            st.caption(
+                f"The longest of these runs has {count(steps)} decisions; you make as many in "
+                f"{days} days."
+            )
 
 
 def chapter() -> None:
     """Show the chapter's settings and cases beside what was measured."""
     st.subheader("The chapter's settings", anchor=False)
     st.markdown(
-        "Ranges and starting values of chapter 16, section 5, beside what was measured here (pet shop, LinUCB)."
+        "Ranges and starting values of chapter 16, section 5, beside what was measured here (pet "
+        "shop, LinUCB)."
     )
     for row in guide().settings:
         with st.container(border=True):
@@ -94,8 +118,8 @@ def origin() -> None:
     found = evidence()
     st.caption(
         glued(
-            f"Made by `{found.command}`. {escape_markdown(found.machine)}. Intervals are 95 %, paired where two agents "
-            "are compared; all hold for these simulators, not for others."
+            f"Made by `{found.command}`. {escape_markdown(found.machine)}. Intervals are 95 %, "
+            "paired where two agents are compared; all hold for these simulators, not for others."
         )
     )
     with st.expander("All measured lines", icon=":material/table:"):
@@ -104,11 +128,16 @@ def origin() -> None:
             for line in found.lines.values()
             for key, value in line.values.items()
         ]
-        st.dataframe(pd.DataFrame(rows, columns=["line", "number", "mean", "low", "high", "origin"]), hide_index=True)
+        st.dataframe(
+            pd.DataFrame(rows, columns=["line", "number", "mean", "low", "high", "origin"]),
+            hide_index=True,
+        )
 
 
 def _sources(lines: Mapping[str, Line]) -> None:
-    """Name where lines were measured, and link the run in the Arena, or the experiment closest to a document's."""
+    """Name where lines were measured, and link the run in the Arena, or the experiment closest to a
+    document's.
+    """
     links = (
         f"[{line.title}]({line.link}) ({escape_markdown(line.origin)})"
         if line.ran
@@ -116,7 +145,8 @@ def _sources(lines: Mapping[str, Line]) -> None:
         for line in lines.values()
     )
     if shown := ", ".join(links):
-        st.markdown(f"Measured: {shown}")  # in a caption, links have too little contrast
+        # in a caption, links have too little contrast
+        st.markdown(f"Measured: {shown}")
 
 
 def _joined(text: str) -> str:

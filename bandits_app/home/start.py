@@ -1,4 +1,6 @@
-"""The start of Home: three ways into the app (teach, tune, research), and the facts of the pet shop."""
+"""The start of Home: three ways into the app (teach, tune, research), and the facts of the pet
+shop.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +45,22 @@ class Entrance(NamedTuple):
 
 
 ENTRANCES = (
-    Entrance("Teach", "school", "Show a class what an agent that never explores loses.", "off", "arena", True),
-    Entrance("Tune", "tune", "Find the parameter values of an agent that earn the most.", "race", "sweep", False),
+    Entrance(
+        "Teach",
+        "school",
+        "Show a class what an agent that never explores loses.",
+        "off",
+        "arena",
+        True,
+    ),
+    Entrance(
+        "Tune",
+        "tune",
+        "Find the parameter values of an agent that earn the most.",
+        "race",
+        "sweep",
+        False,
+    ),
     Entrance(
         "Research",
         "science",
@@ -66,10 +82,15 @@ def entrances() -> None:
     """
     st.html(Path(__file__).with_name("home.css"))
     with st.container(key="doors"):
-        for column, entrance in zip(st.columns(len(ENTRANCES), gap="small"), ENTRANCES, strict=True):
+        for column, entrance in zip(
+            st.columns(len(ENTRANCES), gap="small"), ENTRANCES, strict=True
+        ):
             with column:
                 pressed = st.button(
-                    entrance.title, icon=f":material/{entrance.icon}:", key=f"door-{entrance.title}", width="stretch"
+                    entrance.title,
+                    icon=f":material/{entrance.icon}:",
+                    key=f"door-{entrance.title}",
+                    width="stretch",
                 )
                 st.caption(entrance.text)
             if pressed:
@@ -87,21 +108,30 @@ def _enter(entrance: Entrance) -> None:
     draft.load(experiment)
     if entrance.runs:
         submit_and_follow(experiment)
-    st.switch_page(f"{entrance.page}.py", query_params={"view": entrance.view} if entrance.view else None)
+    st.switch_page(
+        f"{entrance.page}.py", query_params={"view": entrance.view} if entrance.view else None
+    )
 
 
 def describe_shop(experiment: Experiment, result: Result) -> str:
     """Describe the shop in one sentence, with its lowest and highest CTR once the run has begun."""
-    shop: Any = experiment.simulator  # the parameters of the pet shop
+    # the parameters of the pet shop
+    shop: Any = experiment.simulator
     text = (
-        f"{shop.n_products:,} products in {len(CATEGORIES)} categories, {shop.n_users:,} users of {len(PERSONAS)} "
-        "personas, one product for each visit."
+        f"{shop.n_products:,} products in {len(CATEGORIES)} categories, {shop.n_users:,} users of "
+        f"{len(PERSONAS)} personas, one product for each visit."
     )
     history = max(result.histories.values(), key=lambda one: one.step, default=None)
     if history is None or not history.step:
         return text
-    random, best = (metrics.total(history, name).mean() / history.step for name in ("random_value", "best_value"))
-    return f"{text} Random choice earns a click-through rate of {random:.2f}, the best choice {best:.2f}."
+    random, best = (
+        metrics.total(history, name).mean() / history.step
+        for name in ("random_value", "best_value")
+    )
+    return (
+        f"{text} Random choice earns a click-through rate of {random:.2f}, the best choice "
+        f"{best:.2f}."
+    )
 
 
 def click_probabilities(experiment: Experiment) -> None:
@@ -110,6 +140,7 @@ def click_probabilities(experiment: Experiment) -> None:
     shop: Any = experiment.simulator
     table = pd.DataFrame(shop.click_rates, pd.Index(personas, name="Persona"), CATEGORIES)
     st.markdown(
-        "Agents do not know these probabilities: they observe the persona and the category, and learn from clicks."
+        "Agents do not know these probabilities: they observe the persona and the category, and "
+        "learn from clicks."
     )
     st.table(table.map("{:.2f}".format))

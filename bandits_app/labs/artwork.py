@@ -57,13 +57,17 @@ def _choose(job: Job) -> Experiment:
 
 
 def _lacks(experiment: Experiment) -> str:
-    return "" if experiment.simulator.kind == "artwork" else "The Arena's run shows no pictures. Press **Run**."
+    return (
+        ""
+        if experiment.simulator.kind == "artwork"
+        else "The Arena's run shows no pictures. Press **Run**."
+    )
 
 
 ARTWORK = lab.Lab(
     "Artwork",
-    "Which picture of a title is shown to whom, and what does that earn against one picture for all? Choose an "
-    "experiment and press **Run**; then choose a title.",
+    "Which picture of a title is shown to whom, and what does that earn against one picture for "
+    "all? Choose an experiment and press **Run**; then choose a title.",
     key="artwork",
     above="experiment",
     choose=_choose,
@@ -85,13 +89,14 @@ def _one_title(job: Job) -> None:
         return
     value, found = artwork.title_value(played, title), artwork.visits(played, title)
     st.markdown(
-        f"At the end of the run, {escape_markdown(label)} gets a take fraction of **{value.agent:.3f}** on this title; "
-        f"the default picture {value.default:.3f}, the one picture that is best for all {value.popular:.3f} (the limit "
-        f"of popularity), the best picture for each visitor {value.best:.3f} (oracle)."
+        f"At the end of the run, {escape_markdown(label)} gets a take fraction of "
+        f"**{value.agent:.3f}** on this title; the default picture {value.default:.3f}, the one "
+        f"picture that is best for all {value.popular:.3f} (the limit of popularity), the best "
+        f"picture for each visitor {value.best:.3f} (oracle)."
     )
     st.caption(
-        f"Expected values over {count_of(value.visitors, 'visitors')} to whom the title is retrieved, after "
-        f"{count(value.impressions)} impressions of it in the first replication."
+        f"Expected values over {count_of(value.visitors, 'visitors')} to whom the title is "
+        f"retrieved, after {count(value.impressions)} impressions of it in the first replication."
     )
     heatmap = artwork.heatmap(played, title, found)
     panel.draw([heatmap], key="artwork-title-map", revision=f"{key}-{title}", height=380)
@@ -105,16 +110,21 @@ def _choose_title(job: Job) -> tuple[int, str]:
     names = _titles(experiment, job.id)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         title = st.selectbox(
-            "Title", list(names), key=f"artwork-title-{job.id[:12]}", width=320,
+            "Title",
+            list(names),
+            key=f"artwork-title-{job.id[:12]}",
+            width=320,
             format_func=names.__getitem__,
-            help="Titles that are there at the end of the run, those that visitors like most first.",
-        )  # fmt: skip
+            help=(
+                "Titles that are there at the end of the run, those that visitors like most first."
+            ),
+        )
         label = st.selectbox("Agent", labels, key=f"artwork-agent-{job.id[:12]}", width=320)
     return title, label
 
 
 @st.cache_data(ttl=3600, max_entries=16, show_spinner=False)
-def _titles(_experiment: Experiment, key: str) -> dict[int, str]:  # noqa: ARG001 - the key
+def _titles(_experiment: Experiment, key: str) -> dict[int, str]:  # noqa: ARG001
     return artwork.titles(_experiment)
 
 
@@ -122,10 +132,14 @@ def _two_visitors(job: Job, played: Replay, title: int, label: str, found: list[
     st.subheader("Why this picture?", anchor=False)
     key = f"{job.id[:12]}-{title}-{label}"
     chosen = st.multiselect(
-        "Visitors", [visit.cluster for visit in found], artwork.contrast(found), max_selections=2,
-        key=f"artwork-visitors-{key}", width=420,
+        "Visitors",
+        [visit.cluster for visit in found],
+        artwork.contrast(found),
+        max_selections=2,
+        key=f"artwork-visitors-{key}",
+        width=420,
         help="The most typical visitor of each taste cluster; two of them are compared.",
-    )  # fmt: skip
+    )
     visits = [visit for visit in found if visit.cluster in chosen]
     if not visits:
         return
@@ -151,12 +165,12 @@ def _every_visitor(found: list[Visit]) -> None:
         rows.append(f"| {visit.cluster} | {shown} | {_estimate(visit)} | {visit.truth:.3f} |")
     st.markdown("\n".join(["| Visitor | Picture | Estimate | Truth |", "|---|---|---|---|", *rows]))
     st.caption(
-        "The most typical visitor of each taste cluster, and what decided, if not the highest estimate (explored: "
-        "another picture has a higher one). Estimate: the "
-        "mean that the agent estimates for the picture shown (–: it has none), without a bonus. Truth: its true click "
-        "probability. The table, the map and the plots show one draw of agents that choose at random; the take "
-        "fraction above is the mean over draws where the probabilities of the choices are known, and otherwise that of "
-        "one draw."
+        "The most typical visitor of each taste cluster, and what decided, if not the highest "
+        "estimate (explored: another picture has a higher one). Estimate: the mean that the agent "
+        "estimates for the picture shown (–: it has none), without a bonus. Truth: its true click "
+        "probability. The table, the map and the plots show one draw of agents that choose at "
+        "random; the take fraction above is the mean over draws where the probabilities of the "
+        "choices are known, and otherwise that of one draw."
     )
 
 
@@ -165,12 +179,12 @@ def _estimate(visit: Visit) -> str:
 
 
 @st.cache_resource(ttl=3600, max_entries=12, show_spinner=False)
-def _replay(_experiment: Experiment, _label: str, _steps: int, key: str) -> Replay:  # noqa: ARG001 - the key
+def _replay(_experiment: Experiment, _label: str, _steps: int, key: str) -> Replay:  # noqa: ARG001
     """Replay once per run and agent, shared by all users."""
     return artwork.replay(_experiment, _label, _steps)
 
 
 @st.cache_data(ttl=3600, max_entries=256, show_spinner=False)
-def _explain(_played: Replay, _title: int, _visit: Visit, _label: str, key: str) -> Why:  # noqa: ARG001 - the key
+def _explain(_played: Replay, _title: int, _visit: Visit, _label: str, key: str) -> Why:  # noqa: ARG001
     """Ask once per run, agent, title and visitor: some agents draw a thousand samples."""
     return artwork.explanation(_played, _title, _visit, _label)

@@ -29,24 +29,34 @@ _COLUMNS = (
     ".st-key-change-table table{table-layout:fixed;width:100%}"
     ".st-key-change-table th{width:18%}.st-key-change-table th:nth-last-child(2){width:25%}"
     ".st-key-change-table th:last-child{width:21%}"
-    ".st-key-change-conclusion{min-height:4.5rem}"  # three lines, so that nothing moves at the end
+    # three lines, so that nothing moves at the end
+    ".st-key-change-conclusion{min-height:4.5rem}"
     ".st-key-change-table :is(th,td){overflow-wrap:anywhere}"
-    "@media(max-width:640px){.st-key-change-table td{height:5.75rem}"  # four lines, which an interval needs
+    # four lines, which an interval needs
+    "@media(max-width:640px){.st-key-change-table td{height:5.75rem}"
     ".st-key-change-conclusion{min-height:12rem}}"
 )
 _PENDING = (
-    "Which agent recovers first, and which loses least, is stated when both runs have ended, with the change and "
-    "without it."
+    "Which agent recovers first, and which loses least, is stated when both runs have ended, with "
+    "the change and without it."
 )
-_PRICE = "price"  # field of the address: the comparison that is shown
+# field of the address: the comparison that is shown
+_PRICE = "price"
 
 
 def choose(job: Job) -> Experiment:
     """Draw the controls; return the experiment that they describe."""
     base = lab.choose_base(
-        job, "change", lambda e: bool(e.simulator.all_changes), default="forgetting", label="Change",
-        help="What changes during the run. In the Arena, *More parameters* of the simulator offers all kinds.",
-    )  # fmt: skip
+        job,
+        "change",
+        lambda e: bool(e.simulator.all_changes),
+        default="forgetting",
+        label="Change",
+        help=(
+            "What changes during the run. In the Arena, *More parameters* of the simulator "
+            "offers all kinds."
+        ),
+    )
     return _forgetting(base)
 
 
@@ -59,11 +69,16 @@ def _forgetting(base: Experiment) -> Experiment:
     now = getattr(base.agents[forgetful[0]], "gamma", 1.0)
     options = sorted({*GAMMAS, now}, reverse=True)
     gamma = st.selectbox(
-        "Discount factor γ", options, options.index(now), key=f"change-gamma-{base.hash[:12]}", width=320,
-        on_change=draft.request_run, args=("slider",),
+        "Discount factor γ",
+        options,
+        options.index(now),
+        key=f"change-gamma-{base.hash[:12]}",
+        width=320,
+        on_change=draft.request_run,
+        args=("slider",),
         format_func=lambda value: "1 (no forgetting)" if value == 1 else f"{value:g}",
         help="Of the agents that discount past observations. Smaller values forget faster.",
-    )  # fmt: skip
+    )
     if gamma == now:
         return base
     agents = [agent.model_dump(mode="json", by_alias=True) for agent in base.agents]
@@ -80,10 +95,19 @@ def about(experiment: Experiment) -> str:
 
 
 def start(experiment: Experiment, *, by_slider: bool) -> Job:
-    """Start a run, and the same run without changes behind it; a slider's runs replace those that have not ended."""
+    """Start a run, and the same run without changes behind it.
+
+    A slider's runs replace those that have not ended.
+    """
     before = workers.pool().get(st.session_state.get("change-unchanged", ""))
     unchanged = without_changes(experiment)
-    if by_slider and before is not None and before.active and before.owner == owner() and before.id != unchanged.hash:
+    if (
+        by_slider
+        and before is not None
+        and before.active
+        and before.owner == owner()
+        and before.id != unchanged.hash
+    ):
         workers.pool().stop(before, owner())
     job = followed.submit_and_follow(experiment, by_slider=by_slider)
     st.session_state["change-unchanged"] = followed.submit(unchanged).id
@@ -110,20 +134,28 @@ def _show(job: Job, unchanged_job: Job | None) -> None:
         changes = parameter_changes(previous.experiment, job.experiment)
         with previous.lock:
             before = relabelled(
-                figures.bands(previous.result, ["ctr", "pseudo_regret"], figures.Options(recovery.WINDOW)), changes
+                figures.bands(
+                    previous.result, ["ctr", "pseudo_regret"], figures.Options(recovery.WINDOW)
+                ),
+                changes,
             )
     with job.lock:
         result = job.result
         done = unchanged_job is not None and unchanged_job.status == "finished" and not job.active
         unchanged = unchanged_job.result if done and unchanged_job is not None else None
-        conclusions = [] if job.active else [*recovery.sentences(result), *lost_clicks.sentences(result, unchanged)]
+        conclusions = (
+            []
+            if job.active
+            else [*recovery.sentences(result), *lost_clicks.sentences(result, unchanged)]
+        )
         first = _PENDING if active else change_conclusion.conclusion(result, unchanged)
         table = change_table(result, unchanged, pending="computing" if active else "press Run")
         specs = figures.board(result, recovery.WINDOW, before=before, changes=changes)[:2]
     if first:
         with st.container(key="change-conclusion"):
             st.markdown(glued(f"**{escape_markdown(first)}**"))
-    with st.container(key="change-table"):  # nothing moves while numbers come in
+    # nothing moves while numbers come in
+    with st.container(key="change-table"):
         st.table(table, hide_index=True)
         st.html(f"<style>{_COLUMNS}</style>")
     st.caption(glued(_CAPTION.format(noun=job.experiment.simulator_class().reward_noun)))
@@ -133,41 +165,66 @@ def _show(job: Job, unchanged_job: Job | None) -> None:
 
 
 _CAPTION = (
-    "± 95 % confidence interval over replications. CTR: click-through rate, before and from the start of the "
-    "change on. Recovery: back within 5 % of the best "
-    "choice, over 500 steps. Lost: {noun} against the same run without changes, on the same users and random numbers; "
-    "a negative number is what the change earned."
+    "± 95 % confidence interval over replications. CTR: click-through rate, before and from the "
+    "start of the change on. Recovery: back within 5 % of the best choice, over 500 steps. Lost: "
+    "{noun} against the same run without changes, on the same users and random numbers; a "
+    "negative number is what the change earned."
 )
 
 
 def _price(job: Job) -> None:
     """Draw what forgetting costs and earns, on request."""
-    able = {label: [n for n in ("gamma", "window") if n in type(agent).model_fields]
-            for label, agent in zip(job.experiment.labels, job.experiment.agents, strict=True)}  # fmt: skip
+    able = {
+        label: [n for n in ("gamma", "window") if n in type(agent).model_fields]
+        for label, agent in zip(job.experiment.labels, job.experiment.agents, strict=True)
+    }
     able = {label: names for label, names in able.items() if names}
     if not able:
         return
     st.subheader("What forgetting costs and earns", anchor=False)
     row = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
-    labels, linked = list(job.experiment.labels), st.query_params.get(_PRICE, "")  # agent and parameter: 1.gamma
-    named = next((label for label in able if linked.startswith(f"{labels.index(label)}.")), next(iter(able)))
-    label = row.selectbox("Agent", list(able), list(able).index(named), key=f"change-agent-{job.id[:12]}", width=260)
+    # agent and parameter: 1.gamma
+    labels, linked = list(job.experiment.labels), st.query_params.get(_PRICE, "")
+    named = next(
+        (label for label in able if linked.startswith(f"{labels.index(label)}.")), next(iter(able))
+    )
+    label = row.selectbox(
+        "Agent", list(able), list(able).index(named), key=f"change-agent-{job.id[:12]}", width=260
+    )
     offered, words = able[label], {"gamma": "discount factor", "window": "sliding window"}
-    place = next((i for i, name in enumerate(offered) if linked == f"{labels.index(label)}.{name}"), 0)
-    name = row.selectbox("Vary", offered, place, key=f"change-parameter-{job.id[:12]}-{label}", width=180,
-                         format_func=words.__getitem__)  # fmt: skip
+    place = next(
+        (i for i, name in enumerate(offered) if linked == f"{labels.index(label)}.{name}"), 0
+    )
+    name = row.selectbox(
+        "Vary",
+        offered,
+        place,
+        key=f"change-parameter-{job.id[:12]}-{label}",
+        width=180,
+        format_func=words.__getitem__,
+    )
     wanted, varied = f"{labels.index(label)}.{name}", price.variants(job.experiment, label, name)
     pair = (varied, without_changes(varied))
-    if row.button("Compare values", icon=":material/balance:", help="Seven values, with and without the changes."):
+    if row.button(
+        "Compare values",
+        icon=":material/balance:",
+        help="Seven values, with and without the changes.",
+    ):
         try:
             for each in pair:
                 followed.submit(each)
-            st.query_params[_PRICE] = linked = wanted  # the link to this page holds it
+            # the link to this page holds it
+            st.query_params[_PRICE] = linked = wanted
         except UserError as error:
             refuse(error)
-    changed, unchanged = (workers.pool().get(each.hash) if linked == wanted else None for each in pair)
+    changed, unchanged = (
+        workers.pool().get(each.hash) if linked == wanted else None for each in pair
+    )
     if changed is None or unchanged is None:
-        st.caption("Seven values of one agent, with the changes and without: how much each earns and costs.")
+        st.caption(
+            "Seven values of one agent, with the changes and without: how much each earns and "
+            "costs."
+        )
         return
     until_end(_show_price, changed, unchanged)
 
@@ -188,13 +245,18 @@ def _show_price(changed: Job, unchanged: Job) -> None:
 
 
 def _lacks(experiment: Experiment) -> str:
-    return "" if experiment.simulator.all_changes else "The Arena's run has no change. **Run** starts the one above."
+    return (
+        ""
+        if experiment.simulator.all_changes
+        else "The Arena's run has no change. **Run** starts the one above."
+    )
 
 
 SHOCK = lab.Lab(
     "Shock lab",
-    "What does a change cost, and which agents recover? Choose a change and press **Run**; change the discount factor "
-    "to see how agents that forget faster or more slowly would have done (dotted: the previous run).",
+    "What does a change cost, and which agents recover? Choose a change and press **Run**; "
+    "change the discount factor to see how agents that forget faster or more slowly would have "
+    "done (dotted: the previous run).",
     key="change",
     above="change",
     choose=choose,

@@ -24,24 +24,25 @@ KEYS: dict[type[CostRequest], str] = {NeuralRequest: "cost", LinearRequest: "cos
 EXPLANATIONS: dict[type[CostRequest], tuple[str, str]] = {
     NeuralRequest: (
         (
-            "NeuralUCB chooses the arm with the highest mean plus exploration bonus. The bonus is proportional to the "
-            r"width $\sqrt{g^\top A^{-1}g}$, where $g$ is the gradient of the network's output with respect to its $p$ "
-            r"weights and $A=\lambda I+\sum gg^\top$ over past choices. A naive implementation stores and inverts a "
+            "NeuralUCB chooses the arm with the highest mean plus exploration bonus. The bonus is proportional to the "  # noqa: E501
+            r"width $\sqrt{g^\top A^{-1}g}$, where $g$ is the gradient of the network's output with respect to its $p$ "  # noqa: E501
+            r"weights and $A=\lambda I+\sum gg^\top$ over past choices. A naive implementation stores and inverts a "  # noqa: E501
             r"$p\times p$ matrix. "
             "This page compares seven methods that compute the width, or an approximation of it."
         ),
         (
-            "$K$: candidates. $p$: weights of the network. $t$: past observations. $f$: numbers in the factors of "
-            "one gradient. $d$: weights of the last layer. $M$: networks of the ensemble. $T$: passes of dropout. "
-            "Training the (first) network takes the same time with all methods and is not included."
+            "$K$: candidates. $p$: weights of the network. $t$: past observations. $f$: numbers "
+            "in the factors of one gradient. $d$: weights of the last layer. $M$: networks of the "
+            "ensemble. $T$: passes of dropout. Training the (first) network takes the same time "
+            "with all methods and is not included."
         ),
     ),
     LinearRequest: (
         (
-            r"LinUCB has a matrix $A=\lambda I+\sum xx^\top$ per arm and chooses the arm with the highest "
-            r"$x^\top A^{-1}b+\alpha\sqrt{x^\top A^{-1}x}$. The condition number of $A$, its largest eigenvalue "
-            "divided by its smallest, multiplies the rounding errors of an inversion: with a condition number of "
-            "$10^k$, about $k$ of the 16 digits of double precision are lost. Correlated features raise it and "
+            r"LinUCB has a matrix $A=\lambda I+\sum xx^\top$ per arm and chooses the arm with the highest "  # noqa: E501
+            r"$x^\top A^{-1}b+\alpha\sqrt{x^\top A^{-1}x}$. The condition number of $A$, its largest eigenvalue "  # noqa: E501
+            "divided by its smallest, multiplies the rounding errors of an inversion: with a condition number of "  # noqa: E501
+            "$10^k$, about $k$ of the 16 digits of double precision are lost. Correlated features raise it and "  # noqa: E501
             "regularisation lowers it."
         ),
         ("$K$: arms. $d$: features. The number of observations does not affect the times."),
@@ -52,7 +53,10 @@ EXPLANATIONS: dict[type[CostRequest], tuple[str, str]] = {
 def draw() -> None:
     """Draw the lab."""
     st.title("Cost of confidence", anchor=False)
-    st.markdown("The time and memory that confidence widths need on this machine, for the sizes of your problem.")
+    st.markdown(
+        "The time and memory that confidence widths need on this machine, for the sizes of your "
+        "problem."
+    )
     neural, linear = st.tabs(["Neural networks", "LinUCB"], key="cost-tab", on_change="rerun")
     # A tab is measured when it is opened first.
     if neural.open:
@@ -74,7 +78,11 @@ def _tab(kind: type[CostRequest]) -> None:
     data = _choose(kind)
     row = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     pressed = row.button(
-        "Measure", type="primary", icon=":material/timer:", shortcut="Ctrl+Enter", key=f"{key}-measure"
+        "Measure",
+        type="primary",
+        icon=":material/timer:",
+        shortcut="Ctrl+Enter",
+        key=f"{key}-measure",
     )
     with row:
         if kind is NeuralRequest:
@@ -88,7 +96,10 @@ def _tab(kind: type[CostRequest]) -> None:
     try:
         found = _current(kind)
         if _changed(found, data):
-            st.caption(":material/edit: The controls have changed. Press **Measure** to update the results.")
+            st.caption(
+                ":material/edit: The controls have changed. Press **Measure** to update the "
+                "results."
+            )
         until_end(_show, found, limit, every=0.5)
     except UserError as error:
         refuse(error)
@@ -115,22 +126,32 @@ def _time_limit(key: str) -> float:
         required=True,
         format_func=TIME_LIMITS.__getitem__,
         key=key,
-        help="Longest acceptable time of one decision with its update. A method is marked as "
-        "infeasible where it exceeds the limit; larger values allow larger models (usually 100 ms to 1 s).",
+        help=(
+            "Longest acceptable time of one decision with its update. A method is marked as "
+            "infeasible where it exceeds the limit; larger values allow larger models (usually "
+            "100 ms to 1 s)."
+        ),
     )
     return float(chosen)
 
 
 def _more() -> dict[str, Any]:
-    """Draw what is seldom changed, behind a click: sizes of two methods, and a button for a large catalogue."""
+    """Draw what is seldom changed, behind a click: sizes of two methods, and a button for a large
+    catalogue.
+    """
     with st.popover("More", icon=":material/tune:", type="tertiary"):
-        values = form(NeuralRequest, ["members", "passes"], NeuralRequest().model_dump(mode="json"), "cost")
+        values = form(
+            NeuralRequest, ["members", "passes"], NeuralRequest().model_dump(mode="json"), "cost"
+        )
         st.button(
             "Large catalogue",
             icon=":material/inventory_2:",
             on_click=_enter_catalogue,
-            help="Enters K = 1,000,000 candidates and hidden layers with about p = 100,000 weights. The gradients of "
-            "all candidates then need about 400 GB, so that times are extrapolated.",
+            help=(
+                "Enters K = 1,000,000 candidates and hidden layers with about p = 100,000 "
+                "weights. The gradients of all candidates then need about 400 GB, so that times "
+                "are extrapolated."
+            ),
         )
     return values
 
@@ -141,7 +162,9 @@ def _enter_catalogue() -> None:
 
 
 def _start(kind: type[CostRequest], data: dict[str, Any]) -> None:
-    """Measure what the controls state; a repeated request is measured again, because times depend on the moment.
+    """Measure what the controls state.
+
+    A repeated request is measured again, because times depend on the moment.
 
     Raises
     ------
@@ -162,7 +185,9 @@ def _current(kind: type[CostRequest]) -> Measurement:
     UserError
         Too many measurements are waiting.
     """
-    return measurement(kind, st.session_state.setdefault(f"{KEYS[kind]}-request", kind().model_dump_json()))
+    return measurement(
+        kind, st.session_state.setdefault(f"{KEYS[kind]}-request", kind().model_dump_json())
+    )
 
 
 def _changed(found: Measurement, data: dict[str, Any]) -> bool:
@@ -204,14 +229,21 @@ class CostSnapshot(NamedTuple):
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def _snapshot(_report: CostReport, max_seconds: float, memory: float, version: object) -> CostSnapshot:  # noqa: ARG001
+def _snapshot(
+    _report: CostReport,
+    max_seconds: float,
+    memory: float,
+    version: object,  # noqa: ARG001
+) -> CostSnapshot:
     """Draw a report; ``version`` identifies it in the cache."""
     specs = cost_figures(_report, max_seconds=max_seconds, max_bytes=memory)
     revision = f"{_report.request}{max_seconds}"
     packed = panel.pack(specs, 300, _tiles(_report), _note(_report), revision=revision)
     summary = cost_text.summary(_report, max_seconds, memory)
     conclusion = cost_text.conclusion(_report, max_seconds, memory)
-    return CostSnapshot(packed, conclusion, summary, _rows(_report, max_seconds, memory) if conclusion else [])
+    return CostSnapshot(
+        packed, conclusion, summary, _rows(_report, max_seconds, memory) if conclusion else []
+    )
 
 
 def status(found: Measurement) -> str:
@@ -226,7 +258,10 @@ def status(found: Measurement) -> str:
 
 
 def _note(report: CostReport) -> str:
-    sizes = [f"{axis.symbol} = {count(report.request.sizes.along(k))}" for k, axis in report.request.axes.items()]
+    sizes = [
+        f"{axis.symbol} = {count(report.request.sizes.along(k))}"
+        for k, axis in report.request.axes.items()
+    ]
     at = ", ".join(sizes)
     return f"Time of one decision with its update at {at}. Press a method to hide it in all plots."
 
@@ -236,8 +271,17 @@ def _tiles(report: CostReport) -> list[dict[str, str]]:
     for kind, method in report.methods.items():
         timing, about = report.at_request(kind), "" if report.is_measured(kind) else "≈ "
         time = "–" if timing is None else f"{about}{duration(timing.seconds)}"
-        detail = f"{'exact' if method.exact else 'approximate'} · {size(method.memory(report.request.sizes))}"
-        tile = {"label": method.title, "color": method.colour, "dash": "solid", "rate": time, "spread": ""}
+        detail = (
+            f"{'exact' if method.exact else 'approximate'} · "
+            f"{size(method.memory(report.request.sizes))}"
+        )
+        tile = {
+            "label": method.title,
+            "color": method.colour,
+            "dash": "solid",
+            "rate": time,
+            "spread": "",
+        }
         tiles.append(tile | {"detail": detail})
     return tiles
 
@@ -246,13 +290,27 @@ def _rows(report: CostReport, max_seconds: float, memory: float) -> list[dict[st
     rows = []
     for kind, method in report.methods.items():
         timing, about = report.at_request(kind), "" if report.is_measured(kind) else "≈ "
-        times = [f"{about}{duration(s)}" for s in (timing.decide, timing.update)] if timing else ["–", "–"]
+        times = (
+            [f"{about}{duration(s)}" for s in (timing.decide, timing.update)]
+            if timing
+            else ["–", "–"]
+        )
         limits = {
-            f"Infeasible from {axis.symbol}": cost_text.infeasible_cell(report, kind, k, max_seconds, memory)
+            f"Infeasible from {axis.symbol}": cost_text.infeasible_cell(
+                report, kind, k, max_seconds, memory
+            )
             for k, axis in report.request.axes.items()
         }
         needed = size(method.memory(report.request.sizes))
-        rows.append({"Method": method.title, "Decision": times[0], "Update": times[1], "Memory": needed, **limits})
+        rows.append(
+            {
+                "Method": method.title,
+                "Decision": times[0],
+                "Update": times[1],
+                "Memory": needed,
+                **limits,
+            }
+        )
     return rows
 
 
@@ -261,8 +319,8 @@ def _tables(report: CostReport, rows: list[dict[str, str]]) -> None:
     st.dataframe(pd.DataFrame(rows), hide_index=True, height="content")
     double = ", in double precision" if isinstance(report.request, LinearRequest) else ""
     st.caption(
-        f"Processor time of one thread, median of several repetitions{double}; other load on the machine makes it "
-        "slightly longer. ≈: extrapolated from measurements at smaller sizes."
+        f"Processor time of one thread, median of several repetitions{double}; other load on the "
+        "machine makes it slightly longer. ≈: extrapolated from measurements at smaller sizes."
     )
     if not report.agreements:
         return
@@ -281,10 +339,11 @@ def _tables(report: CostReport, rows: list[dict[str, str]]) -> None:
     ]
     st.dataframe(pd.DataFrame(compared), hide_index=True, height="content")
     st.caption(
-        "NeuralUCB runs with exact widths. After the given number of observations, the other methods compute their "
-        "widths at every decision, for the same candidates, network and observations. Rank correlation: Spearman's, "
-        "over the candidates. Same choice: share of decisions with the same arm by mean plus bonus. Width ratio: "
-        "geometric mean, relative to the exact width. These are results of one run per simulator; others will differ."
+        "NeuralUCB runs with exact widths. After the given number of observations, the other "
+        "methods compute their widths at every decision, for the same candidates, network and "
+        "observations. Rank correlation: Spearman's, over the candidates. Same choice: share of "
+        "decisions with the same arm by mean plus bonus. Width ratio: geometric mean, relative to "
+        "the exact width. These are results of one run per simulator; others will differ."
     )
 
 

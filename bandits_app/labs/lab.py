@@ -31,7 +31,8 @@ class Lab(NamedTuple):
     above : str
         What the controls choose, in one word: launches.
     choose : callable
-        Draws the controls; returns the experiment that they describe, or None while they describe none.
+        Draws the controls; returns the experiment that they describe, or None while they describe
+        none.
     show : callable
         Draws a run.
     lacks : callable
@@ -92,20 +93,28 @@ def page(lab: Lab) -> None:
         st.caption(f":material/touch_app: {missing}")
         return
     if experiment is not None and not lab.drawn(experiment, job):
-        st.caption(f":material/touch_app: Shown below: the last run. Press **Run** for the {lab.above} above.")
+        st.caption(
+            f":material/touch_app: Shown below: the last run. Press **Run** for the {lab.above} "
+            "above."
+        )
     lab.show(job)
 
 
 def choose_base(
     job: Job, key: str, fits: Callable[[Experiment], bool], *, default: str, label: str, help: str
 ) -> Experiment:
-    """Draw the choice among the presets that fit; the run viewed last is chosen, unless the page has started it."""
+    """Draw the choice among the presets that fit.
+
+    The run viewed last is chosen, unless the page has started it.
+    """
     offered = {name: (p.title, p.experiment) for name, p in presets().items() if fits(p.experiment)}
     # A run of the Arena, or of a link.
     if st.session_state.get(f"{key}-given") != job.id and fits(job.experiment):
         st.session_state[f"{key}-given"] = job.id
         st.session_state[f"{key}-base"] = job.experiment
-        st.session_state[f"{key}-name"] = next((n for n, (_, e) in offered.items() if e.hash == job.id), "own")
+        st.session_state[f"{key}-name"] = next(
+            (n for n, (_, e) in offered.items() if e.hash == job.id), "own"
+        )
     if (base := st.session_state.get(f"{key}-base")) is not None:
         offered = {"own": ("The last run", base), **offered}
     name = st.selectbox(

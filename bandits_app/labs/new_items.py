@@ -30,9 +30,13 @@ def choose(job: Job) -> Experiment:
         The launches do not fit the simulator.
     """
     base = lab.choose_base(
-        job, "items", lambda e: countable(e) and launched(e), default="launch", label="Launches",
+        job,
+        "items",
+        lambda e: countable(e) and launched(e),
+        default="launch",
+        label="Launches",
         help="What is launched, in which simulator, and which agents run.",
-    )  # fmt: skip
+    )
     return _edited(base)
 
 
@@ -41,10 +45,13 @@ def _edited(base: Experiment) -> Experiment:
     cls = type(base.simulator)
     data = base.model_dump(mode="json", by_alias=True)
     key = f"items-{base.hash[:12]}"
-    given = {**data["simulator"], **st.session_state.get(f"{key}-entered", {})}  # with what was added and removed
+    # with what was added and removed
+    given = {**data["simulator"], **st.session_state.get(f"{key}-entered", {})}
     with st.popover("Edit launches", icon=":material/tune:", type="tertiary"):
         st.caption("Steps, numbers, categories and quality of what is launched and withdrawn.")
-        entered: dict[str, Any] = form(cls, ["changes"], given, key, lambda kind: kind.suggested(base.steps))
+        entered: dict[str, Any] = form(
+            cls, ["changes"], given, key, lambda kind: kind.suggested(base.steps)
+        )
     st.session_state[f"{key}-entered"] = entered
     return read({**data, "simulator": {**data["simulator"], **entered}})
 
@@ -68,7 +75,8 @@ def _show(job: Job) -> None:
     st.caption(escape_markdown(f"{status(job)}. {description(job.experiment)}"))
     if not job.result.histories:
         return
-    demand(job.experiment)  # takes a while the first time: outside the lock
+    # takes a while the first time: outside the lock
+    demand(job.experiment)
     with job.lock:
         result = job.result
         specs = [*new_items.cohort_figures(result), board(result)[0]]
@@ -89,17 +97,17 @@ def _lacks(experiment: Experiment) -> str:
         return "Nothing is launched in the Arena's run. Press **Run**."
     if not countable(experiment):
         return (
-            "In the Arena's run, items are too many to be counted one by one, or what is optimal is not known. "
-            "Press **Run**."
+            "In the Arena's run, items are too many to be counted one by one, or what is optimal "
+            "is not known. Press **Run**."
         )
     return ""
 
 
 NEW_ITEMS = lab.Lab(
     "New items",
-    "Which agent finds a new item that no visitor has seen, and when? Choose launches and press **Run**. The page "
-    "compares the share of traffic that a launch gets with its fair share: what the optimal choice would give it. For "
-    "new titles, it shows what their pictures earn.",
+    "Which agent finds a new item that no visitor has seen, and when? Choose launches and press "
+    "**Run**. The page compares the share of traffic that a launch gets with its fair share: "
+    "what the optimal choice would give it. For new titles, it shows what their pictures earn.",
     key="items",
     above="launches",
     choose=choose,

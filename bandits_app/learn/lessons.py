@@ -1,4 +1,6 @@
-"""The list of lessons, and the player: the step that a reader has reached, and the card at the end."""
+"""The list of lessons, and the player: the step that a reader has reached, and the card at
+the end.
+"""
 
 from __future__ import annotations
 
@@ -32,17 +34,28 @@ def _row(number: int, lesson: Lesson) -> None:
         st.progress(at / steps, text=done)
     row = st.container(horizontal=True, gap="small")
     row.button(
-        "Continue" if progress.started(lesson) and at else "Start", icon=":material/play_arrow:",
-        type="primary" if number == 1 else "secondary", key=f"lesson-open-{lesson.name}",
-        on_click=progress.open_lesson, args=(lesson.name,),
+        "Continue" if progress.started(lesson) and at else "Start",
+        icon=":material/play_arrow:",
+        type="primary" if number == 1 else "secondary",
+        key=f"lesson-open-{lesson.name}",
+        on_click=progress.open_lesson,
+        args=(lesson.name,),
         help=f"Open the lesson {data.title}",
-    )  # fmt: skip
+    )
     row.download_button(
-        "Handout", lambda: handout(lesson, {}, answers=False), f"{lesson.name}.html", "text/html",
-        icon=":material/print:", type="tertiary", key=f"lesson-handout-{lesson.name}", on_click="ignore",
-        help="One page to print, with blanks for predictions and numbers; the teacher's copy: python -m bandits lesson "
-        "handout, with --answers",
-    )  # fmt: skip
+        "Handout",
+        lambda: handout(lesson, {}, answers=False),
+        f"{lesson.name}.html",
+        "text/html",
+        icon=":material/print:",
+        type="tertiary",
+        key=f"lesson-handout-{lesson.name}",
+        on_click="ignore",
+        help=(
+            "One page to print, with blanks for predictions and numbers; the teacher's copy: "
+            "python -m bandits lesson handout, with --answers"
+        ),
+    )
 
 
 def play(lesson: Lesson) -> None:
@@ -58,34 +71,61 @@ def play(lesson: Lesson) -> None:
     if at >= len(all_steps):
         _finish(lesson, jobs)
         row = st.container(horizontal=True, gap="small")
-        row.button("Back", icon=":material/arrow_back:", on_click=progress.go_to, args=(lesson, len(all_steps) - 1))
-        row.button("Start again", icon=":material/restart_alt:", on_click=progress.restart, args=(lesson,))
-        row.button("All lessons", icon=":material/list:", type="primary", key="lesson-list", on_click=progress.close)
+        row.button(
+            "Back",
+            icon=":material/arrow_back:",
+            on_click=progress.go_to,
+            args=(lesson, len(all_steps) - 1),
+        )
+        row.button(
+            "Start again", icon=":material/restart_alt:", on_click=progress.restart, args=(lesson,)
+        )
+        row.button(
+            "All lessons",
+            icon=":material/list:",
+            type="primary",
+            key="lesson-list",
+            on_click=progress.close,
+        )
         return
     step = all_steps[at]
     with st.container(key="lesson-step"):
         steps.show(lesson, step, jobs)
     row = st.container(horizontal=True, gap="small", key="lesson-buttons")
-    row.button("Back", icon=":material/arrow_back:", disabled=at == 0, on_click=progress.go_to, args=(lesson, at - 1))
+    row.button(
+        "Back",
+        icon=":material/arrow_back:",
+        disabled=at == 0,
+        on_click=progress.go_to,
+        args=(lesson, at - 1),
+    )
     onwards = (lesson, at + 1)
-    if isinstance(step, TryStep):  # its own button is the main one
+    # its own button is the main one
+    if isinstance(step, TryStep):
         row.button("Next", icon=":material/arrow_forward:", on_click=progress.go_to, args=onwards)
     elif not isinstance(step, PredictStep) or step.id in progress.predictions(lesson):
         row.button(
-            "Next", type="primary", icon=":material/arrow_forward:", shortcut="Ctrl+Enter", on_click=progress.go_to,
+            "Next",
+            type="primary",
+            icon=":material/arrow_forward:",
+            shortcut="Ctrl+Enter",
+            on_click=progress.go_to,
             args=onwards,
-        )  # fmt: skip
+        )
 
 
 def _head(lesson: Lesson, at: int) -> None:
     """Draw the way back to the list, the title, and how far the reader is."""
     total = len(lesson.data.steps)
-    head = st.container(key="lesson-head")  # where its text changes, shell/focus.js goes to the top of the page
+    # where its text changes, shell/focus.js goes to the top of the page
+    head = st.container(key="lesson-head")
     row = head.container(horizontal=True, vertical_alignment="center", gap="small")
     row.button("All lessons", icon=":material/list:", type="tertiary", on_click=progress.close)
     row.markdown(f"**{lesson.data.title}**", width="stretch")
     options.present_button(row, "Larger type, for a projector; **Esc** leaves it")
-    head.progress(min(at / total, 1.0), text=f"Step {at + 1} of {total}" if at < total else "Finished")
+    head.progress(
+        min(at / total, 1.0), text=f"Step {at + 1} of {total}" if at < total else "Finished"
+    )
 
 
 def _finish(lesson: Lesson, jobs: dict[str, Job]) -> None:
@@ -98,7 +138,8 @@ def _finish(lesson: Lesson, jobs: dict[str, Job]) -> None:
     predicted = card(lesson, progress.predictions(lesson), results)
     sources = lesson.sources(results)
     tasks = [
-        task_outcome(lesson, step, steps.results_of_attempts(lesson, step), sources) for step in lesson.tasks.values()
+        task_outcome(lesson, step, steps.results_of_attempts(lesson, step), sources)
+        for step in lesson.tasks.values()
     ]
     st.markdown(_summary(predicted, tasks))
     if any(isinstance(step.answer, NumberAnswer) for step in lesson.predictions.values()):
@@ -114,7 +155,10 @@ def _finish(lesson: Lesson, jobs: dict[str, Job]) -> None:
 
 def _summary(predicted: list[Outcome], tasks: list[TaskOutcome]) -> str:
     right, solved = sum(o.right is True for o in predicted), sum(t.solved is True for t in tasks)
-    return f"Right predictions: **{right} of {len(predicted)}**. Solved tasks: **{solved} of {len(tasks)}**."
+    return (
+        f"Right predictions: **{right} of {len(predicted)}**. Solved tasks: **{solved} of "
+        f"{len(tasks)}**."
+    )
 
 
 def _task(lesson: Lesson, name: str, task: TaskOutcome) -> None:
@@ -123,10 +167,17 @@ def _task(lesson: Lesson, name: str, task: TaskOutcome) -> None:
     if task.solved:
         st.markdown(f":green[:material/check_circle:] **Solved.** {task.reached}.")
         return
-    tried = f"Your last value, {task.reached}, does not reach the goal." if task.reached else "You have not tried it."
+    tried = (
+        f"Your last value, {task.reached}, does not reach the goal."
+        if task.reached
+        else "You have not tried it."
+    )
     st.markdown(f"{steps.WRONG} **Not solved.** {tried}")
     at = [step.id for step in lesson.data.steps].index(name)
     st.button(
-        "Go to the task", icon=":material/arrow_back:", key=f"lesson-task-{name}", on_click=progress.go_to,
+        "Go to the task",
+        icon=":material/arrow_back:",
+        key=f"lesson-task-{name}",
+        on_click=progress.go_to,
         args=(lesson, at),
-    )  # fmt: skip
+    )

@@ -1,4 +1,5 @@
-"""Where a reader is: lesson, step, predictions, attempts and changed values, in the session; in the address too,
+"""Where a reader is: lesson, step, predictions, attempts and changed values, in the session; in the
+address too,
 except for changed values.
 """
 
@@ -9,13 +10,23 @@ from typing import Any
 import streamlit as st
 
 from bandits.lessons import Lesson, lessons
-from bandits.lessons.answers import Prediction, attempts_from_link, attempts_to_link, from_link, reachable, to_link
+from bandits.lessons.answers import (
+    Prediction,
+    attempts_from_link,
+    attempts_to_link,
+    from_link,
+    reachable,
+    to_link,
+)
 
 _OPEN = "lesson-open"
 
 
 def current() -> Lesson | None:
-    """Return the lesson that is open: of the session, or of a link that opened it; None on the list."""
+    """Return the lesson that is open: of the session, or of a link that opened it.
+
+    None on the list.
+    """
     if _OPEN not in st.session_state:
         _follow_link()
     return lessons().get(st.session_state[_OPEN])
@@ -49,7 +60,9 @@ def write_link(lesson: Lesson | None) -> None:
 
 def step(lesson: Lesson) -> int:
     """Return the position of the step that is shown; the number of steps on the card at the end."""
-    return min(int(_of_lessons("steps").get(lesson.name, 0)), reachable(lesson, predictions(lesson)))
+    return min(
+        int(_of_lessons("steps").get(lesson.name, 0)), reachable(lesson, predictions(lesson))
+    )
 
 
 def started(lesson: Lesson) -> bool:
@@ -76,7 +89,9 @@ def close() -> None:
 
 def go_to(lesson: Lesson, position: int) -> None:
     """Go to a step, at most to the first prediction that has not been made."""
-    _of_lessons("steps")[lesson.name] = max(0, min(position, reachable(lesson, predictions(lesson))))
+    _of_lessons("steps")[lesson.name] = max(
+        0, min(position, reachable(lesson, predictions(lesson)))
+    )
 
 
 def restart(lesson: Lesson) -> None:

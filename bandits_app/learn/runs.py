@@ -1,4 +1,6 @@
-"""The runs of a lesson: started one after the other before they are shown, shared by all readers."""
+"""The runs of a lesson: started one after the other before they are shown, shared by all
+readers.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from bandits_app.widgets.until_end import until_end
 
 
 def start(lesson: Lesson) -> dict[str, Job]:
-    """Return the jobs of the lesson by step; the first that has not ended is started, the others wait for it.
+    """Return the jobs of the lesson by step.
+
+    The first that has not ended is started, the others wait for it.
 
     Raises
     ------
@@ -25,7 +29,8 @@ def start(lesson: Lesson) -> dict[str, Job]:
         if step.worked is not None:
             continue
         job = workers.pool().get(step.resolved.hash)
-        if job is None or job.status in ("stopped", "paused", "failed"):  # it has no owner: one run for all readers
+        # it has no owner: one run for all readers
+        if job is None or job.status in ("stopped", "paused", "failed"):
             job = workers.pool().submit(step.resolved)
         jobs[name] = job
         if job.status != "finished":
@@ -50,7 +55,10 @@ def wait_for_text(jobs: dict[str, Job]) -> None:
 
 
 def wait_for_any(jobs: dict[str, Job]) -> None:
-    """Draw the progress of the run that the others wait for; where it has just ended, draw the page again."""
+    """Draw the progress of the run that the others wait for.
+
+    Where it has just ended, draw the page again.
+    """
     left = [job for job in jobs.values() if job.status != "finished"]
     if not left:
         st.rerun()

@@ -1,4 +1,6 @@
-"""Draw one step of a lesson: its text, and what a reader predicts, sees, tries or computes in it."""
+"""Draw one step of a lesson: its text, and what a reader predicts, sees, tries or computes
+in it.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,16 @@ from bandits.lessons.answers import (
     reached_goal,
 )
 from bandits.lessons.expressions import Source
-from bandits.lessons.lesson import ChoiceAnswer, NumberAnswer, PredictStep, RunStep, Section, SeeStep, Step, TryStep
+from bandits.lessons.lesson import (
+    ChoiceAnswer,
+    NumberAnswer,
+    PredictStep,
+    RunStep,
+    Section,
+    SeeStep,
+    Step,
+    TryStep,
+)
 from bandits.lessons.rules import task_of
 from bandits.lessons.texts import fill, needs
 from bandits.lessons.worked import Table
@@ -48,7 +59,11 @@ def show(lesson: Lesson, step: Step, jobs: dict[str, Job]) -> None:
     sources: Mapping[str, Source] = {**lesson.sources(results), **task_of(step)}
     st.subheader(section.title, anchor=False)
     words = "\n".join((section.body, *section.hints))
-    waiting = [name for name in needs(words, sources) if name in lesson.runs and lesson.runs[name].worked is None]
+    waiting = [
+        name
+        for name in needs(words, sources)
+        if name in lesson.runs and lesson.runs[name].worked is None
+    ]
     if any(name not in results for name in waiting):
         runs.wait_for_text(jobs)
         return
@@ -79,13 +94,15 @@ def _answers(lesson: Lesson, step: Step, jobs: dict[str, Job]) -> None:
 def _see(lesson: Lesson, step: SeeStep, jobs: dict[str, Job]) -> None:
     run = lesson.runs[step.run]
     if run.worked is not None:
-        given = run.example.Params.model_validate(run.given)  # those of the text beside it
+        # those of the text beside it
+        given = run.example.Params.model_validate(run.given)
         drawn = run.example.figures(given)
         chosen = [drawn[place - 1] for place in step.figures] or drawn
         panel.draw(chosen, key=f"lesson-see-{step.id}", revision=run.worked)
         return
     job = jobs.get(step.run)
-    if job is None:  # it starts when the run before it has ended
+    # it starts when the run before it has ended
+    if job is None:
         runs.wait_for_any(jobs)
         return
     until_end(_plots, lesson, step, job)
@@ -112,7 +129,11 @@ def compare(outcome: Outcome) -> None:
     if outcome.right is None:
         verdict = ":material/remove: **No answer**: the run has no such number."
     else:
-        verdict = ":green[:material/check_circle:] **Right.**" if outcome.right else f"{WRONG} **Not right.**"
+        verdict = (
+            ":green[:material/check_circle:] **Right.**"
+            if outcome.right
+            else f"{WRONG} **Not right.**"
+        )
     answer = f" The answer: {outcome.answer}." if outcome.answer else ""
     st.markdown(f"**{outcome.title}**  \nYou predicted: {outcome.predicted}.  \n{verdict}{answer}")
 
@@ -125,9 +146,14 @@ def _predict(lesson: Lesson, step: PredictStep) -> None:
         return
     value = _ask(lesson, step)
     st.button(
-        "Keep my prediction", type="primary", icon=":material/push_pin:", shortcut="Ctrl+Enter", disabled=value is None,
-        on_click=_keep, args=(lesson, step, value),
-    )  # fmt: skip
+        "Keep my prediction",
+        type="primary",
+        icon=":material/push_pin:",
+        shortcut="Ctrl+Enter",
+        disabled=value is None,
+        on_click=_keep,
+        args=(lesson, step, value),
+    )
     rule = f" {RULE}" if isinstance(step.answer, NumberAnswer) else ""
     st.caption(f"A prediction that is kept cannot be changed.{rule}")
 
@@ -138,23 +164,36 @@ def _ask(lesson: Lesson, step: PredictStep) -> Prediction | None:
         whole = all(float(x).is_integer() for x in (answer.step, answer.low, answer.high))
         number = int if whole else float
         middle = answer.low + answer.step * round((answer.high - answer.low) / 2 / answer.step)
-        unit = f", as a share {answer.unit}" if answer.unit.startswith("of ") else f": how many {answer.unit}"
+        unit = (
+            f", as a share {answer.unit}"
+            if answer.unit.startswith("of ")
+            else f": how many {answer.unit}"
+        )
         return st.slider(
             f"Your prediction{unit if answer.unit else ''}",
-            number(answer.low), number(answer.high), number(middle), number(answer.step),
-            key=key, format="%d" if whole else "%g",
-        )  # fmt: skip
+            number(answer.low),
+            number(answer.high),
+            number(middle),
+            number(answer.step),
+            key=key,
+            format="%d" if whole else "%g",
+        )
     texts = [option.text for option in answer.options]
     if isinstance(answer, ChoiceAnswer):
         return st.radio("Your prediction", range(len(texts)), None, texts.__getitem__, key=key)
     chosen: list[int] = []
-    for rank in range(len(texts)):  # the next place is asked for when this one is taken
+    # the next place is asked for when this one is taken
+    for rank in range(len(texts)):
         left = [i for i in range(len(texts)) if i not in chosen]
         label = "Most" if rank == 0 else "Least" if rank == len(texts) - 1 else f"Place {rank + 1}"
         picked = st.selectbox(
-            label, left, None if len(left) > 1 else 0, texts.__getitem__,
-            key=f"{key}-{rank}-{'-'.join(map(str, chosen))}", placeholder="Choose",
-        )  # fmt: skip
+            label,
+            left,
+            None if len(left) > 1 else 0,
+            texts.__getitem__,
+            key=f"{key}-{rank}-{'-'.join(map(str, chosen))}",
+            placeholder="Choose",
+        )
         if picked is None:
             return None
         chosen.append(picked)
@@ -168,15 +207,26 @@ def _keep(lesson: Lesson, step: PredictStep, value: Prediction) -> None:
 
 def _try(lesson: Lesson, step: TryStep, section: Section, sources: Mapping[str, Source]) -> None:
     """Draw the slider, the last attempts and the hints."""
-    run, key = lesson.runs[step.run], f"lesson-{lesson.name}-{step.id}-{progress.round_number(lesson)}"
+    run, key = (
+        lesson.runs[step.run],
+        f"lesson-{lesson.name}-{step.id}-{progress.round_number(lesson)}",
+    )
     attempts, began = progress.attempts(lesson, step.id), f"{key}-began"
-    if f"{key}-value" not in st.session_state:  # the step has just been opened
+    # the step has just been opened
+    if f"{key}-value" not in st.session_state:
         st.session_state[began] = attempts[-1] if attempts else step.start
     value = st.slider(
-        f"Your value: {label(step.field(run))}", float(step.low), float(step.high), float(st.session_state[began]),
-        float(step.step), key=f"{key}-value", format="%g",
-    )  # fmt: skip
-    pressed = st.button("Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter", key=f"{key}-run")
+        f"Your value: {label(step.field(run))}",
+        float(step.low),
+        float(step.high),
+        float(st.session_state[began]),
+        float(step.step),
+        key=f"{key}-value",
+        format="%g",
+    )
+    pressed = st.button(
+        "Run", type="primary", icon=":material/play_arrow:", shortcut="Ctrl+Enter", key=f"{key}-run"
+    )
     try:
         if pressed:
             if run.worked is None:
@@ -211,12 +261,19 @@ def _result(lesson: Lesson, step: TryStep, value: float, sources: Mapping[str, S
 
 
 def results_of_attempts(lesson: Lesson, step: TryStep) -> dict[float, Result | None]:
-    """Return the runs of the values that were tried and have a result; None for a worked example."""
+    """Return the runs of the values that were tried and have a result.
+
+    None for a worked example.
+    """
     run = lesson.runs[step.run]
     if run.worked is not None:
         return dict.fromkeys(progress.attempts(lesson, step.id))
-    jobs = {v: workers.pool().get(step.changed(run, v).hash) for v in progress.attempts(lesson, step.id)}
-    return {v: job.result for v, job in jobs.items() if job is not None and job.status == "finished"}
+    jobs = {
+        v: workers.pool().get(step.changed(run, v).hash) for v in progress.attempts(lesson, step.id)
+    }
+    return {
+        v: job.result for v, job in jobs.items() if job is not None and job.status == "finished"
+    }
 
 
 def _worked(lesson: Lesson, step: RunStep) -> None:
@@ -236,14 +293,20 @@ def _worked(lesson: Lesson, step: RunStep) -> None:
 
 
 def _enter(lesson: Lesson, step: RunStep) -> dict[str, Any]:
-    """Draw the controls, and return their values; those of an earlier visit to the step are where they begin."""
+    """Draw the controls, and return their values.
+
+    Those of an earlier visit to the step are where they begin.
+    """
     if not step.shown:
         return {}
     entered: dict[str, Any] = {}
     key = _key(lesson, step)
-    if f"{key}-{step.shown[0]}" not in st.session_state:  # the step has just been opened
+    # the step has just been opened
+    if f"{key}-{step.shown[0]}" not in st.session_state:
         st.session_state[f"{key}-began"] = dict(progress.entered(lesson, step.id))
-    began = step.example.Params.model_validate({**step.given, **st.session_state[f"{key}-began"]}).model_dump()
+    began = step.example.Params.model_validate(
+        {**step.given, **st.session_state[f"{key}-began"]}
+    ).model_dump()
     for names, place_of_group in _places(step):
         with place_of_group:
             entered.update(form(step.example.Params, names, began, key, bounded=False))
@@ -251,7 +314,9 @@ def _enter(lesson: Lesson, step: RunStep) -> dict[str, Any]:
 
 
 def _places(step: RunStep) -> Iterator[tuple[list[str], Any]]:
-    """Return the groups of controls with their places: columns for those that belong together, one row for the rest."""
+    """Return the groups of controls with their places: columns for those that belong together, one
+    row for the rest.
+    """
     groups = [[name for name in group if name in step.shown] for group in step.example.groups]
     columns = st.columns(len(groups)) if groups else []
     yield from zip(groups, columns, strict=True)

@@ -15,7 +15,12 @@ from bandits.results.caveats import agent_notes, divergence_notes, rare_reward_n
 from bandits.results.change import recovery
 from bandits.results.change.marks import variation_budget
 from bandits.results.comparison import paired_tests
-from bandits.results.comparison.conclusion import learning_summary, ranking, reference_comparisons, shock_summary
+from bandits.results.comparison.conclusion import (
+    learning_summary,
+    ranking,
+    reference_comparisons,
+    shock_summary,
+)
 from bandits.results.describe import ParameterChange, parameter_changes, relabelled
 from bandits.results.figures.board import Bands, bands
 from bandits.results.figures.board import board as plots
@@ -33,15 +38,19 @@ from .frames import Frames
 from .options import View
 from .status import reached, status
 
-TICK = 1.0  # seconds between updates
-_SCOPE = "Confidence intervals cover new visitor sequences in this same environment, not other environments."
+# seconds between updates
+TICK = 1.0
+_SCOPE = (
+    "Confidence intervals cover new visitor sequences in this same environment, not other "
+    "environments."
+)
 
 
 def show(
     job: Job,
     *,
     key: str,
-    view: View = View(),  # noqa: B008 - a constant
+    view: View = View(),  # noqa: B008
     above: DeltaGenerator | None = None,
     fill: bool = False,
     choose_reference: bool = False,
@@ -58,7 +67,8 @@ def show(
         Let the user choose the agent that the conclusions compare with.
     """
     every, shown = TICK if job.active else None, _Shown(job, view, fill)
-    # A fragment of its own: one that writes to a container outside it fails where a page was interrupted before it.
+    # A fragment of its own: one that writes to a container outside it fails where a page was
+    # interrupted before it.
     with (above or st).container(key="run-status", width="stretch"):
         st.fragment(_progress, run_every=every)(shown)
     st.fragment(_board, run_every=every)(shown, key, choose_reference, job.active)
@@ -76,7 +86,8 @@ class _Shown(NamedTuple):
         job, view, fill = self
         previous = followed.previous(job) if view.previous else None
         return _frames().get(
-            (job.id, view, fill, previous and previous.id),  # not the jobs: they would stay in memory
+            # not the jobs: they would stay in memory
+            (job.id, view, fill, previous and previous.id),
             lambda: _moment(job, previous),
             lambda: _content(job, view, previous, fill=fill),
         )
@@ -86,13 +97,15 @@ class BoardContent(NamedTuple):
     """A run at one moment, ready to be sent: the same for all sessions with the same view of it."""
 
     status: str
-    progress: float | None  # share of the steps that have been computed; None at the end
+    # share of the steps that have been computed; None at the end
+    progress: float | None
     packed: bytes
 
 
 def _progress(shown: _Shown) -> None:
     content = shown.content()
-    place = st.empty()  # a caption takes the place of the bar
+    # a caption takes the place of the bar
+    place = st.empty()
     if content.progress is None:
         place.caption(content.status)
     else:
@@ -105,11 +118,16 @@ def _board(shown: _Shown, key: str, choose_reference: bool, was_active: bool) ->
     panel.mount(shown.content().packed, key=key)
     if choose_reference and not fill and not job.active and len(job.result.histories) > 2:
         _choose_reference(job)
-    if not fill and (sentences := _notes(job) if job.active else _conclusions(job, reference, (job.id, version(job)))):
+    if not fill and (
+        sentences := _notes(job)
+        if job.active
+        else _conclusions(job, reference, (job.id, version(job)))
+    ):
         bullets = "\n".join(f"- {sentence}" for sentence in sentences)
         st.markdown(glued(bullets))
     if was_active and not job.active:
-        st.session_state.refused = st.session_state.pop("shown-refusals", [])  # the rerun keeps them on the page
+        # the rerun keeps them on the page
+        st.session_state.refused = st.session_state.pop("shown-refusals", [])
         st.rerun()
 
 
@@ -118,15 +136,25 @@ def _reference_key(job: Job) -> str:
 
 
 def _choose_reference(job: Job) -> None:
-    """Draw the choice of the agent that the conclusions compare with, and the correction that applies."""
+    """Draw the choice of the agent that the conclusions compare with, and the correction that
+    applies.
+    """
     result = job.result
     labels = [label for label, history in result.histories.items() if history.alive.any()]
-    leader = f"the leader ({ranking(result)[0]})"  # no agent's name has parentheses
+    # no agent's name has parentheses
+    leader = f"the leader ({ranking(result)[0]})"
     with st.container(key="reference", horizontal=True, vertical_alignment="bottom", gap="small"):
         key = _reference_key(job)
-        st.selectbox("Compared with", ["", *labels], format_func=lambda label: label or leader, key=key, width=260)
+        st.selectbox(
+            "Compared with",
+            ["", *labels],
+            format_func=lambda label: label or leader,
+            key=key,
+            width=260,
+        )
         st.caption(
-            f"Corrected for all pairs of agents ({link('holm-correction')}): valid whichever agent you compare with.",
+            f"Corrected for all pairs of agents ({link('holm-correction')}): valid whichever "
+            "agent you compare with.",
             width="stretch",
         )
 
@@ -150,7 +178,9 @@ def _content(job: Job, view: View, previous: Job | None, *, fill: bool) -> Board
     changes, curves = {}, None
     if previous is not None:
         changes = parameter_changes(previous.experiment, job.experiment)
-        curves = relabelled(_previous_curves(previous, view, (previous.id, version(previous))), changes)
+        curves = relabelled(
+            _previous_curves(previous, view, (previous.id, version(previous))), changes
+        )
     shown, progress = status(job), None if job.status == "finished" else min(job.progress, 1.0)
     with job.lock:
         result = job.result
@@ -163,7 +193,9 @@ def _content(job: Job, view: View, previous: Job | None, *, fill: bool) -> Board
         for placeholder in spec["layout"].get("annotations", ()) if ended_early else ():
             placeholder["text"] = "This run ended before its first results."
     revision = f"{job.id}{view.x}{view.log_regret}{view.fourth}"
-    packed = panel.pack(specs, 300, tiles, note, revision=revision, caption=caption, fill=fill, final=not job.active)
+    packed = panel.pack(
+        specs, 300, tiles, note, revision=revision, caption=caption, fill=fill, final=not job.active
+    )
     return BoardContent(shown, progress, packed)
 
 
@@ -174,14 +206,15 @@ def _explanation(
     simulator = job.experiment.simulator_class()
     caption = f"{simulator.rate_title} of the whole run, ± 95 % confidence interval"
     note = (
-        f"{simulator.rate_title} over the whole run with its 95 % confidence interval, and the difference from the "
-        f"leader in {simulator.reward_noun}. Select an agent to hide it in all plots."
+        f"{simulator.rate_title} over the whole run with its 95 % confidence interval, and the "
+        f"difference from the leader in {simulator.reward_noun}. Select an agent to hide it in all "
+        "plots."
     )
     if job.experiment.offers("replay"):
         note = (
-            f"{simulator.rate_title} of the events that count, with its 95 % confidence interval, and their number in "
-            "all replications. Agents count different events: nothing is paired. Select an agent to hide it in all "
-            "plots."
+            f"{simulator.rate_title} of the events that count, with its 95 % confidence interval, "
+            "and their number in all replications. Agents count different events: nothing is "
+            "paired. Select an agent to hide it in all plots."
         )
     described, rate_title = [], simulator.rate_title.lower()
     for label, change in changes.items() if previous is not None else ():
@@ -208,7 +241,7 @@ def _explanation(
 def _previous_curves(
     _previous: Job,
     view: View,
-    moment: object,  # noqa: ARG001 - a part of the key
+    moment: object,  # noqa: ARG001
 ) -> Bands:
     with _previous.lock:
         result = _previous.result
@@ -234,7 +267,10 @@ def _tiles(job: Job, result: Result) -> list[dict[str, str]]:
                 rate = _rate(estimate.mean)
                 spread = words.spread(estimate)
             if metrics.replayed(history):
-                detail = f"{count(float(metrics.decisions(history)[-1][history.alive].sum()))} events count"
+                detail = (
+                    f"{count(float(metrics.decisions(history)[-1][history.alive].sum()))} events "
+                    "count"
+                )
             else:
                 lead = paired_tests.mean_lead(history, leader)
                 detail = "leads" if place == 0 and alive else _difference(lead, noun)
@@ -245,13 +281,22 @@ def _tiles(job: Job, result: Result) -> list[dict[str, str]]:
             elif alive < history.rows:
                 detail += f" · {history.rows - alive} of {history.rows} replications diverged"
         style = tile_styles[label]
-        tiles.append({"label": label, "color": style.color, "dash": style.dash,
-                      "rate": rate, "spread": spread, "detail": detail})  # fmt: skip
+        tiles.append(
+            {
+                "label": label,
+                "color": style.color,
+                "dash": style.dash,
+                "rate": rate,
+                "spread": spread,
+                "detail": detail,
+            }
+        )
     return tiles
 
 
 def _rate(rate: float) -> str:
-    return f"{rate:.3f}" if math.isfinite(rate) else "–"  # no event of a log counts yet
+    # no event of a log counts yet
+    return f"{rate:.3f}" if math.isfinite(rate) else "–"
 
 
 def _difference(difference: float, noun: str) -> str:
@@ -265,11 +310,11 @@ def _notes(job: Job) -> list[str]:
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def _conclusions(_job: Job, reference: str, moment: object) -> list[str]:  # noqa: ARG001 - a part of the key
+def _conclusions(_job: Job, reference: str, moment: object) -> list[str]:  # noqa: ARG001
     """State the conclusions of a run that has ended, and what its intervals cover.
 
-    They are computed once for all sessions and views, and hold no lock, as the run no longer changes.
-    """
+    They are computed once for all sessions and views, and hold no lock, as the run no longer
+    changes."""
     result = _job.result
     if not result.histories:
         return agent_notes(result)
@@ -285,7 +330,10 @@ def _conclusions(_job: Job, reference: str, moment: object) -> list[str]:  # noq
         return [*replay_notes(result), *conclusions]
     shared = not _job.experiment.simulator_class().layout_per_row(_job.experiment.simulator)
     if shared and _job.experiment.replications > 1:
-        many = " The comparisons over the whole run hold together after correction for multiple comparisons"
+        many = (
+            " The comparisons over the whole run hold together after correction for multiple "
+            "comparisons"
+        )
         many += "; the one after the shock is corrected separately." if shock else "."
         conclusions.append(_SCOPE + many * (len(result.histories) > 2))
     return conclusions

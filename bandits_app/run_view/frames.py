@@ -1,4 +1,6 @@
-"""Share what is shown of a run between sessions, so that two tabs agree and a picture is made once."""
+"""Share what is shown of a run between sessions, so that two tabs agree and a picture is
+made once.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ class Frames(Generic[T]):
         self._frames: Recent[Hashable, _Frame[T]] = Recent(MAX_FRAMES)
         self._lock = threading.Lock()
 
-    def get(self, key: Hashable, moment: Callable[[], tuple[Hashable, ...]], make: Callable[[], T]) -> T:
+    def get(
+        self, key: Hashable, moment: Callable[[], tuple[Hashable, ...]], make: Callable[[], T]
+    ) -> T:
         """Return the content for a key.
 
         Parameters
@@ -43,10 +47,11 @@ class Frames(Generic[T]):
         key : hashable
             What is shown: a run and the options of its view.
         moment : callable
-            Returns what the content depends on; its first entry is a state whose change is shown at once.
+            Returns what the content depends on; its first entry is a state whose change is shown at
+            once.
         make : callable
-            Makes the content. It is called again if the moment has changed meanwhile: all parts of a content belong to
-            one moment.
+            Makes the content. It is called again if the moment has changed meanwhile: all parts of
+            a content belong to one moment.
         """
         with self._lock:
             now, current = moment(), self._frames.get(key)

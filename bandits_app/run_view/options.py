@@ -1,4 +1,7 @@
-"""Choose how a run is drawn: window, axes, previous run, step of the spectrum; compact or for a projector."""
+"""Choose how a run is drawn: window, axes, previous run, step of the spectrum.
+
+Compact or for a projector.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,9 @@ AXES: dict[XAxis, str] = {"step": "steps", "log step": "steps, log", "earned": "
 
 
 class View(NamedTuple):
-    """Options of `bandits.results.figures.board.board`, whether the previous run is drawn too, and whether to zoom."""
+    """Options of `bandits.results.figures.board.board`, whether the previous run is drawn too, and
+    whether to zoom.
+    """
 
     window: int = 1000
     x: XAxis = "step"
@@ -37,7 +42,11 @@ class View(NamedTuple):
 
     def figure_options(self) -> dict[str, Any]:
         """Return the keyword arguments of the figures."""
-        return {name: value for name, value in self._asdict().items() if name not in ("previous", "zoom")}
+        return {
+            name: value
+            for name, value in self._asdict().items()
+            if name not in ("previous", "zoom")
+        }
 
 
 def choose(experiment: Experiment, arms: int, reached: int | None = None) -> View:
@@ -53,59 +62,107 @@ def choose(experiment: Experiment, arms: int, reached: int | None = None) -> Vie
     noun = experiment.simulator_class().reward_noun
     keep: dict[str, Any] = {"persist_state": "session"}
     window = st.select_slider(
-        "Window", WINDOWS, 1000, key="view-window", **keep,
-        help=f"Number of steps of the moving averages of {noun} per step and entropy. Larger values give smoother "
-        "curves that react later.",
-    )  # fmt: skip
+        "Window",
+        WINDOWS,
+        1000,
+        key="view-window",
+        **keep,
+        help=(
+            f"Number of steps of the moving averages of {noun} per step and entropy. Larger "
+            "values give smoother curves that react later."
+        ),
+    )
     x = st.segmented_control(
-        "Horizontal axis", list(AXES), default="step", required=True, key="view-x", **keep,
+        "Horizontal axis",
+        list(AXES),
+        default="step",
+        required=True,
+        key="view-x",
+        **keep,
         format_func=lambda axis: noun if axis == "earned" else AXES[axis],
         help=f"Steps, steps on a logarithmic scale, or the {noun} that each agent has earned.",
-    )  # fmt: skip
-    log_regret = st.toggle("Logarithmic regret", key="view-log", help="Logarithmic axis for the regret. With "
-                           "logarithmic steps too, a power law is a straight line.", **keep)  # fmt: skip
+    )
+    log_regret = st.toggle(
+        "Logarithmic regret",
+        key="view-log",
+        help="Logarithmic axis for the regret. With "
+        "logarithmic steps too, a power law is a straight line.",
+        **keep,
+    )
     previous = st.toggle(
-        "Compare with previous run", True, key="view-previous", **keep,
+        "Compare with previous run",
+        True,
+        key="view-previous",
+        **keep,
         help="Draws the run that you viewed before this one as dotted curves.",
-    )  # fmt: skip
+    )
     # The calibration is one choice, whatever its level
-    titles = {METRICS[name].of(experiment).title: name for name in reversed(fourth_plots(experiment))}
+    titles = {
+        METRICS[name].of(experiment).title: name for name in reversed(fourth_plots(experiment))
+    }
     title = st.selectbox(
         "Fourth plot",
         list(reversed(titles)),
         list(reversed(titles)).index(METRICS[SPECTRUM].title),
         key="view-fourth",
-        help="A curve of all agents over the steps. Eigenvalue spectrum: information collected in each direction of "
-        "feature space. Calibration: how often the true expected reward lies in the agent's own interval. Exploration "
-        "rate: how often the agent does not choose the highest of its own estimated means.",
+        help=(
+            "A curve of all agents over the steps. Eigenvalue spectrum: information collected in "
+            "each direction of feature space. Calibration: how often the true expected reward "
+            "lies in the agent's own interval. Exploration rate: how often the agent does not "
+            "choose the highest of its own estimated means."
+        ),
         **keep,
     )
     fourth = titles[title]
     if METRICS[fourth].level is not None:
         level = st.segmented_control(
-            "Nominal level", LEVELS, default=LEVELS[-1], required=True, key="view-level", **keep,
+            "Nominal level",
+            LEVELS,
+            default=LEVELS[-1],
+            required=True,
+            key="view-level",
+            **keep,
             format_func=lambda level: f"{100 * level:.0f} %",
-            help="Level of the intervals. A calibrated 80 % interval contains the true value in 80 % of the cases.",
-        )  # fmt: skip
+            help=(
+                "Level of the intervals. A calibrated 80 % interval contains the true value in "
+                "80 % of the cases."
+            ),
+        )
         fourth = f"calibration_{100 * (level or LEVELS[-1]):.0f}"
     if fourth != SPECTRUM:
         return View(window, x or "step", log_regret, fourth, previous=previous)
     snapshots = snapshot_steps(experiment.steps)
     steps = [s for s in snapshots if reached is None or s <= reached] or snapshots[:1]
-    key = f"view-at-{experiment.hash[:12]}-{len(steps)}"  # other steps, another slider
-    at = st.select_slider("At step", steps, steps[-1], key=key, format_func="{:,}".format,
-                          help="Step at which the spectrum is drawn.")  # fmt: skip
+    # other steps, another slider
+    key = f"view-at-{experiment.hash[:12]}-{len(steps)}"
+    at = st.select_slider(
+        "At step",
+        steps,
+        steps[-1],
+        key=key,
+        format_func="{:,}".format,
+        help="Step at which the spectrum is drawn.",
+    )
     arm = st.number_input(
-        "Single arm", 0, max(arms - 1, 0), None, placeholder="all arms", key=f"view-arm-{experiment.hash[:12]}",
-        help="Number of the arm, from 0, whose spectrum is drawn, for agents with one model per arm; of the category, "
-        "for those with one per category. Empty: all arms.",
-    )  # fmt: skip
+        "Single arm",
+        0,
+        max(arms - 1, 0),
+        None,
+        placeholder="all arms",
+        key=f"view-arm-{experiment.hash[:12]}",
+        help=(
+            "Number of the arm, from 0, whose spectrum is drawn, for agents with one model per "
+            "arm; of the category, for those with one per category. Empty: all arms."
+        ),
+    )
     moment = None if at == steps[-1] else at
     return View(window, x or "step", log_regret, at=moment, arm=arm, previous=previous)
 
 
 def presenting() -> bool:
-    """Return whether this session is in presentation mode: larger type, no controls but those of the run."""
+    """Return whether this session is in presentation mode: larger type, no controls but those of
+    the run.
+    """
     return bool(st.session_state.get("presenting"))
 
 
@@ -127,5 +184,12 @@ def compact() -> None:
 def present_button(row: DeltaGenerator, help: str) -> None:
     """Draw the button that enters or leaves presentation mode."""
     on = presenting()
-    row.button("Exit presentation" if on else "Present", icon=":material/cast_for_education:", key="present",
-               type="tertiary", on_click=present, args=(not on,), help=help)  # fmt: skip
+    row.button(
+        "Exit presentation" if on else "Present",
+        icon=":material/cast_for_education:",
+        key="present",
+        type="tertiary",
+        on_click=present,
+        args=(not on,),
+        help=help,
+    )

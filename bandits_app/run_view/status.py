@@ -29,12 +29,16 @@ def status(job: Job) -> str:
     if job.status == "paused":
         return f"Paused {_where(job)}"
     if job.status == "stopped":
-        return f"Stopped {_where(job)}; results so far are kept" + (f" · {job.error}" if job.error else "")
+        return f"Stopped {_where(job)}; results so far are kept" + (
+            f" · {job.error}" if job.error else ""
+        )
     return f"Failed: {job.error}"
 
 
 def _where(job: Job) -> str:
-    """State how far a run has come that goes no further: its agents may have come to different steps."""
+    """State how far a run has come that goes no further: its agents may have come to different
+    steps.
+    """
     steps, agents = job.experiment.steps, [h.step for h in job.histories.values()]
     if 0 < (done := agents.count(steps)) < len(agents):
         return f"with {done} of {count_of(len(agents), 'agents')} finished"
@@ -53,7 +57,9 @@ def _waiting_for_a_worker(job: Job) -> str:
 def _running(job: Job) -> str:
     """State what is being computed, and the time left where it is known."""
     steps, reached = job.experiment.steps, {label: h.step for label, h in job.histories.items()}
-    computing = {label: step for label, step in reached.items() if step < steps and label not in job.waiting}
+    computing = {
+        label: step for label, step in reached.items() if step < steps and label not in job.waiting
+    }
     done = len(reached) - len(computing) - len(job.waiting)
     if not any(reached.values()) and not job.waiting:
         parts = [f"Preparing simulator and agents · {count(job.seconds)} s"]
@@ -66,7 +72,10 @@ def _running(job: Job) -> str:
         if len(computing) > 2:
             parts.append(f"slowest at step {count(min(computing.values()))} of {count(steps)}")
         else:
-            parts += [f"{label} at step {count(step)} of {count(steps)}" for label, step in computing.items()]
+            parts += [
+                f"{label} at step {count(step)} of {count(steps)}"
+                for label, step in computing.items()
+            ]
     parts += [f"{label} is being trained on logged data" for label in sorted(job.waiting)]
     return " · ".join(parts + ([] if job.seconds_left is None else [time_left(job.seconds_left)]))
 

@@ -29,7 +29,9 @@ def find(job: Job) -> Job | None:
 
 
 def result_of(job: Job) -> Result:
-    """Return the result of a run, together with that of the run without changes where both have ended."""
+    """Return the result of a run, together with that of the run without changes where both have
+    ended.
+    """
     unchanged = None if job.active else find(job)
     if unchanged is None or unchanged.status != "finished":
         return job.result
@@ -44,7 +46,12 @@ def offer(job: Job) -> None:
     if unchanged is None or (not unchanged.active and unchanged.status != "finished"):
         noun = job.experiment.simulator_class().reward_noun
         about = "Computes the same run without its changes: as many steps again."
-        if st.button(f"{noun.capitalize()} lost to the changes", icon=":material/bolt:", help=about, key="unchanged"):
+        if st.button(
+            f"{noun.capitalize()} lost to the changes",
+            icon=":material/bolt:",
+            help=about,
+            key="unchanged",
+        ):
             try:
                 unchanged = submit(job)
             except UserError as error:

@@ -33,7 +33,8 @@ from bandits_app.widgets.text import escape_markdown, glued
 
 from .run_lists import display_title, unavailable_reason
 
-MAX_ROWS = 15  # of a table; longer ones scroll, so that what follows stays in sight
+# of a table; longer ones scroll, so that what follows stays in sight
+MAX_ROWS = 15
 
 
 def show(found: Sequence[StoredRun]) -> None:
@@ -43,7 +44,10 @@ def show(found: Sequence[StoredRun]) -> None:
     for name, run in zip("ABCDEF", found, strict=False):
         job = workers.pool().get(run.id)
         if job is None or job.status != "finished":
-            st.error(f"Run {name}: {escape_markdown(unavailable_reason(run))}", icon=":material/broken_image:")
+            st.error(
+                f"Run {name}: {escape_markdown(unavailable_reason(run))}",
+                icon=":material/broken_image:",
+            )
             continue
         results[name] = job.result
         legend.append((name, display_title(run), describe_experiment(run.experiment)))
@@ -52,9 +56,12 @@ def show(found: Sequence[StoredRun]) -> None:
         st.markdown("A comparison needs at least two runs whose curves are stored.")
         return
     experiments, pairs = {name: r.experiment for name, r in results.items()}, paired(results)
-    stated = [f"**{escape_markdown(sentence)}**" for sentence in conclusions(results, pairs)] + reasons(experiments)
+    stated = [
+        f"**{escape_markdown(sentence)}**" for sentence in conclusions(results, pairs)
+    ] + reasons(experiments)
     stated = stated or [
-        "These runs can be paired, but no agent has the same label or the same parameters in two of them."
+        "These runs can be paired, but no agent has the same label or the same parameters in two "
+        "of them."
     ]
     lines = stated[0] if len(stated) == 1 else "\n".join(f"- {sentence}" for sentence in stated)
     st.markdown(glued(lines))
@@ -66,9 +73,13 @@ def show(found: Sequence[StoredRun]) -> None:
     elif len(results) == 2:
         sentences = (escape_markdown(describe_difference(d, list(results))) for d in differences)
         a, b = results
-        st.markdown(f"{b} compared with {a}:\n" + "\n".join(f"- {sentence}" for sentence in sentences))
+        st.markdown(
+            f"{b} compared with {a}:\n" + "\n".join(f"- {sentence}" for sentence in sentences)
+        )
     else:
-        _table([{"Setting": d.name, **dict(zip(results, d.values, strict=True))} for d in differences])
+        _table(
+            [{"Setting": d.name, **dict(zip(results, d.values, strict=True))} for d in differences]
+        )
 
     _figures(results)
 
@@ -83,31 +94,40 @@ def show(found: Sequence[StoredRun]) -> None:
         for o in outcomes(list(results.values()))
     ]
     _table(rows)
-    st.caption("Means over replications with 95 % confidence intervals, each over all steps of its run.")
+    st.caption(
+        "Means over replications with 95 % confidence intervals, each over all steps of its run."
+    )
 
     st.subheader("Paired differences", anchor=False)
     noun = results[pairs[0].a].experiment.simulator_class().reward_noun if pairs else ""
     differing = [
         {
-            "Agent": _matched(p), "Runs": f"{p.b} − {p.a}", "Up to step": count(p.step),
+            "Agent": _matched(p),
+            "Runs": f"{p.b} − {p.a}",
+            "Up to step": count(p.step),
             f"Difference in {noun}": words.mean(-p.difference, "signed"),
-            "95 % CI": words.ends(-p.difference, "signed"), "Replications": p.rows,
+            "95 % CI": words.ends(-p.difference, "signed"),
+            "Replications": p.rows,
             "Significant": "yes" if p.p_value < 0.05 else "no",
         }
-        for p in pairs if p.difference.mean != 0 or p.difference.low < p.difference.high
-    ]  # fmt: skip
+        for p in pairs
+        if p.difference.mean != 0 or p.difference.low < p.difference.high
+    ]
     if differing:
         st.dataframe(pd.DataFrame(differing), hide_index=True, height="content")
         st.markdown(
-            "Paired runs have the same random numbers and, unless the traffic changes, the same visitors (common "
-            "random numbers), so the difference is taken per replication. Intervals and *significant* (5 % level) are "
-            "corrected for all pairs (Holm); agents that earn the same in both runs are left out. An agent is compared "
-            "with the one of the same label and kind in the other run; if no agent there has its label, with one that "
-            "has the same parameters."
+            "Paired runs have the same random numbers and, unless the traffic changes, the same "
+            "visitors (common random numbers), so the difference is taken per replication. "
+            "Intervals and *significant* (5 % level) are corrected for all pairs (Holm); agents "
+            "that earn the same in both runs are left out. An agent is compared with the one of "
+            "the same label and kind in the other run; if no agent there has its label, with one "
+            "that has the same parameters."
         )
     else:
         st.markdown(
-            "None: see the top of this page." if not pairs else "None: the agents that can be compared earn the same."
+            "None: see the top of this page."
+            if not pairs
+            else "None: the agents that can be compared earn the same."
         )
 
 
@@ -117,18 +137,26 @@ def _figures(results: Mapping[str, Result]) -> None:
     figures = overlay(results, dark=dark)
     looks = styles_of_runs({name: r.experiment for name, r in results.items()}, dark=dark)
     panel.draw(
-        figures, key="comparison", revision="".join(r.experiment.hash for r in results.values()),
+        figures,
+        key="comparison",
+        revision="".join(r.experiment.hash for r in results.values()),
         alt=[f"{spec['layout']['title']['text']} of the runs" for spec in figures],
-        height=360, legend=_tiles(results, looks), note="Reward per step and cumulative regret over the whole run. One "
+        height=360,
+        legend=_tiles(results, looks),
+        note="Reward per step and cumulative regret over the whole run. One "
         "colour per agent; each run has its own line style and shade.",
-    )  # fmt: skip
+    )
 
 
-def _tiles(results: Mapping[str, Result], looks: Mapping[str, Mapping[str, Style]]) -> list[dict[str, str]]:
-    """Make a tile for each agent of each run, best first; those of which no event counts yet come last.
+def _tiles(
+    results: Mapping[str, Result], looks: Mapping[str, Mapping[str, Style]]
+) -> list[dict[str, str]]:
+    """Make a tile for each agent of each run, best first.
 
-    Rates of different simulators are not comparable: those of each are ranked for themselves, as they are drawn.
-    """
+    Those of which no event counts yet come last.
+
+    Rates of different simulators are not comparable: those of each are ranked for themselves, as
+    they are drawn."""
     tiles: list[tuple[int, float, dict[str, str]]] = []
     groups = list(scales({name: result.experiment for name, result in results.items()}))
     alike = len({result.experiment.steps for result in results.values()}) == 1
@@ -140,12 +168,23 @@ def _tiles(results: Mapping[str, Result], looks: Mapping[str, Mapping[str, Style
             lost = METRICS["pseudo_regret"].estimate(history).mean
             look = looks[name][label]
             order = -rate if math.isfinite(rate) else math.inf
-            tiles.append((group, order, {
-                "label": f"{name} · {label}", "color": look.color, "dash": look.dash,
-                "rate": f"{rate:.3f}" if math.isfinite(rate) else "–", "spread": words.spread(estimate),
-                "detail": (f"regret {count(lost)}" if math.isfinite(lost) else "regret not known")
-                + ("" if alike else f", {count(result.experiment.steps)} steps"),
-            }))  # fmt: skip
+            tiles.append(
+                (
+                    group,
+                    order,
+                    {
+                        "label": f"{name} · {label}",
+                        "color": look.color,
+                        "dash": look.dash,
+                        "rate": f"{rate:.3f}" if math.isfinite(rate) else "–",
+                        "spread": words.spread(estimate),
+                        "detail": (
+                            f"regret {count(lost)}" if math.isfinite(lost) else "regret not known"
+                        )
+                        + ("" if alike else f", {count(result.experiment.steps)} steps"),
+                    },
+                )
+            )
     tiles.sort(key=lambda tile: tile[:2])
     return [tile for *_, tile in tiles]
 
@@ -156,7 +195,9 @@ def _matched(pair: PairedDifference) -> str:
 
 
 def _table(rows: Sequence[Mapping[str, object]]) -> None:
-    st.dataframe(pd.DataFrame(rows), hide_index=True, height="content" if len(rows) <= MAX_ROWS else 560)
+    st.dataframe(
+        pd.DataFrame(rows), hide_index=True, height="content" if len(rows) <= MAX_ROWS else 560
+    )
 
 
 def _format(metric: str, value: Estimate | None) -> str:

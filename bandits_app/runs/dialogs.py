@@ -1,4 +1,6 @@
-"""Dialogs of the page Runs: title, tags and notes of a run or sweep, and the confirmation of a deletion."""
+"""Dialogs of the page Runs: title, tags and notes of a run or sweep, and the confirmation of a
+deletion.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ from bandits import UserError
 from bandits_app.widgets import buttons
 from bandits_app.widgets.text import escape_markdown, refuse
 
-MAX_LENGTH = 80  # characters of a title, or of the tags of a run
+# characters of a title, or of the tags of a run
+MAX_LENGTH = 80
 MAX_NOTES = 500  # characters
 _MESSAGE, _ERROR = "shelf-said", "shelf-refused"
 
@@ -37,7 +40,10 @@ def heading(title: str, detail: str) -> str:
 
 
 def attempt(action: Callable[[], object]) -> None:
-    """Carry out an action on stored runs or sweeps; an error is shown at the next update of the page."""
+    """Carry out an action on stored runs or sweeps.
+
+    An error is shown at the next update of the page.
+    """
     try:
         action()
     except UserError as error:
@@ -46,7 +52,9 @@ def attempt(action: Callable[[], object]) -> None:
         st.session_state[_ERROR] = f"the disk reports an error: {error.strerror or error}"
 
 
-def edit(kind: str, item: str, about: str, fields: dict[str, str], save: Callable[[dict[str, str]], None]) -> None:
+def edit(
+    kind: str, item: str, about: str, fields: dict[str, str], save: Callable[[dict[str, str]], None]
+) -> None:
     """Open a dialog with the texts of a run or sweep.
 
     Parameters
@@ -65,7 +73,10 @@ def edit(kind: str, item: str, about: str, fields: dict[str, str], save: Callabl
 
     def store() -> None:
         texts = {name: st.session_state[key] for name, key in keys.items()}
-        found = {name: clean_notes(text) if name == "Notes" else one_line(text) for name, text in texts.items()}
+        found = {
+            name: clean_notes(text) if name == "Notes" else one_line(text)
+            for name, text in texts.items()
+        }
         attempt(lambda: save(found))
 
     def ask() -> None:
@@ -73,7 +84,9 @@ def edit(kind: str, item: str, about: str, fields: dict[str, str], save: Callabl
             st.html(about)
             for name, value in fields.items():
                 if name == "Notes":
-                    st.text_area(name, value[:MAX_NOTES], max_chars=MAX_NOTES, key=keys[name], height=120)
+                    st.text_area(
+                        name, value[:MAX_NOTES], max_chars=MAX_NOTES, key=keys[name], height=120
+                    )
                 else:
                     label = "Tags, separated by commas" if name == "Tags" else name
                     st.text_input(label, value[:MAX_LENGTH], max_chars=MAX_LENGTH, key=keys[name])
@@ -83,7 +96,9 @@ def edit(kind: str, item: str, about: str, fields: dict[str, str], save: Callabl
     st.dialog(f"Edit this {kind}")(ask)()
 
 
-def confirm(action: str, kind: str, named: Sequence[tuple[str, str]], remove: Callable[[str], object]) -> None:
+def confirm(
+    action: str, kind: str, named: Sequence[tuple[str, str]], remove: Callable[[str], object]
+) -> None:
     """Ask for confirmation before runs or sweeps are removed, with their titles."""
 
     def go() -> None:
@@ -95,12 +110,16 @@ def confirm(action: str, kind: str, named: Sequence[tuple[str, str]], remove: Ca
         st.html(f'<ul style="overflow-wrap:anywhere;padding-left:1.2rem">{items}</ul>{rest}')
         st.markdown(f"This cannot be undone (you can rerun {'it' if len(named) == 1 else 'them'}).")
         with st.container(horizontal=True):
-            if buttons.delete(f"{action} permanently", type="primary", on_click=go, key=f"go-{action}-{kind}"):
+            if buttons.delete(
+                f"{action} permanently", type="primary", on_click=go, key=f"go-{action}-{kind}"
+            ):
                 st.rerun()
             if st.button("Cancel", key=f"keep-{action}-{kind}"):
                 st.rerun()
 
-    st.dialog(f"{action} {f'this {kind}' if len(named) == 1 else f'these {len(named)} {kind}s'}?")(ask)()
+    st.dialog(f"{action} {f'this {kind}' if len(named) == 1 else f'these {len(named)} {kind}s'}?")(
+        ask
+    )()
 
 
 def one_line(text: str) -> str:
@@ -111,4 +130,6 @@ def one_line(text: str) -> str:
 
 def clean_notes(text: str) -> str:
     """Return notes without control characters other than line breaks, at most 500 characters."""
-    return "".join(c for c in text if c == "\n" or unicodedata.category(c) != "Cc")[:MAX_NOTES].strip()
+    return "".join(c for c in text if c == "\n" or unicodedata.category(c) != "Cc")[
+        :MAX_NOTES
+    ].strip()

@@ -1,4 +1,6 @@
-"""The table of runs and the table of sweeps: sortable, with the same columns, and the details of a selected row."""
+"""The table of runs and the table of sweeps: sortable, with the same columns, and the details of a
+selected row.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ class Row(NamedTuple):
     changes: str
     steps: int
     replications: int
-    date: float  # seconds since 1970
+    # seconds since 1970
+    date: float
     tags: str
     notes: str
 
@@ -67,44 +70,66 @@ def draw(rows: Sequence[Row], *, kind: str, multiple: bool = True) -> list[int]:
         "Title": column.TextColumn(width=190),
         "Sweep": column.TextColumn(width=190),
         "Best agent": column.TextColumn(
-            width=120, help="Highest reward per step over the whole run. The oracle counts only where it runs alone."
+            width=120,
+            help=(
+                "Highest reward per step over the whole run. The oracle counts only where it "
+                "runs alone."
+            ),
         ),
         "Best setting": column.TextColumn(width=120, help="Point of the sweep with the best mean."),
         "Reward per step": column.NumberColumn(
-            width=116, format="%.3f",
-            help="Reward per step of the best agent over the whole run, in the unit of the simulator: the click-"
-            "through rate (CTR) where rewards are clicks, the share of right answers on a data set.",
+            width=116,
+            format="%.3f",
+            help=(
+                "Reward per step of the best agent over the whole run, in the unit of the "
+                "simulator: the click-through rate (CTR) where rewards are clicks, the share of "
+                "right answers on a data set."
+            ),
         ),
         "Regret": column.NumberColumn(
-            width=76, format="localized", help="Reward that the best agent lost against always choosing the best."
+            width=76,
+            format="localized",
+            help="Reward that the best agent lost against always choosing the best.",
         ),
         "Simulator": column.TextColumn(width=104),
         "Changes": column.TextColumn(width=104, help="What changes during the run."),
-        "Length": column.NumberColumn(width=78, format="localized", help="Steps of each replication."),
+        "Length": column.NumberColumn(
+            width=78, format="localized", help="Steps of each replication."
+        ),
         "Date": column.DatetimeColumn(width=124, format="YYYY-MM-DD HH:mm"),
         "Tags": column.TextColumn(width=84),
         "Notes": column.TextColumn(width=110),
-    }  # fmt: skip
+    }
     optional = "Changes", "Tags", "Notes"
-    frame = pd.DataFrame({name: cells for name, cells in columns.items() if name not in optional or any(cells)})
+    frame = pd.DataFrame(
+        {name: cells for name, cells in columns.items() if name not in optional or any(cells)}
+    )
     event = st.dataframe(
-        frame, hide_index=True, column_config={name: shown[name] for name in frame.columns}, key=key(rows, kind),
-        on_select="rerun", selection_mode="multi-row" if multiple else "single-row", placeholder="",
+        frame,
+        hide_index=True,
+        column_config={name: shown[name] for name in frame.columns},
+        key=key(rows, kind),
+        on_select="rerun",
+        selection_mode="multi-row" if multiple else "single-row",
+        placeholder="",
         alt=f"Stored {kind}s, newest first",
-    )  # fmt: skip
+    )
     return [i for i in event.selection.rows if i < len(rows)]
 
 
 def simulator_name(experiment: Experiment) -> str:
-    """Return the name of the simulator without what is in brackets, so that the column stays narrow."""
+    """Return the name of the simulator without what is in brackets, so that the column stays
+    narrow.
+    """
     return experiment.simulator_class().title.partition(" (")[0]
 
 
 def key(rows: Sequence[Row], kind: str = "run") -> str:
-    """Return a key that changes with the list: rows are selected by position, which must not move to another run.
+    """Return a key that changes with the list: rows are selected by position, which must not move
+    to another run.
 
-    It changes after a comparison too: the browser then draws a new table, without the ticks of the one before.
-    """
+    It changes after a comparison too: the browser then draws a new table, without the ticks of the
+    one before."""
     digest = hashlib.sha256("".join(row.id for row in rows).encode()).hexdigest()
     return f"list-{kind}-{st.session_state.get(DRAWN_ANEW, 0)}-{digest}"
 
@@ -114,7 +139,10 @@ def _best(best: Headline | None) -> str:
 
 
 def _mean(best: Headline | None, name: str) -> float | None:
-    """Return the mean of a number of the best agent, whole from 100 on; None, an empty cell, if it is not known."""
+    """Return the mean of a number of the best agent, whole from 100 on.
+
+    None, an empty cell, if it is not known.
+    """
     if best is None or not math.isfinite(value := getattr(best, name).mean):
         return None
     return float(value) if name == "ctr" else float(round(value, 0 if abs(value) >= 10 else 1))
@@ -137,7 +165,10 @@ def details(row: Row, about: str, agents: str, rate: str) -> None:
     if agents != row.title:
         lines.append(escape(agents))
     if row.best is not None and math.isfinite(row.best.ctr.mean):
-        numbers = f"{rate} {words.stated(row.best.ctr, 'rate')}, regret {words.stated(row.best.regret, 'count')}"
+        numbers = (
+            f"{rate} {words.stated(row.best.ctr, 'rate')}, regret "
+            f"{words.stated(row.best.regret, 'count')}"
+        )
         lines.append(f"Best: <bdi>{escape(row.best.label)}</bdi>, {numbers}")
     if row.tags:
         lines.append(f"Tags: <bdi>{escape(row.tags)}</bdi>")

@@ -32,7 +32,8 @@ from . import listing
 from .dialogs import attempt, confirm, edit, heading, one_line, report_error
 from .listing import Row
 
-SCROLL_FROM = 5  # unfinished runs; more are shown in a box that scrolls
+# unfinished runs; more are shown in a box that scrolls
+SCROLL_FROM = 5
 MAX_COMPARED = MAX_RUNS
 
 _COMPARED = "shelf-compared"
@@ -47,14 +48,18 @@ def running() -> None:
 
 def _running(shown_ids: set[str]) -> None:
     jobs = workers.pool().live_jobs()
-    if {job.id for job in jobs} != shown_ids:  # one has started or ended: the lists below change too
+    # one has started or ended: the lists below change too
+    if {job.id for job in jobs} != shown_ids:
         st.rerun()
-    for job in sorted(jobs, key=lambda job: job.id):  # a fixed order while they run
+    # a fixed order while they run
+    for job in sorted(jobs, key=lambda job: job.id):
         with st.container(border=True):
             left, right = st.columns([5, 1], vertical_alignment="center")
             left.html(heading(describe_agents(job.experiment), describe_experiment(job.experiment)))
             left.progress(min(job.progress, 1.0), text=status(job))
-            if right.button("Open", key=f"going-{job.id}", icon=":material/open_in_new:", width="stretch"):
+            if right.button(
+                "Open", key=f"going-{job.id}", icon=":material/open_in_new:", width="stretch"
+            ):
                 followed.open_in_arena(job)
 
 
@@ -62,14 +67,16 @@ def unfinished() -> None:
     """List the runs that ended early, to resume or discard."""
     try:
         found = workers.pool().unfinished()
-    except OSError:  # reported by `finished_runs`
+    except OSError:
+        # reported by `finished_runs`
         return
     if not found:
         return
     st.subheader("Unfinished", anchor=False)
     scrolled = f" {len(found)} runs; scroll to see all." if len(found) >= SCROLL_FROM else ""
     st.caption(
-        "Stopped, or interrupted when the app ended. **Resume** continues a run from its last checkpoint." + scrolled
+        "Stopped, or interrupted when the app ended. **Resume** continues a run from its last "
+        "checkpoint." + scrolled
     )
     with st.container(height=420 if len(found) >= SCROLL_FROM else "content", border=False):
         for experiment in found:
@@ -77,17 +84,30 @@ def unfinished() -> None:
                 left, resume, drop = st.columns([4, 1, 1], vertical_alignment="center")
                 run, name = experiment.hash, describe_agents(experiment)
                 left.html(heading(name, describe_experiment(experiment)))
-                if resume.button("Resume", key=f"resume-{run}", icon=":material/resume:", width="stretch"):
+                if resume.button(
+                    "Resume", key=f"resume-{run}", icon=":material/resume:", width="stretch"
+                ):
                     try:
-                        followed.open_in_arena(workers.pool().resume_unfinished(experiment, owner()))
+                        followed.open_in_arena(
+                            workers.pool().resume_unfinished(experiment, owner())
+                        )
                     except UserError as error:
                         refuse(error)
                 allowed = may_delete([run], workers.pool().owners)
                 if buttons.delete(
-                    "Discard", key=f"discard-{run}", place=drop, width="stretch", disabled=not allowed,
+                    "Discard",
+                    key=f"discard-{run}",
+                    place=drop,
+                    width="stretch",
+                    disabled=not allowed,
                     help=refusal(allowed),
-                ):  # fmt: skip
-                    confirm("Discard", "run", [(run, name)], lambda run: workers.pool().discard(run, deleter()))
+                ):
+                    confirm(
+                        "Discard",
+                        "run",
+                        [(run, name)],
+                        lambda run: workers.pool().discard(run, deleter()),
+                    )
 
 
 def display_title(run: StoredRun) -> str:
@@ -129,19 +149,28 @@ def usage() -> None:
         refuse(str(error))
         return
     st.caption(
-        f"Files that can be recomputed take {used / 1e6:,.0f} MB of {limit / 1e6:,.0f} MB. Beyond that, checkpoints of "
-        "finished runs go first, then the curves of the oldest runs and sweeps without a star. "
-        f"{eviction.VARIABLE} sets the limit."
+        f"Files that can be recomputed take {used / 1e6:,.0f} MB of {limit / 1e6:,.0f} MB. Beyond "
+        "that, checkpoints of finished runs go first, then the curves of the oldest runs and "
+        f"sweeps without a star. {eviction.VARIABLE} sets the limit."
     )
 
 
 def search(found: Sequence[StoredRun], query: str, *, starred: bool = False) -> list[StoredRun]:
-    """Return the runs that contain every word in title, tags, notes, agents, their values, simulator or changes."""
+    """Return the runs that contain every word in title, tags, notes, agents, their values,
+    simulator or changes.
+    """
     wanted = [_pattern(term) for term in _spelled(query).split()]
 
     def matches(run: StoredRun) -> bool:
         e = run.experiment
-        places = run.title, run.tags, run.notes, describe_agents(e), describe_simulator(e), e.simulator.kind
+        places = (
+            run.title,
+            run.tags,
+            run.notes,
+            describe_agents(e),
+            describe_simulator(e),
+            e.simulator.kind,
+        )
         text = _spelled(" ".join(places))
         return all(term.search(text) for term in wanted)
 
@@ -150,7 +179,9 @@ def search(found: Sequence[StoredRun], query: str, *, starred: bool = False) -> 
 
 def _spelled(text: str) -> str:
     """Fold case, and spell Greek letters: α 0.5 finds alpha 0.5."""
-    return re.sub("[α-ω]", lambda letter: unicodedata.name(letter[0]).split()[-1].lower(), text.casefold())
+    return re.sub(
+        "[α-ω]", lambda letter: unicodedata.name(letter[0]).split()[-1].lower(), text.casefold()
+    )
 
 
 def _pattern(term: str) -> re.Pattern[str]:
@@ -160,50 +191,84 @@ def _pattern(term: str) -> re.Pattern[str]:
 
 
 def rows_of(runs: Sequence[StoredRun]) -> list[Row]:
-    """Return the rows of the table: the title of a run that has none begins with what others lack."""
+    """Return the rows of the table: the title of a run that has none begins with what
+    others lack.
+    """
     return list(map(_row, runs, describe_rarest_first([run.experiment for run in runs])))
 
 
 def _row(run: StoredRun, agents: str) -> Row:
     e = run.experiment
     return Row(
-        run.id, run.starred, run.title if _titled(run) else agents, run.headline, listing.simulator_name(e),
-        describe_changes(e), e.steps, e.replications, run.created, run.tags, run.notes,
-    )  # fmt: skip
+        run.id,
+        run.starred,
+        run.title if _titled(run) else agents,
+        run.headline,
+        listing.simulator_name(e),
+        describe_changes(e),
+        e.steps,
+        e.replications,
+        run.created,
+        run.tags,
+        run.notes,
+    )
 
 
 def table(found: Sequence[StoredRun]) -> list[StoredRun]:
-    """Draw the runs as a table, and the details of a single selected one; returns the selected ones."""
+    """Draw the runs as a table, and the details of a single selected one.
+
+    Returns the selected ones.
+    """
     rows = rows_of(found)
     selected = listing.draw(rows, kind="run")
     if len(selected) == 1:
         run = found[selected[0]]
         size = "curves deleted" if run.evicted else describe_experiment(run.experiment)
         agents = describe_agents(run.experiment)
-        listing.details(_row(run, agents), size, agents, run.experiment.simulator_class().rate_title.lower())
+        listing.details(
+            _row(run, agents), size, agents, run.experiment.simulator_class().rate_title.lower()
+        )
     return [found[i] for i in selected]
 
 
 def actions(selected: Sequence[StoredRun]) -> None:
     """Draw the buttons for the selected runs; those that do not apply are disabled."""
     one, several = len(selected) == 1, 2 <= len(selected) <= MAX_COMPARED
-    if st.button("Open in the Arena", icon=":material/open_in_new:", type="primary", disabled=not one):
+    if st.button(
+        "Open in the Arena", icon=":material/open_in_new:", type="primary", disabled=not one
+    ):
         _open(selected[0])
     if st.button("Compare", icon=":material/compare:", disabled=not several):
         st.session_state[_COMPARED] = [run.id for run in reversed(selected)]
         st.rerun()
     starred = bool(selected) and all(run.starred for run in selected)
-    if st.button("Unstar" if starred else "Star", key="star-runs", icon=":material/star:", disabled=not selected):
+    if st.button(
+        "Unstar" if starred else "Star",
+        key="star-runs",
+        icon=":material/star:",
+        disabled=not selected,
+    ):
         attempt(lambda: _star(selected, not starred))
         st.rerun()
-    if st.button("Edit", key="edit-run", icon=":material/edit:", disabled=not one, help="Title, tags and notes"):
+    if st.button(
+        "Edit",
+        key="edit-run",
+        icon=":material/edit:",
+        disabled=not one,
+        help="Title, tags and notes",
+    ):
         run = selected[0]
         about = heading(display_title(run), describe_experiment(run.experiment))
         fields = {"Title": run.title, "Tags": run.tags, "Notes": run.notes}
         edit("run", run.id, about, fields, partial(_save, run))
     allowed = may_delete([run.id for run in selected], workers.pool().owners)
-    if buttons.delete("Delete", key="runs", disabled=not (selected and allowed), help=refusal(allowed)):
-        named = [(run.id, f"{display_title(run)} ({describe_experiment(run.experiment)})") for run in selected]
+    if buttons.delete(
+        "Delete", key="runs", disabled=not (selected and allowed), help=refusal(allowed)
+    ):
+        named = [
+            (run.id, f"{display_title(run)} ({describe_experiment(run.experiment)})")
+            for run in selected
+        ]
         confirm("Delete", "run", named, lambda run: workers.pool().delete(run, deleter()))
 
 
@@ -245,7 +310,8 @@ def _open(run: StoredRun) -> None:
         followed.open_in_arena(job)
     draft.load(run.experiment)
     report_error(
-        f"{unavailable_reason(run)} Its settings were loaded into the Arena; press Run there to compute it again."
+        f"{unavailable_reason(run)} Its settings were loaded into the Arena; press Run there to "
+        "compute it again."
     )
     st.rerun()
 

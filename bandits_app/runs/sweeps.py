@@ -43,9 +43,18 @@ def row(entry: CatalogueEntry) -> Row:
     e = entry.sweep.experiment
     done = "" if entry.progress >= 1 else f" ({100 * entry.progress:.0f} % done)"
     return Row(
-        entry.sweep.hash, entry.starred, f"{describe(entry.sweep)}{done}", entry.best, listing.simulator_name(e),
-        describe_changes(e), e.steps, e.replications, entry.modified, "", entry.notes,
-    )  # fmt: skip
+        entry.sweep.hash,
+        entry.starred,
+        f"{describe(entry.sweep)}{done}",
+        entry.best,
+        listing.simulator_name(e),
+        describe_changes(e),
+        e.steps,
+        e.replications,
+        entry.modified,
+        "",
+        entry.notes,
+    )
 
 
 def describe(sweep: Sweep) -> str:
@@ -60,16 +69,32 @@ def _actions(selected: Sequence[CatalogueEntry]) -> None:
         selection.select(selected[0].sweep)
         st.switch_page("sweep.py")
     starred = bool(selected) and all(entry.starred for entry in selected)
-    if st.button("Unstar" if starred else "Star", key="star-sweeps", icon=":material/star:", disabled=not selected):
+    if st.button(
+        "Unstar" if starred else "Star",
+        key="star-sweeps",
+        icon=":material/star:",
+        disabled=not selected,
+    ):
         attempt(lambda: _star(selected, not starred))
         st.rerun()
     if st.button("Notes", key="edit-sweep", icon=":material/edit:", disabled=not one):
         sweep, notes = selected[0].sweep, selected[0].notes
         about = heading(describe(sweep), selection.describe_size(sweep))
-        edit("sweep", sweep.hash, about, {"Notes": notes}, lambda texts: manager.note(sweep.hash, texts["Notes"]))
+        edit(
+            "sweep",
+            sweep.hash,
+            about,
+            {"Notes": notes},
+            lambda texts: manager.note(sweep.hash, texts["Notes"]),
+        )
     allowed = may_delete([entry.sweep.hash for entry in selected], workers.pool().owners)
-    if buttons.delete("Delete", key="sweeps", disabled=not (selected and allowed), help=refusal(allowed)):
-        named = [(e.sweep.hash, f"{describe(e.sweep)}, {selection.describe_size(e.sweep)}") for e in selected]
+    if buttons.delete(
+        "Delete", key="sweeps", disabled=not (selected and allowed), help=refusal(allowed)
+    ):
+        named = [
+            (e.sweep.hash, f"{describe(e.sweep)}, {selection.describe_size(e.sweep)}")
+            for e in selected
+        ]
         confirm("Delete", "sweep", named, lambda sweep: manager.delete(sweep, deleter()))
 
 

@@ -22,9 +22,14 @@ VIEWS = {
 
 
 async def _lead(request: Request) -> RedirectResponse:
-    """Lead a browser on, which keeps the anchor; the answer is relative, as a proxy may have removed a prefix."""
+    """Lead a browser on, which keeps the anchor.
+
+    The answer is relative, as a proxy may have removed a prefix.
+    """
     page, view = VIEWS[request.url.path.rpartition("/")[2]]
     return RedirectResponse(f"./{page}?{request.url.query}&view={view}".replace("?&", "?"))
 
 
-routes = [Route(f"{prefix}/{address}", _lead) for address in VIEWS for prefix in ("", "/{prefix:path}")]
+routes = [
+    Route(f"{prefix}/{address}", _lead) for address in VIEWS for prefix in ("", "/{prefix:path}")
+]

@@ -1,4 +1,6 @@
-"""Refuse foreign hosts, origins and frames before Streamlit sees a request, and mark requests from this machine."""
+"""Refuse foreign hosts, origins and frames before Streamlit sees a request, and mark requests from
+this machine.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +16,23 @@ from starlette.websockets import WebSocketClose
 from streamlit import config
 
 CONSOLE_HEADER = "x-bandits-console"
-"""Set by `Guard` alone: the request comes from a browser on the server itself. A page reads it in its headers."""
+"""Set by `Guard` alone: the request comes from a browser on the server itself.
+
+A page reads it in its headers.
+"""
 
 _REFUSED = "This server does not answer to that name or origin. See docs/deploy.md, Public names.\n"
-_FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")  # what proxies add
+# what proxies add
+_FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
 
 
 class Guard:
-    """Middleware that refuses foreign hosts and origins, forbids frames, and marks requests from this machine.
+    """Middleware that refuses foreign hosts and origins, forbids frames, and marks requests from
+    this machine.
 
-    A name that another site lets point to this machine (DNS rebinding) is no host of ours; the pages of that site have
-    another origin and may not show ours in a frame. Nothing is looked up in the network.
+    A name that another site lets point to this machine (DNS rebinding) is no host of ours; the
+    pages of that site have another origin and may not show ours in a frame. Nothing is looked up in
+    the network.
 
     Parameters
     ----------
@@ -51,7 +59,11 @@ class Guard:
             websocket = scope["type"] == "websocket"
             refusal = WebSocketClose(1008) if websocket else PlainTextResponse(_REFUSED, 403)
             return await refusal(scope, receive, send_protected)
-        kept = [(name, value) for name, value in scope["headers"] if name.decode("latin-1").lower() != CONSOLE_HEADER]
+        kept = [
+            (name, value)
+            for name, value in scope["headers"]
+            if name.decode("latin-1").lower() != CONSOLE_HEADER
+        ]
         marker = [(CONSOLE_HEADER.encode(), b"1")] if _is_at_console(scope, headers) else []
         return await self._app({**scope, "headers": [*kept, *marker]}, receive, send_protected)
 
@@ -59,15 +71,25 @@ class Guard:
 def is_known_host(host: str | None) -> bool:
     """Return whether a ``Host`` header names this server.
 
-    Known are the names in ``server.allowedHosts``; without these, this machine's own names, every IP address (which no
-    one else can let point here) and the public name in ``browser.serverAddress``.
-    """
+    Known are the names in ``server.allowedHosts``; without these, this machine's own names, every
+    IP address (which no one else can let point here) and the public name in
+    ``browser.serverAddress``."""
     name = _hostname(f"//{host}") if host else None
     if not name:
         return False
-    if allowed := [str(entry).strip().lower().rstrip(".") for entry in config.get_option("server.allowedHosts")]:
-        return any(entry in ("*", name) or (entry.startswith("*.") and name.endswith(entry[1:])) for entry in allowed)
-    return name in _machine_names() or name.endswith(".localhost") or _is_address(name) or name == _public_name()
+    if allowed := [
+        str(entry).strip().lower().rstrip(".") for entry in config.get_option("server.allowedHosts")
+    ]:
+        return any(
+            entry in ("*", name) or (entry.startswith("*.") and name.endswith(entry[1:]))
+            for entry in allowed
+        )
+    return (
+        name in _machine_names()
+        or name.endswith(".localhost")
+        or _is_address(name)
+        or name == _public_name()
+    )
 
 
 def _is_known_origin(headers: Headers) -> bool:
@@ -78,17 +100,22 @@ def _is_known_origin(headers: Headers) -> bool:
     if origin.partition("://")[2] == headers.get("host"):
         return True
     name = _hostname(origin)
-    return (name is not None and name == _public_name()) or origin in config.get_option("server.corsAllowedOrigins")
+    return (name is not None and name == _public_name()) or origin in config.get_option(
+        "server.corsAllowedOrigins"
+    )
 
 
 def _is_at_console(scope: Scope, headers: Headers) -> bool:
     """Return whether a browser on this machine sends a request, with no proxy in between.
 
-    A proxy may leave out what it is expected to add, so host and origin must be this machine's too, and the server must
-    have no public name.
-    """
+    A proxy may leave out what it is expected to add, so host and origin must be this machine's too,
+    and the server must have no public name."""
     client, public = scope.get("client"), _public_name()
-    names = client[0] if client else None, _hostname(f"//{headers.get('host')}"), _hostname(headers.get("origin", ""))
+    names = (
+        client[0] if client else None,
+        _hostname(f"//{headers.get('host')}"),
+        _hostname(headers.get("origin", "")),
+    )
     local = all(name is not None and _is_loopback(name) for name in names)
     published = public is not None and not _is_loopback(public)
     return local and not published and not any(name in headers for name in _FORWARDED)
@@ -108,7 +135,9 @@ def _hostname(url: str) -> str | None:
 @lru_cache(maxsize=1)
 def _machine_names() -> frozenset[str]:
     name = socket.gethostname().lower()
-    return frozenset({"localhost", name, f"{name.partition('.')[0]}", f"{name.partition('.')[0]}.local"} - {""})
+    return frozenset(
+        {"localhost", name, f"{name.partition('.')[0]}", f"{name.partition('.')[0]}.local"} - {""}
+    )
 
 
 def _public_name() -> str | None:

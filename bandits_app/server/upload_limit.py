@@ -1,4 +1,6 @@
-"""Bound the memory that uploads take: a visitor may leave a few files on the server, for one page."""
+"""Bound the memory that uploads take: a visitor may leave a few files on the server, for
+one page.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from streamlit import runtime
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-MAX_FILES = 3  # of a visitor; the page shows the newest one
+# of a visitor; the page shows the newest one
+MAX_FILES = 3
 _UPLOAD = re.compile(r"/_stcore/upload_file/([^/]+)/[^/]+$")
 
 
@@ -32,12 +35,18 @@ class UploadLimit:
         Returns what holds the files; by default that of the running server.
     """
 
-    def __init__(self, app: ASGIApp, manager: Callable[[], MemoryUploadedFileManager | None] = upload_manager) -> None:
+    def __init__(
+        self, app: ASGIApp, manager: Callable[[], MemoryUploadedFileManager | None] = upload_manager
+    ) -> None:
         self._app, self._manager = app, manager
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on; before an upload, make room for it."""
-        upload = _UPLOAD.search(scope["path"]) if scope["type"] == "http" and scope["method"] == "PUT" else None
+        upload = (
+            _UPLOAD.search(scope["path"])
+            if scope["type"] == "http" and scope["method"] == "PUT"
+            else None
+        )
         if upload is not None and (manager := self._manager()) is not None:
             kept = list(manager.file_storage.get(upload[1], {}))
             for file in kept[: len(kept) - MAX_FILES + 1]:

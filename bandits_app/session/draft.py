@@ -1,4 +1,6 @@
-"""The experiment that a user is editing, kept in the session, with undo and redo, and the request to run it."""
+"""The experiment that a user is editing, kept in the session, with undo and redo, and the request
+to run it.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,15 @@ from bandits.experiments.labels import following_label
 from bandits.experiments.presets import presets
 from bandits.simulators import REGISTRY as SIMULATORS
 
-REFUSED_LINK = "refused-link"  # in the session: why the link in the address cannot be opened
-EDITED_LINK = "edited-link"  # in the session: the run of a link whose checksum does not match
-MAX_STATES = 100  # states that can be undone
+# in the session: why the link in the address cannot be opened
+REFUSED_LINK = "refused-link"
+# in the session: the run of a link whose checksum does not match
+EDITED_LINK = "edited-link"
+# states that can be undone
+MAX_STATES = 100
 
-_numbers = itertools.count(1)  # widget keys only need to be new
+# widget keys only need to be new
+_numbers = itertools.count(1)
 Source = Literal["button", "slider"]
 _REQUEST = "run-requested"
 
@@ -35,10 +41,14 @@ class Draft:
         self.simulator: dict[str, Any] = data["simulator"]
         self.agents: dict[int, dict[str, Any]] = {next(_numbers): agent for agent in data["agents"]}
         self.steps, self.replications, self.seed = data["steps"], data["replications"], data["seed"]
-        self.open_card: int | None = next(iter(self.agents), None)  # the agent whose settings are shown
-        self.notice = ""  # what the choice of a simulator has changed
-        self.before: dict[str, Any] | None = None  # the experiment before that choice
-        self.adapted: list[AgentParams | None] = []  # the agents after it
+        # the agent whose settings are shown
+        self.open_card: int | None = next(iter(self.agents), None)
+        # what the choice of a simulator has changed
+        self.notice = ""
+        # the experiment before that choice
+        self.before: dict[str, Any] | None = None
+        # the agents after it
+        self.adapted: list[AgentParams | None] = []
 
     def data(self) -> dict[str, Any]:
         """Return the experiment as plain data."""
@@ -60,31 +70,40 @@ class Draft:
     def moved_to(self, kind: str) -> Draft:
         """Return a draft with another simulator and what suits it.
 
-        While the agents stay as a choice of simulator has left them, the next choice starts from the experiment before
-        it, so that trying out simulators loses nothing.
-        """
+        While the agents stay as a choice of simulator has left them, the next choice starts from
+        the experiment before it, so that trying out simulators loses nothing."""
         own = self.data()
         start = self.before if self.before is not None and self._params() == self.adapted else own
         start = {**start, "seed": self.seed}
         if start["simulator"]["kind"] == kind:
             return Draft(start)
-        adaptation = adapt({**start, "seed": 0}, kind)  # nothing that suits a simulator depends on the seed
+        # nothing that suits a simulator depends on the seed
+        adaptation = adapt({**start, "seed": 0}, kind)
         moved = Draft(json.loads(adaptation.experiment.model_dump_json()))
-        moved.seed = self.seed  # also one that is out of range, which is refused in words
+        # also one that is out of range, which is refused in words
+        moved.seed = self.seed
         moved.before, moved.adapted, moved.notice = start, moved._params(), adaptation.describe()
         return moved
 
     def _params(self) -> list[AgentParams | None]:
-        """Return the agents' parameters, which are equal however they were entered; None where they are not valid."""
+        """Return the agents' parameters, which are equal however they were entered.
+
+        None where they are not valid.
+        """
         return [parse(AGENTS[agent["kind"]].Params, agent) for agent in self.agents.values()]
 
     def add(self, kind: str) -> None:
-        """Add an agent with its defaults, or the settings closest to them that this simulator can run."""
+        """Add an agent with its defaults, or the settings closest to them that this simulator can
+        run.
+        """
         self.open_card = next(_numbers)
         self.agents[self.open_card] = suited_agent(kind, self.data())
 
     def change(self, number: int, agent: dict[str, Any]) -> None:
-        """Give an agent other values; a name that states one of them follows, unless another agent has it."""
+        """Give an agent other values.
+
+        A name that states one of them follows, unless another agent has it.
+        """
         label = following_label(agent.get("label"), self.agents[number], agent)
         taken = {other.get("label") for key, other in self.agents.items() if key != number}
         changed = label != agent.get("label")
@@ -104,7 +123,9 @@ class Draft:
         del self.agents[agent]
 
     def spec(self) -> SimulatorSpec | None:
-        """Return what agents know of the simulator in advance, or None if its parameters are not valid."""
+        """Return what agents know of the simulator in advance, or None if its parameters are not
+        valid.
+        """
         cls = SIMULATORS[self.simulator["kind"]]
         try:
             return cls.describe(cls.Params.model_validate(self.simulator))
@@ -115,9 +136,10 @@ class Draft:
         """Return the kinds of agents that this simulator has the capabilities for."""
         spec = self.spec()
         return [
-            kind for kind, agent in AGENTS.items()
+            kind
+            for kind, agent in AGENTS.items()
             if spec is None or agent.needs | agent.offered_for <= spec.capabilities
-        ]  # fmt: skip
+        ]
 
 
 class EditHistory:
@@ -205,7 +227,9 @@ def reset() -> None:
 
 
 def _state() -> str:
-    """Return the controls' values as text: the same for equal experiments, however they were entered."""
+    """Return the controls' values as text: the same for equal experiments, however they were
+    entered.
+    """
     experiment = current().experiment()
     return json.dumps(current().data()) if experiment is None else experiment.model_dump_json()
 

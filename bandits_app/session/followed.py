@@ -1,4 +1,6 @@
-"""The run that this session follows: the one it submitted, the one in the page's address, or a preset."""
+"""The run that this session follows: the one it submitted, the one in the page's address, or a
+preset.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from .workers import pool
 
 
 def submit_and_follow(experiment: Experiment, *, by_slider: bool = False) -> Job:
-    """Submit an experiment, or join its run, and follow it; the run followed until now becomes the previous one.
+    """Submit an experiment, or join its run, and follow it.
+
+    The run followed until now becomes the previous one.
 
     Parameters
     ----------
@@ -36,7 +40,9 @@ def submit_and_follow(experiment: Experiment, *, by_slider: bool = False) -> Job
     followed = st.session_state.get("job")
     before = pool().get(followed) if followed else None
     known = pool().get(experiment.hash) is not None
-    replaced = before is not None and before.active and st.session_state.get("by-slider") == before.id
+    replaced = (
+        before is not None and before.active and st.session_state.get("by-slider") == before.id
+    )
     if before is not None and replaced:
         replaced = before.owner == owner() and before.id != experiment.hash
         if replaced:
@@ -49,8 +55,12 @@ def submit_and_follow(experiment: Experiment, *, by_slider: bool = False) -> Job
     if followed not in (None, job.id):
         st.session_state.previous = followed
     elif followed and job.status == "finished" and not by_slider:
-        st.toast("Already computed: the same settings give the same numbers. Another seed gives other users.")
-    return follow(job)  # last: where another event interrupts the page, the request is repeated from the run before
+        st.toast(
+            "Already computed: the same settings give the same numbers. Another seed gives other "
+            "users."
+        )
+    # last: where another event interrupts the page, the request is repeated from the run before
+    return follow(job)
 
 
 def submit(experiment: Experiment) -> Job:
@@ -83,9 +93,12 @@ def follow(job: Job) -> Job:
 
 
 def previous(job: Job) -> Job | None:
-    """Return the run that this session followed before ``job``, if the two differ in parameters of agents alone."""
+    """Return the run that this session followed before ``job``, if the two differ in parameters of
+    agents alone.
+    """
     candidate = pool().get(st.session_state.get("previous", ""))
-    if candidate is None:  # deleted or evicted: not looked up again at every update
+    # deleted or evicted: not looked up again at every update
+    if candidate is None:
         st.session_state.pop("previous", None)
         return None
     if candidate is job or not parameter_changes(candidate.experiment, job.experiment):
@@ -94,7 +107,9 @@ def previous(job: Job) -> Job | None:
 
 
 def current() -> Job:
-    """Return the run that this session follows: the one it submitted, the one in the page's address, or a preset."""
+    """Return the run that this session follows: the one it submitted, the one in the page's
+    address, or a preset.
+    """
     followed, offered = st.session_state.get("job"), st.session_state.get("offered")
     if followed is not None and (job := pool().get(followed)) is not None:
         return follow(job)
@@ -103,7 +118,9 @@ def current() -> Job:
     # Deleted meanwhile: the experiment in the address is not started again by itself.
     if followed is not None:
         del st.session_state.job
-        st.toast("This run was deleted. Press Run to compute it again.", icon=":material/search_off:")
+        st.toast(
+            "This run was deleted. Press Run to compute it again.", icon=":material/search_off:"
+        )
     elif (opened := _opened_link()) is not None:
         # Followed last: where another event interrupts the page, the link is opened again.
         return follow(opened)
@@ -116,10 +133,12 @@ def current() -> Job:
 
 
 def _opened_link() -> Job | None:
-    """Return the run of the address; None if it holds no experiment, or one that is refused, which is remembered.
+    """Return the run of the address.
 
-    An address is validated like an upload; its experiment is run unless its results are stored already, or it is long.
-    """
+    None if it holds no experiment, or one that is refused, which is remembered.
+
+    An address is validated like an upload; its experiment is run unless its results are stored
+    already, or it is long."""
     if not url.holds_experiment(st.query_params):
         return None
     try:
@@ -141,7 +160,10 @@ def _opened_link() -> Job | None:
 
 
 def _submit_or_offer(experiment: Experiment) -> Job:
-    """Submit the experiment of an address; a long one is only offered: no link occupies the server by itself."""
+    """Submit the experiment of an address.
+
+    A long one is only offered: no link occupies the server by itself.
+    """
     if decisions(experiment) <= SHORT_RUN:
         return submit(experiment)
     st.session_state.offered = job = Job(experiment, status="offered")

@@ -14,11 +14,12 @@ from bandits_app.server.security import CONSOLE_HEADER
 
 
 def owner() -> str:
-    """Return an identifier of this browser: the same after a reload, in a second tab and on the next visit.
+    """Return an identifier of this browser: the same after a reload, in a second tab and on the
+    next visit.
 
-    It is a hash of the random token that Streamlit gives every browser against cross-site requests, whose mask changes
-    from page to page. A browser without that cookie gets an identifier for its session.
-    """
+    It is a hash of the random token that Streamlit gives every browser against cross-site requests,
+    whose mask changes from page to page. A browser without that cookie gets an identifier for its
+    session."""
     with suppress(ValueError):
         version, mask, token, _ = st.context.cookies.get("_streamlit_xsrf", "").split("|")
         key = bytes.fromhex(mask)
@@ -28,12 +29,18 @@ def owner() -> str:
 
 
 def address() -> str:
-    """Return the network address of this browser; "" on the server itself, or where it is not known."""
+    """Return the network address of this browser.
+
+    "" on the server itself, or where it is not known.
+    """
     return st.context.ip_address or ""
 
 
 def deleter() -> str | None:
-    """Return in whose name this browser deletes: its own; on the server itself None, which may delete everything."""
+    """Return in whose name this browser deletes: its own.
+
+    On the server itself None, which may delete everything.
+    """
     return None if at_console() else owner()
 
 

@@ -16,7 +16,9 @@ TABLE, SUMMARY = "data-table", "whatif-summary"
 
 
 def opened(path: str) -> None:
-    """Remember which page is shown, and forget what belongs to the one that was left: notices, presses, uploads."""
+    """Remember which page is shown, and forget what belongs to the one that was left: notices,
+    presses, uploads.
+    """
     left = shown()
     editing: draft.Draft | None = st.session_state.get("draft")
     if editing is not None and left != path:

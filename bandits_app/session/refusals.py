@@ -18,14 +18,16 @@ from . import draft as drafts
 from .draft import Draft
 
 _PATH = re.compile(
-    r"(agents\.(?P<place>\d+)|simulator)(?:\.(?P<field>\w+))?(?P<rest>[\w.]*)(?: \((?P<label>[^()]*)\))?(?P<colon>: )?"
+    r"(agents\.(?P<place>\d+)|simulator)(?:\.(?P<field>\w+))?(?P<rest>[\w.]*)(?: \((?P<label>[^()]*)\))?(?P<colon>: )?"  # noqa: E501
 )
 
 EDITED = "This link was edited or comes from another version: its checksum does not match."
 
 
 class Refusal(NamedTuple):
-    """Why something cannot be done, and the plain data of the experiment that was refused, if it was one."""
+    """Why something cannot be done, and the plain data of the experiment that was refused, if it
+    was one.
+    """
 
     message: str
     data: dict[str, Any] | None = None
@@ -42,7 +44,13 @@ def show(refusal: Refusal) -> None:
         label = f"Remove {escape_markdown(repaired.left_out[0][0])} and run"
     else:
         st.caption(f":material/build: **The repair.** {escape_markdown(repaired.describe())}")
-    st.button(label, icon=":material/build:", key="repair-and-run", on_click=_load_and_run, args=(repaired.experiment,))
+    st.button(
+        label,
+        icon=":material/build:",
+        key="repair-and-run",
+        on_click=_load_and_run,
+        args=(repaired.experiment,),
+    )
 
 
 def of_draft(draft: Draft) -> list[Refusal]:
@@ -55,17 +63,23 @@ def of_draft(draft: Draft) -> list[Refusal]:
 
 
 def refuse_link(refusal: Refusal) -> None:
-    """Remember that the link in the address cannot be opened, until the user opens something else."""
+    """Remember that the link in the address cannot be opened, until the user opens
+    something else.
+    """
     st.session_state[drafts.REFUSED_LINK] = refusal
 
 
 def mark_edited_link(job: str) -> None:
-    """Remember that the run with this identifier comes from a link whose checksum does not match."""
+    """Remember that the run with this identifier comes from a link whose checksum does not
+    match.
+    """
     st.session_state[drafts.EDITED_LINK] = job
 
 
 def show_edited_link(job: str) -> None:
-    """Say so as long as this run is shown: a message that goes away by itself is missed, or never drawn."""
+    """Say so as long as this run is shown: a message that goes away by itself is missed, or never
+    drawn.
+    """
     if st.session_state.get(drafts.EDITED_LINK) == job:
         st.caption(f":material/edit: {EDITED}")
 
@@ -88,7 +102,8 @@ def show_link(instead: str) -> bool:
 
 
 def name_fields(message: str, data: dict[str, Any] | None = None) -> str:
-    """Replace the path at the beginning of a message by the label of the agent and the title of the field.
+    """Replace the path at the beginning of a message by the label of the agent and the title of the
+    field.
 
     "agents.3.alpha (LinUCB) is 11; ..." becomes "LinUCB, Exploration bonus is 11; ...".
     """
@@ -97,12 +112,21 @@ def name_fields(message: str, data: dict[str, Any] | None = None) -> str:
         return message.removeprefix("agents: ")
     place, tail = path["place"], message[path.end() :].lstrip()
     try:
-        part: Any = {} if data is None else data["simulator"] if place is None else data["agents"][int(place)]
+        part: Any = (
+            {}
+            if data is None
+            else data["simulator"]
+            if place is None
+            else data["agents"][int(place)]
+        )
         kinds: Mapping[str, Any] = SIMULATORS if place is None else AGENTS
         cls = kinds.get(part.get("kind"))
-    except (KeyError, IndexError, TypeError, AttributeError):  # not the shape of an experiment
+    except (KeyError, IndexError, TypeError, AttributeError):
+        # not the shape of an experiment
         cls = None
-    label = path["label"] or (f"Agent {int(place) + 1}" if place else cls.title if cls else "Simulator")
+    label = path["label"] or (
+        f"Agent {int(place) + 1}" if place else cls.title if cls else "Simulator"
+    )
     if path["field"] is None:
         return f"{label}{path['colon'] or ' '}{tail}"
     field = cls.Params.model_fields.get(path["field"]) if cls else None

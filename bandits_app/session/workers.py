@@ -1,4 +1,6 @@
-"""What all sessions share: the pool of workers, and one thread that keeps the server's memory small."""
+"""What all sessions share: the pool of workers, and one thread that keeps the server's memory
+small.
+"""
 
 from __future__ import annotations
 
@@ -33,16 +35,20 @@ def _start_collecting() -> threading.Thread:
 
 
 def _collect() -> None:
-    """Collect garbage once a minute, exempt long-lived objects meanwhile, and return freed memory to the system.
+    """Collect garbage once a minute, exempt long-lived objects meanwhile, and return freed memory
+    to the system.
 
-    Streamlit runs a full collection after every script run: 25 ms each time, too much for thirty viewers. Objects that
-    have survived for a minute are frozen; once a minute all objects are collected, so that nothing leaks. glibc keeps
-    what many threads have freed: hundreds of MiB after a few dozen runs.
-    """
+    Streamlit runs a full collection after every script run: 25 ms each time, too much for thirty
+    viewers. Objects that have survived for a minute are frozen; once a minute all objects are
+    collected, so that nothing leaks. glibc keeps what many threads have freed: hundreds of MiB
+    after a few dozen runs."""
     for pause in itertools.chain((3, 6, 12, 24), itertools.repeat(60)):
         time.sleep(pause)
         gc.unfreeze()
         gc.collect()
         gc.freeze()
-        if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
+        if (
+            sys.platform == "linux"
+            and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None
+        ):
             trim(0)

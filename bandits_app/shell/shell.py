@@ -1,8 +1,8 @@
-"""What every page has around its content: a link to the main button, the panel *Help*, and the tour of Home.
+"""What every page has around its content: a link to the main button, the panel *Help*, and the tour
+of Home.
 
-One component without a place of its own. Its style sheet also corrects Streamlit where a page would be hard to use: see
-the comments there.
-"""
+One component without a place of its own. Its style sheet also corrects Streamlit where a page would
+be hard to use: see the comments there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _HERE = Path(__file__).parent
 _mount = st.components.v2.component(
     "bandit_shell",
     js="\n".join((_HERE / name).read_text(encoding="utf-8") for name in ("focus.js", "shell.js")),
-    isolate_styles=False,  # its rules concern the whole page
+    # its rules concern the whole page
+    isolate_styles=False,
 )
 
 
@@ -40,7 +41,8 @@ def show(*, home: bool, presenting: bool) -> bool:
         "shortcuts": [shortcut._asdict() for shortcut in SHORTCUTS],
         "steps": [step._asdict() for step in STEPS],
     }
-    st.html(_HERE / "shell.css")  # before the component: its placeholder takes no place either
+    # before the component: its placeholder takes no place either
+    st.html(_HERE / "shell.css")
     result = _mount(key="shell", data=data, on_tour_change=lambda: None)
     return bool(result.tour) and not home
 
@@ -74,7 +76,8 @@ class Step(NamedTuple):
     ----------
     title, text : str
     target : str
-        CSS selectors, the first that matches a visible element counts. On a phone the pages are behind *Menu*.
+        CSS selectors, the first that matches a visible element counts. On a phone the pages are
+        behind *Menu*.
     """
 
     title: str
@@ -89,32 +92,37 @@ def _page(path: str) -> str:
 STEPS = (
     Step(
         "Agents in one shop",
-        "Each tile is an agent that chooses which product a visitor sees. The number is its click-through rate (CTR); "
-        "below it stands how many clicks it is behind the leader. Select a tile to hide that agent.",
+        "Each tile is an agent that chooses which product a visitor sees. The number is its "
+        "click-through rate (CTR); below it stands how many clicks it is behind the leader. "
+        "Select a tile to hide that agent.",
         ".bp-board",
     ),
     Step(
         "Two curves to read first",
-        "The CTR shows how fast an agent learns. Cumulative regret counts the clicks that it lost against always "
-        "choosing the best product: a curve that still rises at the end belongs to an agent that still loses clicks.",
+        "The CTR shows how fast an agent learns. Cumulative regret counts the clicks that it "
+        "lost against always choosing the best product: a curve that still rises at the end "
+        "belongs to an agent that still loses clicks.",
         ".bp-grid .bp-cell",
     ),
     Step(
         "Arena: change one thing",
-        "The Arena shows the same run with all controls. Move a slider of an agent: its curves follow. Or choose a "
-        "preset and press Run. The conclusions below the plots state which agent is better, and by how much.",
+        "The Arena shows the same run with all controls. Move a slider of an agent: its curves "
+        "follow. Or choose a preset and press Run. The conclusions below the plots state which "
+        "agent is better, and by how much.",
         _page("arena"),
     ),
     Step(
         "Sweep: find the best setting",
-        "Sweep tries many values of a parameter and marks the best one and those that are statistically tied with it. "
-        "Diagnostics, in the Arena, then shows whether an agent explores too little or too much.",
+        "Sweep tries many values of a parameter and marks the best one and those that are "
+        "statistically tied with it. Diagnostics, in the Arena, then shows whether an agent "
+        "explores too little or too much.",
         _page("sweep"),
     ),
     Step(
         "Keep and share",
-        "Every finished run is stored under Runs, and the address of the Arena reproduces a run on another computer. "
-        "Unknown terms are in the Glossary, under Learn; Help shows this tour again.",
+        "Every finished run is stored under Runs, and the address of the Arena reproduces a run "
+        "on another computer. Unknown terms are in the Glossary, under Learn; Help shows this "
+        "tour again.",
         _page("runs"),
     ),
 )

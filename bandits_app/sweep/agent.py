@@ -18,7 +18,12 @@ _CHOSEN = "sweep-agent"
 def choose(draft: Draft) -> int:
     """Draw the choice of the agent to sweep; returns its id in the draft."""
     labels = _labels(draft)
-    st.selectbox("Agent to sweep", labels, key=_CHOSEN, help="Its parameters are varied; other agents are left out.")
+    st.selectbox(
+        "Agent to sweep",
+        labels,
+        key=_CHOSEN,
+        help="Its parameters are varied; other agents are left out.",
+    )
     return chosen(draft)
 
 
@@ -30,8 +35,14 @@ def chosen(draft: Draft) -> int:
 
 
 def restore(sweep: Sweep) -> bool:
-    """Choose the agent of a sweep after a visit to another page; returns whether the sidebar still fits the sweep."""
-    if _CHOSEN in st.session_state or (label := _swept(drafts.current().experiment(), sweep)) is None:
+    """Choose the agent of a sweep after a visit to another page.
+
+    Returns whether the sidebar still fits the sweep.
+    """
+    if (
+        _CHOSEN in st.session_state
+        or (label := _swept(drafts.current().experiment(), sweep)) is None
+    ):
         return False
     st.session_state[_CHOSEN] = label
     return True
@@ -39,14 +50,20 @@ def restore(sweep: Sweep) -> bool:
 
 def _labels(draft: Draft) -> list[str]:
     labels = labels_of(list(draft.agents.values()))
-    if len(set(labels)) < len(labels):  # names that were entered twice
+    # names that were entered twice
+    if len(set(labels)) < len(labels):
         return [f"{i}. {label}" for i, label in enumerate(labels, 1)]
     return list(labels)
 
 
 def _swept(experiment: Experiment | None, sweep: Sweep) -> str | None:
-    """Return the label of the agent that equals the swept one up to swept parameters; None without one."""
-    of_simulator = {name for axis in sweep.axes if axis.path.startswith("simulator.") for name in axis.names}
+    """Return the label of the agent that equals the swept one up to swept parameters.
+
+    None without one.
+    """
+    of_simulator = {
+        name for axis in sweep.axes if axis.path.startswith("simulator.") for name in axis.names
+    }
     of_agent: dict[str, Any] = {}
     for axis in sweep.axes:
         if axis.guard is not None:
@@ -54,8 +71,12 @@ def _swept(experiment: Experiment | None, sweep: Sweep) -> str | None:
         elif axis.path.startswith("agents."):
             of_agent |= dict.fromkeys(axis.names, True)
     rest = {"agents": True} | ({"simulator": of_simulator} if of_simulator else {})
-    if experiment is None or experiment.model_dump(exclude=rest) != sweep.experiment.model_dump(exclude=rest):
+    if experiment is None or experiment.model_dump(exclude=rest) != sweep.experiment.model_dump(
+        exclude=rest
+    ):
         return None
     fixed = sweep.experiment.agents[0].model_dump(exclude=of_agent)
     matches = (agent.model_dump(exclude=of_agent) == fixed for agent in experiment.agents)
-    return next((label for label, same in zip(experiment.labels, matches, strict=True) if same), None)
+    return next(
+        (label for label, same in zip(experiment.labels, matches, strict=True) if same), None
+    )

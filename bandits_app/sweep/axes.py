@@ -27,12 +27,14 @@ from . import agent
 from .axis_form import axis_form
 
 _FILLED = "sweep-given"
-_VALID = "sweep-valid"  # the last valid experiment with the swept agent alone
+# the last valid experiment with the swept agent alone
+_VALID = "sweep-valid"
 _SEARCH = {"grid": "Full grid", "halving": "Early stopping", "optuna": "Optuna"}
 _SAMPLERS = {"tpe": "Parzen estimator (TPE)", "gp": "Gaussian process", "random": "Random"}
 
 SweepData = dict[str, Any]
-Owners = dict[str, Params]  # by path of the parameter: the agent or the simulator in the sidebar
+# by path of the parameter: the agent or the simulator in the sidebar
+Owners = dict[str, Params]
 
 
 def fill(sweep: Sweep) -> None:
@@ -43,7 +45,9 @@ def fill(sweep: Sweep) -> None:
 
 
 def restore(sweep: Sweep) -> None:
-    """Put a sweep back into the controls after a visit to another page, if the sidebar still fits it."""
+    """Put a sweep back into the controls after a visit to another page, if the sidebar still fits
+    it.
+    """
     if agent.restore(sweep):
         fill(sweep)
 
@@ -55,11 +59,11 @@ def _filled() -> tuple[int, SweepData | None]:
 
 
 def choose(errors: list[str]) -> SweepData | None:
-    """Draw all controls; returns plain data for `bandits.sweeps.read`, or None without a valid experiment.
+    """Draw all controls; returns plain data for `bandits.sweeps.read`, or None without a valid
+    experiment.
 
-    What is wrong with the experiment is appended to ``errors``. The controls stay those of the last valid one, so that
-    a number that was mistyped in the sidebar changes nothing here.
-    """
+    What is wrong with the experiment is appended to ``errors``. The controls stay those of the last
+    valid one, so that a number that was mistyped in the sidebar changes nothing here."""
     draft = drafts.current()
     source = {**draft.data(), "agents": [draft.agents[agent.chosen(draft)]]}
     experiment: Experiment | None
@@ -69,19 +73,29 @@ def choose(errors: list[str]) -> SweepData | None:
     except UserError as error:
         errors.append(name_fields(str(error), source))
         kept: Experiment | None = st.session_state.get(_VALID)
-        experiment, valid = kept if kept is not None and _kinds(kept.model_dump()) == _kinds(source) else None, False
+        experiment, valid = (
+            kept if kept is not None and _kinds(kept.model_dump()) == _kinds(source) else None,
+            False,
+        )
     if experiment is None:
         st.caption("The settings need a valid experiment in the sidebar.")
         return None
     version, filled = _filled()
     search = st.segmented_control(
-        "Search strategy", list(_SEARCH), default=filled["search"] if filled else "grid", required=True,
-        format_func=_SEARCH.__getitem__, key=f"sweep-{version}-search",
-        help="Full grid: all replications of all points. Early stopping: a quarter of the replications first, then "
-        "only points that are not significantly worse than the best (successive halving by paired t tests, which "
-        "assume nearly normal results: rare large rewards need the full grid). Optuna: sequential search for three to "
-        "eight parameters; each batch of points depends on the results of earlier ones.",
-    )  # fmt: skip
+        "Search strategy",
+        list(_SEARCH),
+        default=filled["search"] if filled else "grid",
+        required=True,
+        format_func=_SEARCH.__getitem__,
+        key=f"sweep-{version}-search",
+        help=(
+            "Full grid: all replications of all points. Early stopping: a quarter of the "
+            "replications first, then only points that are not significantly worse than the best "
+            "(successive halving by paired t tests, which assume nearly normal results: rare "
+            "large rewards need the full grid). Optuna: sequential search for three to eight "
+            "parameters; each batch of points depends on the results of earlier ones."
+        ),
+    )
     swept, simulator = experiment.agents[0], experiment.simulator
     owners: Owners = {f"agents.0.{n}": swept for n in _sweepable(type(swept))}
     for i, guard in enumerate(swept.guards):
@@ -106,7 +120,9 @@ def _kinds(data: SweepData) -> tuple[str, str]:
 def _equal(axes: list[SweepData], others: list[SweepData]) -> bool:
     """Whether these are valid axes and equal to the others."""
     try:
-        return [Axis.model_validate(axis) for axis in axes] == [Axis.model_validate(axis) for axis in others]
+        return [Axis.model_validate(axis) for axis in axes] == [
+            Axis.model_validate(axis) for axis in others
+        ]
     except ValueError:
         return False
 
@@ -115,8 +131,13 @@ def _refined(refinements: list[dict[str, list[float]]]) -> None:
     """State that the grid is refined, with a button that returns to the axes alone."""
     added = sum(len(values) for step in refinements for values in step.values())
     row = st.container(horizontal=True, vertical_alignment="center", gap="medium")
-    row.caption(f"Refined {count_of(len(refinements), 'times')}: {count_of(added, 'values')} are added to the grid.")
-    row.button("Without refinement", key="sweep-unrefined", type="tertiary", on_click=_forget_refinements)
+    row.caption(
+        f"Refined {count_of(len(refinements), 'times')}: {count_of(added, 'values')} are added to "
+        "the grid."
+    )
+    row.button(
+        "Without refinement", key="sweep-unrefined", type="tertiary", on_click=_forget_refinements
+    )
 
 
 def _forget_refinements() -> None:
@@ -139,12 +160,18 @@ def _ranges(owners: Owners, kind: str) -> list[SweepData]:
     previous = {axis["path"]: axis for axis in filled["axes"]} if filled else {}
     default = [path for path in previous if path in owners] or list(owners)[:3]
     paths = st.multiselect(
-        "Parameters", list(owners), default, key=f"sweep-{version}-{kind}-paths", max_selections=MAX_AXES,
-        format_func=lambda path: _title(owners[path], path), help="Parameters to vary, each in a range or a list.",
-    )  # fmt: skip
+        "Parameters",
+        list(owners),
+        default,
+        key=f"sweep-{version}-{kind}-paths",
+        max_selections=MAX_AXES,
+        format_func=lambda path: _title(owners[path], path),
+        help="Parameters to vary, each in a range or a list.",
+    )
     axes, columns = [], st.columns(2)
     for i, path in enumerate(paths):
-        if i and i % 2 == 0:  # a new row of columns, so that phones show the axes in order
+        # a new row of columns, so that phones show the axes in order
+        if i and i % 2 == 0:
             columns = st.columns(2)
         with columns[i % 2].container(border=True):
             st.markdown(f"**{_title(owners[path], path)}**")
@@ -155,34 +182,59 @@ def _ranges(owners: Owners, kind: str) -> list[SweepData]:
 
 def _proposals() -> SweepData:
     version, filled = _filled()
-    usual: SweepData = filled if filled else {"number": 64, "batch": 8, "sampler": "tpe", "metric": "ctr"}
+    usual: SweepData = (
+        filled if filled else {"number": 64, "batch": 8, "sampler": "tpe", "metric": "ctr"}
+    )
     columns, key = st.columns(4), f"sweep-{version}"
     return {
         "number": columns[0].number_input(
-            "Points", 2, MAX_PROPOSED, usual["number"], key=f"{key}-points",
-            help="Number of points that Optuna proposes. More points search more thoroughly and take longer; usually "
-            "32 to 128.",
+            "Points",
+            2,
+            MAX_PROPOSED,
+            usual["number"],
+            key=f"{key}-points",
+            help=(
+                "Number of points that Optuna proposes. More points search more thoroughly and "
+                "take longer; usually 32 to 128."
+            ),
         ),
         "batch": columns[1].number_input(
-            "Batch size", 1, MAX_BATCH, usual["batch"], key=f"{key}-batch",
-            help="Points proposed before their results are reported to Optuna. Smaller batches learn sooner, larger "
-            "ones keep more processors busy; usually 4 to 16.",
+            "Batch size",
+            1,
+            MAX_BATCH,
+            usual["batch"],
+            key=f"{key}-batch",
+            help=(
+                "Points proposed before their results are reported to Optuna. Smaller batches "
+                "learn sooner, larger ones keep more processors busy; usually 4 to 16."
+            ),
         ),
         "sampler": columns[2].selectbox(
-            "Sampler", list(_SAMPLERS), list(_SAMPLERS).index(usual["sampler"]), key=f"{key}-sampler",
+            "Sampler",
+            list(_SAMPLERS),
+            list(_SAMPLERS).index(usual["sampler"]),
+            key=f"{key}-sampler",
             format_func=_SAMPLERS.__getitem__,
-            help="Sampling algorithm of Optuna. A Gaussian process takes one to two seconds per point and proposes at "
-            f"most {MAX_GAUSSIAN}.",
+            help=(
+                "Sampling algorithm of Optuna. A Gaussian process takes one to two seconds per "
+                f"point and proposes at most {MAX_GAUSSIAN}."
+            ),
         ),
         "metric": columns[3].selectbox(
-            "Objective", list(OBJECTIVES), list(OBJECTIVES).index(usual["metric"]), key=f"{key}-metric",
-            format_func=lambda name: OBJECTIVES[name].of().title, help="The metric that Optuna optimises.",
+            "Objective",
+            list(OBJECTIVES),
+            list(OBJECTIVES).index(usual["metric"]),
+            key=f"{key}-metric",
+            format_func=lambda name: OBJECTIVES[name].of().title,
+            help="The metric that Optuna optimises.",
         ),
-    }  # fmt: skip
+    }
 
 
 def _joint(owners: Owners, filled: SweepData | None) -> Owners:
-    """Return the owners of parameters that move together in the sweep that was put into the controls."""
+    """Return the owners of parameters that move together in the sweep that was put into the
+    controls.
+    """
     found: Owners = {}
     for axis in map(Axis.model_validate, filled["axes"] if filled else ()):
         own = [owners.get(axis.path_of(name)) for name in axis.names]
@@ -208,24 +260,34 @@ def _axis(position: int, owners: Owners, taken: list[str], kind: str) -> SweepDa
         own = axes[position]["path"] if position < len(axes) else None
         index = options.index(own) if own in options else 0
     path = st.selectbox(
-        ("First", "Second")[position] + " parameter", options, index=index, key=key,
+        ("First", "Second")[position] + " parameter",
+        options,
+        index=index,
+        key=key,
         format_func=lambda p: "none" if p is None else _title(owners[p], p),
-    )  # fmt: skip
+    )
     if path is None:
         return None
     previous: SweepData = next((axis for axis in axes if axis["path"] == path), {})
     return _form(owners, path, f"{key}-{path}", previous, (9, 7)[position])
 
 
-def _form(owners: Owners, path: str, key: str, previous: SweepData, number: int, *, counted: bool = True) -> SweepData:
+def _form(
+    owners: Owners, path: str, key: str, previous: SweepData, number: int, *, counted: bool = True
+) -> SweepData:
     owner = owners[path]
-    setting = getattr(owner, path.rpartition(".")[2], None)  # parameters that move together have no common one
+    # parameters that move together have no common one
+    setting = getattr(owner, path.rpartition(".")[2], None)
     return axis_form(path, type(owner), key, previous, setting, number, counted=counted)
 
 
 def title(data: SweepData, path: str) -> str:
     """Return the title of a swept parameter."""
-    part = data["experiment"]["simulator"] if path.startswith("simulator.") else data["experiment"]["agents"][0]
+    part = (
+        data["experiment"]["simulator"]
+        if path.startswith("simulator.")
+        else data["experiment"]["agents"][0]
+    )
     registry: dict[str, Any] = {**SIMULATORS} if path.startswith("simulator.") else {**AGENTS}
     if ".guards." in path:
         return _title(guard_kinds()[part["guards"][int(path.split(".")[3])]["kind"]], path)
@@ -234,7 +296,9 @@ def title(data: SweepData, path: str) -> str:
 
 def _title(owner: Params | type[Params], path: str) -> str:
     model = owner if isinstance(owner, type) else type(owner)
-    shown = grid.joint_title([model.model_fields[name] for name in path.rpartition(".")[2].split(JOINT)])
+    shown = grid.joint_title(
+        [model.model_fields[name] for name in path.rpartition(".")[2].split(JOINT)]
+    )
     if issubclass(model, GuardParams):
         return f"{model.title}: {shown}"
     return ("Simulator: " if path.startswith("simulator.") else "") + shown

@@ -16,7 +16,14 @@ AxisData = dict[str, Any]
 
 
 def axis_form(
-    path: str, owner: type[Params], key: str, previous: AxisData, setting: Any, number: int, *, counted: bool = True
+    path: str,
+    owner: type[Params],
+    key: str,
+    previous: AxisData,
+    setting: Any,
+    number: int,
+    *,
+    counted: bool = True,
 ) -> AxisData:
     """Draw the values of an axis.
 
@@ -48,8 +55,14 @@ def axis_form(
     as_number: Any = int if integer else float
     first = low.number_input("From", value=as_number(axis["low"]), key=f"{key}-low", **common)
     last = high.number_input("To", value=as_number(axis["high"]), key=f"{key}-high", **common)
-    count = more[0].number_input("Number of values", 2, 64, axis["number"], key=f"{key}-number") if counted else 9
-    log = st.toggle("Log scale", axis["scale"] == "log", key=f"{key}-log", help="Equal ratios between values.")
+    count = (
+        more[0].number_input("Number of values", 2, 64, axis["number"], key=f"{key}-number")
+        if counted
+        else 9
+    )
+    log = st.toggle(
+        "Log scale", axis["scale"] == "log", key=f"{key}-log", help="Equal ratios between values."
+    )
     found: AxisData = {"path": path, "low": first, "high": last, "number": count, "scale": "linear"}
     if log:
         found = log_axis(owner, name, found)
@@ -57,13 +70,17 @@ def axis_form(
             st.caption("The range has no positive numbers: its scale stays linear.")
         elif found["low"] != first:
             st.caption(f"On a log scale, the range begins at {grid.format_value(found['low'])}.")
-    suggested_extra = previous.get("extra", ()) if previous else with_setting(found, setting, integer)
+    suggested_extra = (
+        previous.get("extra", ()) if previous else with_setting(found, setting, integer)
+    )
     found.pop("extra", None)
     return {**found, "extra": _extra(suggested_extra, f"{key}-{log}")} if counted else found
 
 
 def with_setting(axis: AxisData, setting: Any, integer: bool) -> tuple[float, ...]:
-    """Return the additional values of an axis, with the present setting unless the range has that value."""
+    """Return the additional values of an axis, with the present setting unless the range has that
+    value.
+    """
     extra = set(axis.get("extra", ()))
     valid = axis["low"] < axis["high"]
     if valid and isinstance(setting, (int, float)) and not isinstance(setting, bool):
@@ -74,13 +91,21 @@ def with_setting(axis: AxisData, setting: Any, integer: bool) -> tuple[float, ..
 
 
 def _extra(suggested: tuple[float, ...], key: str) -> list[Any]:
-    """Draw the additional values as a text; what is no number is left for the validation to refuse."""
+    """Draw the additional values as a text.
+
+    What is no number is left for the validation to refuse.
+    """
     shown = ", ".join(f"{v:.12g}" for v in suggested)
     text = st.text_input(
-        "Additional values", shown, key=f"{key}-extra-{shown}", placeholder="none",
-        help="Values besides those of the range, separated by commas. The suggestion is 0, where it is allowed, and "
-        "the setting in the sidebar.",
-    )  # fmt: skip
+        "Additional values",
+        shown,
+        key=f"{key}-extra-{shown}",
+        placeholder="none",
+        help=(
+            "Values besides those of the range, separated by commas. The suggestion is 0, where "
+            "it is allowed, and the setting in the sidebar."
+        ),
+    )
     return [_number(part.strip()) for part in text.split(",") if part.strip()]
 
 

@@ -1,4 +1,6 @@
-"""State what a sweep shows: the best region, whether it is resolved, and the sensitivity to each parameter."""
+"""State what a sweep shows: the best region, whether it is resolved, and the sensitivity to each
+parameter.
+"""
 
 from __future__ import annotations
 
@@ -21,33 +23,48 @@ from bandits_app.widgets.text import escape_markdown
 
 from . import axes, selection
 
-MAX_LISTED = 3  # neighbouring values that are listed one by one
-NARROWER = 1.05  # factor from which an interval counts as narrower
+# neighbouring values that are listed one by one
+MAX_LISTED = 3
+# factor from which an interval counts as narrower
+NARROWER = 1.05
 
 
 def first(job: SweepJob, metric: str) -> None:
-    """State which choice is better from which value on, where a sweep that has ended varies both: above its figures."""
+    """State which choice is better from which value on, where a sweep that has ended varies both:
+    above its figures.
+    """
     with job.lock:
         along = "" if job.active else lines.comparison(job.landscape, metric)
     if along:
-        st.markdown(f"**{escape_markdown(along)}**" if varies_simulators(job) else escape_markdown(along))
+        st.markdown(
+            f"**{escape_markdown(along)}**" if varies_simulators(job) else escape_markdown(along)
+        )
 
 
 def show(job: SweepJob, metric: str) -> None:
-    """Draw the further conclusions of a sweep; those that need all points, only when it has ended."""
+    """Draw the further conclusions of a sweep.
+
+    Those that need all points, only when it has ended.
+    """
     with job.lock:
         landscape = job.landscape
         results, importance = landscape.results(metric), landscape.importance(metric)
-        pairing, explained, level = landscape.pairing(metric), landscape.explained(metric), landscape.level
+        pairing, explained, level = (
+            landscape.pairing(metric),
+            landscape.explained(metric),
+            landscape.level,
+        )
         few = landscape.points_with_few_clicks()
     if not job.active:
         advise = not varies_simulators(job) and not _unresolved(job, metric)[0]
-        st.markdown(f"- {best_region(sum(r.best for r in results), len(results), level, advise=advise)}")
+        st.markdown(
+            f"- {best_region(sum(r.best for r in results), len(results), level, advise=advise)}"
+        )
     noun = job.sweep.experiment.simulator_class().reward_noun
     if few and not job.active:
         st.markdown(
-            f"- {few} of {len(results)} points have fewer than {FEW_REWARDS} {noun} in all replications together; "
-            "their 95 % confidence intervals may cover as little as 60 %."
+            f"- {few} of {len(results)} points have fewer than {FEW_REWARDS} {noun} in all "
+            "replications together; their 95 % confidence intervals may cover as little as 60 %."
         )
     if pairing == pairing:
         st.markdown(f"- {_pairing(pairing)}")
@@ -64,7 +81,8 @@ def varies_simulators(job: SweepJob) -> bool:
 
 
 def refine_button(row: DeltaGenerator, job: SweepJob, metric: str) -> None:
-    """Offer to add values around the best point, if a better one may lie between or beyond those of the grid.
+    """Offer to add values around the best point, if a better one may lie between or beyond those of
+    the grid.
 
     Raises
     ------
@@ -75,9 +93,11 @@ def refine_button(row: DeltaGenerator, job: SweepJob, metric: str) -> None:
     if not found:
         return
     pressed = row.button(
-        "Refine around the best", icon=":material/zoom_in:", key="sweep-refine",
+        "Refine around the best",
+        icon=":material/zoom_in:",
+        key="sweep-refine",
         help=f"Adds {_added(found)} to the grid and computes only the new points.",
-    )  # fmt: skip
+    )
     if pressed and (refined := refine(job.landscape, metric)) is not None:
         selection.start(refined)
         axes.fill(refined)
@@ -88,16 +108,20 @@ def resolution(job: SweepJob, metric: str) -> None:
     """State where a better value may lie, or that the best region is resolved."""
     if job.status == "finished" and not job.sweep.is_grid:
         st.markdown(
-            ":material/zoom_in: Optuna chooses all points by itself, so there is nothing to refine; more **Points** "
-            "search further."
+            ":material/zoom_in: Optuna chooses all points by itself, so there is nothing to "
+            "refine; more **Points** search further."
         )
     found, region = _unresolved(job, metric)
     if found:
         sentences = " ".join(escape_markdown(one.sentence()) for one in found)
         st.markdown(f":material/zoom_in: {sentences} **Refine around the best** adds values there.")
-    elif region is not None and not region.all() and refinable_axes(job.sweep):  # all: the best can lie anywhere
+    elif region is not None and not region.all() and refinable_axes(job.sweep):
+        # all: the best can lie anywhere
         near = f"its neighbours in the grid are within a factor of {MAX_RATIO:g}"
-        st.markdown(f":material/check: The best region is resolved: the best value is at no open edge, and {near}.")
+        st.markdown(
+            ":material/check: The best region is resolved: the best value is at no open edge, and "
+            f"{near}."
+        )
 
 
 def _unresolved(job: SweepJob, metric: str) -> tuple[list[Unresolved], BoolArray | None]:
@@ -114,14 +138,25 @@ def _added(found: list[Unresolved]) -> str:
 
 
 def best_region(tied: int, total: int, level: float, *, advise: bool = True) -> str:
-    """State how many points are statistically tied with the best; ``advise``: nothing is left but to choose one."""
+    """State how many points are statistically tied with the best.
+
+    ``advise``: nothing is left but to choose one.
+    """
     rest = "" if level == LEVEL else f"; refinements may use the rest of {percent(LEVEL)}"
-    test = f"(paired t tests, Tukey's correction for all pairs, level {number(100 * level)} %{rest})"
+    test = (
+        f"(paired t tests, Tukey's correction for all pairs, level {number(100 * level)} %{rest})"
+    )
     bias = " The estimate of the best point is slightly optimistic (selection bias)."
     if tied == total > 1:
-        return f"All {total} points are statistically tied {test}; more replications may separate them."
+        return (
+            f"All {total} points are statistically tied {test}; more replications may separate "
+            "them."
+        )
     if tied == 1:
-        return f"None of the other {total - 1} points is statistically tied with the best {test}.{bias}"
+        return (
+            f"None of the other {total - 1} points is statistically tied with the best "
+            f"{test}.{bias}"
+        )
     advice = "; choose any of them" if advise else ""
     return f"{tied} of {total} points are statistically tied for the best {test}{advice}.{bias}"
 
@@ -129,10 +164,13 @@ def best_region(tied: int, total: int, level: float, *, advise: bool = True) -> 
 def _pairing(factor: float) -> str:
     """State how much common random numbers narrow the interval of a difference."""
     if factor < NARROWER:
-        return "Common random numbers do not narrow the confidence interval of a difference in this sweep."
+        return (
+            "Common random numbers do not narrow the confidence interval of a difference in this "
+            "sweep."
+        )
     return (
-        f"Common random numbers make the confidence interval of a difference {number(factor)} times narrower than "
-        "independent random numbers would."
+        f"Common random numbers make the confidence interval of a difference {number(factor)} "
+        "times narrower than independent random numbers would."
     )
 
 
@@ -140,23 +178,27 @@ def _sensitivity(sweep: Sweep, importance: list[Importance]) -> None:
     paths, noun = [axis.path for axis in sweep.axes], sweep.experiment.simulator_class().reward_noun
     rows = [
         {
-            "Parameter": grid.parameter_label(sweep, paths.index(each.path)), "Best": grid.format_value(each.best),
-            "Tied with best": _listed(sweep, paths.index(each.path), each.good), "Worst": grid.format_value(each.worst),
-            "Worst-case loss per 1,000 visitors": f"{number(each.cost.mean)} {noun} ({words.interval(each.cost)})"
-            if each.matters else "not significant",
+            "Parameter": grid.parameter_label(sweep, paths.index(each.path)),
+            "Best": grid.format_value(each.best),
+            "Tied with best": _listed(sweep, paths.index(each.path), each.good),
+            "Worst": grid.format_value(each.worst),
+            "Worst-case loss per 1,000 visitors": f"{number(each.cost.mean)} {noun} ({words.interval(each.cost)})"  # noqa: E501
+            if each.matters
+            else "not significant",
             "Explained variance": percent(each.share),
         }
         for each in importance
-    ]  # fmt: skip
+    ]
     st.subheader("Sensitivity", anchor=False)
     st.dataframe(pd.DataFrame(rows), hide_index=True, height="content")
     combined = "; not every combination of them is (see the outline)" if len(paths) > 1 else ""
     st.caption(
-        f"**Tied with best**: values of the points that are not significantly worse than the best{combined}. "
-        "**Worst**: the value with which an agent earns least, even with the best values of the other parameters. "
-        "**Worst-case loss**: what that costs against the best point; the interval allows for the choice of both by "
-        "the same data. **Explained variance**: share of the variance between points that the parameter explains by "
-        "itself (first-order Sobol index)."
+        "**Tied with best**: values of the points that are not significantly worse than the "
+        f"best{combined}. **Worst**: the value with which an agent earns least, even with the best "
+        "values of the other parameters. **Worst-case loss**: what that costs against the best "
+        "point; the interval allows for the choice of both by the same data. **Explained "
+        "variance**: share of the variance between points that the parameter explains by itself "
+        "(first-order Sobol index)."
     )
 
 
@@ -177,16 +219,20 @@ def _explained_variance(sweep: Sweep, explained: list[Explained]) -> None:
     at = [paths.index(one.path) for one in explained]
     rows = [
         {
-            "Parameter": grid.parameter_label(sweep, i), "Best": grid.format_value(one.best),
-            "Tied with best": (", " if sweep.axes[i].values else " to ").join(map(grid.format_value, one.good)),
+            "Parameter": grid.parameter_label(sweep, i),
+            "Best": grid.format_value(one.best),
+            "Tied with best": (", " if sweep.axes[i].values else " to ").join(
+                map(grid.format_value, one.good)
+            ),
             "Explained variance": percent(one.share),
         }
         for i, one in zip(at, explained, strict=True)
-    ]  # fmt: skip
+    ]
     st.subheader("Sensitivity", anchor=False)
     st.dataframe(pd.DataFrame(rows), hide_index=True, height="content")
     st.caption(
-        "**Tied with best**: values of the points that are not significantly worse than the best. **Explained "
-        "variance**: share of the variance between points that the parameter explains by itself, estimated with a "
-        "random forest (first-order Sobol index times the out-of-bag R²); it needs at least ten points."
+        "**Tied with best**: values of the points that are not significantly worse than the best. "
+        "**Explained variance**: share of the variance between points that the parameter explains "
+        "by itself, estimated with a random forest (first-order Sobol index times the out-of-bag "
+        "R²); it needs at least ten points."
     )

@@ -35,11 +35,12 @@ def manager() -> SweepManager:
 
 
 @st.cache_resource(show_spinner=False)
-def _manager(_pool: Pool, which: int) -> SweepManager:  # noqa: ARG001 - the cache key: a new pool has a new manager
+def _manager(_pool: Pool, which: int) -> SweepManager:  # noqa: ARG001
     return SweepManager(_pool, home() / "sweeps", os.environ.get("BANDITS_CLUSTER", ""))
 
 
-_read_cached = lru_cache(maxsize=16)(read)  # validating a thousand points takes a moment, at every page update
+# validating a thousand points takes a moment, at every page update
+_read_cached = lru_cache(maxsize=16)(read)
 
 
 def check(data: dict[str, Any]) -> tuple[str, bool]:
@@ -49,7 +50,11 @@ def check(data: dict[str, Any]) -> tuple[str, bool]:
     try:
         sweep = _read_cached(json.dumps(data))
     except UserError as error:
-        message = str(error).removeprefix("axes: ").replace("low must be below high", "From must be below To")
+        message = (
+            str(error)
+            .removeprefix("axes: ")
+            .replace("low must be below high", "From must be below To")
+        )
         for axis in data["axes"]:
             message = message.replace(axis["path"], axes.title(data, axis["path"]))
         return f"{escape_markdown(message[:1].upper() + message[1:])}.", False
@@ -57,7 +62,10 @@ def check(data: dict[str, Any]) -> tuple[str, bool]:
 
 
 def describe_size(sweep: Sweep) -> str:
-    """Describe the size of a sweep: 63 points × 16 replications × 20,000 steps; and how often it was refined."""
+    """Describe the size of a sweep: 63 points × 16 replications × 20,000 steps.
+
+    And how often it was refined.
+    """
     e = sweep.experiment
     refined = f" (refined {count_of(len(sweep.refinements), 'times')})" if sweep.refinements else ""
     points, replications = count_of(sweep.size, "points"), count_of(e.replications, "replications")
@@ -76,10 +84,11 @@ def start(sweep: Sweep) -> SweepJob:
 
 
 def current() -> SweepJob | None:
-    """Return the sweep that this session shows: the one it started or opened, or the one of its address.
+    """Return the sweep that this session shows: the one it started or opened, or the one of its
+    address.
 
-    An address of a sweep that this server does not know only fills in the controls: a link must not start hours of
-    computation.
+    An address of a sweep that this server does not know only fills in the controls: a link must not
+    start hours of computation.
 
     Raises
     ------
@@ -110,7 +119,9 @@ def choose_preset(row: DeltaGenerator, data: dict[str, Any] | None) -> SweepPres
     if data is not None:
         with suppress(UserError):
             wanted = read(data).hash
-            held = next((name for name, preset in presets().items() if preset.sweep.hash == wanted), None)
+            held = next(
+                (name for name, preset in presets().items() if preset.sweep.hash == wanted), None
+            )
     titles = {name: preset.title for name, preset in presets().items()}
     preset_box.choose(row, "sweep-preset", titles, held, lambda name: select(presets()[name].sweep))
     return presets()[held] if held else None

@@ -1,4 +1,7 @@
-"""Show a sweep: its progress, its landscape, one point of it, the conclusions; its files, and earlier results."""
+"""Show a sweep: its progress, its landscape, one point of it, the conclusions.
+
+Its files, and earlier results.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,9 @@ _POINT = "sweep-cell"
 
 
 def show(job: SweepJob, metric: str, slot: DeltaGenerator) -> None:
-    """Draw a sweep, and update it every second while it runs; the page is redrawn once when it ends.
+    """Draw a sweep, and update it every second while it runs.
+
+    The page is redrawn once when it ends.
 
     Parameters
     ----------
@@ -48,7 +53,8 @@ def show(job: SweepJob, metric: str, slot: DeltaGenerator) -> None:
 
 
 def _show(job: SweepJob, metric: str, slot: DeltaGenerator) -> None:
-    active, progress = job.active, job.progress  # read once: the bar, its text and the verdicts are of one moment
+    # read once: the bar, its text and the verdicts are of one moment
+    active, progress = job.active, job.progress
     if active:
         slot.progress(progress, text=status(job, progress))
     else:
@@ -57,7 +63,10 @@ def _show(job: SweepJob, metric: str, slot: DeltaGenerator) -> None:
     setting = current_setting(job)
     with job.lock:
         specs = _figures(job, metric, selected, None if setting is None else setting.point)
-        leader, candidates = job.landscape.leader(metric), int(job.landscape.candidates(metric).sum())
+        leader, candidates = (
+            job.landscape.leader(metric),
+            int(job.landscape.candidates(metric).sum()),
+        )
         results = {result.point: result for result in job.landscape.results(metric)}
         point = leader if selected is None else selected
         specs += lines.curves_by_choice(job.landscape, metric)
@@ -68,7 +77,8 @@ def _show(job: SweepJob, metric: str, slot: DeltaGenerator) -> None:
     if leader is not None:
         if result := results.get(leader if point is None else point):
             _point(job, metric, result, leader, None if job.status == "finished" else candidates)
-        comparable = not conclusions.varies_simulators(job)  # else the best point is in another simulator
+        # else the best point is in another simulator
+        comparable = not conclusions.varies_simulators(job)
         if comparable and setting is not None and (result := results.get(setting.point)):
             _setting(job, metric, result, leader, exact=setting.exact, active=active)
         conclusions.resolution(job, metric)
@@ -77,12 +87,21 @@ def _show(job: SweepJob, metric: str, slot: DeltaGenerator) -> None:
 
 def _figures(job: SweepJob, metric: str, selected: int | None, setting: int | None) -> list[Spec]:
     if job.sweep.is_grid:
-        return [grid.landscape_figure(job.landscape, metric, selected, setting=setting, finished=not job.active)]
-    return scatter.figures(job.landscape, metric, selected, setting=setting, finished=not job.active)
+        return [
+            grid.landscape_figure(
+                job.landscape, metric, selected, setting=setting, finished=not job.active
+            )
+        ]
+    return scatter.figures(
+        job.landscape, metric, selected, setting=setting, finished=not job.active
+    )
 
 
 def current_setting(job: SweepJob) -> NearestPoint | None:
-    """Return the point nearest to the agent in the sidebar; None without one, or if it differs in other parameters."""
+    """Return the point nearest to the agent in the sidebar.
+
+    None without one, or if it differs in other parameters.
+    """
     draft = drafts.current()
     try:
         experiment = read({**draft.data(), "agents": [draft.agents[agent.chosen(draft)]]})
@@ -112,7 +131,9 @@ def status(job: SweepJob, progress: float) -> str:
         return f"Failed: {escape_markdown(job.error)}"
     saved = job.landscape.saved_share
     took = f" in {duration(job.seconds)}" if job.seconds is not None else ""
-    finished = f"Finished{took}" + (f"; {100 * saved:.0f} % of the replications were not needed" if saved else "")
+    finished = f"Finished{took}" + (
+        f"; {100 * saved:.0f} % of the replications were not needed" if saved else ""
+    )
     message = finished if job.status == "finished" else f"Stopped at {100 * progress:.0f} %"
     return f"{message}. {escape_markdown(job.error)}" if job.error else message
 
@@ -126,15 +147,19 @@ def describe_values(sweep: Sweep, values: tuple[object, ...], *, bold: bool = Fa
     )
 
 
-def _point(job: SweepJob, metric: str, result: PointResult, leader: int, candidates: int | None) -> None:
+def _point(
+    job: SweepJob, metric: str, result: PointResult, leader: int, candidates: int | None
+) -> None:
     """Describe the selected point in one line, with a button that opens it in the Arena.
 
-    Before the sweep has finished, ``candidates`` is the number of points among which the leader was chosen.
-    """
+    Before the sweep has finished, ``candidates`` is the number of points among which the leader was
+    chosen."""
     row = st.container(horizontal=True, vertical_alignment="center", gap="medium")
     first = result.point == leader
     rows = count_of(result.runs, "replications")
-    among = "" if candidates is None else f" so far, of {count_of(candidates, 'points')} with {rows}"
+    among = (
+        "" if candidates is None else f" so far, of {count_of(candidates, 'points')} with {rows}"
+    )
     best = f"**Best{among}:** " if first else ""
     shown = OBJECTIVES[metric].of(job.sweep.experiment)
     verdict = "" if first or candidates is not None else f", {_verdict(result, shown)}"
@@ -160,19 +185,31 @@ def _verdict(result: PointResult, metric: Metric) -> str:
 def _loss(result: PointResult, metric: Metric) -> str:
     """Format what a point loses against the best: 0.03 clicks per step (95 % CI 0.02 to 0.04)."""
     deficit = Estimate(-result.gap.mean, -result.gap.high, -result.gap.low)
-    return f"{words.mean(deficit, metric.form)} {metric.gap_unit} ({words.interval(deficit, metric.form)})"
+    return (
+        f"{words.mean(deficit, metric.form)} {metric.gap_unit} "
+        f"({words.interval(deficit, metric.form)})"
+    )
 
 
-def _setting(job: SweepJob, metric: str, result: PointResult, leader: int, *, exact: bool, active: bool) -> None:
+def _setting(
+    job: SweepJob, metric: str, result: PointResult, leader: int, *, exact: bool, active: bool
+) -> None:
     """State what the setting in the sidebar loses against the best point."""
     values = describe_values(job.sweep, result.values, bold=True)
     shown = OBJECTIVES[metric].of(job.sweep.experiment)
-    name = f"Your setting ({values})" if exact else f"The computed point nearest to your setting ({values})"
+    name = (
+        f"Your setting ({values})"
+        if exact
+        else f"The computed point nearest to your setting ({values})"
+    )
     if result.point == leader:
         verdict = "is the best point so far" if active else "is the best point"
     elif result.best and not active:
         loss = _loss(result, shown)
-        verdict = f"is not significantly worse than the best: the estimated loss is {loss}, corrected for all points"
+        verdict = (
+            f"is not significantly worse than the best: the estimated loss is {loss}, corrected "
+            "for all points"
+        )
     else:
         verdict = f"loses {_loss(result, shown)} against the best"
     st.markdown(f":material/close: {name} {verdict}.")
@@ -185,28 +222,50 @@ def files(job: SweepJob, metric: str) -> None:
     landscape = job.landscape
     offered: list[tuple[str, str, str, Callable[[], str | bytes]]] = [
         ("Points (CSV)", "csv", "text/csv", lambda: csv_of(landscape.table(metric))),
-        ("Points (Parquet)", "parquet", "application/octet-stream", lambda: parquet_of(landscape.table(metric))),
-        ("Summary (JSON)", "summary.json", "application/json",
-         lambda: json.dumps(landscape.summary(metric), indent=2, ensure_ascii=False, allow_nan=False)),
+        (
+            "Points (Parquet)",
+            "parquet",
+            "application/octet-stream",
+            lambda: parquet_of(landscape.table(metric)),
+        ),
+        (
+            "Summary (JSON)",
+            "summary.json",
+            "application/json",
+            lambda: json.dumps(
+                landscape.summary(metric), indent=2, ensure_ascii=False, allow_nan=False
+            ),
+        ),
         ("Sweep (JSON)", "json", "application/json", lambda: job.sweep.model_dump_json(indent=2)),
-    ]  # fmt: skip
+    ]
     for label, ending, mime, make in offered:
         buttons.download(
-            label, make, f"{name}.{ending}", mime, lock=job.lock, key=f"sweep-export-{ending}", width="stretch",
+            label,
+            make,
+            f"{name}.{ending}",
+            mime,
+            lock=job.lock,
+            key=f"sweep-export-{ending}",
+            width="stretch",
             disabled=not landscape.completed.any(),
-        )  # fmt: skip
+        )
     st.caption(
-        "Figures: the menu **⋮** at the upper right of every plot saves it as PNG or SVG. The address of this page "
-        "contains the whole sweep. On the command line, run `python -m bandits sweep FILE.json`."
+        "Figures: the menu **⋮** at the upper right of every plot saves it as PNG or SVG. The "
+        "address of this page contains the whole sweep. On the command line, run `python -m "
+        "bandits sweep FILE.json`."
     )
 
 
 def show_previous_results(experiment: Experiment | None, job: Job) -> None:
-    """Show the nearest swept point of every agent that a sweep covers, unless the run above has measured the agent."""
+    """Show the nearest swept point of every agent that a sweep covers, unless the run above has
+    measured the agent.
+    """
     if experiment is None:
         return
     shown, rest = job.experiment, {"agents"}
-    alike = job.status == "finished" and experiment.model_dump(exclude=rest) == shown.model_dump(exclude=rest)
+    alike = job.status == "finished" and experiment.model_dump(exclude=rest) == shown.model_dump(
+        exclude=rest
+    )
     agents = zip(experiment.labels, experiment.agents, strict=True)
     measured = {label for label, agent in agents if alike and agent in shown.agents}
     for found in selection.manager().nearest_points(experiment):
@@ -216,7 +275,11 @@ def show_previous_results(experiment: Experiment | None, job: Job) -> None:
         nearest = "" if found.exact else "the nearest point, "
         replications = count_of(found.runs, "replications")
         noun = shown.simulator_class().reward_noun
-        interval = f"{words.interval(found.estimate, 'rate')}; {replications}" if found.runs > 1 else replications
+        interval = (
+            f"{words.interval(found.estimate, 'rate')}; {replications}"
+            if found.runs > 1
+            else replications
+        )
         st.caption(
             f":material/grid_on: From a previous sweep: {escape_markdown(found.label)} earned "
             f"{number(found.estimate.mean)} {noun} per step ({interval}) at {nearest}{at}."

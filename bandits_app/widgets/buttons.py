@@ -1,4 +1,7 @@
-"""Buttons that delete something, red so that they are not pressed for another; and those that download a file."""
+"""Buttons that delete something, red so that they are not pressed for another.
+
+And those that download a file.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,15 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-_FILL, _INK, _INK_ON_DARK = "#B3261E", "#B3261E", "#FF9A8F"  # contrast of at least 4.5 to 1 with their backgrounds
+# contrast of at least 4.5 to 1 with their backgrounds
+_FILL, _INK, _INK_ON_DARK = "#B3261E", "#B3261E", "#FF9A8F"
 _STYLE = """<style>
 [class*="st-key-destructive-"] button:not(:disabled){{color:{ink};border-color:{ink}}}
 [class*="st-key-destructive-"] button:not(:disabled):is(:hover,:focus-visible){{color:#fff;background:{fill};
 border-color:{fill}}}
 [class*="st-key-destructive-"] button[kind^="primary"]:not(:disabled){{color:#fff;background:{fill};
 border-color:{fill}}}
-</style>"""
+</style>"""  # noqa: E501
 
 
 def style() -> None:
@@ -55,4 +59,6 @@ def download(
             return content() if callable(content) else content
 
     made = locked if callable(content) else content
-    st.download_button(label, made, name, mime, on_click="ignore", icon=":material/download:", **options)
+    st.download_button(
+        label, made, name, mime, on_click="ignore", icon=":material/download:", **options
+    )

@@ -1,4 +1,6 @@
-"""Draw forms made from Params: every field becomes the widget that suits its type, bounds and scale."""
+"""Draw forms made from Params: every field becomes the widget that suits its type, bounds and
+scale.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ def fields(model: type[Params], *, basic: bool, slates: bool = True) -> list[str
         for n, f in shown.items()
         if bool(declaration(f)["basic"]) == basic and (slates or not declaration(f)["slates"])
     ]
-    return sorted(names, key=lambda name: name not in model.__annotations__)  # inherited fields come last
+    # inherited fields come last
+    return sorted(names, key=lambda name: name not in model.__annotations__)
 
 
 def form(
@@ -46,16 +49,18 @@ def form(
 ) -> dict[str, Any]:
     """Draw widgets for the named fields; returns their values as plain data.
 
-    A text or table that the field does not accept is refused in one sentence below its widget; the field keeps the
-    value that it had.
+    A text or table that the field does not accept is refused in one sentence below its widget; the
+    field keeps the value that it had.
 
     Parameters
     ----------
     suggested : callable, optional
-        Returns the values that an added entry begins with, from its class, for fields that hold lists of entries.
+        Returns the values that an added entry begins with, from its class, for fields that hold
+        lists of entries.
     bounded : bool
-        Give boxes of numbers their bounds. A browser then keeps to itself what is out of them, and the former value is
-        used. Without bounds the caller must check the values, and name what is wrong.
+        Give boxes of numbers their bounds. A browser then keeps to itself what is out of them, and
+        the former value is used. Without bounds the caller must check the values, and name what is
+        wrong.
     """
     entered = {
         name: _entry_list(model, name, values, f"{key}-{name}", suggested)
@@ -67,7 +72,9 @@ def form(
     return entered
 
 
-def _usual_ranges(model: type[Params], values: dict[str, Any], key: str) -> dict[str, usual_range.Range]:
+def _usual_ranges(
+    model: type[Params], values: dict[str, Any], key: str
+) -> dict[str, usual_range.Range]:
     """Locate the usual ranges on the sliders of a form, by their keys."""
     found = {}
     for name, value in values.items():
@@ -76,25 +83,36 @@ def _usual_ranges(model: type[Params], values: dict[str, Any], key: str) -> dict
             continue
         given = float(field.default if value is None else value)
         options = slider_values(model, name, given, own)
-        first, last = (options[0], options[-1]) if options else _ends(given, _bounds(schemas(model)[name]), field)
+        first, last = (
+            (options[0], options[-1])
+            if options
+            else _ends(given, _bounds(schemas(model)[name]), field)
+        )
         if (share := usual_range.share(usual, first, last, options)) is not None:
             found[own] = share
     return found
 
 
 def _ends(value: float, bounds: tuple[Any, Any], field: Any) -> tuple[float, float]:
-    """Return the ends of an evenly spaced slider: the typical range, extended to hold the present value."""
+    """Return the ends of an evenly spaced slider: the typical range, extended to hold the present
+    value.
+    """
     first, last = declaration(field)["typical"] or bounds
     return min(first, value), max(last, value)
 
 
 def _entry_list(
-    model: type[Params], name: str, values: dict[str, Any], key: str, suggested: Callable[[Any], dict[str, Any]]
+    model: type[Params],
+    name: str,
+    values: dict[str, Any],
+    key: str,
+    suggested: Callable[[Any], dict[str, Any]],
 ) -> list[dict[str, Any]]:
     """Draw a list of parameter sets, each with its own form, and what adds and removes them."""
     kinds, field = entry_kinds(model, name), model.model_fields[name]
     entries = [dict(entry) for entry in values.get(name) or ()]
-    number = st.session_state.setdefault(f"{key}-round", 0)  # new widgets after an entry was removed
+    # new widgets after an entry was removed
+    number = st.session_state.setdefault(f"{key}-round", 0)
     change = st.session_state.pop(f"{key}-change", None)
     if isinstance(change, int):
         del entries[change : change + 1]
@@ -104,26 +122,50 @@ def _entry_list(
     for i, entry in enumerate(entries):
         cls, own = kinds[entry["kind"]], f"{key}-{number}-{i}"
         aliases = {n: f.alias or n for n, f in cls.model_fields.items()}
-        given = {n: entry.get(alias, entry.get(n, cls.model_fields[n].default)) for n, alias in aliases.items()}
+        given = {
+            n: entry.get(alias, entry.get(n, cls.model_fields[n].default))
+            for n, alias in aliases.items()
+        }
         with st.container(border=True):
-            title = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute")
-            title.markdown(f"**{getattr(cls, 'title', entry['kind'])}**", help=(cls.__doc__ or "").split("\n\n")[0])
+            title = st.container(
+                horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"
+            )
+            title.markdown(
+                f"**{getattr(cls, 'title', entry['kind'])}**",
+                help=(cls.__doc__ or "").split("\n\n")[0],
+            )
             title.button(
-                ":material/delete:", key=f"{own}-remove", type="tertiary", help="Remove", on_click=_remove_entry,
+                ":material/delete:",
+                key=f"{own}-remove",
+                type="tertiary",
+                help="Remove",
+                on_click=_remove_entry,
                 args=(key, i),
-            )  # fmt: skip
-            options = [n for n, f in cls.model_fields.items() if get_origin(f.annotation) is Literal]
-            chosen = {n: st.session_state[f"{own}-{n}"] for n in options if f"{own}-{n}" in st.session_state}
-            given = cls.closest({**given, **chosen})  # an option may make other fields appear
+            )
+            options = [
+                n for n, f in cls.model_fields.items() if get_origin(f.annotation) is Literal
+            ]
+            chosen = {
+                n: st.session_state[f"{own}-{n}"]
+                for n in options
+                if f"{own}-{n}" in st.session_state
+            }
+            # an option may make other fields appear
+            given = cls.closest({**given, **chosen})
             shown = [n for n in fields(cls, basic=False) if n not in cls.idle(given)]
             entered = given | form(cls, shown, given, own)
         found.append({aliases[n]: value for n, value in cls.closest(entered).items()})
     st.selectbox(
-        f"Add to {str(field.title).lower()}", list(kinds), index=None, key=f"{key}-{number}-{len(entries)}-add",
-        help=str(field.description), placeholder="none" if not entries else "another",
-        format_func=lambda kind: getattr(kinds[kind], "title", kind), on_change=_add_entry,
+        f"Add to {str(field.title).lower()}",
+        list(kinds),
+        index=None,
+        key=f"{key}-{number}-{len(entries)}-add",
+        help=str(field.description),
+        placeholder="none" if not entries else "another",
+        format_func=lambda kind: getattr(kinds[kind], "title", kind),
+        on_change=_add_entry,
         args=(key, f"{key}-{number}-{len(entries)}-add"),
-    )  # fmt: skip
+    )
     return found
 
 
@@ -136,18 +178,23 @@ def _add_entry(key: str, chosen: str) -> None:
     st.session_state[f"{key}-change"] = st.session_state[chosen]
 
 
-def _widget(model: type[Params], name: str, values: dict[str, Any], key: str, *, bounded: bool) -> Any:
+def _widget(
+    model: type[Params], name: str, values: dict[str, Any], key: str, *, bounded: bool
+) -> Any:
     field = model.model_fields[name]
     value = values.get(name, field.default)
     kind, optional = _unwrapped(field.annotation)
     empty = model.when_empty(name, values) or "none"
     common: dict[str, Any] = {"label": label(field), "help": _help(field, kind), "key": key}
     if (choices := model.choices(name)) is not None:
-        labels = {**choices, value: choices.get(value, f"{value} (not found)")}  # a link may name a deleted file
+        # a link may name a deleted file
+        labels = {**choices, value: choices.get(value, f"{value} (not found)")}
         return _select(common, list(labels), value, labels.__getitem__)
     if get_origin(kind) is Literal:
         options = [*([None] if optional else []), *get_args(kind)]
-        return _select(common, options, value, lambda option: empty if option is None else _spoken(option))
+        return _select(
+            common, options, value, lambda option: empty if option is None else _spoken(option)
+        )
     if kind is bool and optional:
         labels = {None: empty, True: "yes", False: "no"}
         return _select(common, list(labels), value, labels.__getitem__)
@@ -165,7 +212,9 @@ def _widget(model: type[Params], name: str, values: dict[str, Any], key: str, *,
     elif (entries := _entries(kind)) is not None:
         shown = "" if value is None else ", ".join(map(_spelled, value))
         text = st.text_input(**common, value=shown, placeholder=empty if optional else None)
-        entered = None if optional and not text.strip() else _parsed(text, numbers=str not in entries)
+        entered = (
+            None if optional and not text.strip() else _parsed(text, numbers=str not in entries)
+        )
     else:
         entered = _from_json(st.text_area(**common, value=json.dumps(value)))
     return _accepted(model, name, entered, value, key)
@@ -193,7 +242,7 @@ def _entries(kind: Any) -> set[Any] | None:
 def label(field: Any) -> str:
     """Return the label of a field's widget: title, symbol and unit."""
     symbol, unit = declaration(field)["symbol"], declaration(field)["unit"]
-    return f"{field.title}{f' {plain_symbol(str(symbol))}' if symbol else ''}{f' ({unit})' if unit else ''}"
+    return f"{field.title}{f' {plain_symbol(str(symbol))}' if symbol else ''}{f' ({unit})' if unit else ''}"  # noqa: E501
 
 
 def _help(field: Any, kind: Any) -> str:
@@ -209,7 +258,9 @@ def _bounds(schema: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def _select(common: dict[str, Any], options: list[Any], value: Any, format_func: Any) -> Any:
-    return st.selectbox(**common, options=options, index=options.index(value), format_func=format_func)
+    return st.selectbox(
+        **common, options=options, index=options.index(value), format_func=format_func
+    )
 
 
 def _number(
@@ -228,7 +279,8 @@ def _number(
     sliding = log or typical or (low is not None and high is not None)
     if kind is float and sliding and not optional:
         return _slider(common, float(value), low, high, field, bounded=bounded)
-    if optional:  # a box whose default is a number cannot be emptied: the present value comes from the session
+    # a box whose default is a number cannot be emptied: the present value comes from the session
+    if optional:
         if common["key"] not in st.session_state:
             st.session_state[common["key"]] = value
         value = None
@@ -238,13 +290,22 @@ def _number(
 
 
 def slider_values(model: type[Params], name: str, value: float, key: str) -> list[float] | None:
-    """List the values of the logarithmic slider with this key; None for a field whose slider is evenly spaced."""
+    """List the values of the logarithmic slider with this key.
+
+    None for a field whose slider is evenly spaced.
+    """
     field = model.model_fields[name]
     low, high = _bounds(schemas(model)[name])
-    return _decades(value, key, low, high, declaration(field)["typical"]) if declaration(field)["log"] else None
+    return (
+        _decades(value, key, low, high, declaration(field)["typical"])
+        if declaration(field)["log"]
+        else None
+    )
 
 
-def _decades(value: float, key: str, low: float | None, high: float | None, typical: Any) -> list[float]:
+def _decades(
+    value: float, key: str, low: float | None, high: float | None, typical: Any
+) -> list[float]:
     """Return the values of a logarithmic slider; the one that it began with stays among them."""
     began = st.session_state.setdefault(f"{key}-began", value)
     decades = [m * 10.0**e for e in range(-6, 5) for m in (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8)]
@@ -254,11 +315,15 @@ def _decades(value: float, key: str, low: float | None, high: float | None, typi
     return sorted({round(d, 12) for d in decades if first <= d <= last} | zero | {began, value})
 
 
-def _slider(common: dict[str, Any], value: float, low: Any, high: Any, field: Any, *, bounded: bool) -> float:
+def _slider(
+    common: dict[str, Any], value: float, low: Any, high: Any, field: Any, *, bounded: bool
+) -> float:
     """Draw a slider over the typical range, extended to hold the present value."""
     if declaration(field)["log"]:
         options = _decades(value, common["key"], low, high, declaration(field)["typical"])
-        return float(st.select_slider(**common, options=options, value=value, format_func=lambda v: f"{v:g}"))
+        return float(
+            st.select_slider(**common, options=options, value=value, format_func=lambda v: f"{v:g}")
+        )
     first, last = _ends(value, (low, high), field)
     if last - first > 100:
         common |= {"min_value": low, "max_value": high} if bounded else {}
@@ -266,7 +331,9 @@ def _slider(common: dict[str, Any], value: float, low: Any, high: Any, field: An
     step = 1e-4 if last - first <= 0.02 else 0.01 if last - first <= 2 else 0.05
     shown = "%.4f" if step < 0.01 else "%.2f"
     low, high = float(first), float(last)
-    return float(st.slider(**common, min_value=low, max_value=high, value=value, step=step, format=shown))
+    return float(
+        st.slider(**common, min_value=low, max_value=high, value=value, step=step, format=shown)
+    )
 
 
 def _table(
@@ -278,24 +345,34 @@ def _table(
         cell = inner
     low, high = _bounds(cell)
     shown = "%.2f" if high is not None and high <= 1 else None
-    column = st.column_config.NumberColumn(min_value=low, max_value=high, format=shown, required=True)
+    column = st.column_config.NumberColumn(
+        min_value=low, max_value=high, format=shown, required=True
+    )
     st.caption(f"{common['label']}: {common['help']}")
-    frame = pd.DataFrame([list(row) for row in value], index=names["rows"], columns=names["columns"], dtype=float)
+    frame = pd.DataFrame(
+        [list(row) for row in value], index=names["rows"], columns=names["columns"], dtype=float
+    )
     config = dict.fromkeys(names["columns"], column)
     edited = st.data_editor(frame, column_config=config, key=common["key"], height="content")
     return [[float(cell) for cell in row] for row in edited.to_numpy()]
 
 
 def _accepted(model: type[Params], name: str, entered: Any, value: Any, key: str) -> Any:
-    """Return what was entered if the field accepts it; else explain below the widget and return the last value."""
+    """Return what was entered if the field accepts it.
+
+    Else explain below the widget and return the last value.
+    """
     last = f"{key}-accepted"
     try:
         model.model_validate({name: entered})
     except ValidationError as error:
-        if error.errors(include_url=False)[0]["loc"]:  # otherwise several fields are at odds: refused when it is run
+        # otherwise several fields are at odds: refused when it is run
+        if error.errors(include_url=False)[0]["loc"]:
             value = st.session_state.get(last, value)
             kept = escape_markdown(_present(value))
-            st.markdown(f":small[:red[{escape_markdown(refusal(error, model))}.] The value stays {kept}.]")
+            st.markdown(
+                f":small[:red[{escape_markdown(refusal(error, model))}.] The value stays {kept}.]"
+            )
             return value
     st.session_state[last] = entered
     return entered
@@ -304,7 +381,9 @@ def _accepted(model: type[Params], name: str, entered: Any, value: Any, key: str
 def _present(value: Any) -> str:
     if value is None or isinstance(value, str):
         return f"'{value}'" if value else "empty"
-    flat = isinstance(value, (tuple, list)) and all(isinstance(entry, (int, float, str)) for entry in value)
+    flat = isinstance(value, (tuple, list)) and all(
+        isinstance(entry, (int, float, str)) for entry in value
+    )
     return ", ".join(map(_spelled, value)) if flat else "as it was"
 
 
@@ -337,7 +416,11 @@ def _spelled(entry: Any) -> str:
 
 def shown_value(value: Any) -> str:
     """Return a value as its widget shows it, short enough for one line."""
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else _spoken(_spelled(value))
+    return (
+        f"{value:,}"
+        if isinstance(value, int) and not isinstance(value, bool)
+        else _spoken(_spelled(value))
+    )
 
 
 def _spoken(option: Any) -> str:

@@ -9,12 +9,16 @@ from streamlit.delta_generator import DeltaGenerator
 
 
 def choose(
-    row: DeltaGenerator, key: str, titles: Mapping[str, str], held: str | None, load: Callable[[str], None]
+    row: DeltaGenerator,
+    key: str,
+    titles: Mapping[str, str],
+    held: str | None,
+    load: Callable[[str], None],
 ) -> None:
     """Draw the box with the name of the preset that the controls hold, however they were filled.
 
-    Another name is another box, under a number that never returns: a browser that has not seen the change yet sends
-    the earlier box along with its next press.
+    Another name is another box, under a number that never returns: a browser that has not seen the
+    change yet sends the earlier box along with its next press.
 
     Parameters
     ----------
@@ -34,6 +38,13 @@ def choose(
 
     names = list(titles)
     row.selectbox(
-        "Preset", names, names.index(held) if held else None, key=f"{key}-{number}", on_change=chosen,
-        format_func=titles.__getitem__, placeholder="Choose a preset", label_visibility="collapsed", width=290,
-    )  # fmt: skip
+        "Preset",
+        names,
+        names.index(held) if held else None,
+        key=f"{key}-{number}",
+        on_change=chosen,
+        format_func=titles.__getitem__,
+        placeholder="Choose a preset",
+        label_visibility="collapsed",
+        width=290,
+    )

@@ -1,4 +1,6 @@
-"""Show texts that a user may have typed: as text, never as markup, a link or a spreadsheet formula."""
+"""Show texts that a user may have typed: as text, never as markup, a link or a spreadsheet
+formula.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ def refuse(error: UserError | str) -> None:
 
 
 def sentence(text: str) -> str:
-    """Return a message as a sentence: a capital letter, unless it begins with the path of a field, and a full stop."""
+    """Return a message as a sentence: a capital letter, unless it begins with the path of a field,
+    and a full stop.
+    """
     if re.match(r"[a-z]+[ :]", text):
         text = text[0].upper() + text[1:]
     return text if text.endswith((".", "?", "!")) else f"{text}."
@@ -37,13 +41,18 @@ def glued(text: str) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """Escape a text for `st.markdown`: no markup, no picture, and no address that becomes a link."""
+    """Escape a text for `st.markdown`: no markup, no picture, and no address that becomes a
+    link.
+    """
     escaped = re.sub(r"([\\`*_\[\]<>$:!~])", r"\\\1", text)
-    return re.sub(r"(?i)(www)(?=\.)|(//)|(@)", "\\g<0>\u200b", escaped)  # a zero-width space ends an address
+    # a zero-width space ends an address
+    return re.sub(r"(?i)(www)(?=\.)|(//)|(@)", "\\g<0>\u200b", escaped)
 
 
 def safe_cell(text: str) -> str:
-    """Return a text that a spreadsheet, to which a table may be downloaded, does not take for a formula."""
+    """Return a text that a spreadsheet, to which a table may be downloaded, does not take for a
+    formula.
+    """
     return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
 
 
@@ -53,14 +62,31 @@ def safe_agents(table: pd.DataFrame) -> pd.DataFrame:
 
 
 _SYMBOLS = {
-    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "varepsilon": "ε", "eta": "η", "theta": "θ",
-    "lambda": "λ", "mu": "μ", "nu": "ν", "xi": "ξ", "rho": "ρ", "sigma": "σ", "tau": "τ", "phi": "φ", "omega": "ω",
+    "alpha": "α",
+    "beta": "β",
+    "gamma": "γ",
+    "delta": "δ",
+    "epsilon": "ε",
+    "varepsilon": "ε",
+    "eta": "η",
+    "theta": "θ",
+    "lambda": "λ",
+    "mu": "μ",
+    "nu": "ν",
+    "xi": "ξ",
+    "rho": "ρ",
+    "sigma": "σ",
+    "tau": "τ",
+    "phi": "φ",
+    "omega": "ω",
     "ell": "ℓ",
-}  # fmt: skip
+}
 _SCRIPTS = {"^2": "²", **{f"_{n}": chr(0x2080 + n) for n in range(10)}}
 
 
 def plain_symbol(latex: str) -> str:
-    """Return a LaTeX symbol in Unicode, for labels: a screen reader would read LaTeX letter by letter."""
+    """Return a LaTeX symbol in Unicode, for labels: a screen reader would read LaTeX letter by
+    letter.
+    """
     letters = re.sub(r"\\([a-z]+)", lambda found: _SYMBOLS.get(found[1], found[0]), latex)
     return re.sub(r"[\^_]\d", lambda found: _SCRIPTS.get(found[0], found[0]), letters)

@@ -1,4 +1,6 @@
-"""Draw work that goes on in the background again and again, and the page once more when it has ended."""
+"""Draw work that goes on in the background again and again, and the page once more when it has
+ended.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ import streamlit as st
 
 
 def until_end(show: Callable[..., None], *args: Any, every: float = 1.0) -> None:
-    """Call ``show(*args)``, every so many seconds while one of the arguments is ``active``: a run, a task.
+    """Call ``show(*args)``, every so many seconds while one of the arguments is ``active``: a run,
+    a task.
 
     The page is drawn anew once when all of them have ended.
     """

@@ -11,15 +11,19 @@ import streamlit as st
 # The track of Streamlit's slider is as wide as the range of its values.
 _TRACK = '[role="group"] > [data-rac]'
 _SHADE = (
-    'content: ""; position: absolute; top: calc(50% - 0.375rem); height: 0.75rem; border-radius: 0.125rem; '
+    'content: ""; position: absolute; top: calc(50% - 0.375rem); height: 0.75rem; border-radius: 0.125rem; '  # noqa: E501
     "background: color-mix(in srgb, currentColor 16%, transparent); pointer-events: none;"
 )
 
 Range = tuple[float, float]
 
 
-def share(usual: Sequence[float], first: float, last: float, values: Sequence[float] | None = None) -> Range | None:
-    """Return where a range begins and ends on a slider, as shares of its length; None where it is the whole slider.
+def share(
+    usual: Sequence[float], first: float, last: float, values: Sequence[float] | None = None
+) -> Range | None:
+    """Return where a range begins and ends on a slider, as shares of its length.
+
+    None where it is the whole slider.
 
     Parameters
     ----------
@@ -40,8 +44,12 @@ def shade(ranges: Mapping[str, Range]) -> None:
     """Shade the ranges of sliders, by their keys."""
     if not ranges:
         return
-    places = {key: f".st-key-{re.sub(r'[^a-zA-Z0-9_-]', '-', key)} {_TRACK}::before" for key in ranges}
+    places = {
+        key: f".st-key-{re.sub(r'[^a-zA-Z0-9_-]', '-', key)} {_TRACK}::before" for key in ranges
+    }
     rules = [f"{', '.join(places.values())} {{ {_SHADE} }}"]
     for key, (begin, end) in ranges.items():
-        rules.append(f"{places[key]} {{ left: {100 * begin:.2f}%; width: {100 * (end - begin):.2f}%; }}")
+        rules.append(
+            f"{places[key]} {{ left: {100 * begin:.2f}%; width: {100 * (end - begin):.2f}%; }}"
+        )
     st.html(f"<style>{' '.join(rules)}</style>")

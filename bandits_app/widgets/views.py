@@ -1,4 +1,6 @@
-"""The views of one page: the page's address states which of them is shown, so that a reload and a link keep it."""
+"""The views of one page: the page's address states which of them is shown, so that a reload and a
+link keep it.
+"""
 
 from __future__ import annotations
 

@@ -2,9 +2,8 @@
 
     python -m benchmarks.load.first_plot --write
 
-runs ``lesson check`` on an empty home and starts the app on it; then one reader at a time opens the step with a
-lesson's first plot, whose earlier predictions have been made.
-"""
+runs ``lesson check`` on an empty home and starts the app on it; then one reader at a time opens the
+step with a lesson's first plot, whose earlier predictions have been made."""
 
 from __future__ import annotations
 
@@ -26,7 +25,8 @@ from benchmarks.measure import Section, keep, machine, stamp
 from .lesson import LONGEST, measure
 from .sessions import Server
 
-TARGET = 2.0  # seconds until the first plot of any lesson
+# seconds until the first plot of any lesson
+TARGET = 2.0
 
 
 def first_plot(lesson: Lesson) -> tuple[int, str]:
@@ -35,9 +35,15 @@ def first_plot(lesson: Lesson) -> tuple[int, str]:
     for place, step in enumerate(lesson.data.steps, start=1):
         if isinstance(step, PredictStep):
             made[step.id] = _any(step)
-        drawn = isinstance(step, RunStep) and step.worked is not None and step.example.figures(step.example.Params())
+        drawn = (
+            isinstance(step, RunStep)
+            and step.worked is not None
+            and step.example.figures(step.example.Params())
+        )
         if drawn or isinstance(step, SeeStep):
-            return place, urlencode({"lesson": lesson.name, "step": place, "predictions": to_link(made)})
+            return place, urlencode(
+                {"lesson": lesson.name, "step": place, "predictions": to_link(made)}
+            )
     raise ValueError(f"{lesson.name} has no plot")
 
 
@@ -49,22 +55,33 @@ def _any(step: PredictStep) -> Prediction:
 
 def _processor_seconds(server: Server) -> float:
     """Return the processor time of the app so far, in seconds (Linux)."""
-    fields = Path(f"/proc/{server.process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    fields = (
+        Path(f"/proc/{server.process.pid}/stat")
+        .read_text(encoding="ascii")
+        .rpartition(")")[2]
+        .split()
+    )
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def run(home: str) -> Section:
-    """Measure each lesson once, after the app has shown one; runs that the folder lacks are computed before."""
+    """Measure each lesson once, after the app has shown one.
+
+    Runs that the folder lacks are computed before.
+    """
     section = Section(
         "Lessons: the first plot of each",
-        f"{machine()}.\n\n`python -m benchmarks.load.first_plot`: all runs are in the store, and the app has shown one "
-        "lesson (not counted). One reader at a time opens the step with the first plot of a lesson; measured from the "
-        "request until the plot was sent, beside the processor time of the app, which other work hardly changes.",
+        f"{machine()}.\n\n`python -m benchmarks.load.first_plot`: all runs are in the store, and "
+        "the app has shown one lesson (not counted). One reader at a time opens the step with "
+        "the first plot of a lesson; measured from the request until the plot was sent, beside "
+        "the processor time of the app, which other work hardly changes.",
         ("lesson", "step", "seconds", "processor time, s"),
         code=stamp(run),
     )
     environment = {**os.environ, "BANDITS_HOME": home}
-    subprocess.run([sys.executable, "-m", "bandits", "lesson", "check"], env=environment, check=True)
+    subprocess.run(
+        [sys.executable, "-m", "bandits", "lesson", "check"], env=environment, check=True
+    )
     server, times = Server.start(home), {}
     try:
         queries = {name: first_plot(lesson) for name, lesson in lessons().items()}
@@ -75,20 +92,28 @@ def run(home: str) -> Section:
             assert not watch.failures, watch.failures
             times[name] = LONGEST if seconds is None else seconds
             shown = "none" if seconds is None else f"{seconds:.2f}"
-            section.rows.append((name, str(place), shown, f"{_processor_seconds(server) - before:.2f}"))
+            section.rows.append(
+                (name, str(place), shown, f"{_processor_seconds(server) - before:.2f}")
+            )
     finally:
         server.stop()
     slowest = max(times.values())
-    section.targets.append((f"every lesson: at most {TARGET:g} s", f"{slowest:.2f} s", slowest <= TARGET))
+    section.targets.append(
+        (f"every lesson: at most {TARGET:g} s", f"{slowest:.2f} s", slowest <= TARGET)
+    )
     return section
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print, and write RESULTS.md if asked to."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.load.first_plot", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.load.first_plot", description=__doc__.split("\n")[0]
+    )
     parser.add_argument("--write", action="store_true", help="put the table into RESULTS.md")
     parser.add_argument(
-        "--home", metavar="FOLDER", help="folder with the runs; by default a new one, filled in minutes"
+        "--home",
+        metavar="FOLDER",
+        help="folder with the runs; by default a new one, filled in minutes",
     )
     parsed = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as empty:

@@ -3,11 +3,11 @@
     python -m benchmarks.load.mixed --sessions 50 --minutes 5 --write
     python -m benchmarks.load.mixed --sessions 30 --minutes 60 --pause 60 --write
 
-starts the app in an empty home; one visitor opens every page. Then ten sessions start runs: all at once, then one of
-them alone, then all at once again, each run with another seed. Two sessions run sweeps, one after the other. All others
-open page after page. All actions go through the pages, as those of a browser (`sessions`). From half an hour on it is a
-soak: memory and file descriptors must not grow in its second half.
-"""
+starts the app in an empty home; one visitor opens every page. Then ten sessions start runs: all at
+once, then one of them alone, then all at once again, each run with another seed. Two sessions run
+sweeps, one after the other. All others open page after page. All actions go through the pages, as
+those of a browser (`sessions`). From half an hour on it is a soak: memory and file descriptors must
+not grow in its second half."""
 
 from __future__ import annotations
 
@@ -34,12 +34,16 @@ from benchmarks.measure import Section, keep, machine, stamp
 from .sessions import Answer, Server, Session, Watch, session
 
 RACERS, SWEEPERS = 10, 2
-SAMPLE = 5.0  # seconds between readings of the memory
-READING = (5.0, 20.0)  # seconds on a page before the next one is opened
+# seconds between readings of the memory
+SAMPLE = 5.0
+# seconds on a page before the next one is opened
+READING = (5.0, 20.0)
 PAGES = ("home", "arena", "sweep", "diagnostics", "runs", "data", "cost")
 BEGUN, ENDED = re.compile(r"Step [1-9]|Finished"), re.compile(r"Finished")
-SOON, STILL, PAGE = 20.0, 30.0, 3.0  # seconds, targets
-SOAK = 30.0  # minutes from which a measurement is a soak, with stricter targets for what may not grow
+# seconds, targets
+SOON, STILL, PAGE = 20.0, 30.0, 3.0
+# minutes from which a measurement is a soak, with stricter targets for what may not grow
+SOAK = 30.0
 
 
 class Wait(NamedTuple):
@@ -76,7 +80,9 @@ class Observations:
     watch: Watch = field(default_factory=Watch)
     together: list[list[Wait]] = field(default_factory=list)
     alone: list[Wait] = field(default_factory=list)
-    swept: list[list[tuple[float, float]]] = field(default_factory=lambda: [[] for _ in range(SWEEPERS)])
+    swept: list[list[tuple[float, float]]] = field(
+        default_factory=lambda: [[] for _ in range(SWEEPERS)]
+    )
     resident: list[float] = field(default_factory=list)
     others: list[float] = field(default_factory=list)
     descriptors: list[int] = field(default_factory=list)
@@ -99,14 +105,15 @@ def landscape(seed: int) -> Sweep:
     return sweeps.read({"experiment": one, "axes": axes})
 
 
-# -- what sessions do ------------------------------------------------------------------------------------------------
+# -- what sessions do
+# ------------------------------------------------------------------------------------------------
 
 
 async def guarded(watch: Watch, doing: Awaitable[None]) -> None:
     """Await an action of a session; record its failure."""
     try:
         await doing
-    except Exception as error:  # noqa: BLE001 - any failure is recorded
+    except Exception as error:  # noqa: BLE001
         watch.failures.append(f"{type(error).__name__}: {error}")
 
 
@@ -149,14 +156,20 @@ async def wait(visitor: Session, seed: int, waits: list[Wait]) -> None:
     waits.append(Wait(news, time.monotonic() - began))
 
 
-async def compete(host: str, seen: Observations, seeds: Iterator[int], racers: int, pause: float) -> None:
+async def compete(
+    host: str, seen: Observations, seeds: Iterator[int], racers: int, pause: float
+) -> None:
     """Run all sessions at once, then one alone, and repeat."""
     async with AsyncExitStack() as stack:
-        visitors = [await stack.enter_async_context(session(host, seen.watch)) for _ in range(racers)]
+        visitors = [
+            await stack.enter_async_context(session(host, seen.watch)) for _ in range(racers)
+        ]
         for turn in itertools.count():
             waits: list[Wait] = []
             seen.together.append(waits)
-            await asyncio.gather(*(guarded(seen.watch, wait(one, next(seeds), waits)) for one in visitors))
+            await asyncio.gather(
+                *(guarded(seen.watch, wait(one, next(seeds), waits)) for one in visitors)
+            )
             await asyncio.sleep(2 + pause)
             await wait(visitors[turn % racers], next(seeds), seen.alone)
             await asyncio.sleep(2 + pause)
@@ -170,21 +183,25 @@ async def warm(host: str) -> None:
             await visitor.go(page)
 
 
-# -- measuring -------------------------------------------------------------------------------------------------------
+# -- measuring
+# -------------------------------------------------------------------------------------------------------
 
 
 async def measure(server: Server, sessions: int, seconds: float, pause: float) -> Observations:
     """Start the sessions one by one and observe them."""
     seen, seeds = Observations(), itertools.count(1)
     await warm(server.host)
-    doing: list[Awaitable[None]] = [sweep(server.host, seen.watch, seeds, reached, pause) for reached in seen.swept]
+    doing: list[Awaitable[None]] = [
+        sweep(server.host, seen.watch, seeds, reached, pause) for reached in seen.swept
+    ]
     doing.append(compete(server.host, seen, seeds, RACERS, pause))
     walkers = range(sessions - RACERS - SWEEPERS)
     doing += [walk(server.host, seen.watch, random.Random(number)) for number in walkers]
     going = []
     for one in doing:
         going.append(asyncio.create_task(guarded(seen.watch, one)))
-        await asyncio.sleep(0.2)  # visitors do not open a page in the same instant
+        # visitors do not open a page in the same instant
+        await asyncio.sleep(0.2)
     seen.watch.counting, began, seen.processor = True, time.monotonic(), -server.processor()
     while (left := began + seconds - time.monotonic()) > 0:
         seen.resident.append(server.resident())
@@ -212,14 +229,16 @@ def run(sessions: int, minutes: float, pause: float) -> Section:
     e, s = ordinary(1), landscape(1)
     section = Section(
         f"{'Soak' if minutes >= SOAK else 'Load'}: {sessions} sessions for {minutes:g} minutes",
-        f"{machine()}.\n\n`python -m benchmarks.load.mixed`: {sessions} websockets use Streamlit's protocol with one "
-        f"server. {RACERS} of them start runs ({len(e.agents)} agents, {e.steps:,} steps, {e.replications} "
-        "replications, different seeds): all at once, then one alone, and again. "
-        f"{SWEEPERS} run sweeps ({s.size} points of {s.experiment.replications} replications, {s.experiment.steps:,} "
-        "steps), one after the other. All others open a page, stay for 5 to 20 seconds and open another. Workers and "
-        "measurements of pages compute on the same machine; every page has been opened once before. A delay is the "
-        "time from a request to the end of its answer; times of runs are as seen by the visitor, with one update per "
-        f"second. Sessions with runs and sweeps pause for {pause:g} s between them.",
+        f"{machine()}.\n\n`python -m benchmarks.load.mixed`: {sessions} websockets use "
+        f"Streamlit's protocol with one server. {RACERS} of them start runs ({len(e.agents)} "
+        f"agents, {e.steps:,} steps, {e.replications} replications, different seeds): all at "
+        f"once, then one alone, and again. {SWEEPERS} run sweeps ({s.size} points of "
+        f"{s.experiment.replications} replications, {s.experiment.steps:,} steps), one after the "
+        "other. All others open a page, stay for 5 to 20 seconds and open another. Workers and "
+        "measurements of pages compute on the same machine; every page has been opened once "
+        "before. A delay is the time from a request to the end of its answer; times of runs are "
+        "as seen by the visitor, with one update per second. Sessions with runs and sweeps pause "
+        f"for {pause:g} s between them.",
         ("what", "measured"),
         code=stamp(run),
     )
@@ -236,26 +255,42 @@ def rows(seen: Observations, seconds: float, errors: Sequence[str]) -> list[tupl
     return [
         ("sessions that failed", counted(seen.watch.failures)),
         ("tracebacks in the server's log", counted(errors)),
-        ("answers per second: pages, updates", f"{len(pages) / seconds:.1f}, {len(ticks) / seconds:.1f}"),
+        (
+            "answers per second: pages, updates",
+            f"{len(pages) / seconds:.1f}, {len(ticks) / seconds:.1f}",
+        ),
         ("delay of a page: median, 95th percentile, maximum", late(pages)),
-        *((f"– {page}", late([answer for answer in pages if answer.page == page])) for page in PAGES),
+        *(
+            (f"– {page}", late([answer for answer in pages if answer.page == page]))
+            for page in PAGES
+        ),
         ("delay of an update: median, 95th percentile, maximum", late(ticks)),
         ("updates requested per second", f"{seen.watch.ticks / seconds:.1f}"),
         ("script runs interrupted by a newer request", f"{seen.watch.overtaken:,}"),
         ("server processor load", f"{seen.processor / seconds:.2f} cores"),
         ("server memory: start, middle, end, maximum", mib(seen.resident)),
         ("memory of all its workers: start, middle, end, maximum", mib(seen.others)),
-        ("open file descriptors of the server: start, middle, end, maximum", ", ".join(
-            f"{count}" for count in of_interest(seen.descriptors))),
-        (f"{len(waits)} runs, {RACERS} at once, time to the first steps: median, maximum",
-         spread(waits, lambda w: w.news)),
+        (
+            "open file descriptors of the server: start, middle, end, maximum",
+            ", ".join(f"{count}" for count in of_interest(seen.descriptors)),
+        ),
+        (
+            f"{len(waits)} runs, {RACERS} at once, time to the first steps: median, maximum",
+            spread(waits, lambda w: w.news),
+        ),
         ("– time to the end", spread(waits, lambda w: w.end)),
-        (f"{len(seen.alone)} runs alone beside {SWEEPERS} sweeps, time to the first steps: median, maximum",
-         spread(seen.alone, lambda w: w.news)),
+        (
+            f"{len(seen.alone)} runs alone beside {SWEEPERS} sweeps, time to the first steps: "
+            "median, maximum",
+            spread(seen.alone, lambda w: w.news),
+        ),
         ("– time to the end", spread(seen.alone, lambda w: w.end)),
-        ("sweeps completed by each session", ", ".join(f"{through(reached):.2f}" for reached in seen.swept)),
+        (
+            "sweeps completed by each session",
+            ", ".join(f"{through(reached):.2f}" for reached in seen.swept),
+        ),
         ("longest time without progress of a sweep", f"{max(map(stood, seen.swept)):.1f} s"),
-    ]  # fmt: skip
+    ]
 
 
 def targets(seen: Observations, errors: Sequence[str]) -> list[tuple[str, str, bool]]:
@@ -263,7 +298,10 @@ def targets(seen: Observations, errors: Sequence[str]) -> list[tuple[str, str, b
     wrong = len(seen.watch.failures) + len(errors)
     grown = seen.resident[-1] / seen.resident[len(seen.resident) // 2]
     whole = [together for together in seen.together if len(together) == RACERS]
-    unfair = max((max(ends) / float(np.median(ends)) for ends in ([w.end for w in t] for t in whole)), default=np.nan)
+    unfair = max(
+        (max(ends) / float(np.median(ends)) for ends in ([w.end for w in t] for t in whole)),
+        default=np.nan,
+    )
     pages = [answer.seconds for answer in seen.watch.answers if not answer.fragment]
     slow = float(np.quantile(pages, 0.95)) if pages else np.nan
     soon = max((w.news for w in seen.alone), default=np.nan)
@@ -271,15 +309,34 @@ def targets(seen: Observations, errors: Sequence[str]) -> list[tuple[str, str, b
     shares = sorted(map(through, seen.swept))
     return [
         ("no session and no script of the server fails", f"{wrong}", wrong == 0),
-        ("server memory at the end at most 1.25 times that in the middle", f"{grown:.2f} times", grown <= 1.25),
+        (
+            "server memory at the end at most 1.25 times that in the middle",
+            f"{grown:.2f} times",
+            grown <= 1.25,
+        ),
         (f"95 % of the pages are answered within {PAGE:g} s", f"{slow:.1f} s", slow <= PAGE),
-        (f"{RACERS} equal runs at once share one queue: the last ends within 2.5 times the median", f"{unfair:.2f}",
-         unfair <= 2.5),
-        (f"a run alone beside {SWEEPERS} sweeps has its first steps within {SOON:g} s", f"{soon:.1f} s", soon <= SOON),
-        (f"no sweep is without progress for more than {STILL:g} s", f"{still:.1f} s", still <= STILL),
-        ("the slower session completes at least half as many sweeps", f"{shares[0]:.2f} of {shares[1]:.2f}",
-         shares[0] >= shares[1] / 2 > 0),
-    ]  # fmt: skip
+        (
+            f"{RACERS} equal runs at once share one queue: the last ends within 2.5 times the "
+            "median",
+            f"{unfair:.2f}",
+            unfair <= 2.5,
+        ),
+        (
+            f"a run alone beside {SWEEPERS} sweeps has its first steps within {SOON:g} s",
+            f"{soon:.1f} s",
+            soon <= SOON,
+        ),
+        (
+            f"no sweep is without progress for more than {STILL:g} s",
+            f"{still:.1f} s",
+            still <= STILL,
+        ),
+        (
+            "the slower session completes at least half as many sweeps",
+            f"{shares[0]:.2f} of {shares[1]:.2f}",
+            shares[0] >= shares[1] / 2 > 0,
+        ),
+    ]
 
 
 def soaked(seen: Observations, errors: Sequence[str]) -> list[tuple[str, str, bool]]:
@@ -288,8 +345,16 @@ def soaked(seen: Observations, errors: Sequence[str]) -> list[tuple[str, str, bo
     memory, files = settled(seen.resident), settled(seen.descriptors)
     return [
         ("no session and no script of the server fails", f"{wrong}", wrong == 0),
-        ("server memory at the end at most 1.1 times that in the middle", f"{memory:.2f} times", memory <= 1.1),
-        ("open file descriptors at the end at most 1.1 times those in the middle", f"{files:.2f} times", files <= 1.1),
+        (
+            "server memory at the end at most 1.1 times that in the middle",
+            f"{memory:.2f} times",
+            memory <= 1.1,
+        ),
+        (
+            "open file descriptors at the end at most 1.1 times those in the middle",
+            f"{files:.2f} times",
+            files <= 1.1,
+        ),
     ]
 
 
@@ -300,7 +365,11 @@ def counted(messages: Sequence[str]) -> str:
 
 def late(answers: Sequence[Answer]) -> str:
     """Format median, 95th percentile and maximum of the delays."""
-    found = np.quantile([a.seconds for a in answers], [0.5, 0.95, 1.0]) if answers else np.full(3, np.nan)
+    found = (
+        np.quantile([a.seconds for a in answers], [0.5, 0.95, 1.0])
+        if answers
+        else np.full(3, np.nan)
+    )
     return ", ".join(f"{1000 * s:,.0f} ms" for s in found)
 
 
@@ -315,7 +384,9 @@ def of_interest(found: Sequence[float]) -> tuple[float, float, float, float]:
 
 
 def settled(found: Sequence[float]) -> float:
-    """Divide the mean of the last twentieth of the values by that of the twentieth in the middle."""
+    """Divide the mean of the last twentieth of the values by that of the twentieth in the
+    middle.
+    """
     part, middle = max(len(found) // 20, 1), len(found) // 2
     return float(np.mean(found[-part:]) / np.mean(found[middle : middle + part]))
 
@@ -333,16 +404,22 @@ def through(reached: Sequence[tuple[float, float]]) -> float:
 
 def stood(reached: Sequence[tuple[float, float]]) -> float:
     """Compute the longest time without progress of a sweep, in seconds."""
-    moved = [at for (at, share), (_, before) in itertools.pairwise(reversed(reached)) if share > before]
+    moved = [
+        at for (at, share), (_, before) in itertools.pairwise(reversed(reached)) if share > before
+    ]
     return max((later - sooner for later, sooner in itertools.pairwise(moved)), default=np.nan)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print, and write RESULTS.md if asked to."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.load.mixed", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.load.mixed", description=__doc__.split("\n")[0]
+    )
     parser.add_argument("--sessions", type=int, default=50)
     parser.add_argument("--minutes", type=float, default=5.0)
-    parser.add_argument("--pause", type=float, default=0.0, help="seconds between two runs or sweeps of a session")
+    parser.add_argument(
+        "--pause", type=float, default=0.0, help="seconds between two runs or sweeps of a session"
+    )
     parser.add_argument("--write", action="store_true", help="put the table into RESULTS.md")
     parsed = parser.parse_args(arguments)
     if parsed.sessions < RACERS + SWEEPERS:

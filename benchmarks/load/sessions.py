@@ -1,9 +1,9 @@
 """Start the app in a subprocess and simulate browser sessions without browsers.
 
-A session is a websocket that uses Streamlit's protocol (`BackMsg`, `ForwardMsg`) as a browser does: it opens pages,
-presses buttons, and requests a fragment at the interval set by the server, whether or not the last answer has arrived.
-It draws nothing. The client is the `websockets` library, a dependency of Streamlit.
-"""
+A session is a websocket that uses Streamlit's protocol (`BackMsg`, `ForwardMsg`) as a browser does:
+it opens pages, presses buttons, and requests a fragment at the interval set by the server, whether
+or not the last answer has arrived. It draws nothing. The client is the `websockets` library, a
+dependency of Streamlit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from typing import IO, Any, NamedTuple
 from bandits import Experiment
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 120.0  # seconds until a missing answer is a failure
+# seconds until a missing answer is a failure
+PATIENCE = 120.0
 # `streamlit run`, after a run without time limit was submitted to the pool that the pages share
 AFTER_SUBMITTING = """
 import sys
@@ -50,24 +51,42 @@ class Server:
 
     @classmethod
     def start(cls, home: str, experiment: Experiment | None = None) -> Server:
-        """Start the app on a folder, after submitting an experiment if given, and wait until it answers."""
+        """Start the app on a folder, after submitting an experiment if given, and wait until it
+        answers.
+        """
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
         program = ["-m", "streamlit"] if experiment is None else ["-c", AFTER_SUBMITTING]
-        log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed by `stop`
+        log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
         process = subprocess.Popen(
-            [sys.executable, *program, "run", "app.py", "--server.headless", "true", "--server.port", str(port)],
-            cwd=ROOT, stdin=subprocess.PIPE, text=True, stdout=log, stderr=subprocess.STDOUT,
+            [
+                sys.executable,
+                *program,
+                "run",
+                "app.py",
+                "--server.headless",
+                "true",
+                "--server.port",
+                str(port),
+            ],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            text=True,
+            stdout=log,
+            stderr=subprocess.STDOUT,
             env={**os.environ, "BANDITS_HOME": home, "PYTHONPATH": path},
-        )  # fmt: skip
+        )
         assert process.stdin is not None
         process.stdin.write("" if experiment is None else experiment.model_dump_json())
         process.stdin.close()
         server = cls(process, f"127.0.0.1:{port}", log)
         while process.poll() is None:
-            with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=5):
+            with (
+                suppress(OSError),
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=5),
+            ):
                 return server
             time.sleep(0.2)
         raise RuntimeError(f"the app did not start: {server.output()}")
@@ -79,7 +98,9 @@ class Server:
 
     def errors(self) -> list[str]:
         """Return the last lines of the tracebacks in its log."""
-        return re.findall(r"Traceback \(most recent call last\):.*?\n(?![ |])(\S.*)", self.output(), re.DOTALL)
+        return re.findall(
+            r"Traceback \(most recent call last\):.*?\n(?![ |])(\S.*)", self.output(), re.DOTALL
+        )
 
     def processor(self) -> float:
         """Read the processor seconds of the server, without its workers."""
@@ -98,7 +119,8 @@ class Server:
         """Read the resident memory in MiB of each process that the server has started."""
         found = []
         for folder in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError, IndexError):  # the process has ended
+            # the process has ended
+            with suppress(OSError, IndexError):
                 if int(_stat(int(folder.name))[1]) == self.process.pid:
                     found.append(_resident(int(folder.name)))
         return found
@@ -148,9 +170,11 @@ class Watch:
     """What all sessions saw, from the moment it counts."""
 
     counting: bool = False
-    ticks: int = 0  # requested fragments
+    # requested fragments
+    ticks: int = 0
     answers: list[Answer] = field(default_factory=list)
-    overtaken: int = 0  # answers replaced by a newer one before they were sent
+    # answers replaced by a newer one before they were sent
+    overtaken: int = 0
     failures: list[str] = field(default_factory=list)
 
 
@@ -174,19 +198,26 @@ class Session:
     progress: str = ""
     seen: set[str] = field(default_factory=set)
     listening: asyncio.Task[None] | None = None
-    _script: str = ""  # hash of the page in the protocol
+    # hash of the page in the protocol
+    _script: str = ""
     _query: str = ""
-    _pages: dict[str, str] = field(default_factory=dict)  # from the address to the hash
-    _widgets: dict[str, str] = field(default_factory=dict)  # from label to id, of the last complete page
-    _drawn: dict[str, str] = field(default_factory=dict)  # of the page being drawn
+    # from the address to the hash
+    _pages: dict[str, str] = field(default_factory=dict)
+    # from label to id, of the last complete page
+    _widgets: dict[str, str] = field(default_factory=dict)
+    # of the page being drawn
+    _drawn: dict[str, str] = field(default_factory=dict)
     _typed: dict[str, float] = field(default_factory=dict)  # by id
     _ticking: dict[str, asyncio.Task[None]] = field(default_factory=dict)  # by fragment
-    _ticks: list[float] = field(default_factory=list)  # requests without an answering script run
-    _asked: float | None = None  # time of the page request, if no script run has answered it
+    # requests without an answering script run
+    _ticks: list[float] = field(default_factory=list)
+    # time of the page request, if no script run has answered it
+    _asked: float | None = None
     _answered: asyncio.Event = field(default_factory=asyncio.Event)
     _told: asyncio.Event = field(default_factory=asyncio.Event)
 
-    # -- actions of a visitor ------------------------------------------------------------------------------------
+    # -- actions of a visitor
+    # ------------------------------------------------------------------------------------
 
     async def enter(self, page: str = "home", query: str = "") -> None:
         """Open an address."""
@@ -211,7 +242,8 @@ class Session:
         await asyncio.wait_for(self._or_end(self._told), PATIENCE)
         return self.progress
 
-    # -- the protocol --------------------------------------------------------------------------------------------
+    # -- the protocol
+    # --------------------------------------------------------------------------------------------
 
     async def _run(self, **what: Any) -> None:
         """Run the script of the page, and wait until it ends."""
@@ -274,20 +306,26 @@ class Session:
             kind = message.WhichOneof("type")
             if kind == "new_session":
                 part = bool(message.metadata.run.fragment_ids)
-                ticks, self._ticks = [*ticks, *self._ticks], []  # kept if the previous script run was interrupted
+                # kept if the previous script run was interrupted
+                ticks, self._ticks = [*ticks, *self._ticks], []
                 if not part:
                     asked, self._asked = self._asked or asked, None
                     self._script = message.new_session.page_script_hash
                     self._drawn = {}
                     self._leave()
-            elif kind == "script_finished" and message.script_finished == ForwardMsg.FINISHED_EARLY_FOR_RERUN:
+            elif (
+                kind == "script_finished"
+                and message.script_finished == ForwardMsg.FINISHED_EARLY_FOR_RERUN
+            ):
                 self.watch.overtaken += self.watch.counting
             elif kind == "script_finished":
                 if message.script_finished == ForwardMsg.FINISHED_WITH_COMPILE_ERROR:
                     raise RuntimeError(f"{self.page}: the page does not compile")
                 since = asked if not part and asked is not None else ticks[0] if ticks else None
                 if since is not None and self.watch.counting:
-                    self.watch.answers.append(Answer(self.page, part, time.monotonic() - since, size))
+                    self.watch.answers.append(
+                        Answer(self.page, part, time.monotonic() - since, size)
+                    )
                 if not part:
                     self._widgets = self._drawn
                 if not part and asked is not None:
@@ -301,14 +339,20 @@ class Session:
     def _take(self, kind: str, message: Any) -> None:
         """Process a message that neither begins nor ends a script run."""
         if kind == "navigation":
-            self._script = message.navigation.page_script_hash  # a new session knows only the page script
-            self._pages = {page.url_pathname or "home": page.page_script_hash for page in message.navigation.app_pages}
+            # a new session knows only the page script
+            self._script = message.navigation.page_script_hash
+            self._pages = {
+                page.url_pathname or "home": page.page_script_hash
+                for page in message.navigation.app_pages
+            }
             self.page = {script: page for page, script in self._pages.items()}.get(self._script, "")
         elif kind == "page_info_changed":
             self._query = message.page_info_changed.query_string
         elif kind == "auto_rerun" and message.auto_rerun.fragment_id not in self._ticking:
             rerun = message.auto_rerun
-            self._ticking[rerun.fragment_id] = asyncio.create_task(self._tick(rerun.fragment_id, rerun.interval))
+            self._ticking[rerun.fragment_id] = asyncio.create_task(
+                self._tick(rerun.fragment_id, rerun.interval)
+            )
         elif kind == "stop_auto_rerun":
             for fragment in message.stop_auto_rerun.fragment_ids:
                 if (ticking := self._ticking.pop(fragment, None)) is not None:
@@ -327,7 +371,8 @@ class Session:
         if kind == "alert" and shown.format == shown.ERROR:
             raise RuntimeError(f"{self.page}: {shown.body}")
         if kind == "progress" or (kind == "markdown" and shown.body.startswith("Finished")):
-            self.progress = shown.text if kind == "progress" else shown.body  # what has finished has no bar any more
+            # what has finished has no bar any more
+            self.progress = shown.text if kind == "progress" else shown.body
             self._told.set()
         elif kind in ("button", "number_input"):
             self._drawn[shown.label] = shown.id
@@ -341,7 +386,9 @@ async def session(host: str, watch: Watch) -> AsyncIterator[Session]:
 
     # like a browser: long timeouts and no pings
     patience: dict[str, Any] = {"max_size": None, "open_timeout": 120, "ping_interval": None}
-    async with connect(f"ws://{host}/_stcore/stream", subprotocols=[Subprotocol("streamlit")], **patience) as channel:
+    async with connect(
+        f"ws://{host}/_stcore/stream", subprotocols=[Subprotocol("streamlit")], **patience
+    ) as channel:
         made = Session(channel, watch)
         made.listening = asyncio.create_task(made.listen())
         try:

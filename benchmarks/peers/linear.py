@@ -1,4 +1,6 @@
-"""Time LinUCB at K = 10, D = 32 against other libraries, which run in an environment of their own."""
+"""Time LinUCB at K = 10, D = 32 against other libraries, which run in an environment of
+their own.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,15 @@ import numpy as np
 from bandits.agents.linear.linucb import LinUCB
 from bandits.base.randomness import Streams
 from bandits.base.selection import top_k
-from bandits.base.types import Contexts, Feedback, FloatArray, LoggedData, Round, SimulatorAccess, SimulatorSpec
+from bandits.base.types import (
+    Contexts,
+    Feedback,
+    FloatArray,
+    LoggedData,
+    Round,
+    SimulatorAccess,
+    SimulatorSpec,
+)
 from benchmarks.measure import Section, interleave, ratio, stamp, stopwatch
 
 from .linear_child import PEERS
@@ -28,24 +38,30 @@ HERE = Path(__file__).parent
 ENVIRONMENT = HERE.parents[1] / ".venv-bench"
 PYTHON = ENVIRONMENT / "bin" / "python"
 WANTED = dict(
-    line.strip().split("==") for line in (HERE.parent / "requirements.txt").read_text().splitlines() if "==" in line
+    line.strip().split("==")
+    for line in (HERE.parent / "requirements.txt").read_text().splitlines()
+    if "==" in line
 )
 
 
 def install(names: Iterable[str] = tuple(WANTED)) -> dict[str, str]:
-    """Install other libraries, by default all, and return those that are installed, by name and version.
+    """Install other libraries, by default all, and return those that are installed, by name and
+    version.
 
     Each is installed separately, so that one that cannot be built does not prevent the others.
     """
     if not PYTHON.exists():
         venv.create(ENVIRONMENT, with_pip=True)
-    numpy = f"numpy=={version('numpy')}"  # the programs that run there need it; not all libraries bring it along
+    # the programs that run there need it; not all libraries bring it along
+    numpy = f"numpy=={version('numpy')}"
     subprocess.run([str(PYTHON), "-m", "pip", "install", "-q", numpy], check=True)
     installed = _installed()
     for name in names:
         if installed.get(name) != (release := WANTED[name]):
             print(f"installing {name} {release} into {ENVIRONMENT.name}", file=sys.stderr)
-            subprocess.run([str(PYTHON), "-m", "pip", "install", "-q", f"{name}=={release}"], check=False)
+            subprocess.run(
+                [str(PYTHON), "-m", "pip", "install", "-q", f"{name}=={release}"], check=False
+            )
     return _installed()
 
 
@@ -67,7 +83,9 @@ def data() -> tuple[FloatArray, FloatArray]:
 
 def agent(n_candidates: int = K, n_features: int = D, rows: int = ROWS) -> LinUCB:
     """Make our LinUCB per arm on dense features, without a simulator."""
-    spec = SimulatorSpec(n_items=n_candidates, n_candidates=n_candidates, n_features=n_features, n_stored=n_features)
+    spec = SimulatorSpec(
+        n_items=n_candidates, n_candidates=n_candidates, n_features=n_features, n_stored=n_features
+    )
     access = SimulatorAccess(lambda _: np.empty(0), _no_log, np.zeros(rows, np.int64), "")
     return LinUCB([LinUCB.Params(alpha=1.0)] * rows, spec, Streams(7, range(rows)), access)
 
@@ -117,12 +135,18 @@ def run() -> Section:
     ours(contexts[:50], clicks[:50])  # compiles
     section = Section(
         "LinUCB per arm on dense features against other libraries",
-        f"K = {K}, D = {D}. Ours: R = {ROWS} rows of LinUCB per arm, {STEPS:,} steps, from context vectors to updated "
-        f"models (choice included). The others: one stream (row 0 of the same contexts and clicks), {PEER_STEPS} steps "
-        "one at a time as their documentation shows, in a subprocess with its own environment; imports, construction "
-        f"and the first step are not counted. The sides take turns (each library, then ours), {REPEATS} times; "
+        f"K = {K}, D = {D}. Ours: R = {ROWS} rows of LinUCB per arm, {STEPS:,} steps, from "
+        "context vectors to updated models (choice included). The others: one stream (row 0 of "
+        f"the same contexts and clicks), {PEER_STEPS} steps one at a time as their documentation "
+        "shows, in a subprocess with its own environment; imports, construction and the first "
+        f"step are not counted. The sides take turns (each library, then ours), {REPEATS} times; "
         "compiled before timing.",
-        ("side", "as used", "µs per predict + update, median", "times slower than ours, median (range)"),
+        (
+            "side",
+            "as used",
+            "µs per predict + update, median",
+            "times slower than ours, median (range)",
+        ),
         code=stamp(run),
     )
     section.rows.append(("ours", "`LinUCB` per arm", "", "1"))
@@ -132,14 +156,21 @@ def run() -> Section:
         np.savez(Path(folder) / "data.npz", contexts=contexts[:, 0], rewards=clicks[:, 0])
         command = [str(PYTHON), str(HERE / "linear_child.py"), str(Path(folder) / "data.npz")]
         with subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
         ) as child:
             for peer, stepping in PEERS.items():
                 called = " ".join((stepping.__doc__ or "").split()).split(": ", 1)[1].rstrip(".")
                 if peer not in installed:
                     section.rows.append((peer, "could not be installed", "", ""))
                     continue
-                sides = {"peer": lambda p=peer: _ask(child, p), "ours": lambda: ours(contexts, clicks)}  # type: ignore[misc]
+                sides = {
+                    "peer": lambda p=peer: _ask(child, p),
+                    "ours": lambda: ours(contexts, clicks),
+                }  # type: ignore[misc]
                 try:
                     times = interleave(sides, REPEATS)
                 except (RuntimeError, ValueError) as error:

@@ -1,10 +1,10 @@
-"""Runs in the peers' own environment: times one peer at a time, stepping as its documentation shows.
+"""Runs in the peers' own environment: times one peer at a time, stepping as its documentation
+shows.
 
     python linear_child.py DATA.npz
 
-Reads lines "PEER STEPS" and answers each with the microseconds of processor time per predict + update, or with
-"failed: ..." in one line. Nothing of this project is imported here.
-"""
+Reads lines "PEER STEPS" and answers each with the microseconds of processor time per predict +
+update, or with "failed: ..." in one line. Nothing of this project is imported here."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def mabwiser(X: np.ndarray, rewards: np.ndarray) -> Iterator[None]:
 
     arms = list(range(rewards.shape[1]))
     model = MAB(arms, LearningPolicy.LinUCB(alpha=1.0, l2_lambda=1.0))
-    model.fit(arms, [0] * len(arms), np.zeros((len(arms), X.shape[1])))  # it must be fitted before it predicts
+    # it must be fitted before it predicts
+    model.fit(arms, [0] * len(arms), np.zeros((len(arms), X.shape[1])))
     for i in range(len(X)):
         yield
         context = X[i : i + 1]
@@ -31,7 +32,9 @@ def mabwiser(X: np.ndarray, rewards: np.ndarray) -> Iterator[None]:
 
 
 def contextualbandits(X: np.ndarray, rewards: np.ndarray) -> Iterator[None]:
-    """contextualbandits: `online.LinUCB` (Sherman and Morrison, its default), predict and partial_fit."""
+    """contextualbandits: `online.LinUCB` (Sherman and Morrison, its default), predict and
+    partial_fit.
+    """
     from contextualbandits.online import LinUCB
 
     model = LinUCB(nchoices=rewards.shape[1], alpha=1.0, fit_intercept=False, random_state=1)
@@ -71,10 +74,13 @@ def river(X: np.ndarray, rewards: np.ndarray) -> Iterator[None]:
 
 
 def bayesianbandits(X: np.ndarray, rewards: np.ndarray) -> Iterator[None]:
-    """bayesianbandits: `ContextualAgent` of `NormalRegressor` arms, `ThompsonSampling` (LinTS), pull and update."""
+    """bayesianbandits: `ContextualAgent` of `NormalRegressor` arms, `ThompsonSampling` (LinTS),
+    pull and update.
+    """
     from bayesianbandits import Arm, ContextualAgent, NormalRegressor, ThompsonSampling
 
-    # of its policies and regressors the fastest pair; LinUCB with NormalInverseGammaRegressor is slower
+    # of its policies and regressors the fastest pair; LinUCB with NormalInverseGammaRegressor is
+    # slower
     arms = [Arm(k, learner=NormalRegressor(alpha=1.0, beta=1.0)) for k in range(rewards.shape[1])]
     model = ContextualAgent(arms, ThompsonSampling(), random_seed=1)
     for i in range(len(X)):
@@ -90,7 +96,9 @@ PEERS: dict[str, Callable[[np.ndarray, np.ndarray], Iterator[None]]] = {
 
 
 def measure(peer: str, X: np.ndarray, rewards: np.ndarray) -> float:
-    """Measure microseconds per step, without construction and the first step (imports, allocation)."""
+    """Measure microseconds per step, without construction and the first step (imports,
+    allocation).
+    """
     steps = PEERS[peer](X, rewards)
     next(steps)
     next(steps)
@@ -107,5 +115,5 @@ if __name__ == "__main__":
         name, n = line.split()
         try:
             print(measure(name, contexts[: int(n)], clicks[: int(n)]), flush=True)
-        except Exception as error:  # noqa: BLE001 - a peer may fail in any way; it is named in the results
+        except Exception as error:  # noqa: BLE001
             print("failed:", repr(error).replace("\n", " ")[:200], flush=True)

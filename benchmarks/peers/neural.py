@@ -1,4 +1,5 @@
-"""Time NeuralUCB, NeuralTS and neural-linear TS against calvera, which runs in an environment of its own.
+"""Time NeuralUCB, NeuralTS and neural-linear TS against calvera, which runs in an environment of
+its own.
 
 python -m benchmarks.peers.neural --write
 """
@@ -27,25 +28,56 @@ from bandits.agents.neural.neural_ts import NeuralTS
 from bandits.agents.neural.neural_ucb import NeuralUCB
 from bandits.base.randomness import Streams
 from bandits.base.selection import top_k
-from bandits.base.types import Contexts, Feedback, FloatArray, LoggedData, Round, SimulatorAccess, SimulatorSpec
+from bandits.base.types import (
+    Contexts,
+    Feedback,
+    FloatArray,
+    LoggedData,
+    Round,
+    SimulatorAccess,
+    SimulatorSpec,
+)
 from benchmarks.measure import Section, interleave, keep, machine, ratio, stamp, stopwatch
 
 from .linear import ENVIRONMENT, PYTHON
-from .neural_child import BANDITS, BATCH, EPSILON, EVERY, EXPLORATION, NETWORKS, PENALTY, RATE, RIDGE, UPDATES
+from .neural_child import (
+    BANDITS,
+    BATCH,
+    EPSILON,
+    EVERY,
+    EXPLORATION,
+    NETWORKS,
+    PENALTY,
+    RATE,
+    RIDGE,
+    UPDATES,
+)
 
 K, ROWS, REPEATS = 10, 16, 7
-STEPS = 3 * EVERY + 1  # the first decision is not timed, three trainings are
+# the first decision is not timed, three trainings are
+STEPS = 3 * EVERY + 1
 HERE = Path(__file__).parent
 REQUIRED = (HERE.parent / "requirements-neural.txt").read_text().splitlines()
 WANTED = dict(line.strip().split("==") for line in REQUIRED if "==" in line)
-ALONE = frozenset({"calvera"})  # installed without its dependencies; requirements-neural.txt explains why
+# installed without its dependencies; requirements-neural.txt explains why
+ALONE = frozenset({"calvera"})
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 TRAINED: dict[str, Any] = {
-    "learning_rate": RATE, "optimiser": "adam", "loss": "squared",
-    "training": "replay", "every": EVERY, "updates": UPDATES, "batch": BATCH,
-}  # fmt: skip
-UNCERTAINTY: dict[str, Any] = {"ridge": PENALTY, "covariance": "diagonal", "scaling": "code", "regularised": True}
+    "learning_rate": RATE,
+    "optimiser": "adam",
+    "loss": "squared",
+    "training": "replay",
+    "every": EVERY,
+    "updates": UPDATES,
+    "batch": BATCH,
+}
+UNCERTAINTY: dict[str, Any] = {
+    "ridge": PENALTY,
+    "covariance": "diagonal",
+    "scaling": "code",
+    "regularised": True,
+}
 OURS: dict[str, tuple[type[NeuralAgent], dict[str, Any]]] = {
     "NeuralUCBBandit": (NeuralUCB, {"alpha": (PENALTY * EXPLORATION) ** 0.5, **UNCERTAINTY}),
     "NeuralTSBandit": (NeuralTS, {"sigma2": PENALTY * EXPLORATION, **UNCERTAINTY}),
@@ -89,10 +121,14 @@ def install() -> str | None:
         venv.create(ENVIRONMENT, with_pip=True)
     installed = _installed()
     for name, release in WANTED.items():
-        if installed.get(name, "").split("+")[0] != release:  # the version of torch's CPU build is 2.13.0+cpu
+        # the version of torch's CPU build is 2.13.0+cpu
+        if installed.get(name, "").split("+")[0] != release:
             print(f"installing {name} {release} into {ENVIRONMENT.name}", file=sys.stderr)
             alone = ["--no-deps"] if name in ALONE else []
-            subprocess.run([str(PYTHON), "-m", "pip", "install", "-q", *alone, f"{name}=={release}"], check=False)
+            subprocess.run(
+                [str(PYTHON), "-m", "pip", "install", "-q", *alone, f"{name}=={release}"],
+                check=False,
+            )
     return _installed().get("calvera")
 
 
@@ -103,7 +139,9 @@ def _installed() -> dict[str, str]:
 
 
 def data(n_features: int) -> tuple[FloatArray, FloatArray]:
-    """Contexts (T, R, K, D) and the clicks every candidate would earn (T, R, K): a logistic model."""
+    """Contexts (T, R, K, D) and the clicks every candidate would earn (T, R, K): a logistic
+    model.
+    """
     generator = np.random.default_rng(7)
     contexts = generator.standard_normal((STEPS, ROWS, K, n_features))
     weights = 2 * generator.standard_normal(n_features) / np.sqrt(n_features)
@@ -146,7 +184,9 @@ def ours(bandit: str, widths: tuple[int, ...], contexts: FloatArray, clicks: Flo
     return 1e6 * stopwatch(work) / float((len(contexts) - 1) * R)
 
 
-def ask(child: subprocess.Popen[str], network: str, bandit: str, mode: str, steps: int = STEPS) -> float:
+def ask(
+    child: subprocess.Popen[str], network: str, bandit: str, mode: str, steps: int = STEPS
+) -> float:
     """Measure microseconds per decision of calvera's bandit.
 
     Raises
@@ -174,12 +214,17 @@ def run() -> Section:
         "Neural peers: calvera",
         f"{machine()}.\n\n{NOTES}",
         (
-            "network", f"calvera {version or WANTED['calvera']}", "mode", "its µs per decision, median",
-            "ours with 1 row, µs", "its time over ours, median (range)",
-            f"ours with {ROWS} rows, µs per row", "its time over that",
+            "network",
+            f"calvera {version or WANTED['calvera']}",
+            "mode",
+            "its µs per decision, median",
+            "ours with 1 row, µs",
+            "its time over ours, median (range)",
+            f"ours with {ROWS} rows, µs per row",
+            "its time over that",
         ),
         code=stamp(run),
-    )  # fmt: skip
+    )
     if version is None:
         section.rows.append(("", "calvera", "could not be installed", "", "", "", "", ""))
         return section
@@ -193,11 +238,19 @@ def run() -> Section:
             for name, array in zip(("contexts", "rewards"), problem, strict=True)
         }
         np.savez(file, **shown)  # type: ignore[arg-type]
-        with suppress(BrokenPipeError), subprocess.Popen(  # at its end, if it had died
-            [str(PYTHON), str(HERE / "neural_child.py"), str(file)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=folder,
-            env={**os.environ, **THREADS},
-        ) as child:  # fmt: skip
+        # at its end, if it had died
+        with (
+            suppress(BrokenPipeError),
+            subprocess.Popen(
+                [str(PYTHON), str(HERE / "neural_child.py"), str(file)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                cwd=folder,
+                env={**os.environ, **THREADS},
+            ) as child,
+        ):
             for network, widths in NETWORKS.items():
                 contexts, clicks = problems[network]
                 for bandit, modes in BANDITS.items():
@@ -206,7 +259,9 @@ def run() -> Section:
                         "many": partial(ours, bandit, widths, contexts, clicks),
                     }
                     for rows in (1, ROWS):
-                        ours(bandit, widths, contexts[: EVERY + 1, :rows], clicks[: EVERY + 1, :rows])  # compiles
+                        ours(
+                            bandit, widths, contexts[: EVERY + 1, :rows], clicks[: EVERY + 1, :rows]
+                        )  # compiles
                     try:
                         for mode in modes:
                             ask(child, network, bandit, mode, EVERY + 1)
@@ -217,16 +272,31 @@ def run() -> Section:
                         continue
                     one, many = times["one"], times["many"]
                     for mode in modes:
-                        section.rows.append((
-                            network, bandit, mode, f"{median(times[mode]):,.0f}", f"{median(one):,.0f}",
-                            str(ratio(times[mode], one)), f"{median(many):,.0f}", str(ratio(times[mode], many)),
-                        ))  # fmt: skip
-                    gains[bandit].append((network, ratio(times["trainer"], one), ratio(times["loop"], one)))
+                        section.rows.append(
+                            (
+                                network,
+                                bandit,
+                                mode,
+                                f"{median(times[mode]):,.0f}",
+                                f"{median(one):,.0f}",
+                                str(ratio(times[mode], one)),
+                                f"{median(many):,.0f}",
+                                str(ratio(times[mode], many)),
+                            )
+                        )
+                    gains[bandit].append(
+                        (network, ratio(times["trainer"], one), ratio(times["loop"], one))
+                    )
     for bandit, found in gains.items():
         if found:
             title = OURS[bandit][0].title
-            what = f"{title}: at least 5 times faster per decision than {bandit} with its Lightning trainer"
-            measured = "; ".join(f"{network}: {gain}, than the loop by hand: {loop}" for network, gain, loop in found)
+            what = (
+                f"{title}: at least 5 times faster per decision than {bandit} with its Lightning "
+                "trainer"
+            )
+            measured = "; ".join(
+                f"{network}: {gain}, than the loop by hand: {loop}" for network, gain, loop in found
+            )
             section.targets.append((what, measured, all(gain.middle >= 5 for _, gain, _ in found)))
     return section
 
@@ -235,7 +305,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print, and write RESULTS.md if asked to."""
     from threadpoolctl import threadpool_limits
 
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.peers.neural", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.peers.neural", description=__doc__.split("\n")[0]
+    )
     parser.add_argument("--write", action="store_true", help="put the table into RESULTS.md")
     write = parser.parse_args(arguments).write
     began = time.monotonic()

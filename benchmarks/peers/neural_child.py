@@ -1,11 +1,12 @@
-"""Runs in the peers' own environment: times calvera's neural bandits, one at a time, at the settings named here.
+"""Runs in the peers' own environment: times calvera's neural bandits, one at a time, at the
+settings named here.
 
     python neural_child.py DATA.npz
 
 DATA.npz holds "NETWORK.contexts" (T, K, D) and "NETWORK.rewards" (T, K), float32. Reads lines
-"NETWORK BANDIT MODE DECISIONS" and answers each with the microseconds of processor time per decision, learning
-included, or with "failed: ..." in one line. Nothing of this project is imported here.
-"""
+"NETWORK BANDIT MODE DECISIONS" and answers each with the microseconds of processor time per
+decision, learning included, or with "failed: ..." in one line. Nothing of this project is imported
+here."""
 
 from __future__ import annotations
 
@@ -18,10 +19,13 @@ from typing import Any
 
 import numpy as np
 
-# both sides go by these; all but the number of steps and the head's are those of calvera's own NeuralUCB example
-EVERY, UPDATES, BATCH, RATE = 128, 50, 32, 1e-3  # observations, steps of Adam, observations per step, learning rate
-PENALTY, EXPLORATION = 1e-3, 1e-5  # lambda and nu of its neural UCB and TS
-RIDGE, EPSILON = 1.0, 1e-6  # lambda of its linear head, and what it adds to the diagonal at each update, above 0
+# both sides go by these; all but the number of steps and the head's are those of calvera's own
+# NeuralUCB example observations, steps of Adam, observations per step, learning rate
+EVERY, UPDATES, BATCH, RATE = 128, 50, 32, 1e-3
+# lambda and nu of its neural UCB and TS
+PENALTY, EXPLORATION = 1e-3, 1e-5
+# lambda of its linear head, and what it adds to the diagonal at each update, above 0
+RIDGE, EPSILON = 1.0, 1e-6
 NETWORKS = {"20-100-1": (20, 100, 1), "9-128-64-1": (9, 128, 64, 1)}
 BANDITS = {
     "NeuralUCBBandit": ("trainer", "loop"),
@@ -45,23 +49,32 @@ def build(bandit: str, widths: tuple[int, ...]) -> Any:
         "train_batch_size": BATCH,
         "learning_rate": RATE,
         "min_samples_required_for_training": EVERY,
-        "initial_train_steps": 0,  # else it trains after every one of the first 1,024
+        # else it trains after every one of the first 1,024
+        "initial_train_steps": 0,
         "early_stop_threshold": None,
     }
-    if bandit == "NeuralLinearBandit":  # it puts a last layer of its own on the network while that is trained
-        buffer = ListDataBuffer(AllDataRetrievalStrategy())  # the faster of its two
+    # it puts a last layer of its own on the network while that is trained
+    if bandit == "NeuralLinearBandit":
+        # the faster of its two
+        buffer = ListDataBuffer(AllDataRetrievalStrategy())
         head = {"lambda_": RIDGE, "eps": EPSILON, "lazy_uncertainty_update": True}
-        return bandits.NeuralLinearBandit(torch.nn.Sequential(*layers), buffer, widths[-2], **head, **common)
+        return bandits.NeuralLinearBandit(
+            torch.nn.Sequential(*layers), buffer, widths[-2], **head, **common
+        )
     network = torch.nn.Sequential(*layers, torch.nn.Linear(widths[-2], widths[-1]))
     uncertainty = {"weight_decay": PENALTY, "exploration_rate": EXPLORATION}
     return getattr(bandits, bandit)(widths[0], network, **uncertainty, **common)
 
 
 def by_trainer(model: Any) -> None:
-    """One training as its documentation shows, by a Lightning trainer without anything that costs speed."""
+    """One training as its documentation shows, by a Lightning trainer without anything that costs
+    speed.
+    """
     import lightning
 
-    trainer = lightning.Trainer(max_epochs=-1, max_steps=UPDATES, accelerator="cpu", devices=1, barebones=True)
+    trainer = lightning.Trainer(
+        max_epochs=-1, max_steps=UPDATES, accelerator="cpu", devices=1, barebones=True
+    )
     trainer.fit(model)
 
 
@@ -80,13 +93,14 @@ def by_hand(model: Any) -> None:
     model.on_train_end()
 
 
-def decisions(bandit: str, mode: str, widths: tuple[int, ...], X: Any, rewards: Any) -> Iterator[None]:
+def decisions(
+    bandit: str, mode: str, widths: tuple[int, ...], X: Any, rewards: Any
+) -> Iterator[None]:
     """Choose, earn and learn, one decision after the other.
 
-    trainer: a Lightning trainer trains the network, as documented; the neural-linear bandit's head learns from every
-    observation. loop: a loop by hand trains the network in its place. idle: the trainer again, but the head learns
-    nothing between trainings.
-    """
+    trainer: a Lightning trainer trains the network, as documented; the neural-linear bandit's head
+    learns from every observation. loop: a loop by hand trains the network in its place. idle: the
+    trainer again, but the head learns nothing between trainings."""
     import torch
 
     model = build(bandit, widths)
@@ -94,7 +108,8 @@ def decisions(bandit: str, mode: str, widths: tuple[int, ...], X: Any, rewards: 
     for i in range(len(X)):
         yield
         candidates = X[i : i + 1]
-        with torch.set_grad_enabled(not linear):  # the others take gradients to choose
+        # the others take gradients to choose
+        with torch.set_grad_enabled(not linear):
             chosen, _ = model(candidates)
         arm = int(chosen.argmax())
         x, reward = candidates[:, arm : arm + 1], rewards[i : i + 1, arm : arm + 1]
@@ -132,7 +147,7 @@ def main() -> None:
         seen = (data[f"{network}.contexts"][: int(n)], data[f"{network}.rewards"][: int(n)])
         try:
             print(measure(bandit, mode, NETWORKS[network], *seen), flush=True)
-        except Exception as error:  # noqa: BLE001 - a peer may fail for any reason; it is named in the results
+        except Exception as error:  # noqa: BLE001
             print("failed:", repr(error).replace("\n", " ")[:200], flush=True)
 
 

@@ -1,8 +1,9 @@
-"""Compare with Vowpal Wabbit on the pet shop, clicks and time: ``python -m benchmarks.peers.vowpal --write``.
+"""Compare with Vowpal Wabbit on the pet shop, clicks and time: ``python -m benchmarks.peers.vowpal
+--write``.
 
-Vowpal Wabbit runs in an environment of its own, on the same shops, visitors and random numbers as our agents. It
-multiplies persona and category itself (``-q SA``); our shared models get the same products as interaction features.
-"""
+Vowpal Wabbit runs in an environment of its own, on the same shops, visitors and random numbers as
+our agents. It multiplies persona and category itself (``-q SA``); our shared models get the same
+products as interaction features."""
 
 from __future__ import annotations
 
@@ -53,7 +54,9 @@ def _lane(agent: Mapping[str, Any], steps: int, runs: int) -> Any:
 
 
 def ours(agent: Mapping[str, Any], steps: int, runs: int) -> tuple[FloatArray, float]:
-    """Return our agent's CTR of each run, and the microseconds per decision with learning and simulation."""
+    """Return our agent's CTR of each run, and the microseconds per decision with learning and
+    simulation.
+    """
     _lane(agent, 50, runs).advance(50)  # compiles
     lane = _lane(agent, steps, runs)
     traces: list[Any] = []
@@ -69,7 +72,9 @@ def visitors(steps: int, runs: int) -> dict[str, Any]:
         parts.append(simulator.predraw(step, steps - step))
         step += len(parts[-1].users)
     rates = parts[0].probabilities.reshape(runs, -1, simulator.spec.n_items)
-    categories = [[simulator.name(item, row) for item in range(simulator.spec.n_items)] for row in range(runs)]
+    categories = [
+        [simulator.name(item, row) for item in range(simulator.spec.n_items)] for row in range(runs)
+    ]
     return {
         "personas": np.concatenate([part.segments for part in parts]),
         "uniforms": np.concatenate([part.uniforms for part in parts]),
@@ -79,7 +84,9 @@ def visitors(steps: int, runs: int) -> dict[str, Any]:
 
 
 def theirs(options: str, data: Path, runs: int, steps: int) -> tuple[FloatArray, float]:
-    """Return the CTR of each run of Vowpal Wabbit, and the median microseconds per decision with learning."""
+    """Return the CTR of each run of Vowpal Wabbit, and the median microseconds per decision with
+    learning.
+    """
     command = [str(PYTHON), str(HERE / "vowpal_child.py"), str(data)]
     asked = "".join(f"{run} {options}\n" for run in range(runs))
     done = subprocess.run(command, input=asked, capture_output=True, text=True, check=True)
@@ -93,11 +100,12 @@ def run(steps: int = STEPS, runs: int = RUNS) -> Section:
     version = install(["vowpalwabbit"])["vowpalwabbit"]
     section = Section(
         "Vowpal Wabbit on the pet shop",
-        f"`python -m benchmarks.peers.vowpal --write`; {machine()}. {steps:,} steps, {runs} runs, each with its own "
-        f"shop of 50 products; 95 % intervals. Vowpal Wabbit {version}: predict, draw, learn through Python, "
-        "features persona and category with `-q SA`. Ours: one model shared by all products on the 20 products of "
-        "persona and category, all runs together; their time includes the simulator. The difference of CTR to our "
-        "first agent is paired: same shops, visitors and random numbers.",
+        f"`python -m benchmarks.peers.vowpal --write`; {machine()}. {steps:,} steps, {runs} runs, "
+        f"each with its own shop of 50 products; 95 % intervals. Vowpal Wabbit {version}: "
+        "predict, draw, learn through Python, features persona and category with `-q SA`. Ours: "
+        "one model shared by all products on the 20 products of persona and category, all runs "
+        "together; their time includes the simulator. The difference of CTR to our first agent "
+        "is paired: same shops, visitors and random numbers.",
         ("policy", "CTR", "difference", "µs per decision"),
         code=stamp(run),
     )
@@ -107,18 +115,35 @@ def run(steps: int = STEPS, runs: int = RUNS) -> Section:
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data.npz"
         np.savez(data, **visitors(steps, runs))
-        found |= {f"VW: {name}": theirs(options, data, runs, steps) for name, options in POLICIES.items()}
+        found |= {
+            f"VW: {name}": theirs(options, data, runs, steps) for name, options in POLICIES.items()
+        }
     (first, (ctr, own)), *others = found.items()
     section.rows.append((first, _interval(estimate(ctr)), "", f"{own:,.2f}"))
     for name, (of, spent) in others:
-        section.rows.append((name, _interval(estimate(of)), _interval(estimate(of - ctr)), f"{spent:,.2f}"))
-    section.rows.append(("oracle", _interval(estimate(oracle)), _interval(estimate(oracle - ctr)), ""))
+        section.rows.append(
+            (name, _interval(estimate(of)), _interval(estimate(of - ctr)), f"{spent:,.2f}")
+        )
+    section.rows.append(
+        ("oracle", _interval(estimate(oracle)), _interval(estimate(oracle - ctr)), "")
+    )
     fastest = min(spent for name, (_, spent) in found.items() if name.startswith("VW"))
-    best = max((name for name in found if name.startswith("VW")), key=lambda name: float(found[name][0].mean()))
+    best = max(
+        (name for name in found if name.startswith("VW")),
+        key=lambda name: float(found[name][0].mean()),
+    )
     gain = estimate(ctr - found[best][0])
     section.targets += [
-        (f"more clicks than the best policy of Vowpal Wabbit ({best[4:]})", _interval(gain), gain.low > 0),
-        ("at least 10 times faster than its fastest policy", f"{fastest / own:,.1f}", fastest / own >= 10),
+        (
+            f"more clicks than the best policy of Vowpal Wabbit ({best[4:]})",
+            _interval(gain),
+            gain.low > 0,
+        ),
+        (
+            "at least 10 times faster than its fastest policy",
+            f"{fastest / own:,.1f}",
+            fastest / own >= 10,
+        ),
     ]
     return section
 

@@ -1,11 +1,11 @@
-"""Runs in the peers' own environment: plays Vowpal Wabbit in a pet shop whose visitors were drawn before.
+"""Runs in the peers' own environment: plays Vowpal Wabbit in a pet shop whose visitors were drawn
+before.
 
     python vowpal_child.py DATA.npz
 
-DATA.npz holds personas and uniforms (T, R), categories (R, K) and click probabilities (R, 4, K). Reads lines
-"RUN OPTIONS" and answers each with the clicks and the microseconds of processor time per decision, learning included.
-Nothing of this project is imported here.
-"""
+DATA.npz holds personas and uniforms (T, R), categories (R, K) and click probabilities (R, 4, K).
+Reads lines "RUN OPTIONS" and answers each with the clicks and the microseconds of processor time
+per decision, learning included. Nothing of this project is imported here."""
 
 from __future__ import annotations
 
@@ -19,8 +19,16 @@ import numpy as np
 import vowpalwabbit
 
 
-def play(options: str, personas: np.ndarray, uniforms: np.ndarray, categories: np.ndarray, rates: np.ndarray) -> int:
-    """Return the clicks of one run: predict, draw an action from the probabilities, learn from its click."""
+def play(
+    options: str,
+    personas: np.ndarray,
+    uniforms: np.ndarray,
+    categories: np.ndarray,
+    rates: np.ndarray,
+) -> int:
+    """Return the clicks of one run: predict, draw an action from the probabilities, learn from its
+    click.
+    """
     model = vowpalwabbit.Workspace(f"{options} -q SA --random_seed 7 --quiet")
     generator = random.Random(7)
     actions = [f"|A category={category}" for category in categories]
@@ -46,7 +54,13 @@ def main() -> None:
         run, options = line.strip().split(" ", 1)
         r = int(run)
         began = time.process_time()
-        clicks = play(options, data["personas"][:, r], data["uniforms"][:, r], data["categories"][r], data["rates"][r])
+        clicks = play(
+            options,
+            data["personas"][:, r],
+            data["uniforms"][:, r],
+            data["categories"][r],
+            data["rates"][r],
+        )
         spent = 1e6 * (time.process_time() - began) / len(data["personas"])
         print(json.dumps({"clicks": clicks, "microseconds": spent}), flush=True)
 

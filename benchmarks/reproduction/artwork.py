@@ -1,9 +1,10 @@
-"""A picture for each visitor: one model for all titles, one per title or per picture: docs/ARTWORK.md.
+"""A picture for each visitor: one model for all titles, one per title or per picture:
+docs/ARTWORK.md.
 
     python -m benchmarks.reproduction.artwork --write
 
-All agents serve the same visitors with the same random numbers, so differences are paired by replication.
-"""
+All agents serve the same visitors with the same random numbers, so differences are paired by
+replication."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ from benchmarks.measure import stamp, table
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "ARTWORK.md"
 STEPS, REPLICATIONS, CHUNK, LAST, LEVEL = 50_000, 16, 1_000, 10_000, 0.6
-BUCKETS = (50, 200, 800)  # impressions of a title
+# impressions of a title
+BUCKETS = (50, 200, 800)
 SHARED, TITLE, PICTURE = "LinUCB shared", "LinUCB per title", "LinUCB per picture"
 APART = {TITLE: "models per title", PICTURE: "models per picture"}
 AGENTS: dict[str, dict[str, Any]] = {
@@ -97,14 +99,18 @@ def earned(e: Experiment) -> Earned:
 
 
 def impressions_needed(found: Outcomes, name: str) -> FloatArray:
-    """Count the steps until an agent closes `LEVEL` of the gap between default and oracle, float64 (R,); inf: never."""
+    """Count the steps until an agent closes `LEVEL` of the gap between default and oracle, float64
+    (R,); inf: never.
+    """
     low, high = (found[each].value.mean(axis=0) for each in ("default", "oracle"))
     closed = (found[name].value - low) / (high - low) >= LEVEL
     return np.where(closed.any(axis=0), (1.0 + closed.argmax(axis=0)) * CHUNK, np.inf)
 
 
 def factor(found: Outcomes, name: str) -> Estimate | None:
-    """Estimate how many times as many impressions an agent needs as shared; None if some replication never gets there.
+    """Estimate how many times as many impressions an agent needs as shared.
+
+    None if some replication never gets there.
 
     The interval is that of the mean logarithm.
     """
@@ -115,7 +121,9 @@ def factor(found: Outcomes, name: str) -> Estimate | None:
 
 
 def gains(found: Outcomes, name: str) -> list[Estimate]:
-    """Estimate what sharing earns more per impression than an agent, by how often the title was shown before."""
+    """Estimate what sharing earns more per impression than an agent, by how often the title was
+    shown before.
+    """
     difference = found[SHARED].by_impression - found[name].by_impression
     return [metrics.estimate(each) for each in difference]
 
@@ -126,7 +134,9 @@ def rate(found: Estimate) -> str:
 
 
 def difference(found: Estimate) -> str:
-    """Format a difference with its interval: one digit more, small ones have a sign that matters."""
+    """Format a difference with its interval: one digit more, small ones have a sign that
+    matters.
+    """
     return f"{found.mean:.4f} ({found.low:.4f} to {found.high:.4f})"
 
 
@@ -135,15 +145,26 @@ def late(found: Outcomes, name: str) -> str:
     gain = gains(found, name)[-1]
     start = f"after {BUCKETS[-1]} impressions of a title, "
     if gain.low > 0:
-        return f"{start}one shared model still earns {difference(gain)} more per impression than {APART[name]}"
+        return (
+            f"{start}one shared model still earns {difference(gain)} more per impression than "
+            f"{APART[name]}"
+        )
     if gain.high < 0:
         opposite = Estimate(-gain.mean, -gain.high, -gain.low)
-        return f"{start}{APART[name]} earn {difference(opposite)} more per impression than one shared model"
-    return f"{start}one shared model and {APART[name]} are not shown to differ: {difference(gain)} per impression"
+        return (
+            f"{start}{APART[name]} earn {difference(opposite)} more per impression than one shared "
+            "model"
+        )
+    return (
+        f"{start}one shared model and {APART[name]} are not shown to differ: {difference(gain)} "
+        "per impression"
+    )
 
 
 def verdicts(found: Outcomes) -> Iterator[str]:
-    """Judge the statements that the document is written for, each by the intervals of its tables."""
+    """Judge the statements that the document is written for, each by the intervals of its
+    tables.
+    """
 
     def judged(true: bool, sentence: str) -> str:
         return f"- **{'Confirmed' if true else 'Not confirmed'}**: {sentence}."
@@ -152,8 +173,8 @@ def verdicts(found: Outcomes) -> Iterator[str]:
     takes = [metrics.estimate(found[name].takes) for name in chain]
     yield judged(
         all(a.low > b.high for a, b in pairwise(takes)),
-        "oracle, contextual (LinUCB shared), context-free (popularity) and default picture have take fractions in this "
-        f"order, with disjoint intervals ({', '.join(map(rate, takes))})",
+        "oracle, contextual (LinUCB shared), context-free (popularity) and default picture have "
+        f"take fractions in this order, with disjoint intervals ({', '.join(map(rate, takes))})",
     )
     for name, spoken in APART.items():
         needed = factor(found, name)
@@ -162,45 +183,52 @@ def verdicts(found: Outcomes) -> Iterator[str]:
             words = f"{needed.mean:.1f} ({needed.low:.1f} to {needed.high:.1f})"
         yield judged(
             needed is not None and needed.low > 1,
-            f"{spoken} need more impressions than one shared model until they close {LEVEL * 100:.0f} % of the gap "
-            f"between default and oracle: times {words}",
+            f"{spoken} need more impressions than one shared model until they close "
+            f"{LEVEL * 100:.0f} % of the gap between default and oracle: times {words}",
         )
         first, *others = gains(found, name)
         yield judged(
             all(first.low > other.high for other in others),
-            f"compared with {spoken}, sharing gains most in the first {BUCKETS[0]} impressions of a title: "
-            f"{difference(first)} per impression, against {'; '.join(map(difference, others))} later; "
-            f"{late(found, name)}",
+            f"compared with {spoken}, sharing gains most in the first {BUCKETS[0]} impressions of "
+            f"a title: {difference(first)} per impression, against "
+            f"{'; '.join(map(difference, others))} later; {late(found, name)}",
         )
 
 
 def document(found: Outcomes) -> str:
     """Write the document."""
-    names = [f"first {BUCKETS[0]}", *(f"{a} to {b}" for a, b in pairwise(BUCKETS)), f"after {BUCKETS[-1]}"]
+    names = [
+        f"first {BUCKETS[0]}",
+        *(f"{a} to {b}" for a, b in pairwise(BUCKETS)),
+        f"after {BUCKETS[-1]}",
+    ]
     rows = [
-        (name, rate(metrics.estimate(each.takes)), rate(metrics.estimate(each.last))) for name, each in found.items()
+        (name, rate(metrics.estimate(each.takes)), rate(metrics.estimate(each.last)))
+        for name, each in found.items()
     ]
     by_name = [map(difference, gains(found, name)) for name in APART]
     sharing = list(zip(names, *by_name, strict=True))
     parts = [
         "# Artwork: a picture for each visitor",
         "Written by `python -m benchmarks.reproduction.artwork --write`.",
-        f"- **Simulator**: `artwork` at its defaults (200 titles of 5 to 20 pictures, 1,000 users in eight taste "
-        f"clusters, colour warmth not observed), {STEPS:,} steps, {REPLICATIONS} replications of one catalogue.\n"
-        "- **Take fraction**: clicks per impression. The title is the retrieval's choice, the same for all agents; "
-        "only the picture differs.\n"
-        "- **Pairs**: all agents have the same visitors and random numbers, so every difference is paired by "
-        "replication.\n"
-        "- **Intervals** are 95 % (Student t over replications), not corrected for their number. All hold for this "
-        "catalogue.",
+        "- **Simulator**: `artwork` at its defaults (200 titles of 5 to 20 pictures, 1,000 users "
+        f"in eight taste clusters, colour warmth not observed), {STEPS:,} steps, {REPLICATIONS} "
+        "replications of one catalogue.\n- **Take fraction**: clicks per impression. The title "
+        "is the retrieval's choice, the same for all agents; only the picture differs.\n- "
+        "**Pairs**: all agents have the same visitors and random numbers, so every difference is "
+        "paired by replication.\n- **Intervals** are 95 % (Student t over replications), not "
+        "corrected for their number. All hold for this catalogue.",
         "## Statements",
         "\n".join(verdicts(found)),
         "## Take fractions",
         table(("agent", f"{STEPS:,} steps", f"expected, last {LAST:,} steps"), rows),
         "## What sharing earns, by how often a title was shown",
-        "Expected clicks per impression of LinUCB shared minus those of the other two, by the impressions that the "
-        "title had before.",
-        table(("impressions of the title", "over one model per title", "over one per picture"), sharing),
+        "Expected clicks per impression of LinUCB shared minus those of the other two, by the "
+        "impressions that the title had before.",
+        table(
+            ("impressions of the title", "over one model per title", "over one per picture"),
+            sharing,
+        ),
         stamp(document),
     ]
     return "\n\n".join(parts) + "\n"
@@ -209,7 +237,9 @@ def document(found: Outcomes) -> str:
 def main() -> None:
     """Measure, and print or write the document."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="write docs/ARTWORK.md instead of printing it")
+    parser.add_argument(
+        "--write", action="store_true", help="write docs/ARTWORK.md instead of printing it"
+    )
     options = parser.parse_args()
     text = document(measure())
     if options.write:

@@ -1,11 +1,12 @@
-"""Agents that forget and agents that do not, while the pet shop changes and while it does not: docs/CHANGE.md.
+"""Agents that forget and agents that do not, while the pet shop changes and while it does not:
+docs/CHANGE.md.
 
     python -m benchmarks.reproduction.change --write
 
-Every agent that has a discount factor is run with and without it, LinUCB with a sliding window too, and a network that
-was trained before the run. All runs have the same seed, so differences are paired, also between simulators. The network
-is compared with the learners in more replications. About 15 minutes of a core.
-"""
+Every agent that has a discount factor is run with and without it, LinUCB with a sliding window too,
+and a network that was trained before the run. All runs have the same seed, so differences are
+paired, also between simulators. The network is compared with the learners in more replications.
+About 15 minutes of a core."""
 
 from __future__ import annotations
 
@@ -29,18 +30,34 @@ from benchmarks.measure import stamp, table
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "CHANGE.md"
 STEPS, REPLICATIONS, LAST = 20_000, 16, 2_000
-MORE = 64  # replications of the comparisons of the static network with the agents that learn
+# replications of the comparisons of the static network with the agents that learn
+MORE = 64
+# not in these: their heads are refitted to all observations, which is slow
 HEADS = (
     "neural_linucb",
     "neural_linear_ts",
-)  # not in these: their heads are refitted to all observations, which is slow
+)
 GAMMA, SLIDING = 0.9995, 5_000
 STILL, SHOCK, DRIFT = "no change", "shock at 10,000", "drift 5,000 to 15,000"
-DRIFTING = {"kind": "drift", "start": 5_000, "end": 15_000, "from": "new_puppy_parent", "to": "mature_dog_owner"}
-CHANGES: dict[str, list[dict[str, Any]]] = {STILL: [], SHOCK: [{"kind": "shock", "at": 10_000}], DRIFT: [DRIFTING]}
+DRIFTING = {
+    "kind": "drift",
+    "start": 5_000,
+    "end": 15_000,
+    "from": "new_puppy_parent",
+    "to": "mature_dog_owner",
+}
+CHANGES: dict[str, list[dict[str, Any]]] = {
+    STILL: [],
+    SHOCK: [{"kind": "shock", "at": 10_000}],
+    DRIFT: [DRIFTING],
+}
 OWN: dict[str, dict[str, Any]] = {"linucb": {"alpha": 0.4}}
 PLAIN, DISCOUNT, SLIDE = "all steps", f"γ = {GAMMA}", f"window {SLIDING:,}"
-WAYS: dict[str, dict[str, Any]] = {PLAIN: {}, DISCOUNT: {"gamma": GAMMA}, SLIDE: {"window": SLIDING}}
+WAYS: dict[str, dict[str, Any]] = {
+    PLAIN: {},
+    DISCOUNT: {"gamma": GAMMA},
+    SLIDE: {"window": SLIDING},
+}
 STATIC = "static_mlp"
 
 
@@ -105,11 +122,17 @@ class Difference(NamedTuple):
 
 
 def holm_corrected(gaps: Mapping[Case, FloatArray]) -> list[Difference]:
-    """Estimate paired differences, float64 (R,) for each case, with Holm's correction over all of them."""
+    """Estimate paired differences, float64 (R,) for each case, with Holm's correction over all of
+    them.
+    """
     values = [paired_tests.paired_test(gap)[1] for gap in gaps.values()]
     out = []
-    for (case, gap), p, adjusted in zip(gaps.items(), values, paired_tests.holm(values), strict=True):
-        comparison = paired_tests.Comparison(metrics.estimate(gap), len(gap), 0.5, p, None, None, 0.0)
+    for (case, gap), p, adjusted in zip(
+        gaps.items(), values, paired_tests.holm(values), strict=True
+    ):
+        comparison = paired_tests.Comparison(
+            metrics.estimate(gap), len(gap), 0.5, p, None, None, 0.0
+        )
         out.append(Difference(case, paired_tests.corrected(comparison, adjusted), adjusted))
     return out
 
@@ -117,7 +140,9 @@ def holm_corrected(gaps: Mapping[Case, FloatArray]) -> list[Difference]:
 def differences(found: Found) -> list[Difference]:
     """Compare every agent that forgets with itself: clicks with forgetting minus clicks without."""
     pairs = [case for case in found if case.way != PLAIN]
-    return holm_corrected({case: found[case].clicks - found[case._replace(way=PLAIN)].clicks for case in pairs})
+    return holm_corrected(
+        {case: found[case].clicks - found[case._replace(way=PLAIN)].clicks for case in pairs}
+    )
 
 
 class AgainstStatic(NamedTuple):
@@ -139,7 +164,10 @@ class AgainstStatic(NamedTuple):
 
 
 def against_static(found: Found) -> AgainstStatic:
-    """Compare the static network with every agent that learns; intervals are Holm-corrected over each table."""
+    """Compare the static network with every agent that learns.
+
+    Intervals are Holm-corrected over each table.
+    """
     learners = [case for case in found if case.scenario == DRIFT and case.kind != STATIC]
 
     def loss(case: Case) -> FloatArray:
@@ -207,35 +235,38 @@ def verdicts(found: Found, more: Found) -> Iterator[str]:
     shocked, still = (by[Case(scenario, "linucb", DISCOUNT)] for scenario in (SHOCK, STILL))
     yield judged(
         shocked.low > 0 > still.high,
-        "LinUCB with a discount factor earns more clicks than LinUCB with all steps where a shock happens, "
-        f"{amount(shocked)}, and fewer where nothing changes, {amount(still)}",
+        "LinUCB with a discount factor earns more clicks than LinUCB with all steps where a "
+        f"shock happens, {amount(shocked)}, and fewer where nothing changes, {amount(still)}",
     )
     plain, discounted, window = (found[Case(SHOCK, "linucb", way)].recovery for way in WAYS)
     steps = [None if r is None else r.step for r in (plain, discounted, window)]
     yield judged(
         steps[0] is not None and all(s is not None and s <= steps[0] / 2 for s in steps[1:]),
-        "with a discount factor or a window the mean of LinUCB recovers from the shock in at most half the steps: "
-        f"{steps_of(discounted)} and {steps_of(window)} instead of {steps_of(plain)}",
+        "with a discount factor or a window the mean of LinUCB recovers from the shock in at "
+        f"most half the steps: {steps_of(discounted)} and {steps_of(window)} instead of "
+        f"{steps_of(plain)}",
     )
     against = against_static(more)
     yield judged(
         all(d.estimate.mean > 0 for d in against.loss),
-        f"the network that was trained before the run loses most to the drift, {amount(lost(more, STATIC_DRIFT))} "
-        "clicks; its loss is significantly larger than that of every agent that learns",
+        "the network that was trained before the run loses most to the drift, "
+        f"{amount(lost(more, STATIC_DRIFT))} clicks; its loss is significantly larger than that "
+        "of every agent that learns",
         [name(d.case) for d in against.loss if d.estimate.low <= 0],
     )
     exceptions = [d for d in against.end if d.estimate.low <= 0]
     yield judged(
         len(exceptions) < len(against.end) / 2,
-        f"in the last {LAST:,} steps of the run its click-through rate, {rate(more[STATIC_DRIFT].last, LAST)}, is "
-        "significantly lower than that of every agent that learns",
+        f"in the last {LAST:,} steps of the run its click-through rate, "
+        f"{rate(more[STATIC_DRIFT].last, LAST)}, is significantly lower than that of every agent "
+        "that learns",
         [name(d.case) for d in exceptions],
     )
     able = [d for d in exceptions if d.case not in against.behind]
     yield judged(
         not exceptions or len(able) < len(exceptions),
-        "each of these, which are not significantly ahead of it under the drift, earns significantly fewer clicks than "
-        "it in the last steps of the run where nothing changes",
+        "each of these, which are not significantly ahead of it under the drift, earns "
+        "significantly fewer clicks than it in the last steps of the run where nothing changes",
         [name(d.case) for d in able],
     )
 
@@ -266,41 +297,74 @@ Written by `python -m benchmarks.reproduction.change --write`.
 
 def document(found: Found, more: Found) -> str:
     """Write the document."""
-    some = {"steps": f"{STEPS:,}", "replications": REPLICATIONS, "gamma": GAMMA, "sliding": f"{SLIDING:,}"}
+    some = {
+        "steps": f"{STEPS:,}",
+        "replications": REPLICATIONS,
+        "gamma": GAMMA,
+        "sliding": f"{SLIDING:,}",
+    }
     text = TEXT.format(**some, memory=f"{round(1 / (1 - GAMMA)):,}", more=MORE)
     text += "\n".join(verdicts(found, more))
     agents = list(dict.fromkeys((case.kind, case.way) for case in found))
 
     def rows(cell: Any, scenarios: tuple[str, ...]) -> list[tuple[str, ...]]:
-        return [(name(Case("", *agent)), *(cell(Case(scenario, *agent)) for scenario in scenarios)) for agent in agents]
+        return [
+            (name(Case("", *agent)), *(cell(Case(scenario, *agent)) for scenario in scenarios))
+            for agent in agents
+        ]
 
     text += "\n\n## Clicks per step over the whole run\n\n"
-    text += table(("agent", *CHANGES), rows(lambda case: rate(found[case].clicks, STEPS), tuple(CHANGES)))
+    text += table(
+        ("agent", *CHANGES), rows(lambda case: rate(found[case].clicks, STEPS), tuple(CHANGES))
+    )
     text += "\n\n## Clicks that forgetting earns\n\n"
-    text += "Clicks of the agent that forgets, minus those of the same agent with all steps. Corrected intervals.\n\n"
+    text += (
+        "Clicks of the agent that forgets, minus those of the same agent with all steps. "
+        "Corrected intervals.\n\n"
+    )
     by = {d.case: d for d in differences(found)}
     forgetting = [agent for agent in agents if agent[1] != PLAIN]
     text += table(
         ("agent", *CHANGES),
         [
-            (name(Case("", *agent)), *(amount(by[Case(scenario, *agent)].estimate) for scenario in CHANGES))
+            (
+                name(Case("", *agent)),
+                *(amount(by[Case(scenario, *agent)].estimate) for scenario in CHANGES),
+            )
             for agent in forgetting
         ],
     )
     text += "\n\n## Steps until recovery\n\n"
-    text += f"Steps from the shock, or the end of the drift, until the expected clicks of the last {WINDOW} steps "
     text += (
-        f"are back at {100 * LEVEL:.0f} % of those of the best choice; 0: no more steps than this average needs.\n\n"
+        "Steps from the shock, or the end of the drift, until the expected clicks of the last "
+        f"{WINDOW} steps "
     )
-    text += table(("agent", SHOCK, DRIFT), rows(lambda case: steps_of(found[case].recovery), (SHOCK, DRIFT)))
+    text += (
+        f"are back at {100 * LEVEL:.0f} % of those of the best choice; 0: no more steps than this "
+        "average needs.\n\n"
+    )
+    text += table(
+        ("agent", SHOCK, DRIFT), rows(lambda case: steps_of(found[case].recovery), (SHOCK, DRIFT))
+    )
     text += "\n\n## Clicks lost to the change\n\n"
-    text += "Clicks of the same agent without the change, minus those with it. The drift makes the best choice better: "
+    text += (
+        "Clicks of the same agent without the change, minus those with it. The drift makes the "
+        "best choice better: "
+    )
     text += "an agent that follows it gains clicks, which is a negative loss.\n\n"
-    text += table(("agent", SHOCK, DRIFT), rows(lambda case: amount(lost(found, case)), (SHOCK, DRIFT)))
+    text += table(
+        ("agent", SHOCK, DRIFT), rows(lambda case: amount(lost(found, case)), (SHOCK, DRIFT))
+    )
     text += "\n\n## Static MLP against the agents that learn\n\n"
     text += "Loss: what the drift costs Static MLP minus what it costs the agent, clicks of the "
-    text += f"whole run. End: clicks of the agent minus those of Static MLP in the last {LAST:,} steps of the drift's "
-    text += "run. Behind: whether the agent earns significantly fewer there where nothing changes. Corrected intervals."
+    text += (
+        f"whole run. End: clicks of the agent minus those of Static MLP in the last {LAST:,} steps "
+        "of the drift's "
+    )
+    text += (
+        "run. Behind: whether the agent earns significantly fewer there where nothing changes. "
+        "Corrected intervals."
+    )
     text += "\n\n"
     against = against_static(more)
     text += table(
@@ -323,13 +387,17 @@ def document(found: Found, more: Found) -> str:
         ],
     )
     text += f"\n\n## Clicks per step in the last {LAST:,} steps\n\n"
-    text += table(("agent", *CHANGES), rows(lambda case: rate(found[case].last, LAST), tuple(CHANGES)))
+    text += table(
+        ("agent", *CHANGES), rows(lambda case: rate(found[case].last, LAST), tuple(CHANGES))
+    )
     return text.rstrip() + "\n"
 
 
 def main() -> None:
     """Measure all cases and print the document."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--write", action="store_true", help=f"write {DOCUMENT.name}")
     parser.add_argument("--workers", type=int, default=2, help="processes")
     parsed = parser.parse_args()
@@ -337,7 +405,9 @@ def main() -> None:
         found = dict(zip(cases(), pool.map(measure, cases()), strict=True))
         drifting = [case for case in cases() if case.scenario != SHOCK]
         again = [case for case in drifting if case.kind not in HEADS]
-        repeated = dict(zip(again, pool.map(partial(measure, replications=MORE), again), strict=True))
+        repeated = dict(
+            zip(again, pool.map(partial(measure, replications=MORE), again), strict=True)
+        )
         more = {case: repeated.get(case, found[case]) for case in drifting}
     text = f"{document(found, more)}\n{stamp(document)}\n"
     sys.stdout.write(text)

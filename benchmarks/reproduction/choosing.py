@@ -2,9 +2,9 @@
 
     python -m benchmarks.reproduction.choosing --write
 
-The runs (pet shop, 20,000 steps, 16 replications, paired) take a few minutes; other lines are read from the tables of
-generated documents. All goes to bandits/advice/evidence.json with the command, the machine and a hash of this code.
-"""
+The runs (pet shop, 20,000 steps, 16 replications, paired) take a few minutes; other lines are read
+from the tables of generated documents. All goes to bandits/advice/evidence.json with the command,
+the machine and a hash of this code."""
 
 from __future__ import annotations
 
@@ -42,43 +42,119 @@ RUNS: dict[str, tuple[dict[str, Any], tuple[dict[str, Any], ...]]] = {
         for k in (50, 500, 1000)
     },
     "alpha": ({}, tuple({"kind": "linucb", "label": f"alpha {a:g}", "alpha": a} for a in ALPHAS)),
-    "ridge": ({}, tuple({"kind": "linucb", "label": f"ridge {r:g}", "ridge": r, "alpha": 0.4} for r in RIDGES)),
+    "ridge": (
+        {},
+        tuple(
+            {"kind": "linucb", "label": f"ridge {r:g}", "ridge": r, "alpha": 0.4} for r in RIDGES
+        ),
+    ),
 }
 SHOWDOWN, CHANGE, NEW = "docs/SHOWDOWN.md", "docs/CHANGE.md", "docs/NEW.md"
 DEFAULTS = "docs/decisions/defaults.md"
 TABLES: dict[str, tuple[str, str, dict[str, tuple[str, str]]]] = {
-    "networks": (SHOWDOWN, "Stationary", {
-        name: (row, "clicks per step")
-        for name, row in (("linucb", "LinUCB per arm"), ("neural_linear", "Neural-linear TS"),
-                          ("dropout", "MC dropout"), ("ensemble", "Ensemble"), ("neural_linucb", "Neural-LinUCB"),
-                          ("neural_ucb", "NeuralUCB exact 16-8"), ("neural_ucb_wide", "NeuralUCB diagonal 128-64"),
-                          ("static", "Static MLP"), ("shared", "LinUCB shared"))}),
-    "early": (SHOWDOWN, "Does a shared representation learn faster? Clicks in the first 2,000 steps", {
-        name: (row, "lead over LinUCB per arm (alpha 0.4)")
-        for name, row in (("neural_linear", "Neural-linear TS"), ("dropout", "MC dropout"), ("ensemble", "Ensemble"))}),
-    "curved": (DEFAULTS, "Table", {
-        name: (row, "quadratic") for name, row in (("linucb", "LinUCB"), ("greedy", "Neural greedy"),
-                                                   ("neural_linear", "Neural-linear TS"), ("dropout", "MC dropout"),
-                                                   ("ensemble", "Ensemble"))}),
-    "straight": (DEFAULTS, "Table", {
-        name: (row, "linear") for name, row in (("linucb", "LinUCB"), ("greedy", "Neural greedy"),
-                                                ("neural_linear", "Neural-linear TS"), ("lints", "LinTS"))}),
-    "forgetting": (CHANGE, "Clicks that forgetting earns", {
-        name: (row, column)
-        for when, column in (("none", "no change"), ("shock", "shock at 10,000"), ("drift", "drift 5,000 to 15,000"))
-        for name, row in ((f"gamma_{when}", "LinUCB, γ = 0.9995"), (f"window_{when}", "LinUCB, window 5,000"),
-                          (f"lints_{when}", "LinTS, γ = 0.9995"))}),
-    "varied": (NEW, "Products that differ: clicks per step", {
-        name: (row, "20,000 steps")
-        for name, row in (("hints", "shared, with hints, α = 1"), ("prior", "per arm, category prior, α = 0.7"),
-                          ("plain", "per arm, α = 0.7"), ("blind", "shared, without hints, α = 1"))}),
-    "hit": (NEW, "A hit: who finds it", {
-        name: (row, "share at the end")
-        for name, row in (("plain", "LinUCB per arm"), ("pooled", "LinUCB per arm, pooled prior"),
-                          ("shared", "LinUCB shared"))}
-        | {"floor": ("LinUCB per arm", "share with the floor")}),
-}  # fmt: skip
-COLUMNS = {"curved": "quadratic", "straight": "linear"}  # of defaults.md, where linear agents have more decisions
+    "networks": (
+        SHOWDOWN,
+        "Stationary",
+        {
+            name: (row, "clicks per step")
+            for name, row in (
+                ("linucb", "LinUCB per arm"),
+                ("neural_linear", "Neural-linear TS"),
+                ("dropout", "MC dropout"),
+                ("ensemble", "Ensemble"),
+                ("neural_linucb", "Neural-LinUCB"),
+                ("neural_ucb", "NeuralUCB exact 16-8"),
+                ("neural_ucb_wide", "NeuralUCB diagonal 128-64"),
+                ("static", "Static MLP"),
+                ("shared", "LinUCB shared"),
+            )
+        },
+    ),
+    "early": (
+        SHOWDOWN,
+        "Does a shared representation learn faster? Clicks in the first 2,000 steps",
+        {
+            name: (row, "lead over LinUCB per arm (alpha 0.4)")
+            for name, row in (
+                ("neural_linear", "Neural-linear TS"),
+                ("dropout", "MC dropout"),
+                ("ensemble", "Ensemble"),
+            )
+        },
+    ),
+    "curved": (
+        DEFAULTS,
+        "Table",
+        {
+            name: (row, "quadratic")
+            for name, row in (
+                ("linucb", "LinUCB"),
+                ("greedy", "Neural greedy"),
+                ("neural_linear", "Neural-linear TS"),
+                ("dropout", "MC dropout"),
+                ("ensemble", "Ensemble"),
+            )
+        },
+    ),
+    "straight": (
+        DEFAULTS,
+        "Table",
+        {
+            name: (row, "linear")
+            for name, row in (
+                ("linucb", "LinUCB"),
+                ("greedy", "Neural greedy"),
+                ("neural_linear", "Neural-linear TS"),
+                ("lints", "LinTS"),
+            )
+        },
+    ),
+    "forgetting": (
+        CHANGE,
+        "Clicks that forgetting earns",
+        {
+            name: (row, column)
+            for when, column in (
+                ("none", "no change"),
+                ("shock", "shock at 10,000"),
+                ("drift", "drift 5,000 to 15,000"),
+            )
+            for name, row in (
+                (f"gamma_{when}", "LinUCB, γ = 0.9995"),
+                (f"window_{when}", "LinUCB, window 5,000"),
+                (f"lints_{when}", "LinTS, γ = 0.9995"),
+            )
+        },
+    ),
+    "varied": (
+        NEW,
+        "Products that differ: clicks per step",
+        {
+            name: (row, "20,000 steps")
+            for name, row in (
+                ("hints", "shared, with hints, α = 1"),
+                ("prior", "per arm, category prior, α = 0.7"),
+                ("plain", "per arm, α = 0.7"),
+                ("blind", "shared, without hints, α = 1"),
+            )
+        },
+    ),
+    "hit": (
+        NEW,
+        "A hit: who finds it",
+        {
+            name: (row, "share at the end")
+            for name, row in (
+                ("plain", "LinUCB per arm"),
+                ("pooled", "LinUCB per arm, pooled prior"),
+                ("shared", "LinUCB shared"),
+            )
+        }
+        | {"floor": ("LinUCB per arm", "share with the floor")},
+    ),
+}
+# of defaults.md, where linear agents have more decisions
+COLUMNS = {"curved": "quadratic", "straight": "linear"}
 NUMBER = re.compile(r"[+-]?\d[\d,]*(?:\.\d+)?")
 
 
@@ -90,11 +166,16 @@ def experiment(name: str) -> dict[str, Any]:
 
 
 def table_values(name: str) -> dict[str, list[float]]:
-    """Read cells ``mean (low to high)`` of a table in a generated document; one number stands for all three."""
+    """Read cells ``mean (low to high)`` of a table in a generated document.
+
+    One number stands for all three.
+    """
     document, section, wanted = TABLES[name]
     text = (ROOT / document).read_text(encoding="utf-8")
     part = next(p for p in text.split("\n## ")[1:] if p.split("\n")[0] == section)
-    lines = [line.strip().strip("|").split("|") for line in part.split("\n") if line.startswith("|")]
+    lines = [
+        line.strip().strip("|").split("|") for line in part.split("\n") if line.startswith("|")
+    ]
     header = lines[0]
     rows = {line[0].strip(): [cell.strip() for cell in line] for line in lines[2:]}
     columns = [cell.strip() for cell in header]
@@ -115,7 +196,9 @@ def table_values(name: str) -> dict[str, list[float]]:
 
 
 def run_values(data: dict[str, Any]) -> dict[str, list[float]]:
-    """Run; return clicks per step, clicks of the first `EARLY` steps, and differences from the first agent."""
+    """Run; return clicks per step, clicks of the first `EARLY` steps, and differences from the
+    first agent.
+    """
     result = run(Experiment.model_validate(data), workers=0, progress=False)
     rates = {label: metrics.click_rate(h) for label, h in result.histories.items()}
     early = {label: EARLY * metrics.click_rate(h, EARLY) for label, h in result.histories.items()}
@@ -141,7 +224,10 @@ def measure() -> dict[str, Any]:
     for name, (document, section, _) in TABLES.items():
         lines[name] = {"document": document, "section": section, "values": table_values(name)}
     command = "python -m benchmarks.reproduction.choosing --write"
-    code = f"benchmarks.reproduction.choosing:measure {code_hash('benchmarks.reproduction.choosing', 'measure')}"
+    code = (
+        "benchmarks.reproduction.choosing:measure "
+        f"{code_hash('benchmarks.reproduction.choosing', 'measure')}"
+    )
     return {"command": command, "machine": machine(), "code": code, "lines": lines}
 
 

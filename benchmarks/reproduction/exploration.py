@@ -1,12 +1,13 @@
-"""Error rates of the verdicts on exploration, over cases of which the truth is known: docs/EXPLORATION.md.
+"""Error rates of the verdicts on exploration, over cases of which the truth is known:
+docs/EXPLORATION.md.
 
     python -m benchmarks.reproduction.exploration --write
 
-A case is one agent with one exploration parameter in one simulator; a family is all cases of an agent in a simulator.
-The truth is the regret of the family: its best setting has the smallest mean regret, and a setting is sick if it loses
-more than `LOSS` of the gain of the best one (lower end of the paired 95 % interval over replications). A sick setting
-below the best explores too little, one above it too much.
-"""
+A case is one agent with one exploration parameter in one simulator; a family is all cases of an
+agent in a simulator. The truth is the regret of the family: its best setting has the smallest mean
+regret, and a setting is sick if it loses more than `LOSS` of the gain of the best one (lower end of
+the paired 95 % interval over replications). A sick setting below the best explores too little, one
+above it too much."""
 
 from __future__ import annotations
 
@@ -28,14 +29,17 @@ from benchmarks.measure import stamp
 
 LOSS = 0.1
 REPLICATIONS = 8
-CHOSEN_ON, SHOWN_ON = (1, 4), (2, 3)  # seeds for choosing the thresholds, and for the table
+# seeds for choosing the thresholds, and for the table
+CHOSEN_ON, SHOWN_ON = (1, 4), (2, 3)
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "EXPLORATION.md"
 PARAMETERS = {"linucb": "alpha", "lints": "sigma2", "epsilon_greedy": "epsilon"}
 SYMBOLS = {"linucb": "LinUCB, α", "lints": "LinTS, σ²", "epsilon_greedy": "ε-greedy, ε"}
 
 
 class Setup(NamedTuple):
-    """A simulator, the agents' common parameters in it, and the grid of each family in ascending order."""
+    """A simulator, the agents' common parameters in it, and the grid of each family in ascending
+    order.
+    """
 
     title: str
     simulator: dict[str, Any]
@@ -46,30 +50,75 @@ class Setup(NamedTuple):
 
 SETUPS = (
     Setup(
-        "Pet shop", {"kind": "petshop"}, 6000, {},
-        {"linucb": [0, 0.02, 0.1, 0.4, 1.5, 6], "lints": [0, 1e-4, 1e-3, 0.01, 0.5, 25],
-         "epsilon_greedy": [0, 0.001, 0.05, 0.1, 0.3, 0.8]},
+        "Pet shop",
+        {"kind": "petshop"},
+        6000,
+        {},
+        {
+            "linucb": [0, 0.02, 0.1, 0.4, 1.5, 6],
+            "lints": [0, 1e-4, 1e-3, 0.01, 0.5, 25],
+            "epsilon_greedy": [0, 0.001, 0.05, 0.1, 0.3, 0.8],
+        },
     ),
     Setup(
-        "Pet shop, long", {"kind": "petshop"}, 20_000, {},
-        {"linucb": [0, 0.02, 0.1, 0.5, 1.5, 6], "lints": [0, 1e-4, 1e-3, 0.01, 0.5, 25],
-         "epsilon_greedy": [0, 0.001, 0.05, 0.1, 0.3, 0.8]},
+        "Pet shop, long",
+        {"kind": "petshop"},
+        20_000,
+        {},
+        {
+            "linucb": [0, 0.02, 0.1, 0.5, 1.5, 6],
+            "lints": [0, 1e-4, 1e-3, 0.01, 0.5, 25],
+            "epsilon_greedy": [0, 0.001, 0.05, 0.1, 0.3, 0.8],
+        },
     ),
     Setup(
-        "Digits", {"kind": "classification", "data": "digits", "encoding": "context"}, 2000, {},
-        {"linucb": [0, 0.03, 1, 4, 10], "lints": [0, 0.001, 0.03, 1, 30], "epsilon_greedy": [0, 0.01, 0.1, 0.3, 0.9]},
+        "Digits",
+        {"kind": "classification", "data": "digits", "encoding": "context"},
+        2000,
+        {},
+        {
+            "linucb": [0, 0.03, 1, 4, 10],
+            "lints": [0, 0.001, 0.03, 1, 30],
+            "epsilon_greedy": [0, 0.01, 0.1, 0.3, 0.9],
+        },
     ),
     Setup(
-        "Linear", {"kind": "synthetic", "function": "linear", "n_features": 12, "n_arms": 20, "reward": "bernoulli",
-                   "scale": 4.0}, 3000, {"sharing": "shared"},
-        {"linucb": [0, 0.3, 1, 3, 10], "lints": [0, 0.01, 0.1, 10, 100], "epsilon_greedy": [0, 0.01, 0.03, 0.3, 0.8]},
+        "Linear",
+        {
+            "kind": "synthetic",
+            "function": "linear",
+            "n_features": 12,
+            "n_arms": 20,
+            "reward": "bernoulli",
+            "scale": 4.0,
+        },
+        3000,
+        {"sharing": "shared"},
+        {
+            "linucb": [0, 0.3, 1, 3, 10],
+            "lints": [0, 0.01, 0.1, 10, 100],
+            "epsilon_greedy": [0, 0.01, 0.03, 0.3, 0.8],
+        },
     ),
     Setup(
-        "Ranking", {"kind": "ranking", "n_users": 100, "n_items": 200, "n_candidates": 30, "slate": 3, "embedding": 8},
-        2000, {"sharing": "shared", "ridge": 1e-3},
-        {"linucb": [0, 0.1, 0.5, 1, 10], "lints": [0, 0.003, 0.03, 3, 30], "epsilon_greedy": [0, 0.01, 0.03, 0.3, 0.8]},
+        "Ranking",
+        {
+            "kind": "ranking",
+            "n_users": 100,
+            "n_items": 200,
+            "n_candidates": 30,
+            "slate": 3,
+            "embedding": 8,
+        },
+        2000,
+        {"sharing": "shared", "ridge": 1e-3},
+        {
+            "linucb": [0, 0.1, 0.5, 1, 10],
+            "lints": [0, 0.003, 0.03, 3, 30],
+            "epsilon_greedy": [0, 0.01, 0.03, 0.3, 0.8],
+        },
     ),
-)  # fmt: skip
+)
 
 
 class Judgement(NamedTuple):
@@ -81,10 +130,11 @@ class Judgement(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """One run of one case: its regret and gain by replication, float64 (R,), and what diagnostics conclude.
+    """One run of one case: its regret and gain by replication, float64 (R,), and what diagnostics
+    conclude.
 
-    The agent is judged as if it ran alone; ``beside`` is the judgement beside the other settings of its family.
-    """
+    The agent is judged as if it ran alone; ``beside`` is the judgement beside the other settings of
+    its family."""
 
     setup: str
     kind: str
@@ -99,33 +149,51 @@ class Outcome(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One case over all seeds: the share of the gain lost against the best setting, the truth, and the verdicts."""
+    """One case over all seeds: the share of the gain lost against the best setting, the truth, and
+    the verdicts.
+    """
 
     setup: str
     kind: str
     value: float
     loss: metrics.Estimate
-    truth: str  # "best", "too little", "too much", or "" between
+    # "best", "too little", "too much", or "" between
+    truth: str
     outcomes: list[Outcome]
 
 
-def experiment(setup: Setup, kind: str, seed: int, *, replications: int = REPLICATIONS) -> Experiment:
+def experiment(
+    setup: Setup, kind: str, seed: int, *, replications: int = REPLICATIONS
+) -> Experiment:
     """Return the experiment of one family."""
     name = PARAMETERS[kind]
-    agents = [{"kind": kind, name: v, "label": f"{name} {v:g}", **setup.common} for v in setup.grids[kind]]
-    data = {"simulator": setup.simulator, "agents": agents, "steps": setup.steps, "replications": replications}
+    agents = [
+        {"kind": kind, name: v, "label": f"{name} {v:g}", **setup.common} for v in setup.grids[kind]
+    ]
+    data = {
+        "simulator": setup.simulator,
+        "agents": agents,
+        "steps": setup.steps,
+        "replications": replications,
+    }
     return Experiment.model_validate({**data, "seed": seed})
 
 
-def judge(setup: Setup, kind: str, result: Result, references: tuple[Any, Any, Any]) -> list[Outcome]:
+def judge(
+    setup: Setup, kind: str, result: Result, references: tuple[Any, Any, Any]
+) -> list[Outcome]:
     """Apply all diagnostics to the runs of one family."""
     outcomes = []
     for value, (label, history) in zip(setup.grids[kind], result.histories.items(), strict=True):
         regret = metrics.total(history, "best_value") - metrics.total(history, "value")
         gain = metrics.total(history, "best_value") - metrics.total(history, "random_value")
         alone = Result(result.experiment, {label: history})
-        judged, beside = (_judgement(diagnostics.findings(each, label, *references)) for each in (alone, result))
-        outcomes.append(Outcome(setup.title, kind, value, result.experiment.seed, regret, gain, *judged, beside))
+        judged, beside = (
+            _judgement(diagnostics.findings(each, label, *references)) for each in (alone, result)
+        )
+        outcomes.append(
+            Outcome(setup.title, kind, value, result.experiment.seed, regret, gain, *judged, beside)
+        )
     return outcomes
 
 
@@ -152,7 +220,11 @@ def measure(setup: Setup, seed: int) -> list[Outcome]:
 
 def references_of(e: Experiment) -> tuple[Any, Any, Any]:
     """Compute the reference values, as the view Diagnostics does."""
-    return diagnostics.oracle_reference(e), diagnostics.linearity_check(e), diagnostics.position_bias_check(e)
+    return (
+        diagnostics.oracle_reference(e),
+        diagnostics.linearity_check(e),
+        diagnostics.position_bias_check(e),
+    )
 
 
 def rows(outcomes: list[Outcome]) -> Iterator[Row]:
@@ -167,7 +239,13 @@ def rows(outcomes: list[Outcome]) -> Iterator[Row]:
         for value, some in cases.items():
             loss = metrics.estimate((regrets[value] - regrets[best]) / gain)
             sick = value != best and loss.low > LOSS
-            truth = "best" if value == best else ("too little" if value < best else "too much") if sick else ""
+            truth = (
+                "best"
+                if value == best
+                else ("too little" if value < best else "too much")
+                if sick
+                else ""
+            )
             yield Row(setup, kind, value, loss, truth, some)
 
 
@@ -175,13 +253,18 @@ class Rates(NamedTuple):
     """How often verdicts are right: counts of runs."""
 
     sick: int
-    named: int  # watch or alarm, in the right direction
-    alarmed: int  # alarm, in the right direction
+    # watch or alarm, in the right direction
+    named: int
+    # alarm, in the right direction
+    alarmed: int
     best: int
-    false_alarms: int  # any alarm of any diagnostic on a best setting
-    undecided: int  # best settings whose exploration is judged not informative
+    # any alarm of any diagnostic on a best setting
+    false_alarms: int
+    # best settings whose exploration is judged not informative
+    undecided: int
     between: int
-    between_alarms: int  # of exploration, on settings that are neither sick nor best
+    # of exploration, on settings that are neither sick nor best
+    between_alarms: int
 
 
 def rates(table: list[Row]) -> Rates:
@@ -194,7 +277,9 @@ def rates(table: list[Row]) -> Rates:
     between = [o for row in table if not row.truth for o in row.outcomes]
     alarms = sum(o.verdict == "alarm" for o in between)
     false_alarms = sum(bool(o.alarms) for o in best)
-    return Rates(len(sick), len(named), alarmed, len(best), false_alarms, undecided, len(between), alarms)
+    return Rates(
+        len(sick), len(named), alarmed, len(best), false_alarms, undecided, len(between), alarms
+    )
 
 
 TEXT = """# Error rates of the verdicts on exploration
@@ -226,26 +311,51 @@ def document(table: list[Row]) -> str:
     r = rates(table)
     shown = [setup for setup in SETUPS if setup.title in {row.setup for row in table}]
     lengths = "; ".join(f"{setup.title} {setup.steps:,}" for setup in shown)
-    some = {"cases": len(table), "simulators": len(shown), "runs": len(table[0].outcomes), "lengths": lengths}
+    some = {
+        "cases": len(table),
+        "simulators": len(shown),
+        "runs": len(table[0].outcomes),
+        "lengths": lengths,
+    }
     chosen, seeds_shown = (" and ".join(map(str, seeds)) for seeds in (CHOSEN_ON, SHOWN_ON))
-    text = TEXT.format(**some, replications=REPLICATIONS, loss=percent(LOSS), chosen=chosen, shown=seeds_shown)
+    text = TEXT.format(
+        **some, replications=REPLICATIONS, loss=percent(LOSS), chosen=chosen, shown=seeds_shown
+    )
     named, alarmed = percent(r.named / r.sick, 1), percent(r.alarmed / r.sick, 1)
-    text += f"| sick settings that are named, in the right direction | {r.sick} | {named} (alarm: {alarmed}) |\n"
+    text += (
+        f"| sick settings that are named, in the right direction | {r.sick} | {named} (alarm: "
+        f"{alarmed}) |\n"
+    )
     for direction in ("too little", "too much"):
         part = rates([row for row in table if row.truth == direction])
         text += f"| – {direction} | {part.sick} | {percent(part.named / max(part.sick, 1), 1)} |\n"
-    text += f"| best settings with an alarm of any diagnostic | {r.best} | {percent(r.false_alarms / r.best, 1)} |\n"
     text += (
-        f"| best settings on which the verdict is not informative | {r.best} | {percent(r.undecided / r.best, 1)} |\n"
+        f"| best settings with an alarm of any diagnostic | {r.best} | "
+        f"{percent(r.false_alarms / r.best, 1)} |\n"
+    )
+    text += (
+        f"| best settings on which the verdict is not informative | {r.best} | "
+        f"{percent(r.undecided / r.best, 1)} |\n"
     )
     together = rates(list(rows(beside_family([o for row in table for o in row.outcomes]))))
-    named, alarmed = percent(together.named / together.sick, 1), percent(together.alarmed / together.sick, 1)
-    text += f"| beside the family: sick settings that are named | {together.sick} | {named} (alarm: {alarmed}) |\n"
+    named, alarmed = (
+        percent(together.named / together.sick, 1),
+        percent(together.alarmed / together.sick, 1),
+    )
+    text += (
+        f"| beside the family: sick settings that are named | {together.sick} | {named} (alarm: "
+        f"{alarmed}) |\n"
+    )
     false_alarms = percent(together.false_alarms / together.best, 1)
-    text += f"| beside the family: best settings with an alarm of any diagnostic | {together.best} | {false_alarms} |\n"
+    text += (
+        f"| beside the family: best settings with an alarm of any diagnostic | {together.best} | "
+        f"{false_alarms} |\n"
+    )
     in_between = percent(r.between_alarms / max(r.between, 1), 1)
     text += f"| settings in between with an alarm on exploration | {r.between} | {in_between} |\n\n"
-    text += "| simulator | agent | value | gain lost against the best (95 % CI) | truth | verdict |\n"
+    text += (
+        "| simulator | agent | value | gain lost against the best (95 % CI) | truth | verdict |\n"
+    )
     text += "|---|---|---|---|---|---|\n"
     for row in table:
         loss = f"{percent(row.loss.mean)} ({percent(row.loss.low)} to {percent(row.loss.high)})"
@@ -254,7 +364,10 @@ def document(table: list[Row]) -> str:
         beside = _once(o.beside.direction for o in row.outcomes)
         if beside != verdicts:
             verdicts += f"; beside the family: {beside}"
-        text += f"| {row.setup} | {SYMBOLS[row.kind]} | {row.value:g} | {loss} | {row.truth or '–'} | {verdicts} |\n"
+        text += (
+            f"| {row.setup} | {SYMBOLS[row.kind]} | {row.value:g} | {loss} | {row.truth or '–'} | "
+            f"{verdicts} |\n"
+        )
     return text
 
 
@@ -265,13 +378,20 @@ def _once(directions: Iterable[str]) -> str:
 
 def main() -> None:
     """Measure all cases and print the document."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--write", action="store_true", help=f"write {DOCUMENT.name}")
     parser.add_argument("--workers", type=int, default=2, help="processes")
     parsed = parser.parse_args()
     with ProcessPoolExecutor(parsed.workers) as pool:
-        parts = pool.map(measure, *zip(*((setup, seed) for setup in SETUPS for seed in SHOWN_ON), strict=True))
-        text = document(list(rows([outcome for part in parts for outcome in part]))) + f"\n{stamp(document)}\n"
+        parts = pool.map(
+            measure, *zip(*((setup, seed) for setup in SETUPS for seed in SHOWN_ON), strict=True)
+        )
+        text = (
+            document(list(rows([outcome for part in parts for outcome in part])))
+            + f"\n{stamp(document)}\n"
+        )
     sys.stdout.write(text)
     if parsed.write:
         DOCUMENT.write_text(text, encoding="utf-8")

@@ -16,7 +16,15 @@ from bandits.base.types import FloatArray
 from bandits.results import metrics
 from bandits.results.metrics import Estimate
 from benchmarks.measure import put, stamp, table
-from benchmarks.reproduction.new_items import DOCUMENT, LAUNCH, PER_ARM, REPLICATIONS, STEPS, clicks, experiment
+from benchmarks.reproduction.new_items import (
+    DOCUMENT,
+    LAUNCH,
+    PER_ARM,
+    REPLICATIONS,
+    STEPS,
+    clicks,
+    experiment,
+)
 
 FLOPS = {"kind": "launch", "at": LAUNCH, "items": 10, "quality": 0.5}
 OPTIMIST, SAMPLER = "LinUCB per arm", "LinTS per arm"
@@ -25,10 +33,13 @@ AGENTS: dict[str, dict[str, Any]] = {OPTIMIST: PER_ARM, SAMPLER: {"kind": "lints
 
 def measure(replications: int = REPLICATIONS) -> dict[str, FloatArray]:
     """Return the clicks that every agent loses per flop, float64 (R,)."""
-    late = {**FLOPS, "at": STEPS - 1}  # the same items, which never come
+    # the same items, which never come
+    late = {**FLOPS, "at": STEPS - 1}
     found = {}
     for name, agent in AGENTS.items():
-        never, now = (clicks(experiment(agent, STEPS, replications, changes=[c])) for c in (late, FLOPS))
+        never, now = (
+            clicks(experiment(agent, STEPS, replications, changes=[c])) for c in (late, FLOPS)
+        )
         found[name] = (never - now) / FLOPS["items"]
     return found
 
@@ -54,14 +65,21 @@ def document(found: Mapping[str, FloatArray]) -> str:
     rows.append((f"{OPTIMIST} minus {SAMPLER}", fine(more)))
     verdict = "more" if more.low > 0 else "fewer" if more.high < 0 else "about as many"
     text = TEXT.format(replications=REPLICATIONS)
-    text += f"- **Optimism**: {OPTIMIST} loses {verdict} clicks per flop compared with {SAMPLER}: {fine(more)}.\n\n"
+    text += (
+        f"- **Optimism**: {OPTIMIST} loses {verdict} clicks per flop compared with {SAMPLER}: "
+        f"{fine(more)}.\n\n"
+    )
     return f"{text}{table(('agent', 'clicks per flop'), rows)}\n"
 
 
 def main() -> None:
     """Measure and print the section."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help=f"write the section of {DOCUMENT.name}")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--write", action="store_true", help=f"write the section of {DOCUMENT.name}"
+    )
     parsed = parser.parse_args()
     section = f"{document(measure())}\n{stamp(document)}"
     sys.stdout.write(f"{section}\n")

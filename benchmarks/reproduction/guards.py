@@ -2,8 +2,8 @@
 
     python -m benchmarks.reproduction.guards --write
 
-Every agent is run as it is and with each guard, on the same users and random numbers, so differences are paired.
-"""
+Every agent is run as it is and with each guard, on the same users and random numbers, so
+differences are paired."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ LATE = ("delay, 500 steps", "batch, 500 steps")
 
 
 class Outcome(NamedTuple):
-    """Clicks of an agent without a guard, and those with each guard, float64 (R,); share of fallbacks."""
+    """Clicks of an agent without a guard, and those with each guard, float64 (R,).
+
+    Share of fallbacks.
+    """
 
     plain: FloatArray
     guarded: dict[str, FloatArray]
@@ -57,7 +60,9 @@ def measure(name: str, steps: int = STEPS, replications: int = REPLICATIONS) -> 
     agent = AGENTS[name]
     features = "interaction" if agent.get("sharing") == "shared" else "additive"
     stacks = {"plain": [], **{label: [guard] for label, guard in GUARDS.items()}}
-    agents = [{**agent, "label": f"agent {i}", "guards": stack} for i, stack in enumerate(stacks.values())]
+    agents = [
+        {**agent, "label": f"agent {i}", "guards": stack} for i, stack in enumerate(stacks.values())
+    ]
     simulator = {"kind": "petshop", "features": features}
     data = {"simulator": simulator, "agents": agents, "steps": steps, "replications": replications}
     histories = list(run(read(data), workers=0, progress=False).histories.values())
@@ -67,7 +72,9 @@ def measure(name: str, steps: int = STEPS, replications: int = REPLICATIONS) -> 
 
 
 class Cost(NamedTuple):
-    """Clicks that a guard costs an agent, with an interval that is Holm-corrected over the table."""
+    """Clicks that a guard costs an agent, with an interval that is Holm-corrected over the
+    table.
+    """
 
     agent: str
     guard: str
@@ -81,8 +88,12 @@ def costs(found: dict[str, Outcome]) -> list[Cost]:
     gaps = [found[agent].plain - found[agent].guarded[guard] for agent, guard in pairs]
     values = [paired_tests.paired_test(gap)[1] for gap in gaps]
     out = []
-    for (agent, guard), gap, p, adjusted in zip(pairs, gaps, values, paired_tests.holm(values), strict=True):
-        comparison = paired_tests.Comparison(metrics.estimate(gap), len(gap), 0.5, p, None, None, 0.0)
+    for (agent, guard), gap, p, adjusted in zip(
+        pairs, gaps, values, paired_tests.holm(values), strict=True
+    ):
+        comparison = paired_tests.Comparison(
+            metrics.estimate(gap), len(gap), 0.5, p, None, None, 0.0
+        )
         corrected = paired_tests.corrected(comparison, adjusted)
         earned = float(found[agent].plain.mean())
         out.append(Cost(agent, guard, corrected, Estimate(*(each / earned for each in corrected))))
@@ -97,13 +108,18 @@ def verdicts(found: dict[str, Outcome]) -> Iterator[str]:
         word = "Confirmed" if all(cost.share.high < LITTLE for cost in late) else "Not confirmed"
         parts = " and ".join(f"{amount(cost.estimate)} clicks ({cost.guard})" for cost in late)
         yield (
-            f"- **{word}**: late rewards cost LinUCB little, less than {percent(LITTLE)} of its clicks; one model "
-            f"{'per arm' if sharing == 'per arm' else 'for all arms'}: {parts}."
+            f"- **{word}**: late rewards cost LinUCB little, less than {percent(LITTLE)} of its "
+            f"clicks; one model {'per arm' if sharing == 'per arm' else 'for all arms'}: {parts}."
         )
-        gaps = [_lost(found, "LinUCB", sharing, guard) - _lost(found, "LinTS", sharing, guard) for guard in LATE]
+        gaps = [
+            _lost(found, "LinUCB", sharing, guard) - _lost(found, "LinTS", sharing, guard)
+            for guard in LATE
+        ]
         estimates = [metrics.estimate(gap, family=len(LATE)) for gap in gaps]
         word = "Confirmed" if all(each.low > 0 for each in estimates) else "Not confirmed"
-        parts = " and ".join(f"{amount(each)} ({guard})" for each, guard in zip(estimates, LATE, strict=True))
+        parts = " and ".join(
+            f"{amount(each)} ({guard})" for each, guard in zip(estimates, LATE, strict=True)
+        )
         yield f"- **{word}**: they cost LinTS less, with the same models, by {parts} clicks."
 
 
@@ -122,11 +138,16 @@ def document(found: dict[str, Outcome]) -> str:
     some = {"steps": f"{STEPS:,}", "replications": REPLICATIONS}
     text = TEXT.format(**some) + "\n".join(verdicts(found)) + EXPLANATION
     by = {(cost.agent, cost.guard): cost for cost in costs(found)}
-    plain = [("without a guard: clicks", *(count(float(found[agent].plain.mean())) for agent in found))]
+    plain = [
+        ("without a guard: clicks", *(count(float(found[agent].plain.mean())) for agent in found))
+    ]
     rows = [(guard, *(amount(by[agent, guard].estimate) for agent in found)) for guard in GUARDS]
     text += table(("guard", *found), [*plain, *rows])
     share = percent(max(outcome.fell_back for outcome in found.values()), 1)
-    return f"{text}\n\nThe fallback decides {share} of the time: half of the responses take 2 ms, the limit is 10 ms.\n"
+    return (
+        f"{text}\n\nThe fallback decides {share} of the time: half of the responses take 2 ms, the "
+        "limit is 10 ms.\n"
+    )
 
 
 TEXT = """# What guards cost
@@ -155,7 +176,9 @@ each of them. Posterior draws differ from step to step, so that LinTS tries othe
 
 def main() -> None:
     """Measure all agents and print the document."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--write", action="store_true", help=f"write {DOCUMENT.name}")
     parser.add_argument("--workers", type=int, default=2, help="processes")
     parsed = parser.parse_args()

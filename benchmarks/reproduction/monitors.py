@@ -1,11 +1,11 @@
-"""False alarms, detections and delays of the monitors, where the changes are known: docs/MONITORS.md.
+"""False alarms, detections and delays of the monitors, where the changes are known:
+docs/MONITORS.md.
 
     python -m benchmarks.reproduction.monitors --write
 
-LinUCB runs in the pet shop without a change, with a market shock, with a drift and with a broken feature, many
-replications each; every monitor that fits is fed by an exact replay. A second table feeds the two change detectors with
-clicks of known probability.
-"""
+LinUCB runs in the pet shop without a change, with a market shock, with a drift and with a broken
+feature, many replications each; every monitor that fits is fed by an exact replay. A second table
+feeds the two change detectors with clicks of known probability."""
 
 from __future__ import annotations
 
@@ -32,10 +32,19 @@ from benchmarks.measure import Ratio, stamp, stopwatch
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "MONITORS.md"
 STEPS, CHANGE, REPLICATIONS, BLOCK = 20_000, 10_000, 200, 50
 MONITORS = (
-    "page_hinkley", "adwin", "ctr_range", "feature_drift", "entropy", "segment_entropy", "coverage", "correlation",
-    "calibration", "exploration",
-)  # fmt: skip
-SIMPLE, OTHERS = ("page_hinkley", "adwin", "entropy", "coverage"), ("ctr_range", "segment_entropy")  # without samples
+    "page_hinkley",
+    "adwin",
+    "ctr_range",
+    "feature_drift",
+    "entropy",
+    "segment_entropy",
+    "coverage",
+    "correlation",
+    "calibration",
+    "exploration",
+)
+# without samples
+SIMPLE, OTHERS = ("page_hinkley", "adwin", "entropy", "coverage"), ("ctr_range", "segment_entropy")
 CHANGES: dict[str, list[dict[str, Any]]] = {
     "none": [],
     "shock": [{"kind": "shock", "at": CHANGE}],
@@ -46,7 +55,9 @@ STREAMS, LENGTH, BEFORE, AFTER = 256, 10_000, 0.5, (0.14, 0.40)
 
 
 class Trial(NamedTuple):
-    """One detector on clicks of known probability: false alarms per 10,000 steps, and median delays by new level."""
+    """One detector on clicks of known probability: false alarms per 10,000 steps, and median delays
+    by new level.
+    """
 
     title: str
     false_alarms: float
@@ -60,7 +71,8 @@ class Row(NamedTuple):
     ----------
     kind : str
     learning, learned : float
-        False alarms per 10,000 steps without a change, in the first and in the second half of the run.
+        False alarms per 10,000 steps without a change, in the first and in the second half of the
+        run.
     chance : float
         Share of the replications without a change that have an alarm in the second half.
     scores : dict of str to Score
@@ -86,14 +98,20 @@ def measure(scenario: str, rows: Sequence[int]) -> list[Alarm]:
     with threadpool_limits(1):
         lane = make_lane(experiment(scenario), 0, rows=rows)
         setting = setting_of(lane, "LinUCB", tuple(rows))
-        return feed(lane, [REGISTRY[kind](REGISTRY[kind].Params(kind=kind), setting) for kind in MONITORS], STEPS)
+        return feed(
+            lane,
+            [REGISTRY[kind](REGISTRY[kind].Params(kind=kind), setting) for kind in MONITORS],
+            STEPS,
+        )
 
 
 def table(found: dict[str, list[Alarm]], replications: int) -> list[Row]:
     """Derive false alarms, detections and delays of every monitor."""
     rows = []
     for kind in MONITORS:
-        mine = {name: [alarm for alarm in each if alarm.monitor == kind] for name, each in found.items()}
+        mine = {
+            name: [alarm for alarm in each if alarm.monitor == kind] for name, each in found.items()
+        }
         late = [alarm for alarm in mine["none"] if alarm.step > CHANGE]
         early = len(mine["none"]) - len(late)
         steps = replications * CHANGE / 1e4
@@ -112,32 +130,46 @@ def trials(streams: int = STREAMS) -> list[Trial]:
     uniforms = np.random.default_rng(0).random((LENGTH, streams))
     middle = LENGTH // 2
     found = []
-    kinds: dict[str, type[Detector]] = {"ADWIN, δ = .002": Adwin, "Page-Hinkley, δ = .005, λ = 50": PageHinkley}
+    kinds: dict[str, type[Detector]] = {
+        "ADWIN, δ = .002": Adwin,
+        "Page-Hinkley, δ = .005, λ = 50": PageHinkley,
+    }
     for title, detector in kinds.items():
         quiet = detector(streams).detect((uniforms < BEFORE).astype(np.float64)).there
         delays = {}
         for level in AFTER:
             clicks = uniforms < np.where(np.arange(LENGTH)[:, None] < middle, BEFORE, level)
             after = detector(streams).detect(clicks.astype(np.float64)).there[middle:]
-            delays[level] = float(np.median(np.where(after.any(axis=0), after.argmax(axis=0) + 1.0, np.inf)))
+            delays[level] = float(
+                np.median(np.where(after.any(axis=0), after.argmax(axis=0) + 1.0, np.inf))
+            )
         found.append(Trial(title, float(quiet.sum() / streams * 1e4 / LENGTH), delays))
     return found
 
 
 def time_shares(repeats: int = 7) -> dict[str, Ratio]:
-    """Divide the processor time of each monitor by that of the lane that it watches, at 16 replications."""
+    """Divide the processor time of each monitor by that of the lane that it watches, at 16
+    replications.
+    """
     e = experiment("none", 16)
     found: dict[str, list[float]] = {}
     with threadpool_limits(1):
         for repeat in range(repeats + 1):
             lane, chunks = make_lane(e, 0), list[Steps]()
             setting = setting_of(lane, "LinUCB", tuple(range(16)))
-            monitors = {kind: REGISTRY[kind](REGISTRY[kind].Params(kind=kind), setting) for kind in (*SIMPLE, *OTHERS)}
+            monitors = {
+                kind: REGISTRY[kind](REGISTRY[kind].Params(kind=kind), setting)
+                for kind in (*SIMPLE, *OTHERS)
+            }
             lane.advance(500)
-            alone = stopwatch(lambda: chunks.extend(observe(lane, STEPS, frozenset())))  # noqa: B023 - called at once
-            spent = {kind: stopwatch(partial(_fed, monitor, chunks)) for kind, monitor in monitors.items()}
+            alone = stopwatch(lambda: chunks.extend(observe(lane, STEPS, frozenset())))  # noqa: B023
+            spent = {
+                kind: stopwatch(partial(_fed, monitor, chunks))
+                for kind, monitor in monitors.items()
+            }
             if repeat == 0:
-                continue  # it has loaded what is compiled
+                # it has loaded what is compiled
+                continue
             for kind, seconds in {**spent, "together": sum(spent[kind] for kind in SIMPLE)}.items():
                 found.setdefault(kind, []).append(seconds / alone)
     return {kind: Ratio(median(each), min(each), max(each)) for kind, each in found.items()}
@@ -172,7 +204,9 @@ its false alarms and delays are too.
 """
 
 
-def document(rows: list[Row], tried: list[Trial], shares: dict[str, Ratio], replications: int) -> str:
+def document(
+    rows: list[Row], tried: list[Trial], shares: dict[str, Ratio], replications: int
+) -> str:
     """Write the document: scenarios, clicks of known probability, time."""
     numbers = {"steps": count(STEPS), "replications": replications, "change": count(CHANGE)}
     text = TEXT.format(**numbers, end=count(CHANGE + 5000))
@@ -214,13 +248,18 @@ they interrupt compiled stepping at every tenth step.
 """
     for kind, share in shares.items():
         name = "together" if kind == "together" else f"`{kind}`"
-        text += f"| {name} | {percent(share.middle, 1)} ({percent(share.low, 1)} to {percent(share.high, 1)}) |\n"
+        text += (
+            f"| {name} | {percent(share.middle, 1)} ({percent(share.low, 1)} to "
+            f"{percent(share.high, 1)}) |\n"
+        )
     return text
 
 
 def main() -> None:
     """Measure all scenarios and print the document."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--write", action="store_true", help=f"write {DOCUMENT.name}")
     parser.add_argument("--workers", type=int, default=2, help="processes")
     parsed = parser.parse_args()
@@ -229,9 +268,14 @@ def main() -> None:
     shares = time_shares()
     found: dict[str, list[Alarm]] = {scenario: [] for scenario in CHANGES}
     with ProcessPoolExecutor(parsed.workers) as pool:
-        for (scenario, _), alarms in zip(work, pool.map(measure, *zip(*work, strict=True)), strict=True):
+        for (scenario, _), alarms in zip(
+            work, pool.map(measure, *zip(*work, strict=True)), strict=True
+        ):
             found[scenario] += alarms
-    text = document(table(found, REPLICATIONS), trials(), shares, REPLICATIONS) + f"\n{stamp(document)}\n"
+    text = (
+        document(table(found, REPLICATIONS), trials(), shares, REPLICATIONS)
+        + f"\n{stamp(document)}\n"
+    )
     sys.stdout.write(text)
     if parsed.write:
         DOCUMENT.write_text(text, encoding="utf-8")

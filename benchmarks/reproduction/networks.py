@@ -1,9 +1,8 @@
 """Networks that are trained alike, agents that forget, and the two numbers of MC dropout.
 
-``python -m benchmarks.reproduction.networks showdown_again|mc_dropout`` writes one section of docs/REPRODUCED.md each.
-The experiments are the preset "showdown-again" and the sweep preset "mc-dropout"; they take about 15 and 3 minutes of a
-core.
-"""
+``python -m benchmarks.reproduction.networks showdown_again|mc_dropout`` writes one section of
+docs/REPRODUCED.md each. The experiments are the preset "showdown-again" and the sweep preset
+"mc-dropout"; they take about 15 and 3 minutes of a core."""
 
 from __future__ import annotations
 
@@ -31,7 +30,12 @@ REPORT = Path(__file__).parents[2] / "docs" / "REPRODUCED.md"
 
 SHOCK = 5_000
 GREEDY = "Neural greedy"
-FORGETTING = ("LinUCB gamma 0.9995", "LinUCB window 2500", "Neural-linear TS buffer 2500", "Ensemble buffer 2500")
+FORGETTING = (
+    "LinUCB gamma 0.9995",
+    "LinUCB window 2500",
+    "Neural-linear TS buffer 2500",
+    "Ensemble buffer 2500",
+)
 
 
 def again(shock: int | None, steps: int = 0, replications: int = 0) -> ClickCurves:
@@ -51,28 +55,52 @@ def word(found: Estimate) -> str:
 
 
 def against_greedy(curves: ClickCurves) -> dict[str, Estimate]:
-    """Estimate what every network that explores earns more than neural greedy, clicks of the whole run.
+    """Estimate what every network that explores earns more than neural greedy, clicks of the whole
+    run.
 
-    The intervals hold for all of them together (Bonferroni). Networks with a small buffer are left out.
-    """
+    The intervals hold for all of them together (Bonferroni). Networks with a small buffer are left
+    out."""
     last = {label: clicks[-1] for label, clicks in curves.clicks.items()}
-    networks = [label for label in last if label != GREEDY and "LinUCB " not in label and label not in FORGETTING]
-    return {label: metrics.estimate(last[label] - last[GREEDY], family=len(networks)) for label in networks}
+    networks = [
+        label
+        for label in last
+        if label != GREEDY and "LinUCB " not in label and label not in FORGETTING
+    ]
+    return {
+        label: metrics.estimate(last[label] - last[GREEDY], family=len(networks))
+        for label in networks
+    }
 
 
 def claims(gains: Mapping[str, Estimate], recovered: Sequence[tuple[str, ...]]) -> str:
     """Judge the two statements by the intervals."""
-    by_word = {w: [label for label, gain in gains.items() if word(gain) == w] for w in ("more", "fewer", "undecided")}
+    by_word = {
+        w: [label for label, gain in gains.items() if word(gain) == w]
+        for w in ("more", "fewer", "undecided")
+    }
     pays = by_word["more"], by_word["fewer"]
-    verdict = "mixed" if all(pays) else "confirmed" if pays[0] else "refuted" if pays[1] else "inconclusive"
+    verdict = (
+        "mixed"
+        if all(pays)
+        else "confirmed"
+        if pays[0]
+        else "refuted"
+        if pays[1]
+        else "inconclusive"
+    )
     lines = [
-        f"- Networks that explore earn more clicks than one that does not: **{verdict}**. More than {GREEDY}: "
-        f"{_listed(by_word['more'])}. Fewer: {_listed(by_word['fewer'])}. Undecided: {_listed(by_word['undecided'])}."
+        f"- Networks that explore earn more clicks than one that does not: **{verdict}**. More "
+        f"than {GREEDY}: {_listed(by_word['more'])}. Fewer: {_listed(by_word['fewer'])}. "
+        f"Undecided: {_listed(by_word['undecided'])}."
     ]
-    groups = {"forget": list(FORGETTING), "do not forget": [row[0] for row in recovered if row[0] not in FORGETTING]}
+    groups = {
+        "forget": list(FORGETTING),
+        "do not forget": [row[0] for row in recovered if row[0] not in FORGETTING],
+    }
     for name, labels in groups.items():
         back, lost, unclear = (
-            [row[0] for row in recovered if row[0] in labels and row[-1] == w] for w in ("yes", "no", "inconclusive")
+            [row[0] for row in recovered if row[0] in labels and row[-1] == w]
+            for w in ("yes", "no", "inconclusive")
         )
         verdict = (
             "mixed"
@@ -84,8 +112,8 @@ def claims(gains: Mapping[str, Estimate], recovered: Sequence[tuple[str, ...]]) 
             else "inconclusive"
         )
         lines.append(
-            f"- Agents that {name} recover from the shock: **{verdict}**. Recovered: {_listed(back)}. Not recovered: "
-            f"{_listed(lost)}. Inconclusive: {_listed(unclear)}."
+            f"- Agents that {name} recover from the shock: **{verdict}**. Recovered: "
+            f"{_listed(back)}. Not recovered: {_listed(lost)}. Inconclusive: {_listed(unclear)}."
         )
     return "\n".join(lines)
 
@@ -96,34 +124,54 @@ def showdown_again() -> str:
         stationary, shocked = pool.map(again, (None, SHOCK))
     gains, recovered = against_greedy(stationary), recovery(shocked, stationary, SHOCK)
     e = presets()["showdown-again"].experiment
-    rows = [(label, f"{g.mean:+,.0f} ({g.low:+,.0f} to {g.high:+,.0f})", word(g)) for label, g in gains.items()]
-    return "\n\n".join([
-        f"The preset *showdown-again*: {e.steps:,} steps, {e.replications} replications of one pet shop with common "
-        "random numbers. All networks have hidden layers of 32 and 16 and make five Adam steps (learning rate .003) on "
-        "batches of 32 from the replay buffer after every ten observations. NeuralUCB and NeuralTS differ from "
-        f"{GREEDY} in how they explore alone; heads, ensembles and dropout also predict "
-        "differently. Intervals are 95 % (Student t over replications, paired where "
-        "agents are compared); they hold for this shop.",
-        claims(gains, recovered),
-        f"Clicks of the whole run, difference from {GREEDY}, which never explores; intervals hold for all lines "
-        "together (Bonferroni):",
-        table(("network", "difference, clicks", "earns"), rows),
-        "Without a shock:",
-        table(("agent", "clicks per step", "in the last 2,000", "difference from the best, clicks"),
-              totals(stationary)),
-        f"With a market shock at step {SHOCK:,}: clicks per step in the 2,000 steps before it, in the 2,000 after it "
-        "and in the last 2,000; the difference there from the run without a shock; recovered if that loss is below 5 % "
-        "of the clicks, by its interval:",
-        table(("agent", "before", "just after", "at the end", "effect at the end", "recovered"), recovered),
-    ])  # fmt: skip
+    rows = [
+        (label, f"{g.mean:+,.0f} ({g.low:+,.0f} to {g.high:+,.0f})", word(g))
+        for label, g in gains.items()
+    ]
+    return "\n\n".join(
+        [
+            f"The preset *showdown-again*: {e.steps:,} steps, {e.replications} replications of "
+            "one pet shop with common random numbers. All networks have hidden layers of 32 and "
+            "16 and make five Adam steps (learning rate .003) on batches of 32 from the replay "
+            f"buffer after every ten observations. NeuralUCB and NeuralTS differ from {GREEDY} in "
+            "how they explore alone; heads, ensembles and dropout also predict differently. "
+            "Intervals are 95 % (Student t over replications, paired where agents are compared); "
+            "they hold for this shop.",
+            claims(gains, recovered),
+            f"Clicks of the whole run, difference from {GREEDY}, which never explores; intervals "
+            "hold for all lines together (Bonferroni):",
+            table(("network", "difference, clicks", "earns"), rows),
+            "Without a shock:",
+            table(
+                (
+                    "agent",
+                    "clicks per step",
+                    "in the last 2,000",
+                    "difference from the best, clicks",
+                ),
+                totals(stationary),
+            ),
+            f"With a market shock at step {SHOCK:,}: clicks per step in the 2,000 steps before "
+            "it, in the 2,000 after it and in the last 2,000; the difference there from the run "
+            "without a shock; recovered if that loss is below 5 % of the clicks, by its interval:",
+            table(
+                ("agent", "before", "just after", "at the end", "effect at the end", "recovered"),
+                recovered,
+            ),
+        ]
+    )
 
 
-MEASURED = 10  # samples at which the exploration rate and the calibration are measured
-NOMINAL = 0.95  # nominal coverage of the interval around the mean of the samples
+# samples at which the exploration rate and the calibration are measured
+MEASURED = 10
+# nominal coverage of the interval around the mean of the samples
+NOMINAL = 0.95
 
 
 def decision_times(sweep: Sweep, decisions: int = 200) -> dict[int, str]:
-    """Measure the time of decisions with each number of samples, as a ratio to the smallest number."""
+    """Measure the time of decisions with each number of samples, as a ratio to the smallest
+    number.
+    """
     rate = sweep.values[0][0]
     sides: dict[str, Callable[[], float]] = {}
     for point in range(sweep.size):
@@ -138,7 +186,9 @@ def decision_times(sweep: Sweep, decisions: int = 200) -> dict[int, str]:
 
 
 def uncertainty(experiment: Experiment) -> tuple[FloatArray, FloatArray]:
-    """Measure exploration rate and coverage of the 95 % interval over a run's snapshots, two of float64 (R,)."""
+    """Measure exploration rate and coverage of the 95 % interval over a run's snapshots, two of
+    float64 (R,).
+    """
     (history,) = run(experiment).histories.values()
     explored = metrics.mean_exploration_rate(history)
     assert explored is not None
@@ -147,13 +197,13 @@ def uncertainty(experiment: Experiment) -> tuple[FloatArray, FloatArray]:
 
 
 def trade_offs(
-    rates: Mapping[tuple[float, int], FloatArray], measured: Mapping[float, tuple[FloatArray, FloatArray]]
+    rates: Mapping[tuple[float, int], FloatArray],
+    measured: Mapping[float, tuple[FloatArray, FloatArray]],
 ) -> list[tuple[str, str, str]]:
     """Judge the chapter's statements on too small and too large numbers; rows of a table.
 
-    Too small and too large are the ends of the sweep; they are compared with the rate, or the number of samples, that
-    earns most.
-    """
+    Too small and too large are the ends of the sweep; they are compared with the rate, or the
+    number of samples, that earns most."""
     dropouts, passes = (sorted({key[i] for key in rates}) for i in (0, 1))
     best = max(dropouts, key=lambda p: np.mean([rates[p, t].mean() for t in passes]))  # type: ignore[index]
     low, high, few, many = dropouts[0], dropouts[-1], passes[0], passes[-1]
@@ -168,21 +218,45 @@ def trade_offs(
         found = metrics.estimate(sign * difference)
         verdict = "confirmed" if found.low > 0 else "refuted" if found.high < 0 else "inconclusive"
         shown = metrics.estimate(difference)
-        return statement, f"{what}: {shown.mean:+.3f} ({shown.low:+.3f} to {shown.high:+.3f})", f"**{verdict}**"
+        return (
+            statement,
+            f"{what}: {shown.mean:+.3f} ({shown.low:+.3f} to {shown.high:+.3f})",
+            f"**{verdict}**",
+        )
 
     explored, inside = ([measured[p][i] for p in dropouts] for i in (0, 1))
     return [
-        line("too small p underestimates the uncertainty", f"coverage of the 95 % interval at p = {low:g}, minus .95",
-             inside[0] - NOMINAL, -1),
-        line("too small p explores too little", f"exploration rate at p = {low:g}, minus that at {best:g}",
-             explored[0] - explored[dropouts.index(best)], -1),
-        line("too small p costs clicks", f"clicks per step at p = {low:g}, minus those at {best:g}",
-             mean_over_passes(low) - mean_over_passes(best), -1),
-        line("too large p learns badly", f"clicks per step at p = {high:g}, minus those at {best:g}",
-             mean_over_passes(high) - mean_over_passes(best), -1),
-        line("too small T is noisy and costs clicks", f"clicks per step at T = {few}, minus those at {many}",
-             mean_over_rates(few) - mean_over_rates(many), -1),
-    ]  # fmt: skip
+        line(
+            "too small p underestimates the uncertainty",
+            f"coverage of the 95 % interval at p = {low:g}, minus .95",
+            inside[0] - NOMINAL,
+            -1,
+        ),
+        line(
+            "too small p explores too little",
+            f"exploration rate at p = {low:g}, minus that at {best:g}",
+            explored[0] - explored[dropouts.index(best)],
+            -1,
+        ),
+        line(
+            "too small p costs clicks",
+            f"clicks per step at p = {low:g}, minus those at {best:g}",
+            mean_over_passes(low) - mean_over_passes(best),
+            -1,
+        ),
+        line(
+            "too large p learns badly",
+            f"clicks per step at p = {high:g}, minus those at {best:g}",
+            mean_over_passes(high) - mean_over_passes(best),
+            -1,
+        ),
+        line(
+            "too small T is noisy and costs clicks",
+            f"clicks per step at T = {few}, minus those at {many}",
+            mean_over_rates(few) - mean_over_rates(many),
+            -1,
+        ),
+    ]
 
 
 def mc_dropout() -> str:
@@ -191,29 +265,38 @@ def mc_dropout() -> str:
     clicks = run_sweep(sweep).numbers("ctr")
     rates = {sweep.values_at(point): clicks[point] for point in range(sweep.size)}
     points = {sweep.values_at(point): sweep.point(point) for point in range(sweep.size)}
-    measured = {p: uncertainty(experiment) for (p, t), experiment in points.items() if t == MEASURED}
+    measured = {
+        p: uncertainty(experiment) for (p, t), experiment in points.items() if t == MEASURED
+    }
     times = decision_times(sweep)
     dropouts, passes = sweep.values
     rows = []
     for p in dropouts:
-        cells = [f"{e.mean:.3f} ({e.low:.3f} to {e.high:.3f})" for e in (metrics.estimate(rates[p, t]) for t in passes)]
+        cells = [
+            f"{e.mean:.3f} ({e.low:.3f} to {e.high:.3f})"
+            for e in (metrics.estimate(rates[p, t]) for t in passes)
+        ]
         explored, inside = (metrics.estimate(values) for values in measured[p])  # type: ignore[index]
         rows.append((f"{p:g}", *cells, f"{explored.mean:.3f}", f"{inside.mean:.3f}"))
     e = sweep.experiment
-    return "\n\n".join([
-        f"The sweep preset *mc-dropout*: clicks per step in the pet shop, {e.steps:,} steps, {e.replications} "
-        "replications with common random numbers; strategy bonus, α = 1. Rows: dropout rate p; columns: number of "
-        f"samples T. At T = {MEASURED}: the share of decisions that are not the agent's own best estimate "
-        "(exploration rate), and how often the true click-through rate lies in the 95 % interval around the mean of "
-        "the samples (coverage). Intervals are 95 %, one by one.",
-        table(("p", *(f"T = {t}" for t in passes), "exploration rate", "coverage"), rows),
-        "Statements of chapter 16 on MC dropout, judged by 95 % intervals of paired differences (clicks are averaged "
-        "over the other number):",
-        table(("statement", "measured", "verdict"), trade_offs(rates, measured)),  # type: ignore[arg-type]
-        "Too large T takes time: processor time of a step, with learning, relative to T = "
-        f"{passes[0]} (median, smallest and largest of five): "
-        + "; ".join(f"T = {t}: {text}" for t, text in times.items() if t != passes[0]) + ".",
-    ])  # fmt: skip
+    return "\n\n".join(
+        [
+            f"The sweep preset *mc-dropout*: clicks per step in the pet shop, {e.steps:,} steps, "
+            f"{e.replications} replications with common random numbers; strategy bonus, α = 1. "
+            f"Rows: dropout rate p; columns: number of samples T. At T = {MEASURED}: the share of "
+            "decisions that are not the agent's own best estimate (exploration rate), and how "
+            "often the true click-through rate lies in the 95 % interval around the mean of the "
+            "samples (coverage). Intervals are 95 %, one by one.",
+            table(("p", *(f"T = {t}" for t in passes), "exploration rate", "coverage"), rows),
+            "Statements of chapter 16 on MC dropout, judged by 95 % intervals of paired "
+            "differences (clicks are averaged over the other number):",
+            table(("statement", "measured", "verdict"), trade_offs(rates, measured)),  # type: ignore[arg-type]
+            "Too large T takes time: processor time of a step, with learning, relative to T = "
+            f"{passes[0]} (median, smallest and largest of five): "
+            + "; ".join(f"T = {t}: {text}" for t, text in times.items() if t != passes[0])
+            + ".",
+        ]
+    )
 
 
 def _listed(labels: Sequence[str]) -> str:

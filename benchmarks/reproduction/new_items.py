@@ -77,11 +77,15 @@ class Found(NamedTuple):
 class Outcomes(NamedTuple):
     """Everything that the document states."""
 
-    order: dict[str, FloatArray]  # clicks per step after STEPS and after LONG steps, (2, R)
-    hit: dict[tuple[str, bool], Found]  # by agent, and whether it has the floor
+    # clicks per step after STEPS and after LONG steps, (2, R)
+    order: dict[str, FloatArray]
+    # by agent, and whether it has the floor
+    hit: dict[tuple[str, bool], Found]
 
 
-def experiment(agent: dict[str, Any], steps: int, replications: int, **simulator: Any) -> Experiment:
+def experiment(
+    agent: dict[str, Any], steps: int, replications: int, **simulator: Any
+) -> Experiment:
     """Make an experiment with one agent in the pet shop."""
     data = {"simulator": {"kind": "petshop", **simulator}, "agents": [agent], "steps": steps}
     return Experiment.model_validate({**data, "replications": replications})
@@ -118,7 +122,9 @@ def measure(replications: int = REPLICATIONS) -> Outcomes:
     hit = {}
     for name, agent in FINDERS.items():
         for floor in (False, True):
-            hit[name, floor] = found_hit({**agent, "guards": [FLOOR]} if floor else agent, replications)
+            hit[name, floor] = found_hit(
+                {**agent, "guards": [FLOOR]} if floor else agent, replications
+            )
     return Outcomes(order, hit)
 
 
@@ -133,7 +139,9 @@ def amount(found: Estimate) -> str:
 
 
 def verdicts(found: Outcomes) -> Iterator[str]:
-    """Judge the statements that the document is written for, each by the intervals of its tables."""
+    """Judge the statements that the document is written for, each by the intervals of its
+    tables.
+    """
 
     def judged(true: bool, sentence: str) -> str:
         return f"- **{'Confirmed' if true else 'Not confirmed'}**: {sentence}."
@@ -149,21 +157,28 @@ def verdicts(found: Outcomes) -> Iterator[str]:
     gaps = [gap(a, b) for a, b in pairwise([*chain, "per arm, α = 0.1"])]
     yield judged(
         all(each.low > 0 for each in gaps),
-        "with 1,000 products that differ, sharing with hints is next to the oracle, then models per arm with a "
-        "category prior, then plain models per arm with α = 0.4, then with 0.1 "
+        "with 1,000 products that differ, sharing with hints is next to the oracle, then models "
+        "per arm with a category prior, then plain models per arm with α = 0.4, then with 0.1 "
         f"(differences {', '.join(map(rate, gaps))})",
     )
     earned = gap("per arm, category prior, α = 0.4", "shared, without hints, α = 1")
-    yield judged(earned.low > 0, f"a category prior beats sharing without hints, by {rate(earned)} clicks per step")
+    yield judged(
+        earned.low > 0,
+        f"a category prior beats sharing without hints, by {rate(earned)} clicks per step",
+    )
     plain = gap("shared, without hints, α = 1", "per arm, α = 0.4")
-    yield judged(plain.low > 0, f"sharing without hints beats plain models per arm with α = 0.4 (by {rate(plain)})")
+    yield judged(
+        plain.low > 0,
+        f"sharing without hints beats plain models per arm with α = 0.4 (by {rate(plain)})",
+    )
     moved = [
-        metrics.estimate(late - early) for early, late in (found.order[f"per arm, α = {a}"] for a in ("0.4", "0.1"))
+        metrics.estimate(late - early)
+        for early, late in (found.order[f"per arm, α = {a}"] for a in ("0.4", "0.1"))
     ]
     yield judged(
         all(each.high < 0.02 for each in moved),
-        "from 20,000 to 60,000 steps the clicks per step of plain models per arm rise by less than 0.02 "
-        f"({', '.join(map(rate, moved))})",
+        "from 20,000 to 60,000 steps the clicks per step of plain models per arm rise by less "
+        f"than 0.02 ({', '.join(map(rate, moved))})",
     )
     shorter = []
     for name in FINDERS:
@@ -171,13 +186,15 @@ def verdicts(found: Outcomes) -> Iterator[str]:
         if with_floor.high is not None and (without.low is None or with_floor.high < without.low):
             shorter.append(name)
     spoken = ", ".join(shorter) or "no agent"
-    way = "a floor of 5 % for new items shortens the way to the fair share, with disjoint intervals,"
+    way = (
+        "a floor of 5 % for new items shortens the way to the fair share, with disjoint intervals,"
+    )
     yield judged(bool(shorter), f"{way} of {spoken}")
     popular = found.hit["Popularity", False].late
     yield judged(
         float((popular < 0.01).mean()) > 0.5,
-        f"popularity does not find the hit: its share is below 1 % at the end of {(popular < 0.01).sum()} of "
-        f"{len(popular)} replications",
+        "popularity does not find the hit: its share is below 1 % at the end of "
+        f"{(popular < 0.01).sum()} of {len(popular)} replications",
     )
 
 
@@ -201,14 +218,28 @@ def document(found: Outcomes) -> str:
     """Write the document."""
     text = TEXT.format(replications=REPLICATIONS) + "\n".join(verdicts(found))
     text += "\n\n## Products that differ: clicks per step\n\n"
-    rows = [(name, *(rate(metrics.estimate(part)) for part in values)) for name, values in found.order.items()]
+    rows = [
+        (name, *(rate(metrics.estimate(part)) for part in values))
+        for name, values in found.order.items()
+    ]
     text += table(("agent", "20,000 steps", "60,000 steps"), rows)
     text += "\n\n## A hit: who finds it\n\n"
     fair = next(iter(found.hit.values())).launched.fair_share
-    text += "Steps from the launch until the share of the next 1,000 steps stays within 20 % of that of an optimal "
-    text += f"choice ({fair:.3f}): median of the replications, and 95 % interval by order statistics. Its share of the "
-    text += "last 2,000 steps. What the floor costs before the launch, where every product is new until it was shown "
-    text += "200 times, and in the whole run. Shown too little or too much: most of the replications "
+    text += (
+        "Steps from the launch until the share of the next 1,000 steps stays within 20 % of that "
+        "of an optimal "
+    )
+    text += (
+        f"choice ({fair:.3f}): median of the replications, and 95 % interval by order statistics. "
+        "Its share of the "
+    )
+    text += (
+        "last 2,000 steps. What the floor costs before the launch, where every product is new "
+        "until it was shown "
+    )
+    text += (
+        "200 times, and in the whole run. Shown too little or too much: most of the replications "
+    )
     text += "that never reach it end on that side.\n\n"
 
     def spoken(steps: int | None) -> str:
@@ -216,16 +247,25 @@ def document(found: Outcomes) -> str:
 
     def reached(launched: Launched) -> str:
         if launched.low is None:
-            return f"never{NEVER[launched.side]} (of {REPLICATIONS}: {round(launched.reached * REPLICATIONS)})"
+            return (
+                f"never{NEVER[launched.side]} (of {REPLICATIONS}: "
+                f"{round(launched.reached * REPLICATIONS)})"
+            )
         never = NEVER[launched.side] if launched.steps_to_fair_share is None else ""
-        return f"{spoken(launched.steps_to_fair_share)}{never} ({spoken(launched.low)} to {spoken(launched.high)})"
+        return (
+            f"{spoken(launched.steps_to_fair_share)}{never} ({spoken(launched.low)} to "
+            f"{spoken(launched.high)})"
+        )
 
     rows = []
     for name in FINDERS:
         plain, floor = found.hit[name, False], found.hit[name, True]
         steps = (reached(each.launched) for each in (plain, floor))
         shares = (rate(metrics.estimate(each.late)) for each in (plain, floor))
-        costs = (metrics.estimate(a - b) for a, b in ((plain.before, floor.before), (plain.clicks, floor.clicks)))
+        costs = (
+            metrics.estimate(a - b)
+            for a, b in ((plain.before, floor.before), (plain.clicks, floor.clicks))
+        )
         rows.append((name, *steps, *shares, *map(amount, costs)))
     header = ("agent", "steps", "steps with the floor", "share at the end", "share with the floor")
     text += table((*header, "clicks the floor costs before", "in all"), rows)
@@ -234,7 +274,9 @@ def document(found: Outcomes) -> str:
 
 def main() -> None:
     """Measure everything and print the document."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--write", action="store_true", help=f"write {DOCUMENT.name}")
     parsed = parser.parse_args()
     text = f"{document(measure())}\n{stamp(document)}\n"

@@ -2,9 +2,9 @@
 
     python -m benchmarks.reproduction.new_sweeps --write
 
-Runs the sweeps that are presets of the page Sweep (some three minutes of one processor). All points of a sweep serve
-the same visitors with the same random numbers, so differences are paired by replication.
-"""
+Runs the sweeps that are presets of the page Sweep (some three minutes of one processor). All points
+of a sweep serve the same visitors with the same random numbers, so differences are paired by
+replication."""
 
 from __future__ import annotations
 
@@ -26,17 +26,23 @@ from bandits.sweeps.presets import presets
 from benchmarks.measure import put, stamp, table
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "NEW.md"
-SHARING = {0.0: "identical", 0.15: "alike", 0.3: "varied"}  # variety: name of the preset
+# variety: name of the preset
+SHARING = {0.0: "identical", 0.15: "alike", 0.3: "varied"}
 NAMES = {
-    "per_arm+zero": "per arm", "per_arm+category": "per arm, category prior", "hybrid+zero": "hybrid",
+    "per_arm+zero": "per arm",
+    "per_arm+category": "per arm, category prior",
+    "hybrid+zero": "hybrid",
     "shared+zero": "shared",
-}  # fmt: skip
+}
 PER_ARM, PRIOR, HYBRID, SHARED = NAMES
-STEPS = 3_000  # of the presets' 5,000
-SLOW = (HYBRID, 5000)  # is not run: it takes most of the time of a sweep
+# of the presets' 5,000
+STEPS = 3_000
+# is not run: it takes most of the time of a sweep
+SLOW = (HYBRID, 5000)
 PRIVATE = {"LinUCB": "private-linucb", "LinTS": "private-lints"}
 
-Rates = Mapping[tuple[int, str], FloatArray]  # by products and way: clicks per step, (R,)
+# by products and way: clicks per step, (R,)
+Rates = Mapping[tuple[int, str], FloatArray]
 
 
 def narrowed(sweep: Sweep, sizes: list[int], ways: list[str]) -> Sweep:
@@ -53,7 +59,10 @@ def sharing_rates(variety: float) -> Rates:
     preset = presets()[SHARING[variety]].sweep
     sizes, ways = ([*values] for values in preset.values)
     slow, largest = SLOW
-    parts = [([n for n in sizes if n != largest], ways), ([sizes[0], largest], [w for w in ways if w != slow])]
+    parts = [
+        ([n for n in sizes if n != largest], ways),
+        ([sizes[0], largest], [w for w in ways if w != slow]),
+    ]
     found: dict[tuple[int, str], FloatArray] = {}
     for chosen, with_ways in parts:
         sweep = narrowed(preset, chosen, with_ways)  # type: ignore[arg-type]
@@ -63,12 +72,16 @@ def sharing_rates(variety: float) -> Rates:
 
 
 def gap(rates: Rates, size: int, other: str, family: int) -> Estimate:
-    """Estimate what sharing earns more than another way, per step, with an interval for ``family`` comparisons."""
+    """Estimate what sharing earns more than another way, per step, with an interval for ``family``
+    comparisons.
+    """
     return metrics.estimate(rates[size, SHARED] - rates[size, other], family=family)
 
 
 def wins_from(rates: Rates, other: str) -> int | None:
-    """Return the number of products from which on sharing earns significantly more than another way; None if never."""
+    """Return the number of products from which on sharing earns significantly more than another
+    way; None if never.
+    """
     sizes = sorted({size for size, way in rates if way == other})
     gaps = np.stack([rates[size, SHARED] - rates[size, other] for size in sizes])
     first = lead.wins_from(gaps, len(sizes))
@@ -86,17 +99,29 @@ def sharing_lines(found: Mapping[float, Rates]) -> Iterator[str]:
         parts = []
         for other in (PER_ARM, PRIOR, HYBRID):
             first = wins_from(rates, other)
-            size = "at no number of products up to the largest" if first is None else f"from {count(first)} products on"
+            size = (
+                "at no number of products up to the largest"
+                if first is None
+                else f"from {count(first)} products on"
+            )
             parts.append(f"{NAMES[other]}: {size}")
         yield f"- **Variety {variety:g}**: sharing earns significantly more than {'; '.join(parts)}."
     for variety, rates in found.items():
         sizes = sorted({size for size, _ in rates})
         rows = []
         for size in sizes:
-            cells = [rate(metrics.estimate(rates[size, w])) if (size, w) in rates else "not run" for w in NAMES]
+            cells = [
+                rate(metrics.estimate(rates[size, w])) if (size, w) in rates else "not run"
+                for w in NAMES
+            ]
             gaps = [rate(gap(rates, size, other, len(sizes))) for other in (PER_ARM, PRIOR)]
             rows.append((count(size), *cells, *gaps))
-        header = ("products", *NAMES.values(), "shared minus per arm", "shared minus category prior")
+        header = (
+            "products",
+            *NAMES.values(),
+            "shared minus per arm",
+            "shared minus category prior",
+        )
         yield f"\nVariety {variety:g}:\n\n{table(header, rows)}"
 
 
@@ -121,7 +146,10 @@ def sharing(found: Mapping[float, Rates]) -> str:
 
 
 def private_rates(kind: str) -> dict[float | None, FloatArray]:
-    """Run the sweep over the privacy budget of LinUCB or LinTS; returns clicks per step (R,) by budget."""
+    """Run the sweep over the privacy budget of LinUCB or LinTS.
+
+    Returns clicks per step (R,) by budget.
+    """
     sweep = presets()[PRIVATE[kind]].sweep
     rates = run(sweep).numbers("ctr")
     return {sweep.values_at(point)[0]: rates[point] for point in range(sweep.size)}  # type: ignore[misc]
@@ -148,14 +176,23 @@ def privacy_lines(found: Mapping[str, Mapping[float | None, FloatArray]]) -> Ite
             if metrics.estimate(rates[None] - rates[budget], family=len(budgets)).low > 0:
                 break
             free = budget
-        cost = "every budget costs clicks" if free is None else f"no significant clicks are lost from ε = {free:g} on"
-        yield f"- **{kind}**: clicks {'rise' if ordered else 'do not always rise'} with the budget; {cost}.\n"
+        cost = (
+            "every budget costs clicks"
+            if free is None
+            else f"no significant clicks are lost from ε = {free:g} on"
+        )
+        yield (
+            f"- **{kind}**: clicks {'rise' if ordered else 'do not always rise'} with the budget; "
+            f"{cost}.\n"
+        )
 
 
 def privacy(found: Mapping[str, Mapping[float | None, FloatArray]]) -> str:
     """Write the section on privacy."""
     e = presets()[PRIVATE["LinUCB"]].sweep.experiment
-    text = PRIVATE_TEXT.format(steps=count(e.steps), replications=e.replications) + "".join(privacy_lines(found))
+    text = PRIVATE_TEXT.format(steps=count(e.steps), replications=e.replications) + "".join(
+        privacy_lines(found)
+    )
     header = ("ε", *(f"{kind}{what}" for kind in found for what in ("", ", lost")))
     rows = []
     for budget in next(iter(found.values())):
@@ -170,8 +207,12 @@ def privacy(found: Mapping[str, Mapping[float | None, FloatArray]]) -> str:
 
 def main() -> None:
     """Run the sweeps and print the sections."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help=f"write the sections of {DOCUMENT.name}")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--write", action="store_true", help=f"write the sections of {DOCUMENT.name}"
+    )
     parsed = parser.parse_args()
     sections = {
         privacy: lambda: privacy({kind: private_rates(kind) for kind in PRIVATE}),

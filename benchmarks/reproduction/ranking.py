@@ -1,4 +1,5 @@
-"""Compare agents on slates of ten with published figures: ``python -m benchmarks.reproduction.ranking``.
+"""Compare agents on slates of ten with published figures: ``python -m
+benchmarks.reproduction.ranking``.
 
 Writes the sections of docs/RANKING.md; together they take about an hour on two cores.
 """
@@ -34,22 +35,42 @@ Params = dict[str, Any]
 # published average regret after 5,000 rounds, one replication each
 SOURCE = {"Popularity": 0.0528, "Neural greedy": 0.0507, "Neural click TS": 0.0455}
 PUBLISHED: Params = {
-    "kind": "ranking", "choice": "catalogue", "temperature": 0.001, "features": "concatenation", "constant": False,
-}  # fmt: skip
+    "kind": "ranking",
+    "choice": "catalogue",
+    "temperature": 0.001,
+    "features": "concatenation",
+    "constant": False,
+}
 LEARNABLE: Params = {"kind": "ranking", "choice": "candidates", "temperature": 0.005}
 GREEDY: Params = {
-    "kind": "neural_greedy", "hidden": [32, 16], "optimiser": "sgd", "loss": "log", "every": 32, "updates": 1,
+    "kind": "neural_greedy",
+    "hidden": [32, 16],
+    "optimiser": "sgd",
+    "loss": "log",
+    "every": 32,
+    "updates": 1,
     "batch": 32,
-}  # fmt: skip
+}
 THOMPSON: Params = {"kind": "neural_click_ts", "vectors": "tuned"}
 AGENTS: tuple[Params, ...] = (
-    {"kind": "popularity"}, GREEDY, THOMPSON, {**THOMPSON, "label": "Neural click greedy", "sigma2": 0},
-    {"kind": "random"}, {"kind": "oracle"},
-)  # fmt: skip
+    {"kind": "popularity"},
+    GREEDY,
+    THOMPSON,
+    {**THOMPSON, "label": "Neural click greedy", "sigma2": 0},
+    {"kind": "random"},
+    {"kind": "oracle"},
+)
 LINEAR: tuple[Params, ...] = (
     {"kind": "linucb", "sharing": "shared", "alpha": 0.3, "ridge": 1e-4, "position": "aware"},
     {"kind": "lints", "sharing": "shared", "sigma2": 0.01, "ridge": 1e-3, "position": "aware"},
-    {"kind": "logistic_ts", "sharing": "shared", "ridge": 1e-4, "sigma2": 0.3, "refit": 0, "position": "aware"},
+    {
+        "kind": "logistic_ts",
+        "sharing": "shared",
+        "ridge": 1e-4,
+        "sigma2": 0.3,
+        "refit": 0,
+        "position": "aware",
+    },
     {"kind": "sgd_ts", "position": "aware", "ridge": 1e-4, "radius": 1000, "learning_rate": 100.0},
     {"kind": "neural_greedy", "every": 50},
     {"kind": "neural_click_ts"},
@@ -73,9 +94,17 @@ class Run(NamedTuple):
         return (self.best - self.value) / self.best
 
 
-def run_agent(agent: Params, simulator: Params, steps: int, replications: int, seed: int = 42) -> Run:
+def run_agent(
+    agent: Params, simulator: Params, steps: int, replications: int, seed: int = 42
+) -> Run:
     """Run one agent in one environment."""
-    data = {"simulator": simulator, "agents": [agent], "steps": steps, "replications": replications, "seed": seed}
+    data = {
+        "simulator": simulator,
+        "agents": [agent],
+        "steps": steps,
+        "replications": replications,
+        "seed": seed,
+    }
     e = read({**data, "defaults": 1})
     with threadpool_limits(1):
         lane = make_lane(e, 0)
@@ -85,10 +114,17 @@ def run_agent(agent: Params, simulator: Params, steps: int, replications: int, s
     return Run(e.labels[0], *(column.sum(axis=0) for column in columns))
 
 
-def run_agents(agents: Sequence[Params], simulator: Params, steps: int, replications: int) -> list[Run]:
+def run_agents(
+    agents: Sequence[Params], simulator: Params, steps: int, replications: int
+) -> list[Run]:
     """Run all agents, two at a time, on the same users and random numbers."""
     with ProcessPoolExecutor(2) as pool:
-        return list(pool.map(partial(run_agent, simulator=simulator, steps=steps, replications=replications), agents))
+        return list(
+            pool.map(
+                partial(run_agent, simulator=simulator, steps=steps, replications=replications),
+                agents,
+            )
+        )
 
 
 def interval(estimate: Estimate, digits: int = 4) -> str:
@@ -97,37 +133,65 @@ def interval(estimate: Estimate, digits: int = 4) -> str:
 
 
 def published(steps: int = 5_000, replications: int = 16) -> str:
-    """Reproduce the published setting, in which no agent learns and the differences are within sampling error."""
+    """Reproduce the published setting, in which no agent learns and the differences are within
+    sampling error.
+    """
     found = run_agents(AGENTS, PUBLISHED, steps, replications)
     rows = []
     for run in found:
         theirs = SOURCE.get(run.label)
-        lost = metrics.estimate((run.best - run.clicks) / steps), metrics.estimate((run.best - run.value) / steps)
-        rows.append((
-            run.label, "–" if theirs is None else f"{theirs:.4f}",
-            *map(interval, lost), f"{run.clicks.mean():.1f}",
-        ))  # fmt: skip
+        lost = (
+            metrics.estimate((run.best - run.clicks) / steps),
+            metrics.estimate((run.best - run.value) / steps),
+        )
+        rows.append(
+            (
+                run.label,
+                "–" if theirs is None else f"{theirs:.4f}",
+                *map(interval, lost),
+                f"{run.clicks.mean():.1f}",
+            )
+        )
     _, other, thompson, greedy, random, oracle = found
     twin, rival = (_against(thompson, run) for run in (greedy, other))
-    return "\n\n".join([
-        f"{steps:,} rounds, {replications} replications of each agent. Regret per round is the expected clicks of the "
-        "optimal slate minus the clicks earned (as published), or minus the expected clicks of the slate shown, which "
-        "has less sampling noise.",
-        table(("agent", "published", "minus clicks earned", "minus expected clicks", "clicks per replication"), rows),
-        f"Does Thompson sampling beat greedy choice? The controlled comparison is *{greedy.label}*: the same network "
-        f"with sigma^2 = 0, so that only the posterior draw differs. Paired, over {steps:,} rounds: {twin}. Compared "
-        f"with *{other.label}*, which has another head, a replay buffer and fixed vectors: {rival}. The optimal slates "
-        f"earn {oracle.clicks.mean():.0f} clicks, random slates {random.clicks.mean():.1f}.",
-    ])  # fmt: skip
+    return "\n\n".join(
+        [
+            f"{steps:,} rounds, {replications} replications of each agent. Regret per round is "
+            "the expected clicks of the optimal slate minus the clicks earned (as published), or "
+            "minus the expected clicks of the slate shown, which has less sampling noise.",
+            table(
+                (
+                    "agent",
+                    "published",
+                    "minus clicks earned",
+                    "minus expected clicks",
+                    "clicks per replication",
+                ),
+                rows,
+            ),
+            "Does Thompson sampling beat greedy choice? The controlled comparison is "
+            f"*{greedy.label}*: the same network with sigma^2 = 0, so that only the posterior "
+            f"draw differs. Paired, over {steps:,} rounds: {twin}. Compared with *{other.label}*, "
+            f"which has another head, a replay buffer and fixed vectors: {rival}. The optimal "
+            f"slates earn {oracle.clicks.mean():.0f} clicks, random slates "
+            f"{random.clicks.mean():.1f}.",
+        ]
+    )
 
 
 def _against(thompson: Run, greedy: Run) -> str:
-    """Describe the effect of posterior draws in clicks, and the largest effect that the interval allows."""
+    """Describe the effect of posterior draws in clicks, and the largest effect that the interval
+    allows.
+    """
     effects = []
     for name, what in (("clicks", "clicks"), ("value", "expected clicks")):
         e = metrics.estimate(getattr(thompson, name) - getattr(greedy, name))
         equal = f"no significant difference (at most {max(-e.low, e.high):.2f})"
-        conclusion = equal if e.low <= 0 <= e.high else f"{'Thompson sampling' if e.mean > 0 else 'greedy'} is better"
+        conclusion = (
+            equal
+            if e.low <= 0 <= e.high
+            else f"{'Thompson sampling' if e.mean > 0 else 'greedy'} is better"
+        )
         effects.append(f"{e.mean:+.2f} {what} ({e.low:+.2f} to {e.high:+.2f}), {conclusion}")
     return "; ".join(effects)
 
@@ -149,12 +213,23 @@ def _table(found: Sequence[Run], steps: int, replications: int) -> str:
     best = min(found, key=lambda run: float(run.regret.mean()))
     thompson = next(run for run in found if run.label == "Neural click TS")
     gap = metrics.estimate(best.regret / thompson.regret)
-    return "\n\n".join([
-        f"{steps:,} rounds, {replications} replications. Pseudo-regret as a percentage of the expected clicks of the "
-        "optimal slates, and the share of the gap between random (0) and oracle (100) that each agent closed.",
-        table(("agent", "regret, % of the optimum", "clicks per replication", "share of the gap, %"), rows),
-        f"{best.label} has {interval(gap, 3)} times the regret of Neural click TS, paired.",
-    ])  # fmt: skip
+    return "\n\n".join(
+        [
+            f"{steps:,} rounds, {replications} replications. Pseudo-regret as a percentage of the "
+            "expected clicks of the optimal slates, and the share of the gap between random (0) "
+            "and oracle (100) that each agent closed.",
+            table(
+                (
+                    "agent",
+                    "regret, % of the optimum",
+                    "clicks per replication",
+                    "share of the gap, %",
+                ),
+                rows,
+            ),
+            f"{best.label} has {interval(gap, 3)} times the regret of Neural click TS, paired.",
+        ]
+    )
 
 
 def _learned(run: Run) -> Estimate:
@@ -163,37 +238,54 @@ def _learned(run: Run) -> Estimate:
 
 def learnable(steps: int = 20_000, replications: int = 8) -> str:
     """Compare agents in a setting that is learnable from product features."""
-    return "\n\n".join([
-        _shares(LINEAR, LEARNABLE, steps, replications),
-        "The agents were not tuned equally: the ridge of the linear agents and the learning rate of SGD-TS suit "
-        "features this small, while Neural click TS has its published values. *Why the published network hardly "
-        "learns* shows LinUCB with its default values and the network with other learning rates.",
-    ])  # fmt: skip
+    return "\n\n".join(
+        [
+            _shares(LINEAR, LEARNABLE, steps, replications),
+            "The agents were not tuned equally: the ridge of the linear agents and the learning "
+            "rate of SGD-TS suit features this small, while Neural click TS has its published "
+            "values. *Why the published network hardly learns* shows LinUCB with its default "
+            "values and the network with other learning rates.",
+        ]
+    )
 
 
 def products(steps: int = 10_000, replications: int = 4) -> str:
     """Run the published setting for longer, with linear agents on product features."""
-    found = run_agents(LINEAR, {**PUBLISHED, "features": "product", "constant": True}, steps, replications)
+    found = run_agents(
+        LINEAR, {**PUBLISHED, "features": "product", "constant": True}, steps, replications
+    )
     better = [run.label for run in found if _learned(run).low > 0]
     verdict = "no agent"
     if better:
-        verdict = f"{', '.join(better)}. The published setting is therefore learnable from products of the two vectors,"
+        verdict = (
+            f"{', '.join(better)}. The published setting is therefore learnable from products of "
+            "the two vectors,"
+        )
         verdict += " though not from their concatenation (*As published*)"
-    return "\n\n".join([
-        _table(found, steps, replications),
-        f"Better than random by their 95 % intervals: {verdict}. Random slates are expected to earn "
-        f"{found[-1].random.mean():.1f} clicks in {steps:,} rounds, the optimal slates {found[-1].best.mean():.0f}.",
-    ])  # fmt: skip
+    return "\n\n".join(
+        [
+            _table(found, steps, replications),
+            f"Better than random by their 95 % intervals: {verdict}. Random slates are expected "
+            f"to earn {found[-1].random.mean():.1f} clicks in {steps:,} rounds, the optimal "
+            f"slates {found[-1].best.mean():.0f}.",
+        ]
+    )
 
 
 SLOW: Params = {"kind": "neural_click_ts", "label": "Neural click TS rate .001"}
 WHY: tuple[Params, ...] = (
-    SLOW, {**SLOW, "label": "Neural click TS rate .1", "learning_rate": 0.1},
+    SLOW,
+    {**SLOW, "label": "Neural click TS rate .1", "learning_rate": 0.1},
     {**SLOW, "label": "Neural click TS rate 1", "learning_rate": 1.0},
     {"kind": "neural_greedy", "label": "Neural greedy with Adam and replay", "every": 50},
-    {"kind": "linucb", "label": "LinUCB with usual values", "sharing": "shared", "position": "aware"},
+    {
+        "kind": "linucb",
+        "label": "LinUCB with usual values",
+        "sharing": "shared",
+        "position": "aware",
+    },
     {**LINEAR[0], "label": "LinUCB with ridge 1e-4"},
-)  # fmt: skip
+)
 
 
 class Predictions(NamedTuple):
@@ -228,7 +320,8 @@ def predictions(agent: Params, steps: int, replications: int) -> Predictions:
     mean = expit(explanation.mean) if explanation.logit else explanation.mean
     columns = (trace.rewards, trace.value, trace.best_value, trace.random_value)
     run = Run(e.labels[0], *(column.sum(axis=0) for column in columns))
-    values = round.contexts.values[..., :-1]  # all but the constant
+    # all but the constant
+    values = round.contexts.values[..., :-1]
     sds = float(mean.std(axis=1).mean()), float(truth.std(axis=1).mean())
     return Predictions(run, float((values**2).mean() ** 0.5), *sds)
 
@@ -247,21 +340,37 @@ def why(steps: int = 3_000, replications: int = 8) -> str:
         for m in found
     ]
     left = [f"{100 * m.run.regret.mean():.0f} %" for m in found]
-    return "\n\n".join([
-        f"The setting of *A learnable setting*, {steps:,} rounds, {replications} replications.",
-        table(("agent", "regret, % of the optimum", "clicks per replication", "sd of predictions"), rows),
-        f"The product features have a root mean square of about {found[0].product:.4f}, and the gradients of the first "
-        "layer are proportional to them. One pass of SGD with learning rate .001 therefore hardly changes the network: "
-        f"afterwards its predicted click probabilities differ between candidates by {found[0].predicted_sd:.2g} "
-        f"(standard deviation; true {found[0].true_sd:.2g}). Posterior draws around an uninformative mean cannot "
-        f"compensate for this. A learning rate a thousand times larger leaves a regret of {left[2]}; Adam, whose steps "
-        f"do not shrink with the gradient, with a replay buffer leaves {left[3]}, and LinUCB with its default values "
-        f"{left[4]}.",
-    ])  # fmt: skip
+    return "\n\n".join(
+        [
+            f"The setting of *A learnable setting*, {steps:,} rounds, {replications} replications.",
+            table(
+                (
+                    "agent",
+                    "regret, % of the optimum",
+                    "clicks per replication",
+                    "sd of predictions",
+                ),
+                rows,
+            ),
+            f"The product features have a root mean square of about {found[0].product:.4f}, and "
+            "the gradients of the first layer are proportional to them. One pass of SGD with "
+            "learning rate .001 therefore hardly changes the network: afterwards its predicted "
+            f"click probabilities differ between candidates by {found[0].predicted_sd:.2g} "
+            f"(standard deviation; true {found[0].true_sd:.2g}). Posterior draws around an "
+            "uninformative mean cannot compensate for this. A learning rate a thousand times "
+            f"larger leaves a regret of {left[2]}; Adam, whose steps do not shrink with the "
+            f"gradient, with a replay buffer leaves {left[3]}, and LinUCB with its default values "
+            f"{left[4]}.",
+        ]
+    )
 
 
-def by_slot(agent: Params, simulator: Params, steps: int, replications: int, last: int) -> tuple[Run, FloatArray]:
-    """Run an agent; return its prediction errors for the shown items in the last rounds, by slot, float64 (R, S)."""
+def by_slot(
+    agent: Params, simulator: Params, steps: int, replications: int, last: int
+) -> tuple[Run, FloatArray]:
+    """Run an agent; return its prediction errors for the shown items in the last rounds, by slot,
+    float64 (R, S).
+    """
     data = {"simulator": simulator, "agents": [agent], "steps": steps, "replications": replications}
     e = read({**data, "defaults": 1})
     with threadpool_limits(1):
@@ -276,8 +385,10 @@ def by_slot(agent: Params, simulator: Params, steps: int, replications: int, las
             traces.append(lane.advance(1))
             slate = _positions(round.items, traces[-1].items[0])
             off += (mean[rows, slate] - truth[rows, slate]) / last
-    sums = (np.concatenate([getattr(t, name) for t in traces]).sum(axis=0) for name in
-            ("rewards", "value", "best_value", "random_value"))  # fmt: skip
+    sums = (
+        np.concatenate([getattr(t, name) for t in traces]).sum(axis=0)
+        for name in ("rewards", "value", "best_value", "random_value")
+    )
     return Run(e.labels[0], *sums), off
 
 
@@ -290,13 +401,19 @@ def position(steps: int = 5_000, replications: int = 16) -> str:
     e = presets()["position"].experiment.model_dump(mode="json")
     with ProcessPoolExecutor(2) as pool:
         work = partial(
-            by_slot, simulator=e["simulator"], steps=steps, replications=replications, last=min(500, steps // 4)
+            by_slot,
+            simulator=e["simulator"],
+            steps=steps,
+            replications=replications,
+            last=min(500, steps // 4),
         )
         found = list(pool.map(work, e["agents"]))
     rows = []
     for run, off in found:
         slots = [metrics.estimate(100 * off[:, k]) for k in (0, 1, 4, 9)]
-        rows.append((run.label, *(interval(slot, 1) for slot in slots), f"{run.clicks.mean():,.0f}"))
+        rows.append(
+            (run.label, *(interval(slot, 1) for slot in slots), f"{run.clicks.mean():,.0f}")
+        )
     aware = found[-1][0]
     gaps = [(run.label, aware.clicks - run.clicks) for run, _ in found[:-1]]
     adjusted = paired_tests.holm([paired_tests.paired_test(gap)[1] for _, gap in gaps])
@@ -306,20 +423,42 @@ def position(steps: int = 5_000, replications: int = 16) -> str:
         for (label, gap), p in zip(gaps, adjusted, strict=True)
         for e in [metrics.estimate(gap)]
     ]
-    return "\n\n".join([
-        f"LinUCB on product features, {steps:,} rounds, {replications} replications, temperature .01. Predicted minus "
-        "true click probability of the item in a slot, in percentage points, over the last rounds.",
-        table(("slot treatment", "slot 1", "slot 2", "slot 5", "slot 10", "clicks per replication"), rows),
-        f"*{aware.label}* earns {'; '.join(verdicts)}; paired tests with Holm's correction for two comparisons; each "
-        "interval has 95 % coverage. Each agent chose its own slates, and prefers items that it overestimates, so the "
-        "rows do not compare predictions of the same items.",
-    ])  # fmt: skip
+    return "\n\n".join(
+        [
+            f"LinUCB on product features, {steps:,} rounds, {replications} replications, "
+            "temperature .01. Predicted minus true click probability of the item in a slot, in "
+            "percentage points, over the last rounds.",
+            table(
+                (
+                    "slot treatment",
+                    "slot 1",
+                    "slot 2",
+                    "slot 5",
+                    "slot 10",
+                    "clicks per replication",
+                ),
+                rows,
+            ),
+            f"*{aware.label}* earns {'; '.join(verdicts)}; paired tests with Holm's correction "
+            "for two comparisons; each interval has 95 % coverage. Each agent chose its own "
+            "slates, and prefers items that it overestimates, so the rows do not compare "
+            "predictions of the same items.",
+        ]
+    )
 
 
 def speed(steps: int = 5_000, replications: int = 8, repeats: int = 3) -> str:
     """Time three agents with all replications against a vectorised program with one."""
-    e = read({"simulator": PUBLISHED, "agents": list(AGENTS[:3]), "steps": steps, "replications": replications,
-              "seed": 42, "defaults": 1})  # fmt: skip
+    e = read(
+        {
+            "simulator": PUBLISHED,
+            "agents": list(AGENTS[:3]),
+            "steps": steps,
+            "replications": replications,
+            "seed": 42,
+            "defaults": 1,
+        }
+    )
 
     def run_all() -> None:
         lanes: list[Lane] = []
@@ -333,34 +472,55 @@ def speed(steps: int = 5_000, replications: int = 8, repeats: int = 3) -> str:
         return stopwatch(run_all)
 
     def rival() -> float:
-        return stopwatch(lambda: [ranking_vectorised.simulate(agent["kind"], steps) for agent in AGENTS[:3]])
+        return stopwatch(
+            lambda: [ranking_vectorised.simulate(agent["kind"], steps) for agent in AGENTS[:3]]
+        )
 
     with threadpool_limits(1):
         ours()  # compiled
         taken = interleave({"rival": rival, "ours": ours}, repeats)
     found = ratio(taken["ours"], taken["rival"])
-    return "\n\n".join([
-        f"Seconds of processor time of one thread for {steps:,} rounds of popularity, neural greedy and neural click "
-        "TS, set-up included. Our three agents share one simulator, as in every run in one process. The other program "
-        "(`benchmarks/speed/ranking_vectorised.py`) runs one agent at a time and is written for this setting alone, "
-        "with NumPy and torch: one forward pass for all candidates, a batched quadratic form, one pseudo-inverse per "
-        "training, sparse gradients of the embeddings.",
-        table(
-            ("side", "replications", "seconds"),
-            [("other program", "1", f"{min(taken['rival']):.1f} to {max(taken['rival']):.1f}"),
-             ("ours", str(replications), f"{min(taken['ours']):.1f} to {max(taken['ours']):.1f}")],
-        ),
-        f"Ours takes {found} times as long for {replications} replications as the other program for one; a replication "
-        f"of ours takes {found.middle / replications:.2g} times as long. Target: at most 0.8 times "
-        f"({'met' if found.middle <= 0.8 else '**not met**'}).",
-    ])  # fmt: skip
+    return "\n\n".join(
+        [
+            f"Seconds of processor time of one thread for {steps:,} rounds of popularity, neural "
+            "greedy and neural click TS, set-up included. Our three agents share one simulator, "
+            "as in every run in one process. The other program "
+            "(`benchmarks/speed/ranking_vectorised.py`) runs one agent at a time and is written "
+            "for this setting alone, with NumPy and torch: one forward pass for all candidates, "
+            "a batched quadratic form, one pseudo-inverse per training, sparse gradients of the "
+            "embeddings.",
+            table(
+                ("side", "replications", "seconds"),
+                [
+                    (
+                        "other program",
+                        "1",
+                        f"{min(taken['rival']):.1f} to {max(taken['rival']):.1f}",
+                    ),
+                    (
+                        "ours",
+                        str(replications),
+                        f"{min(taken['ours']):.1f} to {max(taken['ours']):.1f}",
+                    ),
+                ],
+            ),
+            f"Ours takes {found} times as long for {replications} replications as the other "
+            f"program for one; a replication of ours takes {found.middle / replications:.2g} "
+            "times as long. Target: at most 0.8 times "
+            f"({'met' if found.middle <= 0.8 else '**not met**'}).",
+        ]
+    )
 
 
 SIZES = (10_000, 100_000, 1_000_000)
 TWO_STAGES: Params = {
-    "kind": "ranking", "choice": "sigmoid", "temperature": 0.01, "intercept": 9.0, "retrieval": "nearest",
+    "kind": "ranking",
+    "choice": "sigmoid",
+    "temperature": 0.01,
+    "intercept": 9.0,
+    "retrieval": "nearest",
     "n_candidates": 300,
-}  # fmt: skip
+}
 
 
 def scale(steps: int = 300, replications: int = 8, repeats: int = 5) -> str:
@@ -372,41 +532,69 @@ def scale(steps: int = 300, replications: int = 8, repeats: int = 5) -> str:
             for n in SIZES:
                 e = _two_stages(n, agent, steps, replications)
                 lanes[agent["kind"], n] = make_lane(e, 0)
-                lanes[agent["kind"], n].advance(20)  # compiled, and the index built
-            sides = {str(n): partial(_decisions, lanes[agent["kind"], n], steps // repeats) for n in SIZES}
+                # compiled, and the index built
+                lanes[agent["kind"], n].advance(20)
+            sides = {
+                str(n): partial(_decisions, lanes[agent["kind"], n], steps // repeats)
+                for n in SIZES
+            }
             taken[agent["kind"]] = interleave(sides, repeats)
     for n in SIZES:
         found = retrieval.evaluate_retrieval(_two_stages(n, agents[0], steps, replications))
         assert found is not None
         lost = [_lost(_two_stages(n, agent, steps, replications)) for agent in agents]
-        rows.append((
-            f"{n:,}", *(f"{1000 * np.median(taken[agent['kind']][str(n)]):.2f}" for agent in agents),
-            f"{found.index_ms:.2f}", f"{found.exact_ms:.2f}", f"{100 * found.scanned:.0f} %",
-            f"{100 * found.recall.mean:.1f} %", f"{found.index_bytes / 2**20:.1f} + {found.vector_bytes / 2**20:.0f}",
-            f"{found.regret_from_index.mean:.4f}", *(f"{e.mean:.4f}" for e in lost), f"{found.best:.4f}",
-        ))  # fmt: skip
+        rows.append(
+            (
+                f"{n:,}",
+                *(f"{1000 * np.median(taken[agent['kind']][str(n)]):.2f}" for agent in agents),
+                f"{found.index_ms:.2f}",
+                f"{found.exact_ms:.2f}",
+                f"{100 * found.scanned:.0f} %",
+                f"{100 * found.recall.mean:.1f} %",
+                f"{found.index_bytes / 2**20:.1f} + {found.vector_bytes / 2**20:.0f}",
+                f"{found.regret_from_index.mean:.4f}",
+                *(f"{e.mean:.4f}" for e in lost),
+                f"{found.best:.4f}",
+            )
+        )
     labels = [lane.agent.title for (_, n), lane in lanes.items() if n == SIZES[0]]
     header = (
-        "items", *(f"{label}, ms" for label in labels), "of which search, ms", "exact search, ms", "scanned",
-        "recall", "index + vectors, MiB", "regret of the index", *(f"regret of {label}" for label in labels),
+        "items",
+        *(f"{label}, ms" for label in labels),
+        "of which search, ms",
+        "exact search, ms",
+        "scanned",
+        "recall",
+        "index + vectors, MiB",
+        "regret of the index",
+        *(f"regret of {label}" for label in labels),
         "best slate",
-    )  # fmt: skip
+    )
     growth = [ratio(times[str(SIZES[-1])], times[str(SIZES[0])]) for times in taken.values()]
     times = "; ".join(f"{label} {found}" for label, found in zip(labels, growth, strict=True))
     met = "met" if max(found.middle for found in growth) <= 3 else "**not met**"
-    return "\n\n".join([
-        f"{TWO_STAGES['n_candidates']} candidates from the index (faiss {version('faiss-cpu')}) with default "
-        f"parameters, {replications} replications together; milliseconds of processor time per decision (simulator, "
-        "retrieval, agent, learning) and per search. Regret is in expected clicks per decision; that of an agent is "
-        f"relative to the best slate of its candidates, over its first {steps} decisions.",
-        table(header, rows),
-        f"Time of a decision among {SIZES[-1]:,} items relative to {SIZES[0]:,} items: {times}. Target: at most "
-        f"3 times ({met}).",
-    ])  # fmt: skip
+    return "\n\n".join(
+        [
+            f"{TWO_STAGES['n_candidates']} candidates from the index (faiss "
+            f"{version('faiss-cpu')}) with default parameters, {replications} replications "
+            "together; milliseconds of processor time per decision (simulator, retrieval, agent, "
+            "learning) and per search. Regret is in expected clicks per decision; that of an "
+            f"agent is relative to the best slate of its candidates, over its first {steps} "
+            "decisions.",
+            table(header, rows),
+            f"Time of a decision among {SIZES[-1]:,} items relative to {SIZES[0]:,} items: "
+            f"{times}. Target: at most 3 times ({met}).",
+        ]
+    )
 
 
 def _two_stages(n: int, agent: Params, steps: int, replications: int) -> Experiment:
-    data = {"simulator": {**TWO_STAGES, "n_items": n}, "agents": [agent], "steps": steps, "replications": replications}
+    data = {
+        "simulator": {**TWO_STAGES, "n_items": n},
+        "agents": [agent],
+        "steps": steps,
+        "replications": replications,
+    }
     return read({**data, "defaults": 1})
 
 
@@ -416,7 +604,9 @@ def _decisions(lane: Lane, steps: int) -> float:
 
 
 def _lost(e: Experiment) -> Estimate:
-    """Estimate the regret of an agent relative to the best slate of its candidates, per decision."""
+    """Estimate the regret of an agent relative to the best slate of its candidates, per
+    decision.
+    """
     with threadpool_limits(1):
         trace = make_lane(e, 0).advance(e.steps)
     return metrics.estimate((trace.best_value - trace.value).mean(axis=0))

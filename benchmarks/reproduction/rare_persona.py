@@ -1,4 +1,5 @@
-"""What a persona of 2 % of the visitors loses, and what a floor gives back: a section of docs/NEW.md.
+"""What a persona of 2 % of the visitors loses, and what a floor gives back: a section of
+docs/NEW.md.
 
     python -m benchmarks.reproduction.rare_persona --write
 
@@ -23,13 +24,16 @@ from benchmarks.reproduction.new_items import DOCUMENT, rate
 
 STEPS, REPLICATIONS = 20_000, 16
 SHARES = (0.45, 0.30, 0.23, 0.02)
-FREQUENT, RARE = 0, 3  # places among the personas
+# places among the personas
+FREQUENT, RARE = 0, 3
 FLOOR = {"kind": "floor", "segments": [0.0, 0.0, 0.0, 0.05]}
 SHARED: dict[str, Any] = {"kind": "linucb", "alpha": 1.0, "sharing": "shared"}
 AGENTS: dict[str, dict[str, Any]] = {
-    "LinUCB shared": SHARED, "LinUCB per arm": {"kind": "linucb", "alpha": 0.4}, "LinTS per arm": {"kind": "lints"},
+    "LinUCB shared": SHARED,
+    "LinUCB per arm": {"kind": "linucb", "alpha": 0.4},
+    "LinTS per arm": {"kind": "lints"},
     "oracle": {"kind": "oracle"},
-}  # fmt: skip
+}
 GUARDED = [name for name in AGENTS if name != "oracle"]
 
 
@@ -50,7 +54,11 @@ class Served(NamedTuple):
 def experiment(agent: dict[str, Any], replications: int) -> Experiment:
     """Make an experiment with one agent; shared models read persona x category."""
     shop = {"features": "interaction"} if agent.get("sharing") == "shared" else {}
-    data = {"simulator": {"kind": "petshop", "persona_shares": SHARES, **shop}, "agents": [agent], "steps": STEPS}
+    data = {
+        "simulator": {"kind": "petshop", "persona_shares": SHARES, **shop},
+        "agents": [agent],
+        "steps": STEPS,
+    }
     return Experiment.model_validate({**data, "replications": replications})
 
 
@@ -64,7 +72,9 @@ def served(history: History) -> Served:
 
 
 def measure(replications: int = REPLICATIONS) -> dict[tuple[str, bool], Served]:
-    """Run every agent, and those that can have it with a floor for the rare persona: by agent and floor."""
+    """Run every agent, and those that can have it with a floor for the rare persona: by agent and
+    floor.
+    """
     found = {}
     for name, agent in AGENTS.items():
         for floor in (False, True) if name in GUARDED else (False,):
@@ -98,21 +108,36 @@ def document(found: Mapping[tuple[str, bool], Served]) -> str:
     }
     for name, (rare, frequent) in gains.items():
         verb = "gains" if rare.low > 0 else "loses" if rare.high < 0 else "shows no change"
-        pays = "pays" if frequent.high < 0 else "gains" if frequent.low > 0 else "pays nothing significant"
-        text += f"- **{name}**: with the floor, the rare persona {verb} ({rate(rare)} clicks per visit); the most "
+        pays = (
+            "pays"
+            if frequent.high < 0
+            else "gains"
+            if frequent.low > 0
+            else "pays nothing significant"
+        )
+        text += (
+            f"- **{name}**: with the floor, the rare persona {verb} ({rate(rare)} clicks per "
+            "visit); the most "
+        )
         text += f"frequent one {pays} ({rate(frequent)}).\n"
     rows = []
     for (name, floor), own in found.items():
         rare, frequent = (own.personas[g] for g in (RARE, FREQUENT))
         shown = f"{name}, floor" if floor else name
         rows.append((shown, rate(rare.ctr), rate(frequent.ctr), rate(rare.disparity)))
-    return f"{text}\n{table(('agent', 'rare persona', 'most frequent persona', 'disparity'), rows)}\n"
+    return (
+        f"{text}\n{table(('agent', 'rare persona', 'most frequent persona', 'disparity'), rows)}\n"
+    )
 
 
 def main() -> None:
     """Measure and print the section."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help=f"write the section of {DOCUMENT.name}")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--write", action="store_true", help=f"write the section of {DOCUMENT.name}"
+    )
     parsed = parser.parse_args()
     section = f"{document(measure())}\n{stamp(document)}"
     sys.stdout.write(f"{section}\n")

@@ -1,9 +1,8 @@
 """Compare linear and neural agents on the pet shop, with and without a market shock.
 
-``python -m benchmarks.reproduction.showdown`` (about 25 minutes) writes docs/SHOWDOWN.md. The experiment is the preset
-"showdown"; LinUCB with one shared model on interaction features is added, in the same shop with the same visitors and
-random numbers.
-"""
+``python -m benchmarks.reproduction.showdown`` (about 25 minutes) writes docs/SHOWDOWN.md. The
+experiment is the preset "showdown"; LinUCB with one shared model on interaction features is added,
+in the same shop with the same visitors and random numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +22,11 @@ from benchmarks.measure import hardware, stamp, table
 OUT = Path(__file__).parents[2] / "docs" / "SHOWDOWN.md"
 SHOCK, EARLY, LATE = 10_000, 2_000, 2_000
 INTERACTION = "LinUCB shared interaction"
-STATIC, ADDITIVE, PER_ARM = "Static MLP", "LinUCB shared", ("LinUCB per arm", "LinUCB per arm alpha 1.5")
+STATIC, ADDITIVE, PER_ARM = (
+    "Static MLP",
+    "LinUCB shared",
+    ("LinUCB per arm", "LinUCB per arm alpha 1.5"),
+)
 
 
 class ClickCurves(NamedTuple):
@@ -40,13 +43,17 @@ class ClickCurves(NamedTuple):
         return earned
 
 
-def run_preset(shock: int | None, interaction: bool, steps: int = 0, replications: int = 0) -> ClickCurves:
+def run_preset(
+    shock: int | None, interaction: bool, steps: int = 0, replications: int = 0
+) -> ClickCurves:
     """Run the preset, or LinUCB on interaction features, with or without a shock."""
     data = presets()["showdown"].experiment.model_dump(mode="json")
     data["simulator"] |= {"shock_step": shock}
     if interaction:
         data["simulator"] |= {"features": "interaction"}
-        data["agents"] = [{"kind": "linucb", "alpha": 0.4, "sharing": "shared", "label": INTERACTION}]
+        data["agents"] = [
+            {"kind": "linucb", "alpha": 0.4, "sharing": "shared", "label": INTERACTION}
+        ]
     if steps:
         data |= {"steps": steps, "replications": replications}
     result = run(Experiment.model_validate(data))
@@ -62,10 +69,15 @@ def both(shock: int | None) -> ClickCurves:
 
 
 def leads(curves: ClickCurves) -> dict[str, list[Estimate]]:
-    """Estimate the early lead in clicks of every shared model over each LinUCB per arm, paired by replication."""
+    """Estimate the early lead in clicks of every shared model over each LinUCB per arm, paired by
+    replication.
+    """
     shared = [label for label in curves.clicks if label not in (STATIC, *PER_ARM)]
     early = {label: curves.between(label, 0, EARLY) for label in curves.clicks}
-    return {label: [metrics.estimate(early[label] - early[other]) for other in PER_ARM] for label in shared}
+    return {
+        label: [metrics.estimate(early[label] - early[other]) for other in PER_ARM]
+        for label in shared
+    }
 
 
 def shared_against_per_arm(curves: ClickCurves) -> list[tuple[str, ...]]:
@@ -77,7 +89,9 @@ def shared_against_per_arm(curves: ClickCurves) -> list[tuple[str, ...]]:
 
 
 def verdict(support: list[str], contradict: list[str]) -> str:
-    """Judge a claim by the agents whose intervals support it and those whose intervals contradict it."""
+    """Judge a claim by the agents whose intervals support it and those whose intervals contradict
+    it.
+    """
     if support and contradict:
         return "mixed"
     return "confirmed" if support else "refuted" if contradict else "inconclusive"
@@ -90,22 +104,29 @@ def claims(early: dict[str, list[Estimate]], rows: list[tuple[str, ...]]) -> str
         more = [label for label, gaps in early.items() if gaps[i].low > 0]
         fewer = [label for label, gaps in early.items() if gaps[i].high < 0]
         sentences.append(
-            f"A shared representation learns faster than {other}: **{verdict(more, fewer)}**. More clicks in the first "
-            f"{EARLY:,} steps: {_listed(more)}. Fewer: {_listed(fewer)}."
+            f"A shared representation learns faster than {other}: **{verdict(more, fewer)}**. More "
+            f"clicks in the first {EARLY:,} steps: {_listed(more)}. Fewer: {_listed(fewer)}."
         )
     online = [row for row in rows if row[0] != STATIC]
-    back, lost, open_ = ([row[0] for row in online if row[-1] == word] for word in ("yes", "no", "inconclusive"))
-    sentences.append(
-        f"Agents that learn online recover from the shock: **{verdict(back, lost)}**. Recovered at the end: "
-        f"{_listed(back)}. Not recovered: {_listed(lost)}. Inconclusive: {_listed(open_)}."
+    back, lost, open_ = (
+        [row[0] for row in online if row[-1] == word] for word in ("yes", "no", "inconclusive")
     )
-    frozen = [[row[0] for row in rows if (row[0], row[-1]) == (STATIC, word)] for word in ("no", "yes")]
+    sentences.append(
+        f"Agents that learn online recover from the shock: **{verdict(back, lost)}**. Recovered at "
+        f"the end: {_listed(back)}. Not recovered: {_listed(lost)}. Inconclusive: {_listed(open_)}."
+    )
+    frozen = [
+        [row[0] for row in rows if (row[0], row[-1]) == (STATIC, word)] for word in ("no", "yes")
+    ]
     sentences.append(f"The frozen network does not: **{verdict(*frozen)}**.")
     return "\n".join(f"- {sentence}" for sentence in sentences)
 
 
 def remarks(rows: list[tuple[str, ...]], experiment: Experiment) -> str:
-    """Comment on the verdicts; a sentence is left out if the ``rows`` of `recovery` do not support it."""
+    """Comment on the verdicts.
+
+    A sentence is left out if the ``rows`` of `recovery` do not support it.
+    """
     back = {row[0] for row in rows if row[-1] == "yes"}
     before = {row[0]: float(row[1]) for row in rows}
     sentences = []
@@ -115,16 +136,25 @@ def remarks(rows: list[tuple[str, ...]], experiment: Experiment) -> str:
             f"shock, against {max(before.values()):.3f} of the best agent. Additive features cannot represent which "
             "segment prefers which category."
         )
-    networks = [(n, a) for n, a in zip(experiment.labels, experiment.agents, strict=True) if hasattr(a, "training")]
+    networks = [
+        (n, a)
+        for n, a in zip(experiment.labels, experiment.agents, strict=True)
+        if hasattr(a, "training")
+    ]
     newest = [label for label, agent in networks if agent.training == "newest"]
-    whole = [label for label, a in networks if a.training != "newest" and a.buffer >= experiment.steps]
-    sentences.append("No agent in these tables forgets: the linear models weigh all observations equally.")
+    whole = [
+        label for label, a in networks if a.training != "newest" and a.buffer >= experiment.steps
+    ]
+    sentences.append(
+        "No agent in these tables forgets: the linear models weigh all observations equally."
+    )
     if whole:
         sentences.append(f"The replay buffer of {_listed(whole)} holds all steps.")
     if newest:
         sentences.append(
-            f"{_listed(newest)}: the network takes one step on the newest observation only, while the other networks "
-            "train on batches from the buffer; the rank of such an agent is therefore no evidence about its covariance."
+            f"{_listed(newest)}: the network takes one step on the newest observation only, while "
+            "the other networks train on batches from the buffer; the rank of such an agent is "
+            "therefore no evidence about its covariance."
         )
     sentences.append(
         "Agents that forget, and networks that are all trained alike from replay, are in "
@@ -137,8 +167,12 @@ def _listed(labels: list[str]) -> str:
     return ", ".join(labels) or "none"
 
 
-def recovery(curves: ClickCurves, stationary: ClickCurves, shock: int = SHOCK) -> list[tuple[str, ...]]:
-    """Compare clicks per step before the shock, after it and at the end with a run without shock."""
+def recovery(
+    curves: ClickCurves, stationary: ClickCurves, shock: int = SHOCK
+) -> list[tuple[str, ...]]:
+    """Compare clicks per step before the shock, after it and at the end with a run without
+    shock.
+    """
     steps = int(curves.grid[-1])
     rows = []
     for label in curves.clicks:
@@ -148,8 +182,19 @@ def recovery(curves: ClickCurves, stationary: ClickCurves, shock: int = SHOCK) -
         without = stationary.between(label, steps - LATE, steps) / LATE
         lost = metrics.estimate(last - without)
         tolerated = -0.05 * float(without.mean())
-        verdict = "yes" if lost.low > tolerated else "no" if lost.high < tolerated else "inconclusive"
-        rows.append((label, f"{before.mean():.3f}", f"{after.mean():.3f}", f"{last.mean():.3f}", _rate(lost), verdict))
+        verdict = (
+            "yes" if lost.low > tolerated else "no" if lost.high < tolerated else "inconclusive"
+        )
+        rows.append(
+            (
+                label,
+                f"{before.mean():.3f}",
+                f"{after.mean():.3f}",
+                f"{last.mean():.3f}",
+                _rate(lost),
+                verdict,
+            )
+        )
     return rows
 
 
@@ -161,7 +206,11 @@ def totals(curves: ClickCurves) -> list[tuple[str, ...]]:
     rows = []
     for label in order:
         rate = metrics.estimate(earned[label] / steps)
-        gap = "–" if label == order[0] else _signed(metrics.estimate(earned[label] - earned[order[0]]))
+        gap = (
+            "–"
+            if label == order[0]
+            else _signed(metrics.estimate(earned[label] - earned[order[0]]))
+        )
         late = curves.between(label, steps - LATE, steps) / LATE
         rows.append((label, _interval(rate), f"{late.mean():.3f}", gap))
     return rows
@@ -177,35 +226,61 @@ def main() -> None:
     recovered = recovery(shocked, stationary)
     parts = [
         "# Showdown in the pet shop",
-        f"The preset *showdown*: {steps:,} steps, {replications} replications of the same shop; all agents serve the "
-        "same visitors with the same random numbers (common random numbers). LinUCB on interaction features is the "
-        "same experiment with the simulator's *Features* set to interaction. Intervals are 95 % (Student t over "
-        "replications, paired where two agents are compared); they hold for this shop, not for others.",
+        f"The preset *showdown*: {steps:,} steps, {replications} replications of the same shop; "
+        "all agents serve the same visitors with the same random numbers (common random "
+        "numbers). LinUCB on interaction features is the same experiment with the simulator's "
+        "*Features* set to interaction. Intervals are 95 % (Student t over replications, paired "
+        "where two agents are compared); they hold for this shop, not for others.",
         f"It took {minutes:.0f} minutes. {hardware()}.",
         stamp(main),
         "## Two claims",
-        "*A shared representation learns faster than a model per arm*, and *agents that learn online recover from a "
-        "shock, the frozen network does not*. Each claim is judged by 95 % intervals without correction for multiple "
-        "comparisons: *confirmed* if intervals of some agents support it and none contradicts it, *refuted* in the "
-        "opposite case, *mixed* if there are both, *inconclusive* if there are neither. Agents that are not named are "
+        "*A shared representation learns faster than a model per arm*, and *agents that learn "
+        "online recover from a shock, the frozen network does not*. Each claim is judged by 95 % "
+        "intervals without correction for multiple comparisons: *confirmed* if intervals of some "
+        "agents support it and none contradicts it, *refuted* in the opposite case, *mixed* if "
+        "there are both, *inconclusive* if there are neither. Agents that are not named are "
         "inconclusive:",
         claims(leads(stationary), recovered),
         remarks(recovered, presets()["showdown"].experiment),
         "## Stationary",
-        table(("agent", "clicks per step", f"in the last {LATE:,}", "difference from the best, clicks"),
-              totals(stationary)),
+        table(
+            (
+                "agent",
+                "clicks per step",
+                f"in the last {LATE:,}",
+                "difference from the best, clicks",
+            ),
+            totals(stationary),
+        ),
         f"## Does a shared representation learn faster? Clicks in the first {EARLY:,} steps",
-        table(("agent", "clicks", f"lead over {PER_ARM[0]} (alpha 0.4)", "lead over LinUCB per arm, alpha 1.5"),
-              shared_against_per_arm(stationary)),
+        table(
+            (
+                "agent",
+                "clicks",
+                f"lead over {PER_ARM[0]} (alpha 0.4)",
+                "lead over LinUCB per arm, alpha 1.5",
+            ),
+            shared_against_per_arm(stationary),
+        ),
         f"## Market shock: all preferences change at step {SHOCK:,}",
-        table(("agent", "clicks per step", f"in the last {LATE:,}", "difference from the best, clicks"),
-              totals(shocked)),
-        f"Clicks per step in the {LATE:,} steps before the shock, in the {LATE:,} after it and in the last {LATE:,}. "
-        "*Effect at the end*: difference in the last steps from a run with the same visitors without a shock. "
-        "*Recovered*: whether that loss is below 5 % of the clicks, by its interval.",
-        table(("agent", "before", "just after", "at the end", "effect at the end", "recovered"),
-              recovered),
-    ]  # fmt: skip
+        table(
+            (
+                "agent",
+                "clicks per step",
+                f"in the last {LATE:,}",
+                "difference from the best, clicks",
+            ),
+            totals(shocked),
+        ),
+        f"Clicks per step in the {LATE:,} steps before the shock, in the {LATE:,} after it and in "
+        f"the last {LATE:,}. *Effect at the end*: difference in the last steps from a run with "
+        "the same visitors without a shock. *Recovered*: whether that loss is below 5 % of the "
+        "clicks, by its interval.",
+        table(
+            ("agent", "before", "just after", "at the end", "effect at the end", "recovered"),
+            recovered,
+        ),
+    ]
     OUT.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     print(OUT.read_text(encoding="utf-8"))
 

@@ -1,7 +1,7 @@
 """Write what pre-training on a log earns and costs into docs/REPRODUCED.md.
 
-``python -m benchmarks.reproduction.warm_start`` runs the preset *Warm against cold* (about a minute of one core).
-"""
+``python -m benchmarks.reproduction.warm_start`` runs the preset *Warm against cold* (about a minute
+of one core)."""
 
 from __future__ import annotations
 
@@ -28,12 +28,16 @@ def main() -> None:
 
 
 def warm_against_cold(result: Result) -> str:
-    """Compare each agent with and without pre-training, and the gain with the clicks that the log costs."""
+    """Compare each agent with and without pre-training, and the gain with the clicks that the log
+    costs.
+    """
     rows = []
     for name in AGENTS:
         warm, cold = (result.histories[f"{name} {start}"] for start in ("warm", "cold"))
         found = result.compare(f"{name} warm", f"{name} cold").difference
-        rates = [f"{metrics.estimate(metrics.click_rate(history)).mean:.4f}" for history in (cold, warm)]
+        rates = [
+            f"{metrics.estimate(metrics.click_rate(history)).mean:.4f}" for history in (cold, warm)
+        ]
         rows.append((name, *rates, _interval(found), verdict(found, log_training.log_regret(warm))))
     training = result.histories[f"{AGENTS[0]} warm"].training
     assert training is not None
@@ -41,10 +45,11 @@ def warm_against_cold(result: Result) -> str:
     return "\n\n".join(
         [
             TITLE,
-            f"{count(result.experiment.steps)} steps, {result.experiment.replications} replications; warm: the network "
-            f"is trained on {count(training.interactions)} logged interactions before step 0. No figure is published "
-            "for such a start, so the verdicts rest on the intervals (paired, 95 %). Collecting "
-            f"the log at random costs {_interval(cost)} clicks against the best choice.",
+            f"{count(result.experiment.steps)} steps, {result.experiment.replications} "
+            f"replications; warm: the network is trained on {count(training.interactions)} logged "
+            "interactions before step 0. No figure is published for such a start, so the "
+            "verdicts rest on the intervals (paired, 95 %). Collecting the log at random costs "
+            f"{_interval(cost)} clicks against the best choice.",
             table(("agent", "CTR cold", "CTR warm", "warm minus cold, clicks", "verdict"), rows),
         ]
     )
@@ -54,7 +59,9 @@ def verdict(gain: Estimate, cost: Estimate) -> str:
     """State whether the warm start earns more, and whether it pays for its log within the run."""
     if gain.low <= 0:
         return "earns less" if gain.high < 0 else "no significant difference"
-    return "earns more, " + ("pays for its log" if gain.low > cost.high else "less than a log collected for it costs")
+    return "earns more, " + (
+        "pays for its log" if gain.low > cost.high else "less than a log collected for it costs"
+    )
 
 
 def _interval(found: Estimate) -> str:

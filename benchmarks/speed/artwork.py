@@ -12,7 +12,8 @@ from benchmarks.measure import Section, machine, stamp, stopwatch
 from benchmarks.speed.launch import ROWS, main, running
 
 FIRST, STEPS, TIMES = 500, 1_000, 5
-MOST = 20.0  # microseconds of a decision
+# microseconds of a decision
+MOST = 20.0
 AGENTS: dict[str, dict[str, Any]] = {
     "LinUCB shared": {"kind": "linucb", "sharing": "shared"},
     "LinUCB per title": {"kind": "linucb", "sharing": "per_category"},
@@ -21,18 +22,22 @@ AGENTS: dict[str, dict[str, Any]] = {
 
 
 def decision(agent: dict[str, Any]) -> float:
-    """Return the processor time of one decision of one replication, in microseconds: the fastest of `TIMES` parts."""
+    """Return the processor time of one decision of one replication, in microseconds: the fastest of
+    `TIMES` parts.
+    """
     lane = running({"kind": "artwork"}, agent, FIRST, TIMES * STEPS)
     return 1e6 * min(stopwatch(partial(lane.advance, STEPS)) for _ in range(TIMES)) / STEPS / ROWS
 
 
 def measure() -> Section:
-    """Measure a decision with everything that belongs to it: retrieval, features, choice, click, learning."""
+    """Measure a decision with everything that belongs to it: retrieval, features, choice, click,
+    learning.
+    """
     section = Section(
         "Artwork: the time of a decision",
-        f"The simulator at its defaults, {ROWS} replications together, kernels compiled, the catalogue made. Processor "
-        f"time of a decision of one replication, with its simulator: the fastest of {TIMES} times {STEPS:,} steps. "
-        f"{machine()}.",
+        f"The simulator at its defaults, {ROWS} replications together, kernels compiled, the "
+        "catalogue made. Processor time of a decision of one replication, with its simulator: "
+        f"the fastest of {TIMES} times {STEPS:,} steps. {machine()}.",
         ("agent", "microseconds per decision"),
         code=stamp(measure),
     )

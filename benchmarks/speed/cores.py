@@ -1,4 +1,6 @@
-"""Time runs on one worker against the same runs on two: *Showdown* at a reduced length, and the default comparison."""
+"""Time runs on one worker against the same runs on two: *Showdown* at a reduced length, and the
+default comparison.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +35,10 @@ def run(repeats: int = REPEATS) -> Section:
     """Measure; every side runs once before, so that code is compiled and networks are trained."""
     section = Section(
         "Cores: a run on one worker and on two",
-        f"Wall time from submission to the end, in a pool of one and of two warm workers, in turn {repeats} times; "
-        "networks that are trained on a log come from the cache. Wall times need idle cores: the load at the start was "
-        f"{os.getloadavg()[0]:.1f} on {available_cores()} cores. {machine()}.",
+        "Wall time from submission to the end, in a pool of one and of two warm workers, in turn "
+        f"{repeats} times; networks that are trained on a log come from the cache. Wall times "
+        f"need idle cores: the load at the start was {os.getloadavg()[0]:.1f} on "
+        f"{available_cores()} cores. {machine()}.",
         ("preset", "steps", "one worker, s", "two workers, s", "ratio"),
         code=stamp(run),
     )
@@ -45,7 +48,10 @@ def run(repeats: int = REPEATS) -> Section:
         for name, steps in LENGTHS.items():
             source = presets()[name].experiment.model_dump(mode="json")
             experiment = read({**source, "steps": steps})
-            sides = {"one": partial(_seconds, one, experiment), "two": partial(_seconds, two, experiment)}
+            sides = {
+                "one": partial(_seconds, one, experiment),
+                "two": partial(_seconds, two, experiment),
+            }
             interleave(sides, 1)
             times = interleave(sides, repeats)
             share = ratio(times["two"], times["one"])

@@ -18,7 +18,8 @@ from benchmarks.measure import Section, interleave, stamp, stopwatch
 from benchmarks.peers.linear import ours
 
 REPEATS = 5
-LINEAR = 1.1  # exponents up to this count as linear, because timings on a shared machine vary
+# exponents up to this count as linear, because timings on a shared machine vary
+LINEAR = 1.1
 
 
 def _lane(steps: int = 2_000, rows: int = 16, arms: int = 50) -> float:
@@ -51,7 +52,9 @@ def exponent(sizes: Sequence[int], seconds: Sequence[float]) -> float:
 
 
 def _measure(work: Callable[[int], float], sizes: Sequence[int]) -> tuple[list[float], float, str]:
-    """Return the median seconds at each size, the fitted exponent, and its range over the repeats."""
+    """Return the median seconds at each size, the fitted exponent, and its range over the
+    repeats.
+    """
     work(sizes[0])
     times = interleave({str(n): partial(work, n) for n in sizes}, REPEATS)
     fits = [exponent(sizes, [times[str(n)][i] for n in sizes]) for i in range(REPEATS)]
@@ -67,14 +70,17 @@ def _peak_memory(steps: int) -> float:
 
 def _child(steps: int) -> None:
     agents = [{"kind": kind} for kind in ("random", "epsilon_greedy", "linucb", "lints")]
-    run_to_end(Lockstep(Experiment.model_validate({"agents": agents, "steps": steps, "replications": 16})))
+    run_to_end(
+        Lockstep(Experiment.model_validate({"agents": agents, "steps": steps, "replications": 16}))
+    )
     print(_high_water())
 
 
 def _high_water() -> float:
     """Read the peak memory of this process, in MiB."""
     status = Path("/proc/self/status")
-    if status.exists():  # getrusage includes the peak of the parent before the fork
+    # getrusage includes the peak of the parent before the fork
+    if status.exists():
         return int(status.read_text().split("VmHWM:")[1].split()[0]) / 2**10
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (2**20 if sys.platform == "darwin" else 2**10)
@@ -84,12 +90,14 @@ def run() -> Section:
     """Measure."""
     section = Section(
         "Growth",
-        "Processor time of LinUCB per arm, medians; the sizes take turns. The exponent is the slope of a straight line "
-        "through the logarithms, with its range over the repeats; the slope between the last two sizes shows where the "
-        "models outgrow the processor's caches. Steps, rows and arms: a whole lane on the pet shop (2,000 steps, "
-        "R = 16, K = 50; for arms 500 steps, R = 4, up to sizes at which Python's cost per step is negligible). "
-        "Features: dense, K = 10, R = 4, without a simulator. Memory: peak resident size of a new process that runs "
-        "random, ε-greedy, LinUCB and LinTS with 16 rows each. Compiled before measuring.",
+        "Processor time of LinUCB per arm, medians; the sizes take turns. The exponent is the "
+        "slope of a straight line through the logarithms, with its range over the repeats; the "
+        "slope between the last two sizes shows where the models outgrow the processor's caches. "
+        "Steps, rows and arms: a whole lane on the pet shop (2,000 steps, R = 16, K = 50; for "
+        "arms 500 steps, R = 4, up to sizes at which Python's cost per step is negligible). "
+        "Features: dense, K = 10, R = 4, without a simulator. Memory: peak resident size of a "
+        "new process that runs random, ε-greedy, LinUCB and LinTS with 16 rows each. Compiled "
+        "before measuring.",
         ("varied", "sizes", "seconds (MiB for memory)", "exponent (range)", "last two sizes"),
         code=stamp(run),
     )
@@ -98,10 +106,34 @@ def run() -> Section:
         return _lane(500, 4, n)
 
     series: list[tuple[str, Callable[[int], float], tuple[int, ...], float, str]] = [
-        ("steps", _lane, (2_000, 4_000, 8_000, 16_000, 32_000), LINEAR, f"linear in steps: exponent at most {LINEAR}"),
-        ("rows", lambda n: _lane(rows=n), (1, 4, 16, 64), 1.0, "sublinear in rows up to 64: exponent below 1"),
-        ("arms", arms, (50, 200, 800, 3_200, 12_800), LINEAR, f"linear in arms: exponent at most {LINEAR}"),
-        ("features", _dense, (16, 32, 64, 128, 256), 2.0, "at most quadratic in features: exponent at most 2"),
+        (
+            "steps",
+            _lane,
+            (2_000, 4_000, 8_000, 16_000, 32_000),
+            LINEAR,
+            f"linear in steps: exponent at most {LINEAR}",
+        ),
+        (
+            "rows",
+            lambda n: _lane(rows=n),
+            (1, 4, 16, 64),
+            1.0,
+            "sublinear in rows up to 64: exponent below 1",
+        ),
+        (
+            "arms",
+            arms,
+            (50, 200, 800, 3_200, 12_800),
+            LINEAR,
+            f"linear in arms: exponent at most {LINEAR}",
+        ),
+        (
+            "features",
+            _dense,
+            (16, 32, 64, 128, 256),
+            2.0,
+            "at most quadratic in features: exponent at most 2",
+        ),
     ]
     for name, work, sizes, limit, what in series:
         seconds, fitted, spread = _measure(work, sizes)
@@ -109,14 +141,19 @@ def run() -> Section:
         took = "; ".join(f"{s:.3g}" for s in seconds)
         last = f"{exponent(sizes[-2:], seconds[-2:]):.2f}"
         section.rows.append((name, "; ".join(f"{n:,}" for n in sizes), took, measured, last))
-        section.targets.append((what, measured, fitted < limit if name == "rows" else fitted <= limit))
+        section.targets.append(
+            (what, measured, fitted < limit if name == "rows" else fitted <= limit)
+        )
     lengths = (5_000, 20_000, 80_000)
-    _peak_memory(lengths[0])  # otherwise the memory of the compiler would be counted
+    # otherwise the memory of the compiler would be counted
+    _peak_memory(lengths[0])
     peaks = [_peak_memory(n) for n in lengths]
     fitted = exponent(lengths, peaks)
     took = "; ".join(f"{p:.0f}" for p in peaks)
     last = f"{exponent(lengths[-2:], peaks[-2:]):.3f}"
-    section.rows.append(("steps (memory)", "; ".join(f"{n:,}" for n in lengths), took, f"{fitted:.3f}", last))
+    section.rows.append(
+        ("steps (memory)", "; ".join(f"{n:,}" for n in lengths), took, f"{fitted:.3f}", last)
+    )
     growth = max(peaks) / min(peaks)
     what = "memory of a live run independent of steps: largest within 5 % of smallest"
     section.targets.append((what, f"{growth:.3f} times", growth <= 1.05))

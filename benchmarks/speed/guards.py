@@ -1,4 +1,5 @@
-"""Time lanes with guards against the same lane without, and monitors against the lane that they observe.
+"""Time lanes with guards against the same lane without, and monitors against the lane that they
+observe.
 
 python -m benchmarks.speed.guards --write
 """
@@ -29,12 +30,15 @@ GUARDS: dict[str, list[dict[str, Any]]] = {
     "reset by ADWIN": [{"kind": "reset", "monitor": "adwin"}],
     "fallback": [{"kind": "fallback"}],
 }
-MONITORS = ("page_hinkley", "adwin", "entropy", "coverage")  # of rewards and items alone
+# of rewards and items alone
+MONITORS = ("page_hinkley", "adwin", "entropy", "coverage")
 
 
 def _experiment(guards: list[dict[str, Any]]) -> Any:
     agent = {"kind": "linucb", "alpha": 0.4, "guards": guards}
-    return read({"simulator": {"kind": "petshop"}, "agents": [agent], "steps": STEPS, "replications": ROWS})
+    return read(
+        {"simulator": {"kind": "petshop"}, "agents": [agent], "steps": STEPS, "replications": ROWS}
+    )
 
 
 def _lane(guards: list[dict[str, Any]], *, compiled: bool = False) -> float:
@@ -46,7 +50,9 @@ def _lane(guards: list[dict[str, Any]], *, compiled: bool = False) -> float:
 
 def _observed(kind: str, trace: Trace) -> float:
     lane = make_lane(_experiment([]), 0)
-    monitor = REGISTRY[kind](REGISTRY[kind].Params(kind=kind), setting_of(lane, "LinUCB", tuple(range(ROWS))))
+    monitor = REGISTRY[kind](
+        REGISTRY[kind].Params(kind=kind), setting_of(lane, "LinUCB", tuple(range(ROWS)))
+    )
     steps = Steps(trace.start, trace.items, trace.segments, trace.rewards)
     began = time.process_time()
     for _ in monitor.feed(steps):
@@ -58,9 +64,10 @@ def measure(repeats: int = 7) -> Section:
     """Measure each guard against the stepwise lane, and each monitor against the compiled one."""
     section = Section(
         "Guards and monitors: against the lane that they are in",
-        f"LinUCB in the pet shop, {STEPS:,} steps, {ROWS} rows; processor time, in turn {repeats} times. A lane with a "
-        "guard advances step by step; the lane without guards is measured step by step too, and, in the first row, "
-        f"compiled, as it runs otherwise. Monitors are compared with the lane step by step. {machine()}.",
+        f"LinUCB in the pet shop, {STEPS:,} steps, {ROWS} rows; processor time, in turn {repeats} "
+        "times. A lane with a guard advances step by step; the lane without guards is measured "
+        "step by step too, and, in the first row, compiled, as it runs otherwise. Monitors are "
+        f"compared with the lane step by step. {machine()}.",
         ("what", "ratio to the lane step by step"),
         code=stamp(measure),
     )
@@ -81,7 +88,9 @@ def measure(repeats: int = 7) -> Section:
         times = interleave({"plain": plain, "monitor": partial(_observed, kind, trace)}, repeats)
         share = ratio(times["monitor"], times["plain"])
         section.rows.append((f"monitor {kind}", str(share)))
-        section.targets.append((f"monitor {kind}: at most 0.1", f"{share.middle:.3f}", share.middle <= 0.1))
+        section.targets.append(
+            (f"monitor {kind}: at most 0.1", f"{share.middle:.3f}", share.middle <= 0.1)
+        )
     return section
 
 

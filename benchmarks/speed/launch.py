@@ -18,7 +18,8 @@ from bandits.experiments.lockstep import make_lane
 from benchmarks.measure import Section, keep, machine, stamp, stopwatch
 
 PRODUCTS, LAUNCHED, AT, ROWS, BEFORE, AFTER = 5_000, 1_000, 150, 16, 100, 50
-MOST = 50.0  # milliseconds of a step
+# milliseconds of a step
+MOST = 50.0
 AGENTS: dict[str, dict[str, Any]] = {
     "LinUCB per arm": {"kind": "linucb"},
     "LinUCB per arm, category prior": {"kind": "linucb", "prior": "category"},
@@ -28,7 +29,9 @@ AGENTS: dict[str, dict[str, Any]] = {
 
 
 def running(simulator: dict[str, Any], agent: dict[str, Any], first: int, more: int) -> Lane:
-    """Start `ROWS` replications of an agent, with kernels that ``first`` steps compile, and ``more`` steps to come."""
+    """Start `ROWS` replications of an agent, with kernels that ``first`` steps compile, and
+    ``more`` steps to come.
+    """
     data = {"simulator": simulator, "agents": [agent], "steps": first + more, "replications": ROWS}
     lane = make_lane(Experiment.model_validate(data), 0)
     lane.agent.prepare()
@@ -37,7 +40,10 @@ def running(simulator: dict[str, Any], agent: dict[str, Any], first: int, more: 
 
 
 def steps(agent: dict[str, Any]) -> list[float]:
-    """Return the processor time of each step around the launch, in milliseconds; at `BEFORE` is the launch."""
+    """Return the processor time of each step around the launch, in milliseconds.
+
+    At `BEFORE` is the launch.
+    """
     launch = {"kind": "launch", "at": AT, "items": LAUNCHED}
     shop = {"kind": "petshop", "n_products": PRODUCTS, "changes": [launch]}
     lane = running(shop, agent, AT - BEFORE, BEFORE + AFTER)
@@ -48,15 +54,17 @@ def measure() -> Section:
     """Measure the steps around a launch, with kernels that are compiled."""
     section = Section(
         "A launch of 1,000 items: the longest step",
-        f"Pet shop of {PRODUCTS:,} products, of which {LAUNCHED:,} are launched at once; {ROWS} replications together, "
-        "kernels compiled. Milliseconds of processor time of single steps: the median, the step of the launch, and the "
-        f"longest of the {AFTER} from the launch on. {machine()}.",
+        f"Pet shop of {PRODUCTS:,} products, of which {LAUNCHED:,} are launched at once; {ROWS} "
+        "replications together, kernels compiled. Milliseconds of processor time of single "
+        f"steps: the median, the step of the launch, and the longest of the {AFTER} from the "
+        f"launch on. {machine()}.",
         ("agent", "median step", "step of the launch", "longest after it"),
         code=stamp(measure),
     )
     worst = 0.0
     for name, agent in AGENTS.items():
-        steps(agent)  # compiles what runs before and after it
+        # compiles what runs before and after it
+        steps(agent)
         times = steps(agent)
         after = times[BEFORE:]
         section.rows.append((name, *(f"{t:.1f}" for t in (median(times), after[0], max(after)))))
@@ -67,7 +75,9 @@ def measure() -> Section:
 
 def main(doc: str | None, measure: Callable[[], Section]) -> None:
     """Measure and print a section; with ``--write``, put it into RESULTS.md."""
-    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--write", action="store_true", help="put the section into RESULTS.md")
     parsed = parser.parse_args()
     section = measure()

@@ -25,7 +25,8 @@ from benchmarks.measure import Section, interleave, keep, machine, ratio, stamp,
 
 WIDTHS = (9, 128, 64, 1)
 CANDIDATES, PAST = 50, 500
-STEPS = 400  # of every lane that is timed
+# of every lane that is timed
+STEPS = 400
 
 
 def _module(net: BatchedMLP) -> Any:
@@ -39,7 +40,9 @@ def _module(net: BatchedMLP) -> Any:
     return torch.nn.Sequential(*layers[:-1])
 
 
-def exact(widths: tuple[int, ...] = WIDTHS, candidates: int = CANDIDATES, past: int = PAST) -> Section:
+def exact(
+    widths: tuple[int, ...] = WIDTHS, candidates: int = CANDIDATES, past: int = PAST
+) -> Section:
     """Time one decision of exact NeuralUCB with its update, by three methods."""
     import torch
 
@@ -68,14 +71,16 @@ def exact(widths: tuple[int, ...] = WIDTHS, candidates: int = CANDIDATES, past: 
 
     def textbook() -> None:
         gradients = []
-        for k in range(candidates):  # one backward pass per candidate
+        # one backward pass per candidate
+        for k in range(candidates):
             module.zero_grad()
             module(x[k]).backward()
             gradients.append(torch.cat([w.grad.flatten() for w in module.parameters()]))
         g = torch.stack(gradients)
         bonuses["textbook"] = ((g @ torch.linalg.inv(A)) * g).sum(1).sqrt()
         A.addr_(g[0], g[0])
-        A.addr_(g[0], g[0], alpha=-1)  # undone, so that every repetition is the same
+        # undone, so that every repetition is the same
+        A.addr_(g[0], g[0], alpha=-1)
 
     def vectorised() -> None:
         g = torch.cat([v.detach().flatten(1) for v in jacobian(weights, x).values()], dim=1)
@@ -98,27 +103,40 @@ def exact(widths: tuple[int, ...] = WIDTHS, candidates: int = CANDIDATES, past: 
     times = interleave(sides, 5)
     slow = stopwatch(textbook)
     dual_s = [t / 20 for t in times["dual"]]
-    apart = max(float((bonuses[n].double() / bonuses["dual"] - 1).abs().max()) for n in ("textbook", "vectorised"))
+    apart = max(
+        float((bonuses[n].double() / bonuses["dual"] - 1).abs().max())
+        for n in ("textbook", "vectorised")
+    )
     held = sum(a.nbytes for a in dual.state_dict().values() if isinstance(a, np.ndarray))
     matrix = 4 * p * p
     over_book, over_vector = slow / median(dual_s), ratio(times["vectorised"], dual_s)
     section = Section(
         "Neural: exact NeuralUCB",
-        f"{machine()}.\n\nNetwork {'-'.join(map(str, widths))}, p = {p:,}; {candidates} candidates, {past} "
-        "observations before; one decision (all bonuses) and one update, processor time on one thread. Textbook: one "
-        "backward pass per candidate and one p x p inverse, timed once. Vectorised: torch.func Jacobian and a rank-one "
-        f"update of the inverse, 5 times in turn with ours. Bonuses agree to {apart:.0e} (those two use float32).",
+        f"{machine()}.\n\nNetwork {'-'.join(map(str, widths))}, p = {p:,}; {candidates} "
+        f"candidates, {past} observations before; one decision (all bonuses) and one update, "
+        "processor time on one thread. Textbook: one backward pass per candidate and one p x p "
+        "inverse, timed once. Vectorised: torch.func Jacobian and a rank-one update of the "
+        f"inverse, 5 times in turn with ours. Bonuses agree to {apart:.0e} (those two use "
+        "float32).",
         ("method", "ms per decision and update", "MB held"),
         [
             ("textbook", f"{1000 * slow:,.0f}", f"{2 * matrix / 1e6:,.0f}"),
-            ("vectorised Jacobian", f"{1000 * median(times['vectorised']):,.0f}", f"{matrix / 1e6:,.0f}"),
+            (
+                "vectorised Jacobian",
+                f"{1000 * median(times['vectorised']):,.0f}",
+                f"{matrix / 1e6:,.0f}",
+            ),
             ("factored dual (ours)", f"{1000 * median(dual_s):,.2f}", f"{held / 1e6:,.1f}"),
         ],
         code=stamp(exact),
     )
     section.targets += [
         ("at least 3,000 times faster than the textbook", f"{over_book:,.0f}", over_book >= 3000),
-        ("at least 50 times faster than the vectorised Jacobian", str(over_vector), over_vector.middle >= 50),
+        (
+            "at least 50 times faster than the vectorised Jacobian",
+            str(over_vector),
+            over_vector.middle >= 50,
+        ),
         ("under a tenth of its memory", f"{held / matrix:.3f}", held < matrix / 10),
     ]
     return section
@@ -128,8 +146,8 @@ def rows() -> Section:
     """Time sixteen rows of each neural agent against one."""
     section = Section(
         "Neural agents: 16 rows against one",
-        f"{machine()}.\n\n{STEPS} steps in the pet shop with the default parameters of each agent, 16 rows and one "
-        "row in turn, 3 times, processor time on one thread.",
+        f"{machine()}.\n\n{STEPS} steps in the pet shop with the default parameters of each "
+        "agent, 16 rows and one row in turn, 3 times, processor time on one thread.",
         ("agent", "1 row, µs per step", "16 rows, µs per step", "ratio"),
         code=stamp(rows),
     )
@@ -138,7 +156,9 @@ def rows() -> Section:
             continue
 
         def lane(n: int, kind: str = kind) -> float:
-            built = make_lane(read({"agents": [{"kind": kind}], "steps": 1000, "replications": n}), 0)
+            built = make_lane(
+                read({"agents": [{"kind": kind}], "steps": 1000, "replications": n}), 0
+            )
             built.advance(100)
             return stopwatch(lambda: built.advance(STEPS))
 
@@ -146,7 +166,9 @@ def rows() -> Section:
         found = ratio(times["many"], times["one"])
         one, many = (1e6 * median(times[name]) / STEPS for name in ("one", "many"))
         section.rows.append((kind, f"{one:,.0f}", f"{many:,.0f}", str(found)))
-        section.targets.append((f"{kind}: at most 4 times one row's time", str(found), found.middle <= 4))
+        section.targets.append(
+            (f"{kind}: at most 4 times one row's time", str(found), found.middle <= 4)
+        )
     return section
 
 
@@ -154,7 +176,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print, and write RESULTS.md if asked to."""
     from threadpoolctl import threadpool_limits
 
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.speed.neural", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.speed.neural", description=__doc__.split("\n")[0]
+    )
     parser.add_argument("--write", action="store_true", help="put the tables into RESULTS.md")
     write = parser.parse_args(arguments).write
     began = time.monotonic()

@@ -1,4 +1,5 @@
-"""Time the recomputation of one agent (`bandits.Preview`) against `bandits.run` of the same experiment.
+"""Time the recomputation of one agent (`bandits.Preview`) against `bandits.run` of the same
+experiment.
 
 python -m benchmarks.speed.preview --write
 """
@@ -24,7 +25,8 @@ AGENTS: dict[str, dict[str, Any]] = {
     "ε-greedy shared, epsilon": {"kind": "epsilon_greedy", "sharing": "shared"},
     "UCB1, alpha": {"kind": "ucb1"},
 }
-SIZES = {(2000, 4): 10.0, (5000, 8): 40.0}  # steps and replications, and the milliseconds of the target
+# steps and replications, and the milliseconds of the target
+SIZES = {(2000, 4): 10.0, (5000, 8): 40.0}
 
 
 def _update(preview: Preview, label: str, parameter: str, values: Iterator[int]) -> float:
@@ -36,15 +38,27 @@ def measure(repeats: int = 7) -> Section:
     """Measure every agent at both sizes; the parameter has another value every time."""
     section = Section(
         "Preview: one agent recomputed, against a run",
-        "Processor time of `Preview.update` with a new value of the parameter, and of `run` of the same experiment, "
-        f"which also takes snapshots; pet shop (shared models: interaction features), in turn {repeats} times. "
-        f"{machine()}.",
+        "Processor time of `Preview.update` with a new value of the parameter, and of `run` of "
+        "the same experiment, which also takes snapshots; pet shop (shared models: interaction "
+        f"features), in turn {repeats} times. {machine()}.",
         ("agent, parameter", "steps x replications", "preview, ms", "run, ms", "ratio"),
         code=stamp(measure),
     )
-    for (name, agent), ((steps, replications), most) in itertools.product(AGENTS.items(), SIZES.items()):
-        simulator = {"kind": "petshop", "features": "interaction" if "sharing" in agent else "additive"}
-        e = read({"simulator": simulator, "agents": [agent], "steps": steps, "replications": replications})
+    for (name, agent), ((steps, replications), most) in itertools.product(
+        AGENTS.items(), SIZES.items()
+    ):
+        simulator = {
+            "kind": "petshop",
+            "features": "interaction" if "sharing" in agent else "additive",
+        }
+        e = read(
+            {
+                "simulator": simulator,
+                "agents": [agent],
+                "steps": steps,
+                "replications": replications,
+            }
+        )
         values = itertools.count(1)
         update = partial(_update, Preview(e), e.labels[0], name.rpartition(" ")[2], values)
         sides = {"preview": update, "run": partial(stopwatch, partial(run, e, workers=0))}

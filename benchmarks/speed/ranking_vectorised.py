@@ -1,9 +1,8 @@
 """Vectorised implementation of the ranking simulator and three agents, for one replication.
 
-It is what a competent user writes: one forward pass scores all candidates, the posterior variance of all candidates is
-one batched quadratic form, the pseudo-inverse is computed once per training, and only the embeddings of a batch are
-updated (sparse gradients).
-"""
+It is what a competent user writes: one forward pass scores all candidates, the posterior variance
+of all candidates is one batched quadratic form, the pseudo-inverse is computed once per training,
+and only the embeddings of a batch are updated (sparse gradients)."""
 
 from __future__ import annotations
 
@@ -22,8 +21,12 @@ class Network(torch.nn.Module):
     def __init__(self, users: Any, items: Any) -> None:
         super().__init__()
         vectors = [torch.tensor(of, dtype=torch.float32) for of in (users, items)]
-        self.users, self.items = (torch.nn.Embedding.from_pretrained(of, freeze=False, sparse=True) for of in vectors)
-        self.body = torch.nn.Sequential(torch.nn.Linear(2 * WIDTH, 32), torch.nn.ReLU(), torch.nn.Linear(32, 16))
+        self.users, self.items = (
+            torch.nn.Embedding.from_pretrained(of, freeze=False, sparse=True) for of in vectors
+        )
+        self.body = torch.nn.Sequential(
+            torch.nn.Linear(2 * WIDTH, 32), torch.nn.ReLU(), torch.nn.Linear(32, 16)
+        )
         self.head = torch.nn.Linear(16, 1, bias=False)
 
     def embed(self, users: torch.Tensor, items: torch.Tensor) -> torch.Tensor:
@@ -35,7 +38,10 @@ class Network(torch.nn.Module):
 
 
 def simulate(kind: str, rounds: int, seed: int = 0) -> float:
-    """Run one replication of an agent (popularity, neural_greedy, neural_click_ts); return the mean regret."""
+    """Run one replication of an agent (popularity, neural_greedy, neural_click_ts).
+
+    Return the mean regret.
+    """
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
     users, items = rng.uniform(-0.1, 0.1, (USERS, WIDTH)), rng.uniform(-0.1, 0.1, (ITEMS, WIDTH))
@@ -73,12 +79,16 @@ def simulate(kind: str, rounds: int, seed: int = 0) -> float:
         clicks[slate[:seen]] += rewards
         lost += 1 - np.prod(1 - p[best] * discount) - rewards[-1]
         if kind != "popularity":
-            buffer += [(user, int(item), reward) for item, reward in zip(slate, rewards, strict=False)]
+            buffer += [
+                (user, int(item), reward) for item, reward in zip(slate, rewards, strict=False)
+            ]
             if len(buffer) >= BUFFER:
                 batch, buffer = np.array(buffer[:BUFFER]), buffer[BUFFER:]
                 phis = network.embed(*torch.from_numpy(batch[:, :2].astype(np.int64)).T)
                 target = torch.from_numpy(batch[:, 2]).float()
-                loss = torch.nn.functional.binary_cross_entropy_with_logits(network.head(phis)[:, 0], target)
+                loss = torch.nn.functional.binary_cross_entropy_with_logits(
+                    network.head(phis)[:, 0], target
+                )
                 optimiser.zero_grad()
                 loss.backward()  # type: ignore[no-untyped-call]
                 optimiser.step()

@@ -1,10 +1,10 @@
-"""Time a sweep against a loop over its rows, on two workers against one, and on Dask against the pool.
+"""Time a sweep against a loop over its rows, on two workers against one, and on Dask against the
+pool.
 
 python -m benchmarks.speed.sweep --write
 
-63 points of LinUCB, 16 replications each. A cluster is started on this machine, as docs/cluster.md describes. Requires
-the test requirements (`make setup-dev`).
-"""
+63 points of LinUCB, 16 replications each. A cluster is started on this machine, as docs/cluster.md
+describes. Requires the test requirements (`make setup-dev`)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ from bandits.sweeps.execution.dask_client import DaskExecutor
 from bandits.sweeps.execution.executors import Executor, PoolExecutor
 from benchmarks.measure import Ratio, Section, interleave, keep, machine, ratio, stamp, stopwatch
 
-SAMPLE = 40  # rows of the loop that are timed; the others take as long
+# rows of the loop that are timed; the others take as long
+SAMPLE = 40
 HEADER = ("method", "seconds of wall time", "seconds of processor time, all processes")
 
 
@@ -63,15 +64,22 @@ def loop(sweep: Sweep) -> tuple[Section, Landscape]:
     sample = np.random.default_rng(1).choice(total, SAMPLE, replace=False)
     rows = [divmod(int(i), replications) for i in sample]
     # a loop of a user has a separate seed for each replication
-    single = [sweep.points[p].model_copy(update={"replications": 1, "seed": 100 + r}) for p, r in rows]
+    single = [
+        sweep.points[p].model_copy(update={"replications": 1, "seed": 100 + r}) for p, r in rows
+    ]
     bare: list[Arrays] = []
     here: list[Landscape] = []
-    compute(sweep, Block((rows[0],)))  # compiled before anything is timed
+    # compiled before anything is timed
+    compute(sweep, Block((rows[0],)))
     run(single[0])
     sides = {
         "together": lambda: stopwatch(lambda: here.append(sweeps.run(sweep))),
         "runs": lambda: stopwatch(lambda: [run(e) for e in single]) * total / SAMPLE,
-        "lanes": lambda: stopwatch(lambda: bare.extend(compute(sweep, Block((row,))) for row in rows)) * total / SAMPLE,
+        "lanes": lambda: (
+            stopwatch(lambda: bare.extend(compute(sweep, Block((row,))) for row in rows))
+            * total
+            / SAMPLE
+        ),
     }
     times = interleave(sides, 1)
     landscape = here[0]
@@ -83,10 +91,11 @@ def loop(sweep: Sweep) -> tuple[Section, Landscape]:
     )
     section = Section(
         "Sweep: rows together or one by one",
-        f"{machine()}.\n\nLinUCB on the pet shop, {' x '.join(map(str, sweep.shape))} points of alpha x ridge, "
-        f"{replications} replications of {sweep.experiment.steps:,} steps; processor time on one thread, in this "
-        f"process. Of the {total:,} one-row runs, {SAMPLE} random ones are timed and scaled up. A user would loop over "
-        "`bandits.run`; a one-row lane stores only what the sweep stores.",
+        f"{machine()}.\n\nLinUCB on the pet shop, {' x '.join(map(str, sweep.shape))} points of "
+        f"alpha x ridge, {replications} replications of {sweep.experiment.steps:,} steps; "
+        f"processor time on one thread, in this process. Of the {total:,} one-row runs, {SAMPLE} "
+        "random ones are timed and scaled up. A user would loop over `bandits.run`; a one-row "
+        "lane stores only what the sweep stores.",
         ("method", "seconds of processor time", "relative to all rows together"),
         [
             ("all rows together", f"{times['together'][0]:,.1f}", "1"),
@@ -97,7 +106,11 @@ def loop(sweep: Sweep) -> tuple[Section, Landscape]:
     )
     section.targets += [
         ("at least 5 times faster than the loop", f"{found['runs']:.2f}", found["runs"] >= 5),
-        ("the lanes and the sweep give the same bits", f"{SAMPLE} of {SAMPLE}" if same else "no", same),
+        (
+            "the lanes and the sweep give the same bits",
+            f"{SAMPLE} of {SAMPLE}" if same else "no",
+            same,
+        ),
     ]
     return section, landscape
 
@@ -115,7 +128,8 @@ def workers(sweep: Sweep, here: Landscape, repeats: int) -> Section:
 
             return timed
 
-        for executor in executors.values():  # every worker has compiled and loaded its code
+        # every worker has compiled and loaded its code
+        for executor in executors.values():
             clocked(the_sweep(200), executor)
         times = interleave({name: side(name) for name in executors}, repeats)
     seconds = {name: [each.processor for each in found[name]] for name in executors}
@@ -125,8 +139,9 @@ def workers(sweep: Sweep, here: Landscape, repeats: int) -> Section:
     names = {"one": "pool, 1 worker", "two": "pool, 2 workers", "dask": "Dask, 2 workers"}
     section = Section(
         "Sweep workers: one, two, and a cluster",
-        f"{machine()}.\n\nThe same sweep from its first block to its last, {repeats} times in turn, with warm workers. "
-        "Processor time is that of this process, the workers and the scheduler. Medians.",
+        f"{machine()}.\n\nThe same sweep from its first block to its last, {repeats} times in "
+        "turn, with warm workers. Processor time is that of this process, the workers and the "
+        "scheduler. Medians.",
         HEADER,
         [(names[n], f"{median(times[n]):,.1f}", f"{median(seconds[n]):,.1f}") for n in executors],
         code=stamp(workers),
@@ -184,7 +199,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print, and write RESULTS.md if asked to."""
     from threadpoolctl import threadpool_limits
 
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.speed.sweep", description=str(__doc__).split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.speed.sweep", description=str(__doc__).split("\n")[0]
+    )
     parser.add_argument("--write", action="store_true", help="put the tables into RESULTS.md")
     parser.add_argument("--steps", type=int, default=10_000)
     parser.add_argument("--repeats", type=int, default=3)

@@ -17,7 +17,9 @@ REPLAYED, LISTED, LANE, REPEATS = 5_000, 500, 20_000, 7
 
 
 class TextbookLinUCB:
-    """LinUCB as in Algorithm 1 of Li et al. (2010): lists of A and b, one inverse per arm and step."""
+    """LinUCB as in Algorithm 1 of Li et al. (2010): lists of A and b, one inverse per arm
+    and step.
+    """
 
     def __init__(self, n_arms: int, n_features: int, alpha: float) -> None:
         self.alpha = alpha
@@ -48,7 +50,9 @@ def experiment(rows: int = ROWS, steps: int = LANE) -> Experiment:
 
 
 class ReplayBuffer:
-    """Steps of a run, recorded so that scores and learn can be timed without simulator and choice."""
+    """Steps of a run, recorded so that scores and learn can be timed without simulator and
+    choice.
+    """
 
     def __init__(self, steps: int) -> None:
         lane = make_lane(experiment(), 0)
@@ -87,7 +91,9 @@ class ReplayBuffer:
         return 1e6 * stopwatch(work) / len(self.features)
 
     def check(self) -> float:
-        """Compute the largest difference between the scores of the two sides, which must do the same work."""
+        """Compute the largest difference between the scores of the two sides, which must do the
+        same work.
+        """
         agent = make_lane(experiment(), 0).agent
         book = TextbookLinUCB(self.features[0].shape[0], self.features[0].shape[1], ALPHA)
         worst = 0.0
@@ -103,7 +109,9 @@ class ReplayBuffer:
 
 
 def lane() -> float:
-    """Measure microseconds per decision of a whole lane: simulator, random numbers, scores, choice, learning, trace."""
+    """Measure microseconds per decision of a whole lane: simulator, random numbers, scores, choice,
+    learning, trace.
+    """
     moving = make_lane(experiment(), 0)
     return 1e6 * stopwatch(lambda: moving.advance(LANE)) / (LANE * ROWS)
 
@@ -116,19 +124,24 @@ def run() -> Section:
     alone, whole = ratio(times["listing"], times["scores"]), ratio(times["listing"], times["lane"])
     section = Section(
         "LinUCB per arm on the pet shop against a textbook implementation",
-        f"K = 50, D = 9, alpha {ALPHA}, R = {ROWS}. The textbook implementation (`TextbookLinUCB`: one "
-        f"`np.linalg.inv` per arm and step) replays {LISTED:,} decisions of row 0, scores and learning only; "
-        f"simulator, choice and bookkeeping are not counted. Ours replays {REPLAYED:,} steps for scores + learn, and "
-        f"runs {LANE:,} steps for the whole lane. Compiled before timing; the sides take turns, {REPEATS} times; their "
-        f"scores agreed to {difference:.0e} on the {LISTED:,} decisions.",
+        f"K = 50, D = 9, alpha {ALPHA}, R = {ROWS}. The textbook implementation "
+        f"(`TextbookLinUCB`: one `np.linalg.inv` per arm and step) replays {LISTED:,} decisions "
+        "of row 0, scores and learning only; simulator, choice and bookkeeping are not counted. "
+        f"Ours replays {REPLAYED:,} steps for scores + learn, and runs {LANE:,} steps for the "
+        f"whole lane. Compiled before timing; the sides take turns, {REPEATS} times; their scores "
+        f"agreed to {difference:.0e} on the {LISTED:,} decisions.",
         ("side", "µs per decision, median", "times faster than the textbook, median (range)"),
         code=stamp(run),
     )
     names = {"listing": "textbook", "scores": "scores + learn", "lane": "whole lane"}
     for key, quotient in (("listing", "1"), ("scores", str(alone)), ("lane", str(whole))):
         section.rows.append((names[key], f"{median(times[key]):,.2f}", quotient))
-    section.targets.append(("scores + learn at least 300 times faster", str(alone), alone.middle >= 300))
-    section.targets.append(("whole lane at least 200 times faster", str(whole), whole.middle >= 200))
+    section.targets.append(
+        ("scores + learn at least 300 times faster", str(alone), alone.middle >= 300)
+    )
+    section.targets.append(
+        ("whole lane at least 200 times faster", str(whole), whole.middle >= 200)
+    )
     return section
 
 

@@ -1,4 +1,6 @@
-"""Which agent to use: every sentence rests on a measured line, and what was not measured says so."""
+"""Which agent to use: every sentence rests on a measured line, and what was not measured
+says so.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ def stated() -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize(("text", "holds"), list(stated()))
 def test_every_sentence_holds_on_its_measured_lines(text: str, holds: str) -> None:
-    check_text(text, evidence().lines, (), ALLOWED)  # no number is typed
+    # no number is typed
+    check_text(text, evidence().lines, (), ALLOWED)
     assert holds or text == "Not measured here."
     if holds:
         assert lines_of(text)
@@ -44,7 +47,10 @@ def test_agents_exist_and_links_open_the_experiment() -> None:
     for rule in GUIDE.rules:
         REGISTRY[rule.agent["kind"]].Params.model_validate(rule.agent)
     for line in evidence().lines.values():
-        assert url.parse_query(dict(parse_qsl(line.link.removeprefix("arena?")))).experiment == line.experiment
+        assert (
+            url.parse_query(dict(parse_qsl(line.link.removeprefix("arena?")))).experiment
+            == line.experiment
+        )
 
 
 def test_the_decisions_of_networks_and_linear_agents_are_stated_apart() -> None:
@@ -52,12 +58,16 @@ def test_the_decisions_of_networks_and_linear_agents_are_stated_apart() -> None:
         line = evidence().lines[name]
         assert line.values["linear_decisions"].mean == TESTS[column].size[0] == line.decisions
         assert line.values["network_decisions"].mean == TESTS[column].slow_size[0]
-    compared = [text for text, _ in stated() if "curved.linucb" in text or "straight.linucb" in text]
+    compared = [
+        text for text, _ in stated() if "curved.linucb" in text or "straight.linucb" in text
+    ]
     assert len(compared) == 4
     for text in compared:
         assert "network_decisions" in text
         assert "linear_decisions" in text
-    assert all(line.ran == (line.origin == "run for this page") for line in evidence().lines.values())
+    assert all(
+        line.ran == (line.origin == "run for this page") for line in evidence().lines.values()
+    )
 
 
 def test_no_line_is_unused() -> None:
@@ -72,7 +82,11 @@ def test_every_combination_has_measured_advice_or_says_that_there_is_none() -> N
         found = advise(answers)
         assert all(each.lines for each in found)
         without += not found
-        if answers["new"] == "often" or answers["rewards"] == "numbers" or answers["arms"] == "more":
+        if (
+            answers["new"] == "often"
+            or answers["rewards"] == "numbers"
+            or answers["arms"] == "more"
+        ):
             assert not found
     assert without > 0
 
@@ -81,7 +95,8 @@ def test_the_twelve_cases_of_the_chapter_are_answered() -> None:
     assert len(GUIDE.cases) == 12
     for case in GUIDE.cases:
         assert set(case.answers) == set(GUIDE.questions)
-        assert lines_of(case.text)  # names its evidence
+        # names its evidence
+        assert lines_of(case.text)
         assert bool(advise(case.answers)) == (case.verdict != "not measured here")
 
 

@@ -15,11 +15,20 @@ M, STEPS = 300, 420
 
 @pytest.mark.parametrize("winner", ["all", "segment"])
 @pytest.mark.parametrize("guards", [[], [{"kind": "delay", "steps": 20}]])
-def test_it_shows_the_winner_of_the_first_decisions(winner: str, guards: list[dict[str, Any]]) -> None:
-    """The winners are counted again from what was shown and clicked; feedback that is late prolongs the test."""
+def test_it_shows_the_winner_of_the_first_decisions(
+    winner: str, guards: list[dict[str, Any]]
+) -> None:
+    """The winners are counted again from what was shown and clicked.
+
+    Feedback that is late prolongs the test.
+    """
     agent = {"kind": "ab_test", "test": M, "winner": winner, "guards": guards}
     shop = {"kind": "petshop", "n_products": 5}
-    lane = make_lane(read({"simulator": shop, "agents": [agent], "steps": STEPS, "replications": 3}), 0, (0, 1, 2))
+    lane = make_lane(
+        read({"simulator": shop, "agents": [agent], "steps": STEPS, "replications": 3}),
+        0,
+        (0, 1, 2),
+    )
     segments = np.array([lane.simulator.round_at(t).segments for t in range(STEPS)])  # (T, R)
     trace = lane.advance(STEPS)
     shown, rewards, known = trace.items[..., 0], trace.rewards, M + 20  # (T, R)
@@ -30,12 +39,15 @@ def test_it_shows_the_winner_of_the_first_decisions(winner: str, guards: list[di
             rates = [rewards[:M, row][counted & (shown[:M, row] == k)].mean() for k in range(5)]
             assert set(shown[known:, row][own[known:] == group]) == {int(np.argmax(rates))}
         tested = np.bincount(shown[: known if guards else M, row], minlength=5)
-        assert tested.min() > 30  # 60 are expected of each
+        # 60 are expected of each
+        assert tested.min() > 30
 
 
 def test_propensities_are_uniform_and_then_certain() -> None:
     agent = {"kind": "ab_test", "test": 50}
-    lane = make_lane(read({"simulator": {"kind": "petshop"}, "agents": [agent], "steps": 60}), 0, (0,))
+    lane = make_lane(
+        read({"simulator": {"kind": "petshop"}, "agents": [agent], "steps": 60}), 0, (0,)
+    )
     lane.advance(49)
     round = lane.simulator.round_at(49)
     np.testing.assert_allclose(lane.agent.probabilities(round), 1 / 50)
@@ -46,7 +58,12 @@ def test_propensities_are_uniform_and_then_certain() -> None:
 def test_only_decisions_with_feedback_count() -> None:
     """In a replay of a log, where a choice counts if it equals the logged one."""
     agent = {"kind": "ab_test", "test": 40}
-    setup = {"simulator": {"kind": "logged", "parts": 2}, "agents": [agent], "steps": 2000, "replications": 2}
+    setup = {
+        "simulator": {"kind": "logged", "parts": 2},
+        "agents": [agent],
+        "steps": 2000,
+        "replications": 2,
+    }
     lane = make_lane(read(setup), 0)
     trace = lane.advance(600)
     assert trace.counted is not None

@@ -18,7 +18,9 @@ from tests.models.test_nonstationary import RIDGE, SETTING, observation
 from tests.support import often
 
 FORGETTING = [
-    kind for kind, cls in REGISTRY.items() if any(cls.forgets(cls.Params(**change)) for change in cls.test_params())
+    kind
+    for kind, cls in REGISTRY.items()
+    if any(cls.forgets(cls.Params(**change)) for change in cls.test_params())
 ]
 WAYS: list[dict[str, Any]] = [{"gamma": 0.97}, {"window": 60}]
 
@@ -27,7 +29,14 @@ def played(kind: str, steps: int, rows: int = 2, **params: Any) -> tuple[Agent, 
     """Run an agent; returns it and, for every row, its observations (step, item, x, reward)."""
     shock = [{"kind": "shock", "at": steps // 2}] if steps > 1 else []
     simulator = {"kind": "petshop", "n_products": 6, "n_users": 30, "changes": shock}
-    e = read({"simulator": simulator, "agents": [{"kind": kind, **params}], "steps": steps, "replications": rows})
+    e = read(
+        {
+            "simulator": simulator,
+            "agents": [{"kind": kind, **params}],
+            "steps": steps,
+            "replications": rows,
+        }
+    )
     lane = make_lane(e, 0)
     trace = lane.advance(steps)
     seen: list[list[Any]] = [[] for _ in range(rows)]
@@ -88,7 +97,9 @@ def test_discounted_thompson_keeps_its_prior() -> None:
 @pytest.mark.parametrize("sharing", ["per_arm", "shared"])
 @pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("kind", ["lints", "epsilon_greedy"])
-def test_means_of_linear_agents_are_weighted_least_squares(kind: str, way: dict[str, Any], sharing: str) -> None:
+def test_means_of_linear_agents_are_weighted_least_squares(
+    kind: str, way: dict[str, Any], sharing: str
+) -> None:
     agent, seen = played(kind, 400, sharing=sharing, ridge=0.5, **way)
     round = next_round(400)
     mean = agent.mean(round)  # type: ignore[attr-defined]
@@ -108,18 +119,25 @@ def test_a_draw_has_the_covariance_of_discounted_least_squares(sharing: Any) -> 
     model = DiscountedRidge(RIDGE, gamma, SETTING, sharing)
     for step in range(300):
         model.update(*observation(step, generator))
-    round, _, _ = observation(305, generator)  # some steps after the last update
+    # some steps after the last update
+    round, _, _ = observation(305, generator)
     mean, variance = model.predict(round)
     n, sigma = often(4000, 40_000), np.array([0.5, 1.0, 2.0])
     width = 5 if sharing == "shared" else 4
-    drawn = np.array([model.sample(round, sigma, generator.standard_normal((3, width))) for _ in range(n)])
+    drawn = np.array(
+        [model.sample(round, sigma, generator.standard_normal((3, width))) for _ in range(n)]
+    )
     spread = sigma[:, None] ** 2 * variance
     assert (np.abs(drawn.mean(axis=0) - mean) < 4.5 * np.sqrt(spread / n)).all()
     assert (np.abs(drawn.var(axis=0) / spread - 1) < 4.5 * np.sqrt(2 / n)).all()
 
 
 def test_a_shared_draw_has_the_exact_covariance() -> None:
-    gamma, generator, sigma = np.array([0.6, 0.8, 1.0]), np.random.default_rng(2), np.array([0.5, 1.0, 2.0])
+    gamma, generator, sigma = (
+        np.array([0.6, 0.8, 1.0]),
+        np.random.default_rng(2),
+        np.array([0.5, 1.0, 2.0]),
+    )
     model = DiscountedRidge(RIDGE, gamma, SETTING, "shared")
     past: list[tuple[int, FloatArray]] = []
     for step in range(20):
@@ -134,14 +152,20 @@ def test_a_shared_draw_has_the_exact_covariance() -> None:
             V += gamma[r] ** (21 - step) * np.outer(x[r], x[r])
             V2 += gamma[r] ** (2 * (21 - step)) * np.outer(x[r], x[r])
         inverse, factor = np.linalg.inv(V), np.array([column[r] for column in columns]).T
-        np.testing.assert_allclose(factor @ factor.T, sigma[r] ** 2 * inverse @ V2 @ inverse, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            factor @ factor.T, sigma[r] ** 2 * inverse @ V2 @ inverse, rtol=1e-9, atol=1e-12
+        )
 
 
-def maximum_a_posteriori(X: FloatArray, y: FloatArray, w: FloatArray, ridge: float) -> tuple[FloatArray, FloatArray]:
+def maximum_a_posteriori(
+    X: FloatArray, y: FloatArray, w: FloatArray, ridge: float
+) -> tuple[FloatArray, FloatArray]:
     """Fit a logistic model by scipy; returns theta and the precision of its Laplace posterior."""
 
     def loss(theta: FloatArray) -> float:
-        return float((w * (np.logaddexp(0, X @ theta) - y * (X @ theta))).sum() + ridge / 2 * theta @ theta)
+        return float(
+            (w * (np.logaddexp(0, X @ theta) - y * (X @ theta))).sum() + ridge / 2 * theta @ theta
+        )
 
     def gradient(theta: FloatArray) -> FloatArray:
         return np.asarray((w * (expit(X @ theta) - y)) @ X + ridge * theta)
@@ -151,7 +175,9 @@ def maximum_a_posteriori(X: FloatArray, y: FloatArray, w: FloatArray, ridge: flo
         return np.asarray((w * p * (1 - p) * X.T) @ X + ridge * np.eye(X.shape[1]))
 
     start = np.zeros(X.shape[1])
-    found = minimize(loss, start, jac=gradient, hess=hessian, method="trust-exact", options={"gtol": 1e-12}).x
+    found = minimize(
+        loss, start, jac=gradient, hess=hessian, method="trust-exact", options={"gtol": 1e-12}
+    ).x
     for _ in range(3):
         found = found - np.linalg.solve(hessian(found), gradient(found))
     return found, hessian(found)
@@ -161,7 +187,8 @@ def maximum_a_posteriori(X: FloatArray, y: FloatArray, w: FloatArray, ridge: flo
 @pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("kind", ["logistic_ucb", "logistic_ts"])
 def test_logistic_models_are_weighted_fits(kind: str, way: dict[str, Any], sharing: str) -> None:
-    steps = 400  # a multiple of the refit interval
+    # a multiple of the refit interval
+    steps = 400
     agent, seen = played(kind, steps, sharing=sharing, ridge=0.5, refit=20, **way)
     posterior = agent.model.posterior  # type: ignore[attr-defined]
     for r, past in enumerate(seen):
@@ -177,7 +204,10 @@ def test_logistic_models_are_weighted_fits(kind: str, way: dict[str, Any], shari
 @pytest.mark.slow
 def test_a_logistic_window_is_exact_after_many_steps() -> None:
     agent, seen = played("logistic_ucb", 50_000, rows=1, sharing="shared", window=500, refit=100)
-    X, y = np.array([x for _, _, x, _ in seen[0][-500:]]), np.array([reward for *_, reward in seen[0][-500:]])
+    X, y = (
+        np.array([x for _, _, x, _ in seen[0][-500:]]),
+        np.array([reward for *_, reward in seen[0][-500:]]),
+    )
     theta, H = maximum_a_posteriori(X, y, np.ones(500), REGISTRY["logistic_ucb"].Params().ridge)  # type: ignore[attr-defined]
     posterior = agent.model.posterior  # type: ignore[attr-defined]
     np.testing.assert_allclose(posterior.theta[0, 0], theta, atol=1e-8)
@@ -188,7 +218,9 @@ def test_a_full_discounted_history_drops_the_lightest() -> None:
     """Synthetic arms are new at every step: no feature vector comes twice."""
     simulator = {"kind": "synthetic", "reward": "bernoulli", "n_arms": 3, "n_features": 2}
     agent = {"kind": "logistic_ucb", "gamma": 0.9, "history": 50, "refit": 10, "sharing": "shared"}
-    lane = make_lane(read({"simulator": simulator, "agents": [agent], "steps": 200, "replications": 2}), 0)
+    lane = make_lane(
+        read({"simulator": simulator, "agents": [agent], "steps": 200, "replications": 2}), 0
+    )
     rewards = lane.advance(200).rewards[150:]
     history = lane.agent.model.history  # type: ignore[attr-defined]
     for r in range(2):
@@ -199,7 +231,9 @@ def test_a_full_discounted_history_drops_the_lightest() -> None:
         assert np.unique(history.slots[r][history.slots[r] >= 0]).tolist() == list(range(50))
 
 
-@pytest.mark.parametrize("kind", ["linucb", "lints", "logistic_ucb", "logistic_ts", "ucb1", "beta_ts"])
+@pytest.mark.parametrize(
+    "kind", ["linucb", "lints", "logistic_ucb", "logistic_ts", "ucb1", "beta_ts"]
+)
 def test_what_is_not_shown_becomes_uncertain_again(kind: str) -> None:
     """An arm that has not been shown within the window is as uncertain as at the start."""
     own = {"refit": 1} if kind.startswith("logistic") else {}
@@ -208,16 +242,24 @@ def test_what_is_not_shown_becomes_uncertain_again(kind: str) -> None:
     width, prior = (a.explain(next_round(400)).width for a in (agent, fresh))
     assert width is not None
     assert prior is not None
-    idle = [(r, k) for r, past in enumerate(seen) for k in range(6) if k not in {item for _, item, *_ in past[-5:]}]
+    idle = [
+        (r, k)
+        for r, past in enumerate(seen)
+        for k in range(6)
+        if k not in {item for _, item, *_ in past[-5:]}
+    ]
     assert idle
-    unshown = [k for k in range(6) if k != seen[0][0][1]]  # of the first step
+    # of the first step
+    unshown = [k for k in range(6) if k != seen[0][0][1]]
     for r, k in idle:
         assert width[r, k] == pytest.approx(prior[0, unshown[0]], rel=1e-9)
 
 
 @pytest.mark.parametrize("kind", FORGETTING)
 @pytest.mark.parametrize("way", [{"gamma": 0.9}, {"window": 5}], ids=str)
-def test_forgetting_is_declared_and_both_ways_at_once_are_refused(kind: str, way: dict[str, Any]) -> None:
+def test_forgetting_is_declared_and_both_ways_at_once_are_refused(
+    kind: str, way: dict[str, Any]
+) -> None:
     cls = REGISTRY[kind]
     if "window" not in cls.Params.model_fields:
         assert cls.forgets(cls.Params(gamma=0.9))
@@ -235,7 +277,10 @@ def test_forgetting_is_declared_and_both_ways_at_once_are_refused(kind: str, way
     [
         ({"kind": "lints", "gamma": 0.9, "sharing": "hybrid"}, "not hybrid"),
         ({"kind": "lints", "window": 9, "noise": "inverse_gamma"}, "no window"),
-        ({"kind": "neural_linear_ts", "gamma": 0.9, "noise": "inverse_gamma"}, "gamma 1 and no window"),
+        (
+            {"kind": "neural_linear_ts", "gamma": 0.9, "noise": "inverse_gamma"},
+            "gamma 1 and no window",
+        ),
         ({"kind": "neural_click_ts", "window": 9}, "window"),
         ({"kind": "logistic_ts", "gamma": 0.9, "refit": 0}, "refit is 0"),
         ({"kind": "ucb1", "gamma": 0}, "above 0"),
@@ -251,14 +296,19 @@ def test_impossible_forgetting_is_refused(agent: dict[str, Any], words: str) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in FORGETTING if not kind.startswith("neural")])
 def test_forgetting_helps_after_a_shock(kind: str) -> None:
-    """Paired: with the shock, the agent that forgets earns more over the second half than the one that does not.
+    """Paired: with the shock, the agent that forgets earns more over the second half than the one
+    that does not.
 
     Of neural agents only the head forgets: docs/CHANGE.md has what that earns.
     """
     shared = {"sharing": "shared"} if "sharing" in REGISTRY[kind].Params.model_fields else {}
-    agents = [{"kind": kind, "label": "all", **shared}, {"kind": kind, "label": "fading", "gamma": 0.998, **shared}]
+    agents = [
+        {"kind": kind, "label": "all", **shared},
+        {"kind": kind, "label": "fading", "gamma": 0.998, **shared},
+    ]
     rates = [[p * q for q in (1, 0.4, 0.3, 0.2, 0.1)] for p in (0.8, 0.8, 0.8, 0.8)]
-    turned = [row[::-1] for row in rates]  # the same change for every persona, as for agents without context
+    # the same change for every persona, as for agents without context
+    turned = [row[::-1] for row in rates]
     changes = [{"kind": "shock", "at": 4000, "how": turned}]
     simulator = {
         "kind": "petshop",
@@ -273,5 +323,12 @@ def test_forgetting_helps_after_a_shock(kind: str) -> None:
 
 def next_round(step: int) -> Round:
     simulator = {"kind": "petshop", "n_products": 6, "n_users": 30}
-    e = read({"simulator": simulator, "agents": [{"kind": "random"}], "steps": step + 1, "replications": 2})
+    e = read(
+        {
+            "simulator": simulator,
+            "agents": [{"kind": "random"}],
+            "steps": step + 1,
+            "replications": 2,
+        }
+    )
     return make_lane(e, 0).simulator.round_at(step)

@@ -1,4 +1,6 @@
-"""Linear heads on networks weigh their observations as stated, before and after a refit to new features."""
+"""Linear heads on networks weigh their observations as stated, before and after a refit to new
+features.
+"""
 
 from __future__ import annotations
 
@@ -17,19 +19,30 @@ from bandits.models.neural.replay_buffer import ReplayBuffer
 NETWORK = {"hidden": (8, 6), "updates": 3, "learning_rate": 0.05}
 WAYS: list[dict[str, Any]] = [{"gamma": 0.97}, {"window": 45}]
 PETSHOP = {"kind": "petshop", "n_products": 6, "n_users": 30}
-RANKING = {"kind": "ranking", "n_items": 8, "n_candidates": 8, "n_users": 30, "slate": 3, "features": "concatenation"}
+RANKING = {
+    "kind": "ranking",
+    "n_items": 8,
+    "n_candidates": 8,
+    "n_users": 30,
+    "slate": 3,
+    "features": "concatenation",
+}
 
 
 def lane_of(kind: str, simulator: dict[str, Any], **params: Any) -> Lane:
     agent = {"kind": kind, **params}
-    return make_lane(read({"simulator": simulator, "agents": [agent], "steps": 400, "replications": 2}), 0)
+    return make_lane(
+        read({"simulator": simulator, "agents": [agent], "steps": 400, "replications": 2}), 0
+    )
 
 
 def decay(age: IntArray, gamma: float = 1.0, window: int | None = None) -> FloatArray:
     return np.where(age < (window or np.inf), gamma ** age.astype(float), 0.0)
 
 
-def check_head(lane: Lane, z: FloatArray, y: FloatArray, heads: IntArray, weight: FloatArray, rtol: float) -> None:
+def check_head(
+    lane: Lane, z: FloatArray, y: FloatArray, heads: IntArray, weight: FloatArray, rtol: float
+) -> None:
     """Compare mean and variance of the next round with weighted least squares.
 
     Parameters
@@ -52,14 +65,20 @@ def check_head(lane: Lane, z: FloatArray, y: FloatArray, heads: IntArray, weight
             middle = prior + (squared[:, None] * X).T @ X
             x = features[r, k]
             scale = float(np.abs(x).max() + 1)
-            assert mean[r, k] == pytest.approx(x @ inverse @ X.T @ (w * y[r, own]), rel=rtol, abs=rtol * scale)
-            expected = x @ inverse @ middle @ inverse @ x if agent.params[0].gamma < 1 else x @ inverse @ x
+            assert mean[r, k] == pytest.approx(
+                x @ inverse @ X.T @ (w * y[r, own]), rel=rtol, abs=rtol * scale
+            )
+            expected = (
+                x @ inverse @ middle @ inverse @ x if agent.params[0].gamma < 1 else x @ inverse @ x
+            )
             assert variance[r, k] == pytest.approx(expected, rel=rtol, abs=rtol * scale)
 
 
 @pytest.mark.parametrize("heads", ["shared", "per_arm"])
 @pytest.mark.parametrize("way", WAYS, ids=str)
-def test_heads_that_keep_their_features_are_weighted_least_squares(way: dict[str, Any], heads: str) -> None:
+def test_heads_that_keep_their_features_are_weighted_least_squares(
+    way: dict[str, Any], heads: str
+) -> None:
     """Neural-LinUCB learns each z as it was at the choice; its network is trained meanwhile."""
     lane = lane_of("neural_linucb", PETSHOP, heads=heads, ridge=0.5, every=20, **NETWORK, **way)
     agent: Any = lane.agent
@@ -74,7 +93,9 @@ def test_heads_that_keep_their_features_are_weighted_least_squares(way: dict[str
         y.append(trace.rewards[0])
         shown.append(items if heads == "per_arm" else np.zeros(2, np.int64))
     weight = np.tile(decay(129 - np.arange(130), **way), (2, 1))
-    check_head(lane, np.stack(z, axis=1), np.stack(y, axis=1), np.stack(shown, axis=1), weight, 1e-8)
+    check_head(
+        lane, np.stack(z, axis=1), np.stack(y, axis=1), np.stack(shown, axis=1), weight, 1e-8
+    )
 
 
 @pytest.mark.parametrize(
@@ -87,13 +108,22 @@ def test_heads_that_keep_their_features_are_weighted_least_squares(way: dict[str
         (RANKING, "shared", 67, 1000),
         (RANKING, "per_arm", 60, 100),
     ],
-    ids=["refitted", "refitted per arm", "steps after it", "full buffer", "slates", "full buffer of slates"],
+    ids=[
+        "refitted",
+        "refitted per arm",
+        "steps after it",
+        "full buffer",
+        "slates",
+        "full buffer of slates",
+    ],
 )
 @pytest.mark.parametrize("way", [*WAYS, {"gamma": 1.0}], ids=str)
 def test_refitted_heads_weigh_by_age(
     way: dict[str, Any], simulator: dict[str, Any], heads: str, steps: int, buffer: int
 ) -> None:
-    """After a training all observations have the features of the new network, with the weights of their age."""
+    """After a training all observations have the features of the new network, with the weights of
+    their age.
+    """
     params = {"heads": heads, "ridge": 0.5, "every": 60, "buffer": buffer, **NETWORK, **way}
     lane = lane_of("neural_linear_ts", simulator, **params)
     lane.advance(steps)
@@ -122,7 +152,8 @@ def test_a_covariance_of_log_odds_is_discounted_but_for_its_prior() -> None:
         features = lane.simulator.round_at(step).features
         x.append(features[[0, 1], lane.advance(1).items[0, :, 0]])
     phi = agent.net.forward(agent.tensor(np.stack(x, axis=1))).inputs[-1].double().numpy()[:, :60]
-    weight = 0.97 ** (59 - np.arange(60.0))  # the third training was at step 59
+    # the third training was at step 59
+    weight = 0.97 ** (59 - np.arange(60.0))
     expected = 0.5 * np.eye(6) + np.einsum("rti,rtj,t->rij", phi, phi, weight)
     np.testing.assert_allclose(agent.S, expected, rtol=1e-5, atol=1e-6)
 

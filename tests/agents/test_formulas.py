@@ -1,4 +1,6 @@
-"""Scores, probabilities and explanations equal the formulas, computed here from the record of what was shown."""
+"""Scores, probabilities and explanations equal the formulas, computed here from the record of what
+was shown.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ STEPS, ROWS = 300, range(40)
 BINARY = {"reward": "bernoulli", "n_arms": 5}
 
 
-def played(kind: str, steps: int = STEPS, **params: float | str) -> tuple[Lane, FloatArray, FloatArray]:
+def played(
+    kind: str, steps: int = STEPS, **params: float | str
+) -> tuple[Lane, FloatArray, FloatArray]:
     """Run an agent; return also how often each arm was shown and clicked, float64 (R, K)."""
     lane = worlds.make(kind, rows=ROWS, options=BINARY, **params)
     trace = lane.advance(steps)
@@ -67,19 +71,26 @@ def test_random_choices_become_rarer_as_stated() -> None:
     round = lane.simulator.round_at(STEPS)
     greedy = lane.agent.probabilities(round).argmax(axis=1)
     share = (lane.advance(1).items[0, :, 0] != greedy).mean()
-    expected = 0.8 / (1 + 0.02 * STEPS) * 4 / 5  # one of five random choices is the greedy one
+    # one of five random choices is the greedy one
+    expected = 0.8 / (1 + 0.02 * STEPS) * 4 / 5
     assert abs(share - expected) < 4 * np.sqrt(expected * (1 - expected) / 500)
 
 
 def near_standard_normal(z: FloatArray) -> bool:
-    """Return whether the sum of squares is within the 1e-6 and 1 - 1e-6 quantiles; other entries are independent."""
+    """Return whether the sum of squares is within the 1e-6 and 1 - 1e-6 quantiles.
+
+    Other entries are independent.
+    """
     low, high = chi2.ppf([1e-6, 1 - 1e-6], z.size)
     return bool(low < np.square(z).sum() < high)
 
 
 @pytest.mark.parametrize("kind", ["lints", "logistic_ts", "neural_ts", "neural_linear_ts"])
 def test_samples_deviate_by_sigma_times_the_posterior_width(kind: str) -> None:
-    """sigma2 is a variance: its root multiplies the width. One candidate per row and draw: samples are independent."""
+    """sigma2 is a variance: its root multiplies the width.
+
+    One candidate per row and draw: samples are independent.
+    """
     sigma2 = 0.09
     lane, _, _ = played(kind, steps=40, sigma2=sigma2)
     round = lane.simulator.round_at(40)
@@ -89,7 +100,9 @@ def test_samples_deviate_by_sigma_times_the_posterior_width(kind: str) -> None:
     np.testing.assert_allclose(np.broadcast_to(explanation.scale, (len(ROWS), 1)), 0.3, rtol=1e-6)
     mean, width = explanation.mean[:, 0], explanation.width[:, 0]
     drawn = islice(lane.agent.redraws(round, np.random.default_rng(1)), 50)
-    assert near_standard_normal(np.stack([(scores[:, 0] - mean) / (0.3 * width) for scores in drawn]))
+    assert near_standard_normal(
+        np.stack([(scores[:, 0] - mean) / (0.3 * width) for scores in drawn])
+    )
     acted = np.stack([lane.agent.scores(round._replace(step=40 + i))[:, 0] for i in range(50)])
     assert near_standard_normal((acted - mean) / (0.3 * width))
 
@@ -109,14 +122,18 @@ def test_lints_knows_as_much_as_ridge_regression() -> None:
     explanation = lane.agent.explain(round)
     assert explanation.mean is not None
     assert explanation.width is not None
-    np.testing.assert_allclose(explanation.mean, np.einsum("rkd,rd->rk", round.features, theta), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        explanation.mean, np.einsum("rkd,rd->rk", round.features, theta), rtol=1e-9, atol=1e-12
+    )
     variance = np.einsum("rki,rij,rkj->rk", round.features, inverse, round.features)
     np.testing.assert_allclose(explanation.width, np.sqrt(variance), rtol=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["logistic_ts", "logistic_ucb"])
 def test_logistic_agents_know_as_much_as_the_laplace_approximation(kind: str) -> None:
-    """With a refit at every observation, mean and width are those of an exact fit: Newton's method, written here."""
+    """With a refit at every observation, mean and width are those of an exact fit: Newton's method,
+    written here.
+    """
     lane = worlds.make(kind, rows=range(4), options=BINARY, sharing="shared", ridge=2.0, refit=1)
     features, rewards = [], []
     for step in range(60):

@@ -1,8 +1,7 @@
 """GLM-UCB and UCB-GLM as parameters of Logistic UCB, against an implementation of their own.
 
-The reference writes one parameter for all arms, as the papers do: models per arm are the features of the chosen arm in
-the block of that arm, zeros elsewhere.
-"""
+The reference writes one parameter for all arms, as the papers do: models per arm are the features
+of the chosen arm in the block of that arm, zeros elsewhere."""
 
 from __future__ import annotations
 
@@ -30,10 +29,20 @@ GLM_UCB: dict[str, Any] = {"width": "design", "bonus": "probability", "alpha_sch
 
 
 class Reference:
-    """Equation 6 of Filippi et al. (2010) for one row, with the ridge of the agent in M and in equation 4."""
+    """Equation 6 of Filippi et al. (2010) for one row, with the ridge of the agent in M and in
+    equation 4.
+    """
 
-    def __init__(self, ridge: float, *, sharing: str, bonus: str, schedule: str, forced: int) -> None:
-        self.ridge, self.sharing, self.bonus, self.schedule, self.forced = ridge, sharing, bonus, schedule, forced
+    def __init__(
+        self, ridge: float, *, sharing: str, bonus: str, schedule: str, forced: int
+    ) -> None:
+        self.ridge, self.sharing, self.bonus, self.schedule, self.forced = (
+            ridge,
+            sharing,
+            bonus,
+            schedule,
+            forced,
+        )
         self.X = np.zeros((0, D if sharing == "shared" else D * ARMS))
         self.y, self.theta = np.zeros(0), np.zeros(self.X.shape[1])
 
@@ -70,7 +79,9 @@ class Reference:
 
         def slope(theta: FloatArray) -> FloatArray:
             p = expit(self.X @ theta)
-            return np.asarray(-(self.X.T * (p * (1 - p))) @ self.X - self.ridge * np.eye(len(theta)))
+            return np.asarray(
+                -(self.X.T * (p * (1 - p))) @ self.X - self.ridge * np.eye(len(theta))
+            )
 
         return np.asarray(root(equation, self.theta, jac=slope, tol=1e-13).x)
 
@@ -81,15 +92,26 @@ class Reference:
 def test_scores_and_choices_equal_equation_six(sharing: str, bonus: str, schedule: str) -> None:
     """Without forced plays all arms tie at first, and the first of them is shown, by both."""
     forced = {"shared": D, "per_arm": D * ARMS}[sharing] if bonus == "probability" else 0
-    settings: dict[str, Any] = {"width": "design", "bonus": bonus, "alpha_schedule": schedule, "forced": forced}
-    lane = worlds.make("logistic_ucb", rows=ROWS, sharing=sharing, refit=1, ridge=RIDGE, alpha=ALPHA, **settings)
-    own = [Reference(RIDGE, sharing=sharing, bonus=bonus, schedule=schedule, forced=forced) for _ in ROWS]
+    settings: dict[str, Any] = {
+        "width": "design",
+        "bonus": bonus,
+        "alpha_schedule": schedule,
+        "forced": forced,
+    }
+    lane = worlds.make(
+        "logistic_ucb", rows=ROWS, sharing=sharing, refit=1, ridge=RIDGE, alpha=ALPHA, **settings
+    )
+    own = [
+        Reference(RIDGE, sharing=sharing, bonus=bonus, schedule=schedule, forced=forced)
+        for _ in ROWS
+    ]
     shown = np.zeros(ARMS)
     for step in range(STEPS):
         round = lane.simulator.round_at(step)
         scores, explained = lane.agent.scores(round), lane.agent.explain(round)
         assert explained.how == ("score" if step < forced else "bonus")
-        assert explained.mean is not None  # monitors and diagnostics read it in forced plays too
+        # monitors and diagnostics read it in forced plays too
+        assert explained.mean is not None
         trace = lane.advance(1)
         for r, reference in enumerate(own):
             x = round.features[r]
@@ -106,7 +128,10 @@ def test_with_a_vanishing_ridge_the_scores_are_those_of_the_paper() -> None:
     """M = sum x x' and the estimate of maximum likelihood, which exist after the forced plays."""
     agent = {"sharing": "shared", "refit": 1, "ridge": 1e-6, "alpha": ALPHA, "forced": D, **GLM_UCB}
     lane = worlds.make("logistic_ucb", rows=ROWS, **agent)
-    own = [Reference(0.0, sharing="shared", bonus="probability", schedule="sqrt_log", forced=D) for _ in ROWS]
+    own = [
+        Reference(0.0, sharing="shared", bonus="probability", schedule="sqrt_log", forced=D)
+        for _ in ROWS
+    ]
     for step in range(200):
         x = lane.simulator.round_at(step).features
         trace = lane.advance(1)
@@ -126,7 +151,9 @@ def test_with_a_vanishing_ridge_the_scores_are_those_of_the_paper() -> None:
 @pytest.mark.parametrize("sharing", ["shared", "per_arm"])
 def test_forced_plays_give_the_design_full_rank(sharing: str) -> None:
     models = 1 if sharing == "shared" else ARMS
-    lane = worlds.make("logistic_ucb", rows=ROWS, sharing=sharing, forced=D * models, width="design")
+    lane = worlds.make(
+        "logistic_ucb", rows=ROWS, sharing=sharing, forced=D * models, width="design"
+    )
     agent: Any = lane.agent
     for step in range(D * models):
         assert (np.linalg.matrix_rank(agent.design.A - np.eye(D)).sum(axis=1) == step).all()
@@ -140,14 +167,28 @@ def round_of(features: FloatArray, step: int = 0) -> Round:
     K = len(features)
     row = np.zeros(1, np.int64)
     return Round(
-        step, row, np.arange(K)[None], sparse_contexts(features[None]), row, np.ones((1, K), np.bool_), row
-    )  # fmt: skip
+        step,
+        row,
+        np.arange(K)[None],
+        sparse_contexts(features[None]),
+        row,
+        np.ones((1, K), np.bool_),
+        row,
+    )
 
 
 def test_short_features_enter_the_span_before_long_ones_enter_again() -> None:
     """The width of a regularised design would prefer the long features a hundred times."""
     round = round_of(
-        np.array([[10.0, 0.0, 0.0], [10.0, 0.1, 0.0], [0.0, 0.0, 0.01], [20.0, 0.2, 0.0], [0.0, 0.0, 0.0]])
+        np.array(
+            [
+                [10.0, 0.0, 0.0],
+                [10.0, 0.1, 0.0],
+                [0.0, 0.0, 0.01],
+                [20.0, 0.2, 0.0],
+                [0.0, 0.0, 0.0],
+            ]
+        )
     )
     span, model = FeatureSpan(1, 1, 3), np.zeros((1, 5), np.int64)
     chosen = []
@@ -182,7 +223,10 @@ def test_where_no_candidate_is_new_the_widest_is_shown() -> None:
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        ({"forced": 21, "window": 20}, "forced is 21; with a window of 20 steps it must be at most 20"),
+        (
+            {"forced": 21, "window": 20},
+            "forced is 21; with a window of 20 steps it must be at most 20",
+        ),
         ({"forced": -1}, "it must be a whole number from 0 to 1,000,000"),
         ({"forced": 2_000_000}, "it must be a whole number from 0 to 1,000,000"),
         ({"forced": 2.5}, "it must be a whole number from 0 to 1,000,000"),
@@ -206,9 +250,22 @@ def test_the_repair_shortens_forced_plays_to_the_window() -> None:
 
 @pytest.mark.parametrize("position", ["examined", "ignored", "aware"])
 def test_a_design_matrix_weighs_slots_by_their_exposure(position: Position) -> None:
-    options = {"n_users": 20, "n_items": 30, "n_candidates": 8, "slate": 3, "embedding": 4, "bias": 0.5}
+    options = {
+        "n_users": 20,
+        "n_items": 30,
+        "n_candidates": 8,
+        "slate": 3,
+        "embedding": 4,
+        "bias": 0.5,
+    }
     lane = worlds.make(
-        "logistic_ucb", Ranking, rows=ROWS, options=options, sharing="shared", position=position, **GLM_UCB
+        "logistic_ucb",
+        Ranking,
+        rows=ROWS,
+        options=options,
+        sharing="shared",
+        position=position,
+        **GLM_UCB,
     )
     agent: Any = lane.agent
     expected: FloatArray = np.tile(np.eye(lane.simulator.spec.n_features), (len(ROWS), 1, 1))
@@ -227,8 +284,13 @@ def test_a_design_matrix_weighs_slots_by_their_exposure(position: Position) -> N
 
 @pytest.mark.parametrize("way", [{"gamma": 0.97}, {"window": 60}], ids=str)
 def test_a_design_matrix_forgets_at_every_step(way: dict[str, Any]) -> None:
-    """Between two refits of the logistic models too; with a discount factor the width is that of D-LinUCB."""
-    agent, seen = played("logistic_ucb", 230, sharing="shared", ridge=RIDGE, refit=100, **way, **GLM_UCB)
+    """Between two refits of the logistic models too.
+
+    With a discount factor the width is that of D-LinUCB.
+    """
+    agent, seen = played(
+        "logistic_ucb", 230, sharing="shared", ridge=RIDGE, refit=100, **way, **GLM_UCB
+    )
     round = next_round(230)
     width = agent.explain(round).width
     assert width is not None
@@ -238,7 +300,9 @@ def test_a_design_matrix_forgets_at_every_step(way: dict[str, Any]) -> None:
         V, squared = identity + (X.T * w) @ X, identity + (X.T * w**2) @ X
         inverse = np.linalg.inv(V)
         x = round.features[r]
-        expected = np.sqrt(np.einsum("ki,ij,kj->k", x, inverse @ squared @ inverse, x) * np.log(231))
+        expected = np.sqrt(
+            np.einsum("ki,ij,kj->k", x, inverse @ squared @ inverse, x) * np.log(231)
+        )
         np.testing.assert_allclose(width[r], expected, rtol=1e-7)
 
 
@@ -248,7 +312,9 @@ def test_the_spectrum_is_that_of_the_matrix_of_the_width() -> None:
     agent: Any = lane.agent
     assert isinstance(agent.design, Ridge)
     expected = np.linalg.eigvalsh(agent.design.A[:, 0])[:, ::-1]
-    np.testing.assert_allclose(agent.spectrum(lane.simulator.bases(False))[:, 0], expected, rtol=1e-10)
+    np.testing.assert_allclose(
+        agent.spectrum(lane.simulator.bases(False))[:, 0], expected, rtol=1e-10
+    )
 
 
 # earlier experiments, previews
@@ -256,7 +322,14 @@ def test_the_spectrum_is_that_of_the_matrix_of_the_width() -> None:
 
 def test_at_their_defaults_the_parameters_stay_out_of_the_hash() -> None:
     """The hash was recorded before they were added."""
-    e = read({"simulator": {"kind": "petshop"}, "agents": [{"kind": "logistic_ucb"}], "steps": 600, "replications": 3})
+    e = read(
+        {
+            "simulator": {"kind": "petshop"},
+            "agents": [{"kind": "logistic_ucb"}],
+            "steps": 600,
+            "replications": 3,
+        }
+    )
     assert e.hash.startswith("16a98ceafe4a06b5")
     assert not {"width", "bonus", "alpha_schedule", "forced"} & set(hash_content(e.agents[0]))
     changed = e.model_dump(mode="json")
@@ -264,7 +337,9 @@ def test_at_their_defaults_the_parameters_stay_out_of_the_hash() -> None:
     assert read(changed).hash != e.hash
 
 
-@pytest.mark.parametrize("more", [{}, {"sharing": "shared"}, {"gamma": 0.98}, {"window": 50}], ids=str)
+@pytest.mark.parametrize(
+    "more", [{}, {"sharing": "shared"}, {"gamma": 0.98}, {"window": 50}], ids=str
+)
 def test_at_their_defaults_nothing_is_added_to_the_state(more: dict[str, Any]) -> None:
     lane = worlds.make("logistic_ucb", rows=ROWS, **more)
     assert {name.partition(".")[0] for name in lane.agent.state} == {"model"}
@@ -283,13 +358,21 @@ def test_a_preview_of_glm_ucb_has_the_numbers_of_a_run(more: dict[str, Any]) -> 
 def test_every_parameter_changes_choices() -> None:
     base: dict[str, Any] = {"sharing": "shared", "alpha": 1.0, "refit": 1}
     first = worlds.make("logistic_ucb", rows=ROWS, **base).advance(200).items
-    changes: list[dict[str, Any]] = [GLM_UCB | {"forced": 10}, *({name: value} for name, value in GLM_UCB.items())]
+    changes: list[dict[str, Any]] = [
+        GLM_UCB | {"forced": 10},
+        *({name: value} for name, value in GLM_UCB.items()),
+    ]
     for more in [*changes, {"forced": 10}]:
-        assert not np.array_equal(worlds.make("logistic_ucb", rows=ROWS, **base, **more).advance(200).items, first)
+        assert not np.array_equal(
+            worlds.make("logistic_ucb", rows=ROWS, **base, **more).advance(200).items, first
+        )
 
 
 def test_a_sweep_varies_the_matrix_and_the_forced_plays() -> None:
-    axes = [{"path": "agents.0.width", "values": ["laplace", "design"]}, {"path": "agents.0.forced", "values": [0, 9]}]
+    axes = [
+        {"path": "agents.0.width", "values": ["laplace", "design"]},
+        {"path": "agents.0.forced", "values": [0, 9]},
+    ]
     experiment = {
         "simulator": {"kind": "petshop"},
         "steps": 100,

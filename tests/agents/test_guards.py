@@ -48,10 +48,13 @@ STACKS: dict[str, list[dict[str, Any]]] = {
     ],
 }
 CHECKS = [
-    contract.scores_and_slates_are_valid, contract.trace_holds_what_was_shown,
-    contract.probabilities_are_frequencies_of_choice, contract.probabilities_change_nothing,
-    contract.state_is_arrays_and_plain_values, contract.saved_state_continues_to_the_bit,
-]  # fmt: skip
+    contract.scores_and_slates_are_valid,
+    contract.trace_holds_what_was_shown,
+    contract.probabilities_are_frequencies_of_choice,
+    contract.probabilities_change_nothing,
+    contract.state_is_arrays_and_plain_values,
+    contract.saved_state_continues_to_the_bit,
+]
 NETWORK = (("hidden", (4,)), ("every", 7), ("updates", 2))
 CASES = [
     *(("linucb", (), name, "petshop") for name in STACKS),
@@ -62,11 +65,18 @@ CASES = [
 
 
 def case_of(kind: str, more: Any, name: str, environment: str) -> contract.Case:
-    return contract.Case(kind, (("guards", LinUCB.Params(guards=STACKS[name]).guards), *more), environment)
+    return contract.Case(
+        kind, (("guards", LinUCB.Params(guards=STACKS[name]).guards), *more), environment
+    )
 
 
 def experiment(*agents: dict[str, Any], steps: int = 400, rows: int = 4, **simulator: Any) -> Any:
-    data = {"simulator": {**SHOP, **simulator}, "agents": list(agents), "steps": steps, "replications": rows}
+    data = {
+        "simulator": {**SHOP, **simulator},
+        "agents": list(agents),
+        "steps": steps,
+        "replications": rows,
+    }
     return read(data)
 
 
@@ -81,8 +91,12 @@ CHECKED = [
 ]
 
 
-@pytest.mark.parametrize(("check", "case"), thinned(CHECKED, lambda n: n % 3 == 0, lambda n: n % 3 == 1))
-def test_guarded_agents_fulfil_the_contract(check: Callable[[contract.Case], None], case: Any) -> None:
+@pytest.mark.parametrize(
+    ("check", "case"), thinned(CHECKED, lambda n: n % 3 == 0, lambda n: n % 3 == 1)
+)
+def test_guarded_agents_fulfil_the_contract(
+    check: Callable[[contract.Case], None], case: Any
+) -> None:
     check(case_of(*case))
 
 
@@ -93,7 +107,9 @@ def test_no_guards_leave_hashes_as_they_were_and_guards_leave_other_agents_alone
     other = run(experiment({**plain, "label": "a", "guards": STACKS["all"]}, beside), workers=0)
     for name, sums in one.histories["LinUCB"].sums.items():
         assert np.array_equal(sums, other.histories["LinUCB"].sums[name])
-    assert not np.array_equal(one.histories["a"].sums["clicks"], other.histories["a"].sums["clicks"])
+    assert not np.array_equal(
+        one.histories["a"].sums["clicks"], other.histories["a"].sums["clicks"]
+    )
 
 
 @pytest.mark.parametrize("stack", STACKS.values(), ids=list(STACKS))
@@ -107,7 +123,9 @@ def test_rows_do_not_depend_on_their_neighbours(stack: list[dict[str, Any]]) -> 
 
 
 def test_guards_of_one_stack_draw_independently() -> None:
-    """Two floors of 1/2: the agent decides a quarter of the time, not half of it as with common random numbers."""
+    """Two floors of 1/2: the agent decides a quarter of the time, not half of it as with common
+    random numbers.
+    """
     steps, rows = 100, 32
     floor = {"kind": "floor", "epsilon": 0.5}
     lane = lane_of(floor, floor, kind="oracle", steps=steps, rows=rows)
@@ -115,7 +133,8 @@ def test_guards_of_one_stack_draw_independently() -> None:
     for step in range(steps):
         choice = best.scores(lane.simulator.round_at(step)).argmax(axis=1)
         first += int((lane.advance(1).items[0, :, 0] == choice).sum())
-    share = 0.25 + 0.75 / 10  # a random arm is the best of ten in a tenth of the cases
+    # a random arm is the best of ten in a tenth of the cases
+    share = 0.25 + 0.75 / 10
     assert abs(first / (steps * rows) - share) < 4.5 * np.sqrt(share * (1 - share) / (steps * rows))
 
 
@@ -135,7 +154,8 @@ def exact_stacks(draw: st.DrawFn) -> list[dict[str, Any]]:
     if draw(st.booleans()):
         floor["segments"] = [draw(unit) for _ in range(4)]
     if draw(st.booleans()):
-        floor |= {"shows": 1000, "new": draw(st.floats(0.1, 0.3))}  # every arm stays new
+        # every arm stays new
+        floor |= {"shows": 1000, "new": draw(st.floats(0.1, 0.3))}
     inside = draw(
         st.lists(
             st.sampled_from(
@@ -170,7 +190,9 @@ MEAN_Z: list[float] = []
 
 @settings(max_examples=50, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(exact_stacks(), st.sampled_from(["linucb", "epsilon_greedy", "ucb1"]))
-def test_exposure_is_at_least_the_floor_and_propensities_are_right(stack: list[dict[str, Any]], kind: str) -> None:
+def test_exposure_is_at_least_the_floor_and_propensities_are_right(
+    stack: list[dict[str, Any]], kind: str
+) -> None:
     steps, rows, K = 60, 32, 10
     lane = lane_of(*stack, kind=kind, steps=steps, rows=rows)
     assert lane.agent.propensity == "exact"
@@ -186,13 +208,17 @@ def test_exposure_is_at_least_the_floor_and_propensities_are_right(stack: list[d
         np.add.at(shown, (round.segments, chosen), 1)
         np.add.at(seen, round.segments, 1)
         possible = p > 0
-        target = possible / possible.sum(axis=1, keepdims=True)  # a fixed policy: random among the possible arms
+        # a fixed policy: random among the possible arms
+        target = possible / possible.sum(axis=1, keepdims=True)
         at = np.arange(rows), chosen
         gaps.append(target[at] / p[at] * trace.rewards[0] - (target * truth(round)).sum(axis=1))
-    least = np.array([shares_of(floor, g) for g in range(4)]) + (floor["new"] if "shows" in floor else 0.0)
+    least = np.array([shares_of(floor, g) for g in range(4)]) + (
+        floor["new"] if "shows" in floor else 0.0
+    )
     share = (np.minimum(least, 1) / K)[:, None]
     error = np.sqrt(share * (1 - share) / np.maximum(seen, 1)[:, None])
-    assert ((shown / seen[:, None]) >= share - 4.5 * error).all()  # 50 stacks x 40 cells
+    # 50 stacks x 40 cells
+    assert ((shown / seen[:, None]) >= share - 4.5 * error).all()
     gap = np.array(gaps)
     z = gap.sum() / np.sqrt(np.square(gap).sum())
     assert abs(z) < 4
@@ -200,7 +226,10 @@ def test_exposure_is_at_least_the_floor_and_propensities_are_right(stack: list[d
 
 
 def test_propensities_have_no_systematic_error() -> None:
-    """Mean |z| of the stacks above; it is 0.80 for a standard normal, with a standard error of .085 over 50."""
+    """Mean |z| of the stacks above.
+
+    It is 0.80 for a standard normal, with a standard error of .085 over 50.
+    """
     if len(MEAN_Z) < 40:  # run alone
         test_exposure_is_at_least_the_floor_and_propensities_are_right()
     assert np.mean(MEAN_Z) < 1
@@ -209,11 +238,13 @@ def test_propensities_have_no_systematic_error() -> None:
 @pytest.mark.parametrize(
     "floor",
     [
-        {"epsilon": 0.2}, {"epsilon": 0.04, "per": "arm"}, {"segments": [0.0, 0.5, 0.1, 0.3]},
+        {"epsilon": 0.2},
+        {"epsilon": 0.04, "per": "arm"},
+        {"segments": [0.0, 0.5, 0.1, 0.3]},
         {"epsilon": 0.1, "shows": 3, "new": 0.2},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_a_floor_mixes_as_stated(floor: dict[str, Any]) -> None:
     lane = lane_of({"kind": "floor", **floor}, kind="oracle", rows=64, steps=8)
     lane.advance(7)
@@ -230,26 +261,40 @@ def test_a_floor_mixes_as_stated(floor: dict[str, Any]) -> None:
             epsilon *= 10 if "per" in floor else 1
             new = offered[r] & (shows[r] < 3) if "shows" in floor else np.zeros(10, np.bool_)
             share = 0.2 if new.any() else 0.0
-            expected = (1 - epsilon - share) * greedy[r] + epsilon * offered[r] / n + share * new / max(new.sum(), 1)
+            expected = (
+                (1 - epsilon - share) * greedy[r]
+                + epsilon * offered[r] / n
+                + share * new / max(new.sum(), 1)
+            )
             np.testing.assert_allclose(p[r], expected, atol=1e-12)
         slots = lane.agent.slot_probabilities(round._replace(available=offered))
         np.testing.assert_allclose(slots[:, 0], p, atol=1e-12)
 
 
-@pytest.mark.parametrize(("first", "offered"), [("1100", "1111"), ("1000", "1110"), ("0000", "1011"), ("1101", "1101")])
+@pytest.mark.parametrize(
+    ("first", "offered"), [("1100", "1111"), ("1000", "1110"), ("0000", "1011"), ("1101", "1101")]
+)
 def test_slots_of_a_random_order_are_those_of_all_orders(first: str, offered: str) -> None:
     """Some candidates come first, the others behind them, each in every order."""
     ahead, available = (np.array([[bit == "1" for bit in bits]]) for bits in (first, offered))
     behind = np.flatnonzero(available & ~ahead)
     size = int(available.sum())
-    orders = [a + b for a in itertools.permutations(np.flatnonzero(ahead)) for b in itertools.permutations(behind)]
+    orders = [
+        a + b
+        for a in itertools.permutations(np.flatnonzero(ahead))
+        for b in itertools.permutations(behind)
+    ]
     expected = np.mean([np.eye(4)[list(order)] for order in orders], axis=0)
     for shown in range(1, size + 1):
-        np.testing.assert_allclose(random_slots(ahead, shown, available)[0], expected[:shown], atol=1e-12)
+        np.testing.assert_allclose(
+            random_slots(ahead, shown, available)[0], expected[:shown], atol=1e-12
+        )
 
 
 def test_a_floor_decides_where_its_random_number_is_below_the_share() -> None:
-    """Against a plain implementation: shares by segment, items in any order, new arms only where they are available."""
+    """Against a plain implementation: shares by segment, items in any order, new arms only where
+    they are available.
+    """
     rng, R, K, n = np.random.default_rng(5), 300, 6, 9
     scores, uniforms = rng.random((R, K)), rng.random((R, K + 1))
     scores[0, 2] = np.nan
@@ -279,7 +324,8 @@ def test_a_floor_does_not_hide_that_its_agent_has_diverged() -> None:
     lane = lane_of({"kind": "floor", "epsilon": 0.5}, rows=64)
     unguarded(lane.agent).model.theta[:] = np.nan  # type: ignore[attr-defined]
     lane.advance(1)
-    assert not lane.alive.any()  # although the floor decides in about half of the rows
+    # although the floor decides in about half of the rows
+    assert not lane.alive.any()
 
 
 def test_stacks_over_sampling_agents_are_marked() -> None:
@@ -290,14 +336,18 @@ def test_stacks_over_sampling_agents_are_marked() -> None:
     assert lane_of({"kind": "delay"}).agent.propensity == "deterministic"
     assert lane_of({"kind": "floor"}).agent.propensity == "exact"
     drawn = itertools.islice(
-        lane_of(*STACKS["all"], kind="lints").agent.redraws(lane_of().simulator.round_at(0), np.random.default_rng(0)),
+        lane_of(*STACKS["all"], kind="lints").agent.redraws(
+            lane_of().simulator.round_at(0), np.random.default_rng(0)
+        ),
         3,
     )
     assert len({scores.tobytes() for scores in drawn}) == 3
 
 
 def test_new_arms_get_their_share_until_they_have_been_shown() -> None:
-    lane = lane_of({"kind": "floor", "epsilon": 0.0, "shows": 5, "new": 0.5}, kind="oracle", steps=600, rows=8)
+    lane = lane_of(
+        {"kind": "floor", "epsilon": 0.0, "shows": 5, "new": 0.5}, kind="oracle", steps=600, rows=8
+    )
     items = lane.advance(600).items[:, :, 0]
     counts = np.stack([np.bincount(items[:, r], minlength=10) for r in range(8)])
     assert (counts >= 5).all()
@@ -309,9 +359,13 @@ def test_new_arms_get_their_share_until_they_have_been_shown() -> None:
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.4])
 def test_a_floor_shows_new_arms_as_often_as_stated(epsilon: float) -> None:
-    """With two new arms of ten, decisions other than the agent's are of a new arm as often as the shares say."""
+    """With two new arms of ten, decisions other than the agent's are of a new arm as often as the
+    shares say.
+    """
     steps, rows = 100, 32
-    lane = lane_of({"kind": "floor", "epsilon": epsilon, "shows": 1000, "new": 0.3}, kind="oracle", rows=rows)
+    lane = lane_of(
+        {"kind": "floor", "epsilon": epsilon, "shows": 1000, "new": 0.3}, kind="oracle", rows=rows
+    )
     lane.agent.shows[:, :8] = 1000  # type: ignore[attr-defined]
     new = other = 0
     expected_new = expected_other = 0.0
@@ -321,7 +375,8 @@ def test_a_floor_shows_new_arms_as_often_as_stated(epsilon: float) -> None:
         chosen = lane.advance(1).items[0, :, 0]
         new += int(((chosen >= 8) & (chosen != best)).sum())
         other += int(((chosen < 8) & (chosen != best)).sum())
-        among = (best >= 8).sum()  # rows in which one of the new arms is the agent's choice
+        # rows in which one of the new arms is the agent's choice
+        among = (best >= 8).sum()
         expected_new += (0.3 / 2 + epsilon / 10) * (2 * rows - among)
         expected_other += epsilon / 10 * (8 * rows - (rows - among))
     n = steps * rows
@@ -333,11 +388,19 @@ def test_a_floor_shows_new_arms_as_often_as_stated(epsilon: float) -> None:
 
 
 @settings(max_examples=often(15, 40), deadline=None)
-@given(st.floats(0.1, 0.9), st.integers(10, 60), st.sampled_from(["linucb", "oracle", "popularity"]))
+@given(
+    st.floats(0.1, 0.9), st.integers(10, 60), st.sampled_from(["linucb", "oracle", "popularity"])
+)
 def test_no_arm_exceeds_its_share_of_any_window(share: float, window: int, kind: str) -> None:
-    items = lane_of({"kind": "cap", "share": share, "window": window}, kind=kind, steps=150).advance(150).items[:, :, 0]
+    items = (
+        lane_of({"kind": "cap", "share": share, "window": window}, kind=kind, steps=150)
+        .advance(150)
+        .items[:, :, 0]
+    )
     for n in (1, 5, 10, window - 1, window):
-        most = max((items[i : i + n] == k).sum(axis=0).max() for i in range(151 - n) for k in range(10))
+        most = max(
+            (items[i : i + n] == k).sum(axis=0).max() for i in range(151 - n) for k in range(10)
+        )
         assert most <= np.ceil(share * window - 1e-9)
     for step in range(150):
         n = min(step + 1, window)
@@ -346,14 +409,23 @@ def test_no_arm_exceeds_its_share_of_any_window(share: float, window: int, kind:
 
 
 def test_a_wide_cap_changes_nothing() -> None:
-    assert np.array_equal(lane_of({"kind": "cap", "share": 1}).advance(200).items, lane_of().advance(200).items)
+    assert np.array_equal(
+        lane_of({"kind": "cap", "share": 1}).advance(200).items, lane_of().advance(200).items
+    )
 
 
 def test_a_slate_gets_enough_arms_the_least_shown_first() -> None:
     shows, items = np.array([[5, 3, 4, 9]]), np.arange(4)[None]
     everything = np.ones((1, 4), np.bool_)
-    for size, limit, expected in ((1, 3, [1]), (2, 3, [1, 2]), (3, 4, [0, 1, 2]), (2, 10, [0, 1, 2, 3])):
-        assert np.flatnonzero(allowed(shows, items, everything, limit, size)[0]).tolist() == expected
+    for size, limit, expected in (
+        (1, 3, [1]),
+        (2, 3, [1, 2]),
+        (3, 4, [0, 1, 2]),
+        (2, 10, [0, 1, 2, 3]),
+    ):
+        assert (
+            np.flatnonzero(allowed(shows, items, everything, limit, size)[0]).tolist() == expected
+        )
     assert np.flatnonzero(allowed(shows, items, everything & (items != 1), 3, 1)[0]).tolist() == [2]
 
 
@@ -373,7 +445,10 @@ def test_a_capped_agent_takes_the_best_arm_left() -> None:
 
 
 def test_propensities_under_a_cap_are_those_of_the_arms_left() -> None:
-    lane, past = lane_of({"kind": "cap", "share": 0.2, "window": 20}, kind="random", steps=80), list[IntArray]()
+    lane, past = (
+        lane_of({"kind": "cap", "share": 0.2, "window": 20}, kind="random", steps=80),
+        list[IntArray](),
+    )
     stopped = 0
     for step in range(80):
         p = lane.agent.probabilities(lane.simulator.round_at(step))
@@ -391,7 +466,9 @@ def test_propensities_under_a_cap_are_those_of_the_arms_left() -> None:
 def test_a_cap_keeps_a_floor_inside_from_trying_an_arm_at_its_limit() -> None:
     """Where the one new arm may not be shown, its share of the decisions is the agent's again."""
     inside = {"kind": "floor", "epsilon": 0.0, "shows": 1000, "new": 0.3}
-    lane = lane_of(inside, {"kind": "cap", "share": 0.4, "window": 20}, kind="oracle", steps=100, rows=16)
+    lane = lane_of(
+        inside, {"kind": "cap", "share": 0.4, "window": 20}, kind="oracle", steps=100, rows=16
+    )
     guard: Any = lane.agent
     guard.inner.shows[:, 1:] = 1000
     truth, stopped = lane.simulator.access().probabilities, 0
@@ -422,19 +499,29 @@ class Recorder(LinUCB):
         self.learned: list[tuple[int, FloatArray, IntArray, FloatArray]] = []
 
     def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
-        self.learned.append((round.step, round.features.copy(), slate.copy(), feedback.rewards.copy()))
+        self.learned.append(
+            (round.step, round.features.copy(), slate.copy(), feedback.rewards.copy())
+        )
         super().learn(round, slate, feedback)
 
 
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Lane, list[Any], list[int]]]:
-    """Return a function that runs the recorder under guards: its lane, what it learned from, and when."""
+    """Return a function that runs the recorder under guards: its lane, what it learned from, and
+    when.
+    """
 
     def played(*guards: dict[str, Any], steps: int = 200, simulator: str = "petshop") -> Any:
         monkeypatch.setitem(REGISTRY, "linucb", Recorder)
         monkeypatch.setattr(Recorder, "Params", LinUCB.Params)
         own = SHOP if simulator == "petshop" else {"kind": simulator, "n_arms": 4, "n_features": 3}
-        e = read({"simulator": own, "agents": [{"kind": "linucb", "guards": list(guards)}], "steps": steps})
+        e = read(
+            {
+                "simulator": own,
+                "agents": [{"kind": "linucb", "guards": list(guards)}],
+                "steps": steps,
+            }
+        )
         lane = make_lane(e, 0)
         agent: Any = unguarded(lane.agent)
         arrived: list[int] = []
@@ -447,7 +534,9 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Lane, list[
 
 
 @pytest.mark.parametrize("simulator", ["petshop", "synthetic"])
-def test_delayed_rewards_come_with_the_features_as_they_were_shown(recorder: Any, simulator: str) -> None:
+def test_delayed_rewards_come_with_the_features_as_they_were_shown(
+    recorder: Any, simulator: str
+) -> None:
     _, learned, arrived = recorder({"kind": "delay", "steps": 30}, simulator=simulator)
     assert [shown + 30 for shown, *_ in learned] == arrived == list(range(30, 200))
     fresh = make_lane(lane_experiment(simulator), 0).simulator
@@ -469,9 +558,11 @@ def test_geometric_delays_have_their_mean_and_lose_nothing(recorder: Any) -> Non
     assert len(set(steps)) == len(steps)
     waits = np.array(arrived) - np.array(steps)
     assert waits.min() >= 0
-    assert set(range(2800)) <= set(steps)  # ten times the mean is the longest
+    # ten times the mean is the longest
+    assert set(range(2800)) <= set(steps)
     error = np.sqrt(20 * 21 / len(waits))
-    assert abs(waits.mean() - 20) < 4.5 * error + 0.2  # those that still wait are the longest
+    # those that still wait are the longest
+    assert abs(waits.mean() - 20) < 4.5 * error + 0.2
 
 
 def test_a_batch_is_learned_at_once_and_in_its_order(recorder: Any) -> None:
@@ -483,7 +574,8 @@ def test_a_batch_is_learned_at_once_and_in_its_order(recorder: Any) -> None:
 def test_late_feedback_through_two_guards_adds_up(recorder: Any) -> None:
     _, learned, arrived = recorder({"kind": "batch", "steps": 10}, {"kind": "delay", "steps": 7})
     for (shown, *_), at in zip(learned, arrived, strict=True):
-        assert at == (shown + 7) - (shown + 7) % 10 + 9  # at the end of the batch in which it arrives
+        # at the end of the batch in which it arrives
+        assert at == (shown + 7) - (shown + 7) % 10 + 9
     assert [shown for shown, *_ in learned] == list(range(193))
 
 
@@ -493,9 +585,15 @@ def test_a_delay_inside_a_batch_begins_when_the_batch_ends(recorder: Any) -> Non
     assert [shown for shown, *_ in learned] == list(range(190))
 
 
-@pytest.mark.parametrize("inside", [{"kind": "batch", "steps": 40}, {"kind": "delay", "steps": 15}], ids=str)
-def test_a_late_guard_inside_a_random_delay_loses_nothing(recorder: Any, inside: dict[str, Any]) -> None:
-    _, learned, arrived = recorder(inside, {"kind": "delay", "steps": 20, "law": "geometric"}, steps=1500)
+@pytest.mark.parametrize(
+    "inside", [{"kind": "batch", "steps": 40}, {"kind": "delay", "steps": 15}], ids=str
+)
+def test_a_late_guard_inside_a_random_delay_loses_nothing(
+    recorder: Any, inside: dict[str, Any]
+) -> None:
+    _, learned, arrived = recorder(
+        inside, {"kind": "delay", "steps": 20, "law": "geometric"}, steps=1500
+    )
     shown = [step for step, *_ in learned]
     assert len(set(shown)) == len(shown)
     assert set(range(1200)) <= set(shown)
@@ -523,15 +621,22 @@ def test_a_reset_begins_anew() -> None:
     state, beginning = unguarded(lane.agent).state_dict(), fresh.agent.state_dict()
     assert all(np.array_equal(state[name], beginning[name]) for name in beginning)
     lane.advance(1)
-    assert any(not np.array_equal(value, beginning[n]) for n, value in unguarded(lane.agent).state_dict().items())
+    assert any(
+        not np.array_equal(value, beginning[n])
+        for n, value in unguarded(lane.agent).state_dict().items()
+    )
 
 
 @pytest.mark.parametrize("kind", ["linucb", "lints", "logistic_ts", "beta_ts", "ucb1", "sgd_ts"])
 @pytest.mark.parametrize("own", [{}, {"window": 30}], ids=["all", "window"])
-def test_a_detector_resets_its_row_alone(kind: str, own: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_detector_resets_its_row_alone(
+    kind: str, own: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     if own and "window" not in REGISTRY[kind].Params.model_fields:
         own = {}
-    e = experiment({"kind": kind, "guards": [{"kind": "reset", "monitor": "adwin"}], **own}, steps=100)
+    e = experiment(
+        {"kind": kind, "guards": [{"kind": "reset", "monitor": "adwin"}], **own}, steps=100
+    )
     lane, undisturbed = make_lane(e, 0), make_lane(experiment({"kind": kind, **own}, steps=100), 0)
     beginning = unguarded(lane.agent).state_dict()
     rings = np.array([False, True, False, False])
@@ -599,11 +704,17 @@ class Faulty(LinUCB):
 @pytest.mark.parametrize(
     ("where", "to"),
     thinned(
-        [(where, to) for where in ("scores", "learn", "nan") for to in ("random", "epsilon_greedy", "popularity")],
+        [
+            (where, to)
+            for where in ("scores", "learn", "nan")
+            for to in ("random", "epsilon_greedy", "popularity")
+        ],
         lambda number: number % 4 == 0,
     ),
 )
-def test_a_run_goes_on_when_its_agent_fails(where: str, to: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_goes_on_when_its_agent_fails(
+    where: str, to: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(REGISTRY, "linucb", Faulty)
     monkeypatch.setattr(Faulty, "Params", LinUCB.Params)
     monkeypatch.setattr(Faulty, "where", where)
@@ -628,7 +739,9 @@ def test_a_run_goes_on_when_its_agent_fails(where: str, to: str, monkeypatch: py
 
 
 def test_a_fallback_has_learned_from_all_decisions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the agent fails, popularity shows the item with the highest CTR so far, (clicks + 1) / (shows + 2)."""
+    """When the agent fails, popularity shows the item with the highest CTR so far, (clicks + 1) /
+    (shows + 2).
+    """
     monkeypatch.setitem(REGISTRY, "linucb", Faulty)
     monkeypatch.setattr(Faulty, "Params", LinUCB.Params)
     lane = lane_of({"kind": "fallback", "to": "popularity", "budget_ms": 1000})
@@ -644,23 +757,33 @@ def test_a_fallback_has_learned_from_all_decisions(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_fallback_shares_no_random_numbers_with_its_agent() -> None:
-    drawn = {"kind": "lints", "noise": "inverse_gamma", "guards": [{"kind": "fallback", "to": "random"}]}
+    drawn = {
+        "kind": "lints",
+        "noise": "inverse_gamma",
+        "guards": [{"kind": "fallback", "to": "random"}],
+    }
     lane = make_lane(experiment(drawn), 0)
     fallback: Any = lane.agent
     agent: Any = unguarded(fallback)
     for step in range(5):
         own = agent.uniforms.at(step)
         instead = fallback.policy.scores(lane.simulator.round_at(step))
-        assert own.shape == instead.shape  # so that common numbers would be the same
+        # so that common numbers would be the same
+        assert own.shape == instead.shape
         assert not np.intersect1d(own, instead).size
 
 
 @pytest.mark.parametrize("where", ["explain", "spectrum"])
-def test_a_run_goes_on_when_its_agent_cannot_be_examined(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_goes_on_when_its_agent_cannot_be_examined(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(REGISTRY, "linucb", Faulty)
     monkeypatch.setattr(Faulty, "Params", LinUCB.Params)
     monkeypatch.setattr(Faulty, "where", where)
-    found = run(experiment({"kind": "linucb", "guards": [{"kind": "fallback", "budget_ms": 1000}]}), workers=0)
+    found = run(
+        experiment({"kind": "linucb", "guards": [{"kind": "fallback", "budget_ms": 1000}]}),
+        workers=0,
+    )
     assert found.histories["LinUCB"].alive.all()
     assert found.histories["LinUCB"].sums["fallbacks"][-1].sum() == 0
 
@@ -681,9 +804,11 @@ def test_fallbacks_are_counted_and_priced() -> None:
     found = fallbacks(result.histories["Oracle"])
     assert found is not None
     assert fallbacks(result.histories["LinUCB"]) is None
-    share = 1 - 0.876  # of a standard normal beyond ln 5 / (ln 25 / 2.326) = 1.163
+    # of a standard normal beyond ln 5 / (ln 25 / 2.326) = 1.163
+    share = 1 - 0.876
     assert abs(found.share - share) < 0.02
-    h = result.histories["Oracle"].sums  # the oracle's own choices lose nothing, the fallback's are random
+    # the oracle's own choices lose nothing, the fallback's are random
+    h = result.histories["Oracle"].sums
     lost = (h["best_value"][-1] - h["value"][-1]).mean()
     assert found.cost.low < lost < found.cost.high
     summary = result.summary()["agents"]
@@ -700,18 +825,39 @@ def test_fallbacks_are_counted_and_priced() -> None:
 @pytest.mark.parametrize(
     ("guards", "words"),
     [
-        ([{"kind": "floor", "epsilon": 0.6}], ("agents.0.guards.0.epsilon (LinUCB) is 0.6", "from 0 to 0.5")),
+        (
+            [{"kind": "floor", "epsilon": 0.6}],
+            ("agents.0.guards.0.epsilon (LinUCB) is 0.6", "from 0 to 0.5"),
+        ),
         ([{"kind": "floor", "epsilon": 0.03, "per": "arm"}], ("50 arms", "0.03", "1.5", "0.02")),
-        ([{"kind": "floor", "segments": [0.1, 0.2]}], ("segments has 2 numbers", "4, one per segment")),
-        ([{"kind": "floor", "segments": [0.1, 0.2, 0.3, 0.9]}], ("guards.0", "0.9", "from 0 to 0.5")),
-        ([{"kind": "cap", "share": 0.01}], ("agents.0.guards.0.share (LinUCB) is 0.01", "from 0.02 to 1")),
-        ([{"kind": "cap", "share": 0.1}, {"kind": "floor", "shows": 9, "new": 0.4}], ("share is 0.1", "0.401")),
+        (
+            [{"kind": "floor", "segments": [0.1, 0.2]}],
+            ("segments has 2 numbers", "4, one per segment"),
+        ),
+        (
+            [{"kind": "floor", "segments": [0.1, 0.2, 0.3, 0.9]}],
+            ("guards.0", "0.9", "from 0 to 0.5"),
+        ),
+        (
+            [{"kind": "cap", "share": 0.01}],
+            ("agents.0.guards.0.share (LinUCB) is 0.01", "from 0.02 to 1"),
+        ),
+        (
+            [{"kind": "cap", "share": 0.1}, {"kind": "floor", "shows": 9, "new": 0.4}],
+            ("share is 0.1", "0.401"),
+        ),
         ([{"kind": "delay", "steps": 0}], ("guards.0.steps (LinUCB) is 0", "from 1 to 100,000")),
         ([{"kind": "fallback", "budget_ms": 0}], ("guards.0.budget_ms (LinUCB) is 0", "above 0")),
-        ([{"kind": "fallback", "p99_ms": 0.5}], ("guards.0", "p99_ms is 0.5", "at least median_ms")),
+        (
+            [{"kind": "fallback", "p99_ms": 0.5}],
+            ("guards.0", "p99_ms is 0.5", "at least median_ms"),
+        ),
         ([{"kind": "reset"}], ("guards.0", "either every (steps) or monitor")),
         ([{"kind": "reset", "every": 5, "monitor": "adwin"}], ("either every (steps) or monitor",)),
-        ([{"kind": "flor"}], ("guards.0.kind (LinUCB) is 'flor'", "floor, cap, delay, batch, reset, fallback")),
+        (
+            [{"kind": "flor"}],
+            ("guards.0.kind (LinUCB) is 'flor'", "floor, cap, delay, batch, reset, fallback"),
+        ),
         ([{"kind": "cap", "shar": 0.1}], ("guards.0.shar (LinUCB) is not a known field",)),
         ([{"kind": "batch"}] * 9, ("agents.0.guards", "at most 8")),
         ("floor", ("agents.0.guards (LinUCB) is floor", "a list")),
@@ -726,7 +872,9 @@ def test_impossible_guards_are_refused_in_one_sentence(guards: Any, words: tuple
 
 
 def test_too_small_a_cap_and_detectors_over_networks_are_refused() -> None:
-    with pytest.raises(UserError, match=r"10 arms with a share of at most 0\.05 each fill 0\.5 of 1 slot"):
+    with pytest.raises(
+        UserError, match=r"10 arms with a share of at most 0\.05 each fill 0\.5 of 1 slot"
+    ):
         experiment({"kind": "linucb", "guards": [{"kind": "cap", "share": 0.05}]})
     with pytest.raises(UserError, match="cannot reset single replications of"):
         experiment({"kind": "neural_greedy", "guards": [{"kind": "reset", "monitor": "adwin"}]})
@@ -743,15 +891,24 @@ def test_guards_pass_through_links_and_files(stack: list[dict[str, Any]]) -> Non
 
 @pytest.mark.slow
 def test_late_learning_costs_less_where_choice_is_random() -> None:
-    """A deterministic bonus repeats one arm while it waits, posterior draws do not: paired, LinTS loses less."""
+    """A deterministic bonus repeats one arm while it waits, posterior draws do not: paired, LinTS
+    loses less.
+    """
     for guard in ({"kind": "delay", "steps": 500}, {"kind": "batch", "steps": 500}):
         both = [
-            {"kind": kind, "sharing": "shared", "label": f"{kind}{late}", "guards": [guard] if late else []}
+            {
+                "kind": kind,
+                "sharing": "shared",
+                "label": f"{kind}{late}",
+                "guards": [guard] if late else [],
+            }
             for kind in ("linucb", "lints")
             for late in (0, 1)
         ]
         simulator = {"kind": "petshop", "features": "interaction"}
-        found = run(read({"simulator": simulator, "agents": both, "steps": 20_000, "replications": 8}))
+        found = run(
+            read({"simulator": simulator, "agents": both, "steps": 20_000, "replications": 8})
+        )
         values = {label: h.sums["value"][-1] for label, h in found.histories.items()}
         lost = [values[f"{kind}0"] - values[f"{kind}1"] for kind in ("linucb", "lints")]
         difference = lost[0] - lost[1]
@@ -772,12 +929,18 @@ def test_single_decisions_of_guarded_agents_are_explained(kind: str, name: str) 
 
 
 def test_an_explanation_names_the_guard_that_decided() -> None:
-    cap = experiment({"kind": "linucb", "alpha": 0.0, "guards": [{"kind": "cap", "share": 0.25}]}, steps=80, rows=2)
+    cap = experiment(
+        {"kind": "linucb", "alpha": 0.0, "guards": [{"kind": "cap", "share": 0.25}]},
+        steps=80,
+        rows=2,
+    )
     late = {"kind": "fallback", "to": "random", "budget_ms": 10, "median_ms": 10, "p99_ms": 50}
     slow = experiment({"kind": "linucb", "guards": [late]}, steps=80, rows=2)
     for e, words in ((cap, "at the limit of the exposure cap"), (slow, "the fallback stood in")):
         found = [why(e, 0, step) for step in range(60, 81, 3)]
         sentences = [explain_decision(each)[0] for each in found]
         assert any(each.startswith("A guard chose ") and words in each for each in sentences)
-        assert all(("A guard" in each) == bool(w.guard) for each, w in zip(sentences, found, strict=True))
+        assert all(
+            ("A guard" in each) == bool(w.guard) for each, w in zip(sentences, found, strict=True)
+        )
         assert not all(w.guard for w in found)

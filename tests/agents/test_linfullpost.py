@@ -25,13 +25,18 @@ class LinFullPost:
         self.x, self.y = np.empty((0, features)), np.empty(0)
 
     def score(self, x: np.ndarray, uniform: float, normals: np.ndarray, *, vector: bool) -> float:
-        """Draw sigma^2 and beta; ``vector`` draws all of beta by the Cholesky factor, else its product with x."""
+        """Draw sigma^2 and beta.
+
+        ``vector`` draws all of beta by the Cholesky factor, else its product with x.
+        """
         precision = 0.25 * np.eye(len(x)) + self.x.T @ self.x
         mean = np.linalg.solve(precision, self.x.T @ self.y)
         a, b = 6 + len(self.y) / 2, 5 + (self.y @ self.y - mean @ precision @ mean) / 2
         sigma = np.sqrt(stats.invgamma.isf(uniform, a, scale=b))
         if vector:
-            return float(x @ (mean + sigma * np.linalg.solve(np.linalg.cholesky(precision).T, normals)))
+            return float(
+                x @ (mean + sigma * np.linalg.solve(np.linalg.cholesky(precision).T, normals))
+            )
         return float(x @ mean + sigma * np.sqrt(x @ np.linalg.solve(precision, x)) * normals)
 
 
@@ -65,10 +70,15 @@ def test_scores_equal_a_plain_implementation(sharing: str) -> None:
 
 
 def test_the_estimated_noise_needs_one_model_per_observation() -> None:
-    with pytest.raises((UserError, ValueError), match="needs sharing per_arm or shared, not hybrid"):
+    with pytest.raises(
+        (UserError, ValueError), match="needs sharing per_arm or shared, not hybrid"
+    ):
         experiment({"kind": "lints", "noise": "inverse_gamma", "sharing": "hybrid"})
 
 
 def test_later_parameters_leave_the_hash_as_it_was() -> None:
-    assert experiment("lints").hash == experiment({"kind": "lints", "noise": "fixed", "a0": 6.0, "b0": 6.0}).hash
+    assert (
+        experiment("lints").hash
+        == experiment({"kind": "lints", "noise": "fixed", "a0": 6.0, "b0": 6.0}).hash
+    )
     assert experiment("lints").hash != experiment({"kind": "lints", "noise": "inverse_gamma"}).hash

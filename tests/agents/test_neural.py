@@ -39,11 +39,15 @@ EVERYTHING = [
 ]
 EACH = [*((k, p) for k in NEURAL for p in AGENTS[k].test_params()), *EVERYTHING]
 CASES = [pytest.param(k, p, id="-".join(map(str, (k, *p.values())))) for k, p in EACH]
-cases = pytest.mark.parametrize(("kind", "params"), thinned(CASES, lambda n: n % 6 == 0, lambda n: n % 2 == 0))
+cases = pytest.mark.parametrize(
+    ("kind", "params"), thinned(CASES, lambda n: n % 6 == 0, lambda n: n % 2 == 0)
+)
 
 
 def scores(lane: Lane, steps: int) -> list[Any]:
-    """Return the scores of an agent while random slates are shown, so that ties cannot make two lanes diverge."""
+    """Return the scores of an agent while random slates are shown, so that ties cannot make two
+    lanes diverge.
+    """
     rng, all_scores = np.random.default_rng(0), []
     for step in range(steps):
         round = lane.simulator.round_at(step)
@@ -68,7 +72,10 @@ def test_scores_of_a_row_do_not_depend_on_the_other_rows(kind: str, params: dict
 
 @pytest.mark.parametrize(("kind", "params"), thinned(EVERYTHING, lambda number: number == 2))
 def test_a_run_resumed_from_saved_state_is_bit_identical(kind: str, params: dict[str, Any]) -> None:
-    """The contract asks it of each agent's test parameters; here all observations are trained on again."""
+    """The contract asks it of each agent's test parameters.
+
+    Here all observations are trained on again.
+    """
     straight = make(kind, PetShop, options=TINY, **params).advance(120)
     lane, parts = make(kind, PetShop, options=TINY, **params), []
     for n in (33, 50, 37):
@@ -94,7 +101,9 @@ def test_a_diverging_network_stops_only_its_row(kind: str, params: dict[str, Any
 
 @pytest.mark.parametrize("kind", ["neural_linear_ts", "neural_linucb"])
 def test_a_network_with_huge_finite_weights_stops_only_its_row(kind: str) -> None:
-    """The embeddings are finite and the head has no inverse: neither the rebuild nor the next scores may raise."""
+    """The embeddings are finite and the head has no inverse: neither the rebuild nor the next
+    scores may raise.
+    """
     params: dict[str, Any] = {"hidden": (6, 4), "every": 7}
     reference, diverged = (make(kind, PetShop, options=TINY, **params) for _ in range(2))
     expected = reference.advance(90)
@@ -112,7 +121,12 @@ def test_a_diverging_network_stops_only_its_row_under_every_covariance(
     if method == "sketch":
         monkeypatch.setattr(gradient_covariance, "PRIMAL_BYTES", 0)
     limit = 1000 if method == "dual" else 100
-    params: dict[str, Any] = {"hidden": (12,), "covariance": "exact", "exact_up_to": limit, "sketch": 4}
+    params: dict[str, Any] = {
+        "hidden": (12,),
+        "covariance": "exact",
+        "exact_up_to": limit,
+        "sketch": 4,
+    }
     reference, diverged = (make("neural_ucb", PetShop, options=TINY, **params) for _ in range(2))
     expected = reference.advance(130)
     first = diverged.advance(110)
@@ -125,14 +139,28 @@ def test_a_diverging_network_stops_only_its_row_under_every_covariance(
 
 @pytest.mark.parametrize("buffer", [1000, 150])
 def test_noise_variance_is_drawn_from_the_posterior_given_the_replay_buffer(buffer: int) -> None:
-    """Compare with a direct normal-inverse-gamma posterior, also once the buffer has dropped observations."""
-    params = {"hidden": (8, 6), "every": 50, "ridge": 0.7, "a0": 3.0, "b0": 2.0, "noise": "inverse_gamma"}
+    """Compare with a direct normal-inverse-gamma posterior, also once the buffer has dropped
+    observations.
+    """
+    params = {
+        "hidden": (8, 6),
+        "every": 50,
+        "ridge": 0.7,
+        "a0": 3.0,
+        "b0": 2.0,
+        "noise": "inverse_gamma",
+    }
     lane = make("neural_linear_ts", PetShop, options=TINY, heads="per_arm", buffer=buffer, **params)
     lane.advance(300)
     agent = lane.agent
     assert isinstance(agent, NeuralLinearTS)
     n = min(300, buffer)
-    z = agent.net.forward(agent.tensor(agent.replay.x[:n].transpose(1, 0, 2))).inputs[-1].double().numpy()
+    z = (
+        agent.net.forward(agent.tensor(agent.replay.x[:n].transpose(1, 0, 2)))
+        .inputs[-1]
+        .double()
+        .numpy()
+    )
     uniforms = np.random.default_rng(4).random((3, 10))
     actual = agent.noise_variance(uniforms)
     for r in range(3):
@@ -149,17 +177,27 @@ def test_noise_variance_is_drawn_from_the_posterior_given_the_replay_buffer(buff
 @pytest.mark.parametrize("loss", ["squared", "log"])
 @pytest.mark.parametrize("scaling", ["paper", "code"])
 @pytest.mark.parametrize("regularised", [True, False])
-def test_a_training_step_descends_the_documented_loss(loss: str, scaling: str, regularised: bool) -> None:
+def test_a_training_step_descends_the_documented_loss(
+    loss: str, scaling: str, regularised: bool
+) -> None:
     """Compare with autograd on the papers' losses.
 
-    paper: (f - r)^2 / 2 + m lambda |w - w0|^2 / 2, f = sqrt(m) net, summed over data, which is half of the descended
-    loss; code: mean (f - r)^2 + lambda / t |w|^2 / 2. The log loss has no factor 1/2.
-    """
+    paper: (f - r)^2 / 2 + m lambda |w - w0|^2 / 2, f = sqrt(m) net, summed over data, which is half
+    of the descended loss; code: mean (f - r)^2 + lambda / t |w|^2 / 2. The log loss has no factor
+    1/2."""
     rate, ridge, m = 0.01, 0.3, 4
     lane = make(
-        "neural_ucb", worlds.Linear, rows=[0], hidden=(6, m), optimiser="sgd", learning_rate=rate, ridge=ridge,
-        loss=loss, scaling=scaling, regularised=regularised,
-    )  # fmt: skip
+        "neural_ucb",
+        worlds.Linear,
+        rows=[0],
+        hidden=(6, m),
+        optimiser="sgd",
+        learning_rate=rate,
+        ridge=ridge,
+        loss=loss,
+        scaling=scaling,
+        regularised=regularised,
+    )
     agent = lane.agent
     assert isinstance(agent, NeuralUCB)
     lane.advance(20)
@@ -178,7 +216,10 @@ def test_a_training_step_descends_the_documented_loss(loss: str, scaling: str, r
     bce = torch.nn.functional.binary_cross_entropy_with_logits
     t = agent.n_observed
     data = bce(f, y[0]) if loss == "log" else ((f - y[0]) ** 2).mean()
-    whole = {"paper": m * ridge * ((weights - start) ** 2).sum() / 2, "code": ridge * (weights**2).sum() / 2}[scaling]
+    whole = {
+        "paper": m * ridge * ((weights - start) ** 2).sum() / 2,
+        "code": ridge * (weights**2).sum() / 2,
+    }[scaling]
     twice = 2.0 if scaling == "paper" and loss == "squared" else 1.0
     (data + (twice * whole / t if regularised else 0.0)).backward()
     assert weights.grad is not None
@@ -195,11 +236,21 @@ def test_fused_and_unfused_steps_on_all_data_are_equal(
     monkeypatch.setattr(base, "FULL_BATCH_CHUNK", 50)
     lanes = [
         make(
-            "neural_ucb", Classification, options={"data": "wine"}, hidden=(20,), training="everything", every=1000,
-            updates=30, optimiser="sgd", learning_rate=0.003, loss=loss, scaling=scaling, regularised=True,
+            "neural_ucb",
+            Classification,
+            options={"data": "wine"},
+            hidden=(20,),
+            training="everything",
+            every=1000,
+            updates=30,
+            optimiser="sgd",
+            learning_rate=0.003,
+            loss=loss,
+            scaling=scaling,
+            regularised=True,
         )
         for _ in range(2)
-    ]  # fmt: skip
+    ]
     lanes[0].advance(130)
     lanes[1].load_state_dict(lanes[0].state_dict())
     before = lanes[0].agent.net.flat.clone()  # type: ignore[attr-defined]
@@ -225,22 +276,39 @@ def test_embeddings_learn_from_user_and_item_identifiers(monkeypatch: pytest.Mon
         return np.zeros((len(context), self.columns.shape[1], 9 + more), np.float32)
 
     monkeypatch.setattr(Contexts, "dense_single", nothing)
-    lane = make("neural_greedy", PetShop, rows=range(4), options=TINY, embedding=4, hidden=(16,), learning_rate=0.01)
+    lane = make(
+        "neural_greedy",
+        PetShop,
+        rows=range(4),
+        options=TINY,
+        embedding=4,
+        hidden=(16,),
+        learning_rate=0.01,
+    )
     assert lane.agent.replay.x.shape[2] == 9 + 2  # type: ignore[attr-defined]
     first = lane.advance(400)
     assert not lane.agent.replay.x[..., :9].any()  # type: ignore[attr-defined]
     assert lane.advance(1600).value[-400:].mean() > first.value[:200].mean() + 0.05
     with pytest.raises(UserError, match="requires user and item identifiers"):
-        read({"simulator": {"kind": "wheel"}, "agents": [{"kind": "neural_greedy", "embedding": 4}]})
+        read(
+            {"simulator": {"kind": "wheel"}, "agents": [{"kind": "neural_greedy", "embedding": 4}]}
+        )
 
 
 @pytest.mark.parametrize("heads", ["shared", "per_arm"])
 def test_the_rebuilt_head_equals_a_ridge_refit_on_the_network_features(heads: str) -> None:
-    lane = make("neural_linear_ts", PetShop, options=TINY, hidden=(8, 6), every=50, ridge=0.7, heads=heads)
+    lane = make(
+        "neural_linear_ts", PetShop, options=TINY, hidden=(8, 6), every=50, ridge=0.7, heads=heads
+    )
     lane.advance(200)
     agent = lane.agent
     assert isinstance(agent, HeadAgent)
-    z = agent.net.forward(agent.tensor(agent.replay.x.transpose(1, 0, 2))).inputs[-1].double().numpy()
+    z = (
+        agent.net.forward(agent.tensor(agent.replay.x.transpose(1, 0, 2)))
+        .inputs[-1]
+        .double()
+        .numpy()
+    )
     items = agent.replay.item.T if heads == "per_arm" else np.zeros((3, 256), np.int64)
     for r in range(3):
         for arm in np.unique(items[r, :200]):
@@ -252,7 +320,8 @@ def test_the_rebuilt_head_equals_a_ridge_refit_on_the_network_features(heads: st
 
 def test_rebuilding_the_head_requires_a_replay_buffer() -> None:
     with pytest.raises(
-        UserError, match=r"training \(Neural-linear TS\) is newest; it must be one of replay, everything"
+        UserError,
+        match=r"training \(Neural-linear TS\) is newest; it must be one of replay, everything",
     ):
         read({"agents": [{"kind": "neural_linear_ts", "training": "newest"}]})
 
@@ -273,7 +342,9 @@ def test_without_a_rebuild_the_head_keeps_stale_features() -> None:
 
 @pytest.mark.slow
 def test_a_rebuilt_head_earns_more_clicks_early_than_a_stale_one() -> None:
-    """Compare the first 1,000 steps of the preset: paired, three standard errors (measured: 40 clicks, error 7)."""
+    """Compare the first 1,000 steps of the preset: paired, three standard errors (measured: 40
+    clicks, error 7).
+    """
     shown = presets()["two-speeds"].experiment.model_dump(mode="json")
     rebuilt, stale, _ = shown["agents"]
     result = run(read({**shown, "agents": [rebuilt, stale], "steps": 1000}))
@@ -287,7 +358,8 @@ def test_ensemble_members_learn_from_different_halves_of_the_data() -> None:
     lane.advance(400)
     weight = lane.agent.replay.weight[:400]  # type: ignore[attr-defined]
     assert set(np.unique(weight)) == {0.0, 1.0}
-    n = weight.size  # Bernoulli(0.5): five standard deviations
+    # Bernoulli(0.5): five standard deviations
+    n = weight.size
     assert abs((weight > 0).mean() - 0.5) < 5 * 0.5 / np.sqrt(n)
     members = lane.agent.member_predictions(lane.simulator.round_at(400))  # type: ignore[attr-defined]
     assert (members.std(axis=1) > 0).all()
@@ -297,9 +369,14 @@ def test_zero_weight_observations_do_not_change_the_gradient_of_a_member() -> No
     """Compare with the gradient of the whole batch, observations of weight 0 included."""
     import torch
 
-    agent: Any = make("ensemble", PetShop, options=TINY, rows=range(3), members=5, hidden=(6,)).agent
+    agent: Any = make(
+        "ensemble", PetShop, options=TINY, rows=range(3), members=5, hidden=(6,)
+    ).agent
     generator = torch.Generator().manual_seed(0)
-    x, rewards = torch.rand(3, 16, agent.spec.n_features, generator=generator), torch.rand(3, 16, generator=generator)
+    x, rewards = (
+        torch.rand(3, 16, agent.spec.n_features, generator=generator),
+        torch.rand(3, 16, generator=generator),
+    )
     weight = (torch.rand(3, 16, 5, generator=generator) < 0.5).float()
     weight[0, :, 0] = 0
     items, total = torch.zeros(3, 16, dtype=torch.long), torch.ones(15, 1)
@@ -320,7 +397,8 @@ def test_a_diverged_member_stops_its_row_when_it_is_drawn() -> None:
         round = lane.simulator.round_at(step)
         scores = agent.scores(round)[0]
         probabilities.append(agent.probabilities(round)[0])
-        assert probabilities[-1].sum() == pytest.approx(0.8)  # one of five members has no choice
+        # one of five members has no choice
+        assert probabilities[-1].sum() == pytest.approx(0.8)
         if not np.isnan(scores).any():
             n_continued += 1
             assert probabilities[-1][scores.argmax()] >= 0.2
@@ -338,7 +416,8 @@ def test_pre_training_on_a_log_raises_early_rewards(kind: str) -> None:
     assert d.mean() > 3 * d.std(ddof=1) / np.sqrt(8)
     again = make(kind, PetShop, options=TINY, rows=range(8), pretrain=20_000)
     again.load_state_dict(trained.state_dict())
-    again.agent.prepare()  # restored weights are not trained again
+    # restored weights are not trained again
+    again.agent.prepare()
     assert same(again.advance(50), trained.advance(50))
 
 
@@ -354,18 +433,28 @@ def test_pre_training_requires_a_log_and_symmetric_init_even_widths() -> None:
     ("kind", "params"),
     [
         ("neural_ucb", {"hidden": [16], "covariance": "exact", "alpha": 0.3}),
-        ("neural_linucb", {}), ("neural_linear_ts", {}), ("ensemble", {}), ("mc_dropout", {}),
+        ("neural_linucb", {}),
+        ("neural_linear_ts", {}),
+        ("ensemble", {}),
+        ("mc_dropout", {}),
     ],
-)  # fmt: skip
-def test_networks_learn_interactions_that_a_shared_linear_model_cannot(kind: str, params: dict[str, Any]) -> None:
-    """On additive features a shared linear model has a CTR of at most .287; networks exceed it within 1,500 steps."""
+)
+def test_networks_learn_interactions_that_a_shared_linear_model_cannot(
+    kind: str, params: dict[str, Any]
+) -> None:
+    """On additive features a shared linear model has a CTR of at most .287.
+
+    Networks exceed it within 1,500 steps.
+    """
     lane = make(kind, PetShop, rows=range(4), **params)
     value = lane.advance(1500).value[-500:].mean(axis=0)
     assert value.mean() - 3 * value.std(ddof=1) / np.sqrt(4) > 0.287
 
 
 @pytest.mark.parametrize("method", ["dual", "primal", "sketch"])
-def test_scores_after_restoring_a_covariance_are_bit_identical(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_after_restoring_a_covariance_are_bit_identical(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Compare scores too: a lost bit there may change no choice for many steps."""
     if method == "sketch":
         monkeypatch.setattr(gradient_covariance, "PRIMAL_BYTES", 0)
@@ -388,16 +477,23 @@ def test_scores_after_restoring_a_covariance_are_bit_identical(method: str, monk
         ("neural_ucb", {"hidden": (128, 64)}),
         ("neural_ucb", {"hidden": (8,), "training": "replay", "buffer": 5000}),
         ("neural_greedy", {"hidden": (128, 64), "buffer": 200, "every": 1}),
-        ("neural_greedy", {"hidden": (64, 8), "buffer": 2000, "every": 2, "training": "everything", "updates": 1}),
+        (
+            "neural_greedy",
+            {"hidden": (64, 8), "buffer": 2000, "every": 2, "training": "everything", "updates": 1},
+        ),
     ],
-)  # fmt: skip
+)
 def test_peak_memory_is_within_the_estimate(kind: str, params: dict[str, Any]) -> None:
-    """Measure the bytes of NumPy and torch from the start until a full buffer has been copied to be saved."""
+    """Measure the bytes of NumPy and torch from the start until a full buffer has been copied to be
+    saved.
+    """
     lane = make(kind, PetShop, options=TINY, **params)
     environment, simulator, settings = lane.simulator.access(), lane.simulator, lane.agent.params
     round, slate = simulator.round_at(0), np.zeros((3, 1), np.int64)
     feedback, _ = simulator.respond(round, slate, simulator.uniforms.at(0))
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
+    ) as profile:
         tracemalloc.start()
         agent: Any = AGENTS[kind](settings, simulator.spec, simulator.streams, environment)
         x, copies = np.zeros((3, 1, 9), np.float32), np.ones((3, 1, 1))
@@ -418,7 +514,11 @@ def test_peak_memory_is_within_the_estimate(kind: str, params: dict[str, Any]) -
 @pytest.mark.slow
 def test_the_benchmark_of_the_exact_width_computes_equal_bonuses_by_three_methods() -> None:
     section = benchmark.exact(widths=(4, 6, 4, 1), candidates=5, past=20)
-    assert [row[0] for row in section.rows] == ["textbook", "vectorised Jacobian", "factored dual (ours)"]
+    assert [row[0] for row in section.rows] == [
+        "textbook",
+        "vectorised Jacobian",
+        "factored dual (ours)",
+    ]
     match = re.search(r"Bonuses agree to (\S+) ", str(section))
     assert match is not None
     assert float(match[1]) < 1e-4

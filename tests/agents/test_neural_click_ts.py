@@ -13,17 +13,35 @@ from bandits.agents import REGISTRY
 from bandits.simulators.ranking import Ranking
 from tests.contract.worlds import join, make, same
 
-SETTINGS = {"n_users": 20, "n_items": 30, "n_candidates": 8, "slate": 3, "embedding": 4, "constant": False}
+SETTINGS = {
+    "n_users": 20,
+    "n_items": 30,
+    "n_candidates": 8,
+    "slate": 3,
+    "embedding": 4,
+    "constant": False,
+}
 AS_PUBLISHED: dict[str, Any] = {
-    "sigma2": 1e-4, "epsilon": 1e-6, "inverse": "pseudo", "learning_rate": 1e-3, "batch": 32,
-}  # fmt: skip
+    "sigma2": 1e-4,
+    "epsilon": 1e-6,
+    "inverse": "pseudo",
+    "learning_rate": 1e-3,
+    "batch": 32,
+}
 PUBLISHED: dict[str, Any] = {
-    "epsilon": 1e-6, "inverse": "pseudo", "hidden": (6, 4), "buffer": 10, "batch": 10, "learning_rate": 0.5,
-}  # slates of 3  # fmt: skip
+    "epsilon": 1e-6,
+    "inverse": "pseudo",
+    "hidden": (6, 4),
+    "buffer": 10,
+    "batch": 10,
+    "learning_rate": 0.5,
+}  # slates of 3
 
 
 class Published(torch.nn.Module):
-    """A plain torch model: embeddings initialised at the vectors, two layers, a head without a constant."""
+    """A plain torch model: embeddings initialised at the vectors, two layers, a head without a
+    constant.
+    """
 
     def __init__(self, users: Any, items: Any, flat: torch.Tensor, relu: bool) -> None:
         super().__init__()
@@ -35,7 +53,9 @@ class Published(torch.nn.Module):
         torch.nn.utils.vector_to_parameters(flat, weights)
         self.double()
 
-    def forward(self, users: torch.Tensor, items: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def forward(
+        self, users: torch.Tensor, items: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         x = torch.cat([self.users(users), self.items(items)], dim=1)
         phi = self.second(torch.relu(self.first(x)))
         phi = torch.relu(phi) if self.relu else phi
@@ -43,8 +63,12 @@ class Published(torch.nn.Module):
 
 
 @pytest.mark.parametrize("relu", [False, True])
-@pytest.mark.parametrize(("vectors", "head"), [("fixed", None), ("tuned", None), ("fixed", 0.02), ("tuned", 2.0)])
-def test_scores_equal_those_of_a_plain_torch_implementation(relu: bool, vectors: str, head: float | None) -> None:
+@pytest.mark.parametrize(
+    ("vectors", "head"), [("fixed", None), ("tuned", None), ("fixed", 0.02), ("tuned", 2.0)]
+)
+def test_scores_equal_those_of_a_plain_torch_implementation(
+    relu: bool, vectors: str, head: float | None
+) -> None:
     settings = {**SETTINGS, "features": "concatenation"}
     own = {"relu": relu, "vectors": vectors, "head_learning_rate": head, **PUBLISHED}
     lane = make("neural_click_ts", Ranking, rows=[5], options=settings, sigma2=0.3, **own)
@@ -54,7 +78,10 @@ def test_scores_equal_those_of_a_plain_torch_implementation(relu: bool, vectors:
     reference = Published(simulator.users[0], simulator.items[0], start, relu)
     fixed = () if vectors == "tuned" else ("users.weight", "items.weight")
     below = [p for n, p in reference.named_parameters() if n not in (*fixed, "head.weight")]
-    groups: list[dict[str, Any]] = [{"params": below}, {"params": [reference.head.weight], "lr": head or 0.5}]
+    groups: list[dict[str, Any]] = [
+        {"params": below},
+        {"params": [reference.head.weight], "lr": head or 0.5},
+    ]
     optimiser, S = torch.optim.SGD(groups, lr=0.5), 1e-6 * torch.eye(4, dtype=torch.float64)
     kept: list[tuple[int, int, float, float]] = []
     for step in range(60):
@@ -70,13 +97,19 @@ def test_scores_equal_those_of_a_plain_torch_implementation(relu: bool, vectors:
         slate = np.argsort(-actual)[:3][None]
         feedback, _ = simulator.respond(round, slate, simulator.uniforms.at(step))
         agent.learn(round, slate, feedback)
-        for item, click, seen in zip(round.items[0, slate[0]], feedback.rewards[0], feedback.examined[0], strict=True):
+        for item, click, seen in zip(
+            round.items[0, slate[0]], feedback.rewards[0], feedback.examined[0], strict=True
+        ):
             kept.append((int(round.users[0]), int(item), float(click), float(seen)))
         if len(kept) >= 10:
-            user_ids, item_ids, clicks, seen = (torch.tensor(column) for column in zip(*kept[:10], strict=True))
+            user_ids, item_ids, clicks, seen = (
+                torch.tensor(column) for column in zip(*kept[:10], strict=True)
+            )
             phi, logit = reference(user_ids, item_ids)
             S = S + ((phi * seen[:, None]).T @ phi).detach().double()
-            loss = torch.nn.functional.binary_cross_entropy_with_logits(logit, clicks.double(), reduction="none")
+            loss = torch.nn.functional.binary_cross_entropy_with_logits(
+                logit, clicks.double(), reduction="none"
+            )
             optimiser.zero_grad()
             ((loss * seen).sum() / seen.sum()).backward()  # type: ignore[no-untyped-call]
             optimiser.step()
@@ -86,7 +119,9 @@ def test_scores_equal_those_of_a_plain_torch_implementation(relu: bool, vectors:
 
 def test_the_learning_rate_of_the_network_for_its_head_too_changes_no_bit() -> None:
     plain, stated, other = (
-        make("neural_click_ts", Ranking, options=SETTINGS, **PUBLISHED, head_learning_rate=rate).advance(80)
+        make(
+            "neural_click_ts", Ranking, options=SETTINGS, **PUBLISHED, head_learning_rate=rate
+        ).advance(80)
         for rate in (None, PUBLISHED["learning_rate"], 0.01)
     )
     assert same(plain, stated)
@@ -94,11 +129,15 @@ def test_the_learning_rate_of_the_network_for_its_head_too_changes_no_bit() -> N
 
 
 def test_rows_have_head_learning_rates_of_their_own() -> None:
-    params = [REGISTRY["neural_click_ts"].Params(**PUBLISHED, head_learning_rate=rate) for rate in (0.05, 0.5)]
+    params = [
+        REGISTRY["neural_click_ts"].Params(**PUBLISHED, head_learning_rate=rate)
+        for rate in (0.05, 0.5)
+    ]
     lane = make(params, Ranking, rows=[4, 4], options=SETTINGS)
     agent: Any = lane.agent
     before = agent.net.flat.clone()
-    for step in range(4):  # the first training is after ten items, in slates of three
+    # the first training is after ten items, in slates of three
+    for step in range(4):
         round = lane.simulator.round_at(step)
         slate = np.tile(np.arange(3), (2, 1))
         feedback, _ = lane.simulator.respond(round, slate, lane.simulator.uniforms.at(step))
@@ -112,13 +151,23 @@ def test_rows_have_head_learning_rates_of_their_own() -> None:
 @pytest.mark.parametrize("rate", [0.0, -1.0, 11.0])
 def test_an_impossible_head_learning_rate_is_refused(rate: float) -> None:
     with pytest.raises(UserError, match="it must be a number above 0 and up to 10 or null"):
-        read({"simulator": {"kind": "ranking"}, "agents": [{"kind": "neural_click_ts", "head_learning_rate": rate}]})
+        read(
+            {
+                "simulator": {"kind": "ranking"},
+                "agents": [{"kind": "neural_click_ts", "head_learning_rate": rate}],
+            }
+        )
 
 
 def smallest(relu: bool) -> Any:
     """Return the smallest eigenvalue of S after each of four blocks of steps, (4, R)."""
     lane = make(
-        "neural_click_ts", Ranking, rows=range(4), options={"features": "concatenation"}, relu=relu, **AS_PUBLISHED
+        "neural_click_ts",
+        Ranking,
+        rows=range(4),
+        options={"features": "concatenation"},
+        relu=relu,
+        **AS_PUBLISHED,
     )
     eigenvalues = []
     for _ in range(4):
@@ -137,13 +186,21 @@ def test_the_smallest_eigenvalue_grows_without_a_relu_and_stalls_with_it() -> No
 
 
 def test_a_relu_leaves_units_inactive_for_all_candidates() -> None:
-    """S keeps epsilon in these directions; they add no uncertainty, because no candidate has a component there."""
+    """S keeps epsilon in these directions.
+
+    They add no uncertainty, because no candidate has a component there.
+    """
     for relu in (False, True):
         options = {"features": "concatenation"}
-        lane = make("neural_click_ts", Ranking, rows=range(4), options=options, relu=relu, **AS_PUBLISHED)
+        lane = make(
+            "neural_click_ts", Ranking, rows=range(4), options=options, relu=relu, **AS_PUBLISHED
+        )
         lane.advance(150)
         phi = np.concatenate(
-            [lane.agent.forward_pass(lane.simulator.round_at(t)).inputs[-1].numpy() for t in range(150, 155)],  # type: ignore[attr-defined]
+            [
+                lane.agent.forward_pass(lane.simulator.round_at(t)).inputs[-1].numpy()
+                for t in range(150, 155)
+            ],  # type: ignore[attr-defined]
             axis=1,
         )
         dead = (phi == 0).all(axis=1)
@@ -170,7 +227,13 @@ def test_without_variance_the_agent_is_greedy() -> None:
 def test_variance_of_an_unobserved_direction_under_both_inverses() -> None:
     variances = {}
     for inverse in ("pseudo", "exact"):
-        lane = make("neural_click_ts", Ranking, rows=[0], options=SETTINGS, **{**PUBLISHED, "inverse": inverse})
+        lane = make(
+            "neural_click_ts",
+            Ranking,
+            rows=[0],
+            options=SETTINGS,
+            **{**PUBLISHED, "inverse": inverse},
+        )
         lane.agent.S[0] = np.diag([4.0, 1.0, 0.25, 1e-9])  # type: ignore[attr-defined]
         half = lane.agent.root_inverse[0]  # type: ignore[attr-defined]
         variances[inverse] = np.diag(half @ half.T)
@@ -179,14 +242,24 @@ def test_variance_of_an_unobserved_direction_under_both_inverses() -> None:
 
 
 def test_a_shared_draw_uses_one_beta_for_all_candidates() -> None:
-    lane = make("neural_click_ts", Ranking, rows=[0], options=SETTINGS, draw="shared", sigma2=1.0, **PUBLISHED)
+    lane = make(
+        "neural_click_ts",
+        Ranking,
+        rows=[0],
+        options=SETTINGS,
+        draw="shared",
+        sigma2=1.0,
+        **PUBLISHED,
+    )
     lane.advance(40)
     round = lane.simulator.round_at(40)
     phi = lane.agent.forward_pass(round).inputs[-1][0].double().numpy()  # type: ignore[attr-defined]
     mean = lane.agent.mean(round)[0]  # type: ignore[attr-defined]
     beta, *_ = np.linalg.lstsq(phi, lane.agent.scores(round)[0] - mean, rcond=None)
     np.testing.assert_allclose(phi @ beta, lane.agent.scores(round)[0] - mean, atol=1e-9)
-    draws = [next(lane.agent.redraws(round, np.random.default_rng(i)))[0] - mean for i in range(4000)]
+    draws = [
+        next(lane.agent.redraws(round, np.random.default_rng(i)))[0] - mean for i in range(4000)
+    ]
     expected = phi @ np.linalg.pinv(lane.agent.S[0], rcond=4 * np.finfo(np.float32).eps) @ phi.T  # type: ignore[attr-defined]
     scale = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
     assert (np.abs(np.cov(np.array(draws).T) - expected) < 5 * scale * np.sqrt(2 / 4000)).all()
@@ -205,7 +278,9 @@ def test_tuned_vectors_are_restored_from_saved_state() -> None:
 
 @pytest.mark.parametrize("constant", [False, True])
 @pytest.mark.parametrize("layout", ["shared", "per_row"])
-def test_tables_give_the_outputs_of_the_network_on_whole_inputs(constant: bool, layout: str) -> None:
+def test_tables_give_the_outputs_of_the_network_on_whole_inputs(
+    constant: bool, layout: str
+) -> None:
     options = {**SETTINGS, "features": "concatenation", "constant": constant, "layout": layout}
     lane = make(
         "neural_click_ts",
@@ -228,8 +303,14 @@ def test_tables_give_the_outputs_of_the_network_on_whole_inputs(constant: bool, 
 
 
 def test_a_network_that_diverges_stops_its_row() -> None:
-    lane = make("neural_click_ts", Ranking, rows=range(2), options={**SETTINGS, "features": "concatenation"},
-                vectors="tuned", **PUBLISHED)  # fmt: skip
+    lane = make(
+        "neural_click_ts",
+        Ranking,
+        rows=range(2),
+        options={**SETTINGS, "features": "concatenation"},
+        vectors="tuned",
+        **PUBLISHED,
+    )
     agent: Any = lane.agent
     agent.net.flat[0] = float("nan")
     scores = agent.scores(lane.simulator.round_at(0))
@@ -238,14 +319,21 @@ def test_a_network_that_diverges_stops_its_row() -> None:
 
 
 @pytest.mark.parametrize("kind", ["neural_click_ts", "neural_greedy"])
-def test_compiled_training_equals_training_by_torch(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiled_training_equals_training_by_torch(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     options = {**SETTINGS, "features": "concatenation"}
-    more = {"vectors": "tuned", **PUBLISHED} if kind == "neural_click_ts" else {"every": 7, "loss": "log"}
+    more = (
+        {"vectors": "tuned", **PUBLISHED}
+        if kind == "neural_click_ts"
+        else {"every": 7, "loss": "log"}
+    )
     lane, by_torch = (make(kind, Ranking, rows=range(2), options=options, **more) for _ in range(2))
     lane.advance(40)
     monkeypatch.setattr(type(by_torch.agent), "compiled", False)
     by_torch.advance(40)
     agent, other = lane.agent, by_torch.agent
     assert agent.train_steps == other.train_steps > 0  # type: ignore[attr-defined]
-    # Adam divides by the gradient's size: where that is small, rounding moves a weight by a part of a step
+    # Adam divides by the gradient's size: where that is small, rounding moves a weight by a part of
+    # a step
     torch.testing.assert_close(agent.net.flat, other.net.flat, rtol=1e-4, atol=1e-4)  # type: ignore[attr-defined]

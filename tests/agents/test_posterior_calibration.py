@@ -15,18 +15,29 @@ RUNS = 1000
 
 
 def calibration(assumed_sigma: float) -> float:
-    """Return the Kolmogorov-Smirnov distance of posterior quantiles from uniform; theta is drawn from the prior.
+    """Return the Kolmogorov-Smirnov distance of posterior quantiles from uniform.
 
-    If theta ~ N(0, sigma^2 / ridge I), then (theta - mu)' A (theta - mu) / sigma^2 is chi-square whatever the
-    policy chose to observe, so its quantile is uniform.
-    """
-    options = {"layout": "per_row", "reward": "gaussian", "n_arms": 3, "noise": SIGMA, "scale": SIGMA / RIDGE**0.5}
+    Theta is drawn from the prior.
+
+    If theta ~ N(0, sigma^2 / ridge I), then (theta - mu)' A (theta - mu) / sigma^2 is chi-square
+    whatever the policy chose to observe, so its quantile is uniform."""
+    options = {
+        "layout": "per_row",
+        "reward": "gaussian",
+        "n_arms": 3,
+        "noise": SIGMA,
+        "scale": SIGMA / RIDGE**0.5,
+    }
     quantiles: list[FloatArray] = []
     for start in range(0, RUNS, 500):
         lane = worlds.make(
-            "lints", rows=range(start, start + 500), options={**options, "n_features": D},
-            sharing="shared", ridge=RIDGE, sigma2=assumed_sigma**2,
-        )  # fmt: skip
+            "lints",
+            rows=range(start, start + 500),
+            options={**options, "n_features": D},
+            sharing="shared",
+            ridge=RIDGE,
+            sigma2=assumed_sigma**2,
+        )
         lane.advance(200)
         simulator, agent = lane.simulator, lane.agent
         assert isinstance(simulator, worlds.Linear)
@@ -47,7 +58,9 @@ def test_calibration_detects_a_doubled_sigma() -> None:
 
 
 def growth(kind: str, **params: float | str) -> float:
-    """Return the slope of log regret against log step between steps 200 and 10,000, averaged over rows."""
+    """Return the slope of log regret against log step between steps 200 and 10,000, averaged over
+    rows.
+    """
     options = {"reward": "gaussian", "n_arms": 5, "noise": 0.5}
     trace = worlds.make(kind, rows=range(8), seed=3, options=options, **params).advance(10_000)
     regret = (trace.best_value - trace.value).cumsum(axis=0).mean(axis=1)

@@ -41,17 +41,28 @@ ESTIMATED: list[tuple[str, dict[str, Any]]] = [
 ]
 FLOOR = {"kind": "floor", "epsilon": 0.3}
 SLOW = {"kind": "fallback", "to": "random", "median_ms": 5, "p99_ms": 60}
-STACKS: list[list[dict[str, Any]]] = [[FLOOR], [SLOW], [SLOW, FLOOR], [{"kind": "cap", "share": 0.4, "window": 10}]]
+STACKS: list[list[dict[str, Any]]] = [
+    [FLOOR],
+    [SLOW],
+    [SLOW, FLOOR],
+    [{"kind": "cap", "share": 0.4, "window": 10}],
+]
 
 
 def standard_error(probabilities: FloatArray, n: int = REDRAWS) -> FloatArray:
-    """Compute that of shares of n redraws: the standard deviation of Beta(n p + 1, n (1 - p) + 1), which is above 0."""
+    """Compute that of shares of n redraws: the standard deviation of Beta(n p + 1, n (1 - p) + 1),
+    which is above 0.
+    """
     p = (n * probabilities + 1) / (n + 2)
     return np.asarray(np.sqrt(p * (1 - p) / (n + 3)))
 
 
-def lane_of(kind: str, steps: int = 40, *, rows: Any = ROWS, guards: Any = (), **params: Any) -> tuple[Lane, Round]:
-    """Return a lane after some steps, and the round to come, in which one candidate is not available."""
+def lane_of(
+    kind: str, steps: int = 40, *, rows: Any = ROWS, guards: Any = (), **params: Any
+) -> tuple[Lane, Round]:
+    """Return a lane after some steps, and the round to come, in which one candidate is not
+    available.
+    """
     lane = worlds.make(kind, worlds.Linear, rows=rows, options=BINARY, **params)
     if guards:
         own = [type(lane.agent).Params(**params, guards=list(guards))] * len(rows)  # type: ignore[arg-type]
@@ -67,7 +78,10 @@ def chi_square(counts: FloatArray, p: FloatArray, n: int) -> float:
     """P-value of counts against probabilities, cells below 5 expected counts together."""
     expected = n * p
     small = expected < 5
-    pairs = [*zip(counts[~small], expected[~small], strict=True), (counts[small].sum(), expected[small].sum())]
+    pairs = [
+        *zip(counts[~small], expected[~small], strict=True),
+        (counts[small].sum(), expected[small].sum()),
+    ]
     if pairs[-1][1] < 1e-6:
         assert pairs.pop()[0] == 0
     statistic = sum((c - e) ** 2 / e for c, e in pairs)
@@ -75,8 +89,12 @@ def chi_square(counts: FloatArray, p: FloatArray, n: int) -> float:
 
 
 @pytest.mark.parametrize(("kind", "params"), EXACT, ids=str)
-def test_exact_probabilities_are_the_frequencies_of_scores(kind: str, params: dict[str, Any]) -> None:
-    """Scores of the same estimates at many later steps, so from the agent's own random numbers, and redraws."""
+def test_exact_probabilities_are_the_frequencies_of_scores(
+    kind: str, params: dict[str, Any]
+) -> None:
+    """Scores of the same estimates at many later steps, so from the agent's own random numbers, and
+    redraws.
+    """
     lane, round = lane_of(kind, **params)
     agent, n = lane.agent, often(2500, 6000)
     assert agent.propensity == "exact"
@@ -87,7 +105,8 @@ def test_exact_probabilities_are_the_frequencies_of_scores(kind: str, params: di
     own = np.zeros(p.shape)
     ageless = round._replace(step=round.step)
     for i in range(n):
-        if "gamma" in params and kind == "lints":  # the estimates fade with the step
+        # the estimates fade with the step
+        if "gamma" in params and kind == "lints":
             break
         scores = agent.scores(ageless._replace(step=round.step + i))
         own[np.arange(3), np.where(round.available, scores, -np.inf).argmax(axis=1)] += 1
@@ -97,7 +116,9 @@ def test_exact_probabilities_are_the_frequencies_of_scores(kind: str, params: di
 
 
 @pytest.mark.parametrize(("kind", "params"), ESTIMATED, ids=str)
-def test_estimated_probabilities_agree_with_independent_redraws(kind: str, params: dict[str, Any]) -> None:
+def test_estimated_probabilities_agree_with_independent_redraws(
+    kind: str, params: dict[str, Any]
+) -> None:
     lane, round = lane_of(kind, **params)
     assert lane.agent.propensity == "monte_carlo"
     p = lane.agent.probabilities(round)
@@ -112,8 +133,13 @@ def test_estimated_probabilities_agree_with_independent_redraws(kind: str, param
 
 @pytest.mark.parametrize("stack", STACKS, ids=lambda stack: "-".join(g["kind"] for g in stack))
 @pytest.mark.parametrize(("kind", "params"), [EXACT[0], ESTIMATED[0], ("linucb", {})], ids=str)
-def test_guards_keep_probabilities_right(kind: str, params: dict[str, Any], stack: list[dict[str, Any]]) -> None:
-    """The stated vector agrees with redraws through the whole stack; the agent decides what kind it is."""
+def test_guards_keep_probabilities_right(
+    kind: str, params: dict[str, Any], stack: list[dict[str, Any]]
+) -> None:
+    """The stated vector agrees with redraws through the whole stack.
+
+    The agent decides what kind it is.
+    """
     lane, round = lane_of(kind, guards=stack, **params)
     inner = unguarded(lane.agent).propensity
     mixes = stack[0]["kind"] != "cap"
@@ -135,8 +161,12 @@ def test_a_fallback_whose_agent_has_failed_is_redrawn() -> None:
     assert (np.abs(p - other) < 4 * standard_error(other, 4000)).all()
 
 
-@pytest.mark.parametrize(("kind", "params"), thinned([*EXACT, *ESTIMATED], lambda number: number in (5, 13)), ids=str)
-def test_questions_change_no_choice_and_rows_do_not_depend_on_each_other(kind: str, params: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("kind", "params"), thinned([*EXACT, *ESTIMATED], lambda number: number in (5, 13)), ids=str
+)
+def test_questions_change_no_choice_and_rows_do_not_depend_on_each_other(
+    kind: str, params: dict[str, Any]
+) -> None:
     lane, round = lane_of(kind, **params)
     undisturbed, _ = lane_of(kind, **params)
     unguarded(lane.agent).n_redraws = 60
@@ -183,9 +213,12 @@ def test_an_agent_without_redraws_has_no_estimate() -> None:
 def test_numbers_of_a_row_come_from_its_own_stream() -> None:
     together, single = Streams(3, (4, 7)), Streams(3, (7,))
     draws: list[Any] = [
-        lambda g, n: g.random((n, 3)), lambda g, n: g.standard_normal((n, 2, 2)), lambda g, n: g.standard_normal(n),
-        lambda g, n: g.random((n, 3), np.float32), lambda g, n: g.beta(np.ones((n, 3)), 2 * np.ones((n, 3))),
-    ]  # fmt: skip
+        lambda g, n: g.random((n, 3)),
+        lambda g, n: g.standard_normal((n, 2, 2)),
+        lambda g, n: g.standard_normal(n),
+        lambda g, n: g.random((n, 3), np.float32),
+        lambda g, n: g.beta(np.ones((n, 3)), 2 * np.ones((n, 3))),
+    ]
     for draw in draws:
         both, one = together.of_rows("propensity", block=5), single.of_rows("propensity", block=5)
         for _ in range(3):

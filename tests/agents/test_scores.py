@@ -1,4 +1,7 @@
-"""Scores follow from mean, width and draws as each agent's formula states; all are computed here by other means."""
+"""Scores follow from mean, width and draws as each agent's formula states.
+
+All are computed here by other means.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,9 @@ def reference_layers(agent: Any) -> list[tuple[FloatArray, FloatArray]]:
 def hidden_units(agent: Any, x: FloatArray, masks: list[FloatArray] | None = None) -> FloatArray:
     """Evaluate the hidden layers in plain NumPy, (R, K, last hidden width)."""
     for i, (weight, bias) in enumerate(reference_layers(agent)[:-1]):
-        x = np.maximum(x @ weight.transpose(0, 2, 1) + bias[:, None], 0) * (1.0 if masks is None else masks[i])
+        x = np.maximum(x @ weight.transpose(0, 2, 1) + bias[:, None], 0) * (
+            1.0 if masks is None else masks[i]
+        )
     return x
 
 
@@ -56,14 +61,19 @@ def test_random_choice_is_uniform_over_what_is_available_and_drawn_anew() -> Non
 def test_the_oracle_scores_by_the_true_probabilities() -> None:
     lane, _, _ = played("oracle", steps=20)
     round = lane.simulator.round_at(20)
-    np.testing.assert_array_equal(lane.agent.scores(round), lane.simulator.access().probabilities(round))
+    np.testing.assert_array_equal(
+        lane.agent.scores(round), lane.simulator.access().probabilities(round)
+    )
     trace = lane.advance(5)
     np.testing.assert_allclose(trace.value, trace.best_value)
 
 
 BONUS: list[tuple[str, str, dict[str, Any]]] = [
     ("ucb1", "alpha", {}),
-    *(("linucb", "alpha", more) for more in ({}, {"sharing": "shared"}, {"gamma": 0.9}, {"window": 20})),
+    *(
+        ("linucb", "alpha", more)
+        for more in ({}, {"sharing": "shared"}, {"gamma": 0.9}, {"window": 20})
+    ),
     ("logistic_ucb", "alpha", {}),
     ("neural_ucb", "alpha", NETWORK),
     *(("neural_linucb", "alpha", {**NETWORK, "heads": heads}) for heads in ("shared", "per_arm")),
@@ -73,7 +83,9 @@ BONUS: list[tuple[str, str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("kind", "factor", "params"), BONUS, ids=str)
-def test_a_bonus_is_the_factor_times_the_width(kind: str, factor: str, params: dict[str, Any]) -> None:
+def test_a_bonus_is_the_factor_times_the_width(
+    kind: str, factor: str, params: dict[str, Any]
+) -> None:
     lane, _, _ = played(kind, steps=40, **params, **{factor: 0.7})
     round = lane.simulator.round_at(40)
     explanation = lane.agent.explain(round)
@@ -81,7 +93,9 @@ def test_a_bonus_is_the_factor_times_the_width(kind: str, factor: str, params: d
     assert explanation.width is not None
     assert (explanation.width > 0).any()
     np.testing.assert_array_equal(np.broadcast_to(explanation.scale, (len(ROWS), 1)), 0.7)
-    np.testing.assert_allclose(lane.agent.scores(round), explanation.mean + 0.7 * explanation.width, rtol=1e-6)
+    np.testing.assert_allclose(
+        lane.agent.scores(round), explanation.mean + 0.7 * explanation.width, rtol=1e-6
+    )
 
 
 def shown_features(lane: Any, steps: int) -> tuple[FloatArray, FloatArray, Round]:
@@ -95,28 +109,41 @@ def shown_features(lane: Any, steps: int) -> tuple[FloatArray, FloatArray, Round
     return np.stack(features, axis=1), np.stack(rewards, axis=1), lane.simulator.round_at(steps)
 
 
-def check_ridge(agent: Any, round: Round, x: FloatArray, r: FloatArray, candidates: FloatArray, ridge: float) -> None:
+def check_ridge(
+    agent: Any, round: Round, x: FloatArray, r: FloatArray, candidates: FloatArray, ridge: float
+) -> None:
     """Compare the explanation with ridge regression on ``x (R, T, D)``."""
     inverse = np.linalg.inv(ridge * np.eye(x.shape[2]) + x.transpose(0, 2, 1) @ x)
     explanation = agent.explain(round)
     theta = np.einsum("rij,rtj,rt->ri", inverse, x, r)
-    np.testing.assert_allclose(explanation.mean, np.einsum("rkd,rd->rk", candidates, theta), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        explanation.mean, np.einsum("rkd,rd->rk", candidates, theta), rtol=1e-4, atol=1e-6
+    )
     variance = np.einsum("rki,rij,rkj->rk", candidates, inverse, candidates)
     np.testing.assert_allclose(explanation.width, np.sqrt(variance), rtol=1e-4)
 
 
 @pytest.mark.parametrize(("params", "n"), [({}, 40), ({"window": 15}, 15)], ids=str)
-def test_linucb_is_ridge_regression_on_the_steps_it_remembers(params: dict[str, Any], n: int) -> None:
-    lane = worlds.make("linucb", rows=range(4), options=BINARY, sharing="shared", ridge=2.0, **params)
+def test_linucb_is_ridge_regression_on_the_steps_it_remembers(
+    params: dict[str, Any], n: int
+) -> None:
+    lane = worlds.make(
+        "linucb", rows=range(4), options=BINARY, sharing="shared", ridge=2.0, **params
+    )
     x, r, round = shown_features(lane, 40)
     check_ridge(lane.agent, round, x[:, -n:], r[:, -n:], round.features, 2.0)
 
 
 def test_discounted_linucb_multiplies_weights_by_gamma_at_every_step() -> None:
-    lane = worlds.make("linucb", rows=range(4), options=BINARY, sharing="shared", ridge=2.0, gamma=0.9)
+    lane = worlds.make(
+        "linucb", rows=range(4), options=BINARY, sharing="shared", ridge=2.0, gamma=0.9
+    )
     x, r, round = shown_features(lane, 40)
     root = np.sqrt(0.9 ** np.arange(39, -1, -1))
-    V, b = (x * root[:, None] ** 2).transpose(0, 2, 1) @ x + 2 * np.eye(4), np.einsum("rtd,rt,t->rd", x, r, root**2)
+    V, b = (
+        (x * root[:, None] ** 2).transpose(0, 2, 1) @ x + 2 * np.eye(4),
+        np.einsum("rtd,rt,t->rd", x, r, root**2),
+    )
     expected = np.einsum("rkd,rd->rk", round.features, np.linalg.solve(V, b[..., None])[..., 0])
     explanation = lane.agent.explain(round)
     assert explanation.mean is not None
@@ -125,19 +152,25 @@ def test_discounted_linucb_multiplies_weights_by_gamma_at_every_step() -> None:
 
 def test_neural_linucb_is_ridge_regression_on_the_hidden_layer() -> None:
     """Before its first training the network is the initial one throughout."""
-    lane = worlds.make("neural_linucb", rows=range(4), options=BINARY, ridge=2.0, every=1000, **NETWORK)
+    lane = worlds.make(
+        "neural_linucb", rows=range(4), options=BINARY, ridge=2.0, every=1000, **NETWORK
+    )
     x, r, round = shown_features(lane, 40)
     z = hidden_units(lane.agent, x)
     check_ridge(lane.agent, round, z, r, hidden_units(lane.agent, round.features), 2.0)
 
 
 def test_every_arm_has_the_head_of_its_own_observations() -> None:
-    lane, shows, _ = played("neural_linucb", steps=30, ridge=2.0, every=1000, heads="per_arm", **NETWORK)  # type: ignore[arg-type]
+    lane, shows, _ = played(
+        "neural_linucb", steps=30, ridge=2.0, every=1000, heads="per_arm", **NETWORK
+    )  # type: ignore[arg-type]
     agent: Any = lane.agent
     round = lane.simulator.round_at(30)
     z = hidden_units(agent, round.features)
     theta = agent.head.theta[np.arange(len(ROWS))[:, None], round.items]
-    np.testing.assert_allclose(agent.explain(round).mean, (z * theta).sum(axis=2), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        agent.explain(round).mean, (z * theta).sum(axis=2), rtol=1e-4, atol=1e-6
+    )
     inverse = agent.head.inverse[np.arange(len(ROWS))[:, None], round.items]
     variance = np.einsum("rki,rkij,rkj->rk", z, inverse, z)
     np.testing.assert_allclose(agent.explain(round).width, np.sqrt(variance), rtol=1e-4, atol=1e-6)
@@ -172,7 +205,9 @@ def test_the_first_width_is_the_length_of_the_gradient(kind: str) -> None:
     agent: Any = lane.agent
     round = lane.simulator.round_at(0)
     explanation = agent.explain(round)
-    np.testing.assert_allclose(explanation.mean, outputs(agent, round.features), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        explanation.mean, outputs(agent, round.features), rtol=1e-4, atol=1e-6
+    )
     for row in range(3):
         for k in range(5):
             weights = agent.net.flat.clone().requires_grad_()
@@ -195,7 +230,9 @@ def test_predictions_equal_plain_networks(kind: str) -> None:
     expected = outputs(agent, np.repeat(round.features, copies, axis=0)).reshape(3, copies, 5)
     actual = agent.member_predictions(round) if kind == "ensemble" else agent.scores(round)[:, None]
     np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(agent.explain(round).mean, expected.mean(axis=1), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        agent.explain(round).mean, expected.mean(axis=1), rtol=1e-4, atol=1e-6
+    )
 
 
 def test_an_ensemble_follows_the_member_that_the_last_uniform_draws() -> None:
@@ -214,12 +251,16 @@ def test_an_ensemble_follows_the_member_that_the_last_uniform_draws() -> None:
         agent.clear_cache()
     assert drawn == {0, 1, 2}
     explanation = agent.explain(lane.simulator.round_at(30))
-    np.testing.assert_allclose(explanation.width, agent.member_predictions(lane.simulator.round_at(30)).std(axis=1))
+    np.testing.assert_allclose(
+        explanation.width, agent.member_predictions(lane.simulator.round_at(30)).std(axis=1)
+    )
 
 
 @pytest.mark.parametrize("strategy", ["thompson", "bonus"])
 def test_dropout_keeps_units_with_its_probability_for_all_candidates_alike(strategy: str) -> None:
-    lane, _, _ = played("mc_dropout", steps=20, strategy=strategy, dropout=0.4, passes=5, alpha=0.7, **NETWORK)  # type: ignore[arg-type]
+    lane, _, _ = played(
+        "mc_dropout", steps=20, strategy=strategy, dropout=0.4, passes=5, alpha=0.7, **NETWORK
+    )  # type: ignore[arg-type]
     agent: Any = lane.agent
     round = lane.simulator.round_at(20)
     uniforms = agent.uniforms.at(20)
@@ -233,13 +274,19 @@ def test_dropout_keeps_units_with_its_probability_for_all_candidates_alike(strat
 
 
 def test_sgd_ts_deviates_by_sigma_over_the_root_of_the_batches() -> None:
-    lane, _, _ = played("sgd_ts", steps=47, sigma2=0.09, batch=10, sharing="shared", learning_rate=0.5)
+    lane, _, _ = played(
+        "sgd_ts", steps=47, sigma2=0.09, batch=10, sharing="shared", learning_rate=0.5
+    )
     agent: Any = lane.agent
     round = lane.simulator.round_at(47)
     explanation = agent.explain(round)
     x = round.features
-    np.testing.assert_allclose(explanation.width, np.linalg.norm(x, axis=2) / 2, rtol=1e-12)  # four batches
-    np.testing.assert_allclose(explanation.mean, np.einsum("rkd,rd->rk", x, agent.mean[:, 0]), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        explanation.width, np.linalg.norm(x, axis=2) / 2, rtol=1e-12
+    )  # four batches
+    np.testing.assert_allclose(
+        explanation.mean, np.einsum("rkd,rd->rk", x, agent.mean[:, 0]), rtol=1e-9, atol=1e-12
+    )
     np.testing.assert_allclose(np.broadcast_to(explanation.scale, (len(ROWS), 1)), 0.3)
     mean, deviation = explanation.mean[:, 0], 0.3 * explanation.width[:, 0]
     drawn = islice(agent.redraws(round, np.random.default_rng(1)), 50)
@@ -251,33 +298,52 @@ def test_sgd_ts_deviates_by_sigma_over_the_root_of_the_batches() -> None:
 
 def test_static_networks_read_the_user_before_the_item() -> None:
     small = {"interactions": 1000, "epochs": 1, "embedding": 3, "hidden": (4,)}
-    lane = worlds.make("static_mlp", PetShop, options={"n_products": 6, "layout": "per_row"}, **small)
+    lane = worlds.make(
+        "static_mlp", PetShop, options={"n_products": 6, "layout": "per_row"}, **small
+    )
     lane.agent.prepare()
     agent: Any = lane.agent
     round = lane.simulator.round_at(0)
     actual = agent.scores(round)
     for row, layout in enumerate(agent.access.layouts):
         weights = agent._networks[int(layout)]
-        pairs = np.stack([np.concatenate([weights["user"][round.users[row]], item]) for item in weights["item"]])
+        pairs = np.stack(
+            [np.concatenate([weights["user"][round.users[row]], item]) for item in weights["item"]]
+        )
         np.testing.assert_allclose(actual[row], click_logits(weights, pairs), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["beta_ts", "neural_linear_ts", "lints"])
 def test_redraws_have_mean_and_width_of_the_explanation(kind: str) -> None:
     """Also of models per arm; every row is independent of the others."""
-    per_arm = {"heads": "per_arm", **NETWORK, "every": 1000, "sigma2": 0.09} if kind == "neural_linear_ts" else {}
+    per_arm = (
+        {"heads": "per_arm", **NETWORK, "every": 1000, "sigma2": 0.09}
+        if kind == "neural_linear_ts"
+        else {}
+    )
     lane, _, _ = played(kind, steps=41, **per_arm)
     round = lane.simulator.round_at(41)
     explanation = lane.agent.explain(round)
     assert explanation.mean is not None
     assert explanation.width is not None
-    varies = explanation.width[:, 1] > 0  # not where all hidden units are 0
+    # not where all hidden units are 0
+    varies = explanation.width[:, 1] > 0
     assert varies.mean() > 0.7
-    mean, scale = explanation.mean[varies, 1], np.broadcast_to(explanation.scale, explanation.mean.shape)[varies, 1]
+    mean, scale = (
+        explanation.mean[varies, 1],
+        np.broadcast_to(explanation.scale, explanation.mean.shape)[varies, 1],
+    )
     width = scale * explanation.width[varies, 1]
-    drawn = np.stack([scores[varies, 1] for scores in islice(lane.agent.redraws(round, np.random.default_rng(2)), 400)])
+    drawn = np.stack(
+        [
+            scores[varies, 1]
+            for scores in islice(lane.agent.redraws(round, np.random.default_rng(2)), 400)
+        ]
+    )
     assert near_standard_normal((drawn.mean(axis=0) - mean) / width * 20)
-    acted = np.stack([lane.agent.scores(round._replace(step=41 + i))[varies, 1] for i in range(400)])
+    acted = np.stack(
+        [lane.agent.scores(round._replace(step=41 + i))[varies, 1] for i in range(400)]
+    )
     assert near_standard_normal((acted.mean(axis=0) - mean) / width * 20)
     np.testing.assert_allclose(acted.std(axis=0), width, rtol=0.25)
     np.testing.assert_allclose(drawn.std(axis=0), width, rtol=0.25)
@@ -286,8 +352,11 @@ def test_redraws_have_mean_and_width_of_the_explanation(kind: str) -> None:
 def test_epsilon_greedy_shares_epsilon_over_what_is_available() -> None:
     lane = worlds.make("epsilon_greedy", rows=range(3), options=BINARY, epsilon=0.2)
     round = lane.simulator.round_at(0)
-    available = np.array([[False, True, True, True, True], [True] * 5, [False, False, True, False, True]])
-    actual = lane.agent.probabilities(round._replace(available=available))  # no data: ties go to the first
+    available = np.array(
+        [[False, True, True, True, True], [True] * 5, [False, False, True, False, True]]
+    )
+    # no data: ties go to the first
+    actual = lane.agent.probabilities(round._replace(available=available))
     expected = [[0, 0.85, 0.05, 0.05, 0.05], [0.84, 0.04, 0.04, 0.04, 0.04], [0, 0, 0.9, 0, 0.1]]
     np.testing.assert_allclose(actual, expected)
 
@@ -304,6 +373,10 @@ def test_epsilon_greedy_states_which_rows_explored() -> None:
 
 def test_the_noise_of_a_head_counts_squared_rewards() -> None:
     lane = worlds.make("neural_linear_ts", rows=range(3), heads="per_arm", every=1000, **NETWORK)
-    trace = lane.advance(40)  # rewards that are not clicks
-    expected = [np.bincount(trace.items[:, r, 0], trace.rewards[:, r] ** 2, lane.agent.spec.n_items) for r in range(3)]
+    # rewards that are not clicks
+    trace = lane.advance(40)
+    expected = [
+        np.bincount(trace.items[:, r, 0], trace.rewards[:, r] ** 2, lane.agent.spec.n_items)
+        for r in range(3)
+    ]
     np.testing.assert_allclose(lane.agent.squares, expected, rtol=1e-9)  # type: ignore[attr-defined]

@@ -1,4 +1,6 @@
-"""The article recommendation of chapter 16 (listing 16.3): one model on user and article features, not scaled."""
+"""The article recommendation of chapter 16 (listing 16.3): one model on user and article features,
+not scaled.
+"""
 
 from __future__ import annotations
 
@@ -42,11 +44,14 @@ def test_the_bonuses_of_the_listing_are_lengths_of_unscaled_features() -> None:
     assert [round(b, 2) for b in bonus] == [21.50, 21.16, 41.77]
     np.testing.assert_allclose(found.width[0] * ALPHA, bonus, rtol=1e-12)
     np.testing.assert_allclose(found.score[0], bonus, rtol=1e-12)
-    np.testing.assert_allclose(bonus, ALPHA * np.linalg.norm(concatenated(VISITOR[None])[0], axis=1))
+    np.testing.assert_allclose(
+        bonus, ALPHA * np.linalg.norm(concatenated(VISITOR[None])[0], axis=1)
+    )
     x = concatenated(VISITOR[None])[0, 2]
     assert (x[HOUR] ** 2 + x[AGE] ** 2) / (x**2).sum() > 0.99
     every = np.array([PlainSharedLinUCB().parts(X)[1].argmax() for X in concatenated(VISITORS)])
-    assert (every == 2).all()  # article 3 for all users
+    # article 3 for all users
+    assert (every == 2).all()
 
 
 def test_the_agent_equals_the_listing_while_it_learns() -> None:
@@ -68,7 +73,9 @@ def test_the_agent_equals_the_listing_while_it_learns() -> None:
 
 
 def test_minmax_brings_the_bonuses_together_and_leaves_the_mean_additive() -> None:
-    """Concatenated features rank the predicted rewards of all users alike, whatever the scale: products do not."""
+    """Concatenated features rank the predicted rewards of all users alike, whatever the scale:
+    products do not.
+    """
     table = scaled(concatenated(VISITORS).reshape(-1, 9), "minmax").reshape(-1, 3, 9)
     first = int(np.flatnonzero((VISITORS == VISITOR).all(axis=1))[0])
     bonus = PlainSharedLinUCB().parts(table[first])[1]
@@ -76,8 +83,11 @@ def test_minmax_brings_the_bonuses_together_and_leaves_the_mean_additive() -> No
     generator, plain = np.random.default_rng(0), PlainSharedLinUCB()
     for i in generator.integers(0, len(VISITORS), size=300):
         x = table[i, generator.integers(3)]
-        plain.learn(x, float(generator.random() < x[0] * x[5]))  # desktop users click on tech, others on nothing
+        # desktop users click on tech, others on nothing
+        plain.learn(x, float(generator.random() < x[0] * x[5]))
     means = np.array([plain.parts(X)[0] for X in table])
     differences = means - means[:, :1]
-    np.testing.assert_allclose(differences, np.broadcast_to(differences[:1], differences.shape), atol=1e-12)
+    np.testing.assert_allclose(
+        differences, np.broadcast_to(differences[:1], differences.shape), atol=1e-12
+    )
     assert np.ptp(differences[0]) > 0.05

@@ -24,19 +24,27 @@ from tests.contract.worlds import join, make, same, take
 
 
 class Boltzmann(StochasticAgent):
-    """Boltzmann exploration: an arm is chosen in proportion to exp(estimated reward / temperature)."""
+    """Boltzmann exploration: an arm is chosen in proportion to exp(estimated reward /
+    temperature).
+    """
 
     class Params(LearnerParams):
         kind: Literal["boltzmann"] = "boltzmann"
         temperature: float = param(
-            0.1, title="Temperature", symbol=r"\tau", gt=0, le=10,
+            0.1,
+            title="Temperature",
+            symbol=r"\tau",
+            gt=0,
+            le=10,
             help="Divides the estimates. Larger values choose more evenly; usually 0.01 to 1.",
-        )  # fmt: skip
+        )
 
     title = "Boltzmann"
     formula = r"\pi_a\propto\exp(\hat\theta_a^\top x_a/\tau)"
 
-    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
+    def __init__(
+        self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess
+    ) -> None:
         super().__init__(params, spec, streams, access)
         self.temperature = self.column("temperature")[:, None]
         self.model = Ridge(np.ones(len(params)), spec.n_features, spec.n_items, "per_arm")
@@ -80,7 +88,9 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("environment", ["petshop", "changing", "cascade"])
 @pytest.mark.parametrize("kind", ["boltzmann", "fixed"])
-def test_the_contract_of_agents_holds(kind: str, environment: str, check: Callable[[contract.Case], None]) -> None:
+def test_the_contract_of_agents_holds(
+    kind: str, environment: str, check: Callable[[contract.Case], None]
+) -> None:
     check(contract.Case(kind, (), environment))
 
 
@@ -100,7 +110,8 @@ def test_a_run_chooses_with_the_stated_probabilities() -> None:
     counts = np.bincount(items.ravel(), minlength=5)
     assert counts[-1] == 0
     assert chisquare(counts[:-1], items.size * p).pvalue > 1e-4
-    for a, b in ((items[:-1], items[1:]), (items[:, :-1], items[:, 1:])):  # steps and rows are independent
+    # steps and rows are independent
+    for a, b in ((items[:-1], items[1:]), (items[:, :-1], items[:, 1:])):
         pairs = np.bincount((5 * a + b).ravel(), minlength=25).reshape(5, 5)[:-1, :-1]
         assert chisquare(pairs.ravel(), a.size * np.outer(p, p).ravel()).pvalue > 1e-4
 
@@ -108,7 +119,8 @@ def test_a_run_chooses_with_the_stated_probabilities() -> None:
 def test_choices_are_independent_of_the_numbers_that_a_subclass_draws() -> None:
     agent: Any = make("boltzmann").agent
     K = agent.spec.n_candidates
-    own = agent.streams.blocks("agent", lambda g, n: g.random((n, K)), width=K)  # part 0, the default
+    # part 0, the default
+    own = agent.streams.blocks("agent", lambda g, n: g.random((n, K)), width=K)
     assert (own.at(0) != agent._uniforms.at(0)).all()
 
 
@@ -116,7 +128,12 @@ def test_a_slate_is_drawn_without_replacement() -> None:
     """Plackett-Luce: the ordered slate (i, j) has probability p_i p_j / (1 - p_i)."""
     p, n = np.array([0.4, 0.3, 0.2, 0.1, 0.0]), 100_000
     uniforms = np.random.default_rng(1).random((n, 5))
-    slate = top_k(gumbel_scores(np.tile(p, (n, 1)), uniforms), np.ones((n, 5), np.bool_), np.ones(n, np.bool_), 2)
+    slate = top_k(
+        gumbel_scores(np.tile(p, (n, 1)), uniforms),
+        np.ones((n, 5), np.bool_),
+        np.ones(n, np.bool_),
+        2,
+    )
     counts = np.bincount(5 * slate[:, 0] + slate[:, 1], minlength=25).reshape(5, 5)
     expected = n * p[:, None] * p / (1 - p[:, None])
     possible = (expected > 0) & ~np.eye(5, dtype=bool)

@@ -1,4 +1,6 @@
-"""Options of the published neural-linear program: initial pulls, falling learning rate, gradient limit."""
+"""Options of the published neural-linear program: initial pulls, falling learning rate, gradient
+limit.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,21 @@ def agent_of(**params: Any) -> NeuralLinearTS:
 def test_initial_pulls_show_every_arm_so_often_before_anything_else() -> None:
     free = make("neural_linear_ts", Wheel, **SMALL).advance(40).items[..., 0]
     forced = make("neural_linear_ts", Wheel, initial_pulls=3, **SMALL).advance(40).items[..., 0]
-    np.testing.assert_array_equal(forced[:15], np.repeat(np.tile(np.arange(5), 3)[:, None], 3, axis=1))
+    np.testing.assert_array_equal(
+        forced[:15], np.repeat(np.tile(np.arange(5), 3)[:, None], 3, axis=1)
+    )
     assert (free[:15] != forced[:15]).any()
     assert (forced[15:, 0] != forced[15:, 1]).any()
 
 
 def test_initial_pulls_are_certain_and_end() -> None:
-    lane = make("neural_linear_ts", PetShop, options={"n_products": 4, "n_users": 20}, initial_pulls=1, **SMALL)
+    lane = make(
+        "neural_linear_ts",
+        PetShop,
+        options={"n_products": 4, "n_users": 20},
+        initial_pulls=1,
+        **SMALL,
+    )
     for step in range(4):
         stated = lane.agent.probabilities(lane.simulator.round_at(step))
         np.testing.assert_array_equal(stated.max(axis=1), 1.0)
@@ -42,14 +52,21 @@ def test_initial_pulls_are_certain_and_end() -> None:
 
 @pytest.mark.parametrize("decay_from", ["training", "start"])
 def test_the_learning_rate_falls_with_the_steps(decay_from: str) -> None:
-    """lr / (1 + decay s): two trainings of four steps, counted from each training or from the start."""
-    agent = agent_of(learning_rate=0.1, learning_rate_decay=0.5, decay_from=decay_from, optimiser="sgd")
+    """lr / (1 + decay s): two trainings of four steps, counted from each training or from the
+    start.
+    """
+    agent = agent_of(
+        learning_rate=0.1, learning_rate_decay=0.5, decay_from=decay_from, optimiser="sgd"
+    )
     rates = []
-    agent.replay.add(np.zeros((3, 1, 2)), np.zeros((3, 1), np.int64), np.zeros((3, 1)), np.ones((3, 1, 1)))
+    agent.replay.add(
+        np.zeros((3, 1, 2)), np.zeros((3, 1), np.int64), np.zeros((3, 1)), np.ones((3, 1, 1))
+    )
     for _ in range(2):
         agent.train()
         rates.append(float(agent.optimiser.rate[1, 0]))
-    steps = [3, 3] if decay_from == "training" else [3, 7]  # before the last step of each training
+    # before the last step of each training
+    steps = [3, 3] if decay_from == "training" else [3, 7]
     np.testing.assert_allclose(rates, [0.1 / (1 + 0.5 * s) for s in steps], rtol=1e-6)
 
 

@@ -26,7 +26,12 @@ def count(n: int, send: Callable[[int], None]) -> str:
 
 def about_this_process() -> tuple[int, int, str, str | None]:
     """Return its id, niceness, folder of temporary files, and a variable."""
-    return os.getpid(), os.getpriority(os.PRIO_PROCESS, 0), tempfile.gettempdir(), os.environ.get("OF_THE_LINE")
+    return (
+        os.getpid(),
+        os.getpriority(os.PRIO_PROCESS, 0),
+        tempfile.gettempdir(),
+        os.environ.get("OF_THE_LINE"),
+    )
 
 
 def print_and_return() -> int:

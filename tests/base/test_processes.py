@@ -1,4 +1,6 @@
-"""Tasks in child processes: results, messages, the line, limits, cancelling, and what the death of either side does."""
+"""Tasks in child processes: results, messages, the line, limits, cancelling, and what the death of
+either side does.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,11 @@ def alive(pid: int) -> bool:
 
 def python(function: str) -> list[str]:
     """Return the command that calls a function in a process which is no child of the line."""
-    return [sys.executable, "-c", f"from tests.base.child_functions import {function}; {function}()"]
+    return [
+        sys.executable,
+        "-c",
+        f"from tests.base.child_functions import {function}; {function}()",
+    ]
 
 
 def test_results_and_messages_arrive_whatever_is_printed() -> None:
@@ -62,7 +68,9 @@ def test_results_and_messages_arrive_whatever_is_printed() -> None:
 
 def test_a_task_has_a_process_of_its_own_with_the_variables_of_its_line() -> None:
     of_line = line(variables={"OF_THE_LINE": "yes"})
-    (a, nice, folder, variable), (b, *_) = (ChildTask(of_line, functions.about_this_process).wait() for _ in range(2))
+    (a, nice, folder, variable), (b, *_) = (
+        ChildTask(of_line, functions.about_this_process).wait() for _ in range(2)
+    )
     assert a != b
     assert nice == max(os.getpriority(os.PRIO_PROCESS, 0), NICE)
     assert variable == "yes"
@@ -88,8 +96,14 @@ def test_a_line_may_keep_its_process_for_some_time_also_after_a_refusal() -> Non
 def test_errors_are_sentences(capfd: pytest.CaptureFixture[str]) -> None:
     for function, sentence in (
         (functions.refuse, "α is 11; it must be a number from 0 to 10"),
-        (functions.fail, "the process for naps ended with status 1; the server's log has the reason"),
-        (functions.die, "the process for naps ended with status -9; the server's log has the reason"),
+        (
+            functions.fail,
+            "the process for naps ended with status 1; the server's log has the reason",
+        ),
+        (
+            functions.die,
+            "the process for naps ended with status -9; the server's log has the reason",
+        ),
     ):
         task = ChildTask(line(), function)
         with pytest.raises(UserError) as caught:
@@ -100,16 +114,24 @@ def test_errors_are_sentences(capfd: pytest.CaptureFixture[str]) -> None:
 
 def test_a_process_that_cannot_be_started_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    with pytest.raises(UserError, match=r"^a process for naps could not be started \(No such file or directory\)$"):
+    with pytest.raises(
+        UserError, match=r"^a process for naps could not be started \(No such file or directory\)$"
+    ):
         ChildTask(line(), functions.double, 1).wait()
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    with pytest.raises(UserError, match=r"^the process for naps ended with status 1; the server's log"):
+    with pytest.raises(
+        UserError, match=r"^the process for naps ended with status 1; the server's log"
+    ):
         ChildTask(line(), functions.double, 1).wait()
 
 
 def test_time_and_memory_are_limited() -> None:
-    task = Listener(line(seconds=3.0, advice="sleep on the command line"), functions.leave_a_file_and_sleep)
-    with pytest.raises(UserError, match=r"^stopped after 3\ss, the limit for one of the naps; sleep on the"):
+    task = Listener(
+        line(seconds=3.0, advice="sleep on the command line"), functions.leave_a_file_and_sleep
+    )
+    with pytest.raises(
+        UserError, match=r"^stopped after 3\ss, the limit for one of the naps; sleep on the"
+    ):
         task.wait()
     assert not any(Path(path).exists() for _, path in task.messages)
     small = line(memory=2 * 10**9)
@@ -161,7 +183,8 @@ def test_a_child_ends_with_the_server_that_is_killed() -> None:
     with server:
         child = int(server.stdout.readline())
         assert alive(child)
-        assert os.getpgid(child) == child  # Ctrl-C in a terminal reaches the server only
+        # Ctrl-C in a terminal reaches the server only
+        assert os.getpgid(child) == child
         server.kill()
     wait_for(lambda: not alive(child), "the end of the child")
 

@@ -48,7 +48,9 @@ def test_probabilities_of_slots_are_those_of_all_slates(n: int, size: int) -> No
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_the_best_available_candidates_are_shown_in_order_and_ties_go_to_the_lowest(size: int) -> None:
+def test_the_best_available_candidates_are_shown_in_order_and_ties_go_to_the_lowest(
+    size: int,
+) -> None:
     scores, available = candidates(size)
     alive = np.ones(ROWS, np.bool_)
     actual = top_k(scores, available, alive, size)

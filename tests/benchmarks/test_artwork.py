@@ -1,4 +1,6 @@
-"""The document of the artwork simulator: its verdicts follow from the numbers, which are sums of single decisions."""
+"""The document of the artwork simulator: its verdicts follow from the numbers, which are sums of
+single decisions.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,12 @@ def outcomes(*, popular: float = 0.27, slow: int = 30, late: float = 0.01) -> Ou
         if name in (TITLE, PICTURE):
             value[: slow if name == TITLE else 30] = 0.2
         gain = np.array([[0.08], [0.05], [0.03], [late]]) if name == SHARED else np.zeros((4, 1))
-        found[name] = Earned(take + 0.001 * NOISE, take + 0.001 * NOISE, value, gain + 0.001 * NOISE * (name == SHARED))
+        found[name] = Earned(
+            take + 0.001 * NOISE,
+            take + 0.001 * NOISE,
+            value,
+            gain + 0.001 * NOISE * (name == SHARED),
+        )
     return found
 
 
@@ -36,13 +43,16 @@ def test_verdicts_follow_from_the_numbers() -> None:
     assert verdicts(outcomes(late=0.09))[2] == "Not confirmed"
     needed = artwork.factor(outcomes(slow=30), TITLE)
     assert needed is not None
-    assert round(needed.mean) == 31  # reached in the 31st thousand, by the shared model in the first
+    # reached in the 31st thousand, by the shared model in the first
+    assert round(needed.mean) == 31
     assert "| LinUCB per picture | 0.330 (" in artwork.document(outcomes())
 
 
 def test_the_side_that_is_ahead_after_many_impressions_is_named() -> None:
     titles = [artwork.late(outcomes(late=gain), TITLE) for gain in (0.01, 0.0, -0.0012)]
-    shared, none, apart = (text.removeprefix("after 800 impressions of a title, ") for text in titles)
+    shared, none, apart = (
+        text.removeprefix("after 800 impressions of a title, ") for text in titles
+    )
     assert shared.startswith("one shared model still earns 0.0097 (")
     assert none.startswith("one shared model and models per title are not shown to differ")
     assert apart.startswith("models per title earn 0.001")
@@ -51,8 +61,16 @@ def test_the_side_that_is_ahead_after_many_impressions_is_named() -> None:
 
 
 def test_expected_clicks_are_counted_by_the_impressions_of_the_title_before() -> None:
-    simulator = {"kind": "artwork", "n_titles": 12, "n_pictures": [2, 4], "n_users": 50, "n_retrieved": 4}
-    e = read({"simulator": simulator, "agents": [{"kind": "default"}], "steps": 2000, "replications": 2})
+    simulator = {
+        "kind": "artwork",
+        "n_titles": 12,
+        "n_pictures": [2, 4],
+        "n_users": 50,
+        "n_retrieved": 4,
+    }
+    e = read(
+        {"simulator": simulator, "agents": [{"kind": "default"}], "steps": 2000, "replications": 2}
+    )
     found, lane = artwork.earned(e), make_lane(e, 0)
     trace = lane.advance(2000)
     first, values = lane.simulator.catalogue(1).title_of, []  # type: ignore[attr-defined]

@@ -1,4 +1,6 @@
-"""The document of agents that forget: its verdicts follow from the numbers, and its main statements hold."""
+"""The document of agents that forget: its verdicts follow from the numbers, and its main statements
+hold.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +25,18 @@ from benchmarks.reproduction.change import (
 
 
 def found(
-    *, after_shock: float = 100.0, steps: int = 900, kept: float = 0.0, weak: float = 0.0, stuck: float = 0.0
+    *,
+    after_shock: float = 100.0,
+    steps: int = 900,
+    kept: float = 0.0,
+    weak: float = 0.0,
+    stuck: float = 0.0,
 ) -> Found:
     """Return outcomes of LinUCB and the network.
 
-    ``after_shock``: clicks that forgetting earns with a shock. ``steps``: its recovery. ``kept``: what the network
-    keeps of the 500 clicks that the drift costs it. ``weak``: clicks that LinUCB with a window lacks in the last steps
-    of every run; ``stuck``: of the run with the drift alone.
+    ``after_shock``: clicks that forgetting earns with a shock. ``steps``: its recovery. ``kept``:
+    what the network keeps of the 500 clicks that the drift costs it. ``weak``: clicks that LinUCB
+    with a window lacks in the last steps of every run; ``stuck``: of the run with the drift alone.
     """
     noise = np.random.default_rng(0).normal(size=16)
     outcomes = {}
@@ -45,7 +52,9 @@ def found(
         clicks = 9000 - lost + earned + noise * (1 + forgets) + wide
         if case.way == SLIDE:
             last -= weak + stuck * (case.scenario == DRIFT)
-        outcomes[case] = Outcome(clicks, last + noise * static, Recovery(step, step - 10, step + 10, 1.0))
+        outcomes[case] = Outcome(
+            clicks, last + noise * static, Recovery(step, step - 10, step + 10, 1.0)
+        )
     return outcomes
 
 
@@ -64,15 +73,24 @@ def test_verdicts_follow_from_the_numbers() -> None:
 
 
 def test_statements_on_the_static_network_are_corrected_for_all_learners() -> None:
-    """With Holm's correction over three learners no interval is narrower than alone, and not all are as wide."""
+    """With Holm's correction over three learners no interval is narrower than alone, and not all
+    are as wide.
+    """
     against = change.against_static(found(weak=150.0))
-    assert {d.case for d in against.loss} == {Case(DRIFT, "linucb", way) for way in (PLAIN, DISCOUNT, SLIDE)}
+    assert {d.case for d in against.loss} == {
+        Case(DRIFT, "linucb", way) for way in (PLAIN, DISCOUNT, SLIDE)
+    }
     assert against.behind == {Case(DRIFT, "linucb", SLIDE)}
     outcomes = found(kept=440.0)
-    still = {case: outcomes[case._replace(scenario=STILL)].clicks - outcomes[case].clicks for case in outcomes}
+    still = {
+        case: outcomes[case._replace(scenario=STILL)].clicks - outcomes[case].clicks
+        for case in outcomes
+    }
     static = still[Case(DRIFT, STATIC, PLAIN)]
     loss = change.against_static(outcomes).loss
-    widths = [(d.estimate.high - d.estimate.low, metrics.estimate(static - still[d.case])) for d in loss]
+    widths = [
+        (d.estimate.high - d.estimate.low, metrics.estimate(static - still[d.case])) for d in loss
+    ]
     wider = [width - (alone.high - alone.low) for width, alone in widths]
     assert min(wider) > -1e-9
     assert max(wider) > 1
@@ -87,7 +105,13 @@ def test_differences_are_paired_and_corrected() -> None:
 
 
 def test_the_main_statements_hold_in_the_document() -> None:
-    lines = [line for line in DOCUMENT.read_text(encoding="utf-8").splitlines() if line.startswith("- **")]
-    judged = [line for line in lines if line.split("**")[1] in ("Confirmed", "Mixed", "Not confirmed")]
+    lines = [
+        line
+        for line in DOCUMENT.read_text(encoding="utf-8").splitlines()
+        if line.startswith("- **")
+    ]
+    judged = [
+        line for line in lines if line.split("**")[1] in ("Confirmed", "Mixed", "Not confirmed")
+    ]
     assert [line.split("**")[1] for line in judged[:2]] == ["Confirmed", "Confirmed"]
     assert "Not confirmed" not in " ".join(judged[:3])

@@ -34,5 +34,6 @@ def test_a_reader_that_is_refused_does_not_let_the_others_wait_for_ever() -> Non
             "InvalidStatus",
         ]
 
-    with ThreadPoolExecutor(1) as thread:  # a browser test may have left an event loop in this one
+    # a browser test may have left an event loop in this one
+    with ThreadPoolExecutor(1) as thread:
         thread.submit(asyncio.run, measured()).result()

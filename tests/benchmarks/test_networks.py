@@ -20,29 +20,59 @@ def verdicts(text: str) -> list[str]:
 
 def test_verdicts_of_the_showdown_follow_from_its_intervals() -> None:
     back, lost = [(networks.FORGETTING[0], "yes")], [("Ensemble", "no")]
-    assert verdicts(networks.claims({"A": AHEAD, "B": LEVEL}, [*back, *lost])) == ["confirmed", "confirmed", "refuted"]
+    assert verdicts(networks.claims({"A": AHEAD, "B": LEVEL}, [*back, *lost])) == [
+        "confirmed",
+        "confirmed",
+        "refuted",
+    ]
     open_too = [*lost, ("NeuralTS", "inconclusive")]
     assert verdicts(networks.claims({"A": AHEAD}, open_too))[2] == "inconclusive"
-    assert verdicts(networks.claims({"A": AHEAD, "B": BEHIND}, back)) == ["mixed", "confirmed", "inconclusive"]
+    assert verdicts(networks.claims({"A": AHEAD, "B": BEHIND}, back)) == [
+        "mixed",
+        "confirmed",
+        "inconclusive",
+    ]
     assert verdicts(networks.claims({"B": LEVEL}, [(networks.FORGETTING[1], "no"), *back]))[:2] == [
-        "inconclusive", "mixed"
-    ]  # fmt: skip
+        "inconclusive",
+        "mixed",
+    ]
 
 
 def test_networks_are_trained_alike_and_compared_with_the_greedy_one() -> None:
     e = presets()["showdown-again"].experiment
-    alike = ("hidden", "learning_rate", "training", "every", "updates", "batch", "optimiser", "loss")
+    alike = (
+        "hidden",
+        "learning_rate",
+        "training",
+        "every",
+        "updates",
+        "batch",
+        "optimiser",
+        "loss",
+    )
     chosen = [agent for agent in e.agents if hasattr(agent, "hidden")]
     assert len({tuple(getattr(agent, name) for name in alike) for agent in chosen}) == 1
-    clicks = {label: np.array([[0.0, 0.0], [9.0 + i, 11.0 + i]]) for i, label in enumerate(e.labels)}
+    clicks = {
+        label: np.array([[0.0, 0.0], [9.0 + i, 11.0 + i]]) for i, label in enumerate(e.labels)
+    }
     found = networks.against_greedy(ClickCurves(np.array([0, 100]), clicks))
-    assert list(found) == ["Neural-LinUCB", "NeuralUCB", "NeuralTS", "Neural-linear TS", "Ensemble", "MC dropout"]
+    assert list(found) == [
+        "Neural-LinUCB",
+        "NeuralUCB",
+        "NeuralTS",
+        "Neural-linear TS",
+        "Ensemble",
+        "MC dropout",
+    ]
     assert [round(gain.mean) for gain in found.values()] == [1, 2, 3, 4, 5, 6]
     assert set(networks.FORGETTING) < set(e.labels)
 
 
 def test_statements_on_dropout_are_judged_by_the_ends_of_the_sweep() -> None:
-    """Clicks rise from p = .1 to .2 and fall to .8, and rise with T; the smallest p covers and explores least."""
+    """Clicks rise from p = .1 to .2 and fall to .8, and rise with T.
+
+    The smallest p covers and explores least.
+    """
     noise = np.array([-0.001, 0.0, 0.001, 0.0])
     level = {0.1: 0.3, 0.2: 0.4, 0.8: 0.2}
     rates = {(p, t): level[p] + 0.002 * t + noise for p in level for t in (2, 10)}

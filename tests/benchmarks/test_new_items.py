@@ -1,4 +1,6 @@
-"""The document of new items: its verdicts follow from the numbers, and its main statements hold on a smaller scale."""
+"""The document of new items: its verdicts follow from the numbers, and its main statements hold on
+a smaller scale.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,13 @@ from benchmarks.reproduction.new_items import DOCUMENT, FINDERS, ORDER, Found, O
 NOISE = np.random.default_rng(0).normal(size=16)
 
 
-def outcomes(*, prior: float = 0.7, shared: float = 0.64, floor: int | None = 900, popular: float = 0.0) -> Outcomes:
+def outcomes(
+    *, prior: float = 0.7, shared: float = 0.64, floor: int | None = 900, popular: float = 0.0
+) -> Outcomes:
     rates = dict(zip(ORDER, (0.92, 0.86, 0.8, prior, 0.65, 0.6, 0.46, shared), strict=True))
-    order: dict[str, FloatArray] = {name: np.stack([rate + 0.001 * NOISE] * 2) for name, rate in rates.items()}
+    order: dict[str, FloatArray] = {
+        name: np.stack([rate + 0.001 * NOISE] * 2) for name, rate in rates.items()
+    }
     hit = {}
     for name in FINDERS:
         for guarded in (False, True):
@@ -38,13 +44,18 @@ def test_verdicts_follow_from_the_numbers() -> None:
     assert verdicts(outcomes(shared=0.5))[2] == "Not confirmed"
     assert verdicts(outcomes(floor=None))[4] == "Not confirmed"
     assert verdicts(outcomes(popular=0.2))[5] == "Not confirmed"
-    assert "| LinUCB hybrid | 1,200 (1,100 to 1,300) | 900 (900 to 900) | 0.200" in new_items.document(outcomes())
+    assert (
+        "| LinUCB hybrid | 1,200 (1,100 to 1,300) | 900 (900 to 900) | 0.200"
+        in new_items.document(outcomes())
+    )
 
 
 def test_what_a_floor_gives_a_rare_persona_follows_from_the_numbers() -> None:
     same = [SegmentFairness(*[Estimate(0.5, 0.4, 0.6)] * 6)] * 4
     plain = rare_persona.Served(same, np.full((16, 4), 0.5) + 0.001 * NOISE[:, None])
-    floor = rare_persona.Served(same, plain.ctr + np.array([-0.1, 0, 0, 0.2]) + 0.001 * NOISE[::-1, None])
+    floor = rare_persona.Served(
+        same, plain.ctr + np.array([-0.1, 0, 0, 0.2]) + 0.001 * NOISE[::-1, None]
+    )
     found = {(name, guard): plain for name in rare_persona.AGENTS for guard in (False, True)}
     text = rare_persona.document({**found, ("LinTS per arm", True): floor})
     assert "- **LinTS per arm**: with the floor, the rare persona gains (0.2" in text
@@ -54,7 +65,10 @@ def test_what_a_floor_gives_a_rare_persona_follows_from_the_numbers() -> None:
 
 def test_what_flops_cost_optimism_is_the_paired_difference() -> None:
     text = flops.document({flops.OPTIMIST: 3 + NOISE, flops.SAMPLER: 2 + NOISE})
-    assert "LinUCB per arm loses more clicks per flop compared with LinTS per arm: 1.0 (1.0 to 1.0)." in text
+    assert (
+        "LinUCB per arm loses more clicks per flop compared with LinTS per arm: 1.0 (1.0 to 1.0)."
+        in text
+    )
     assert "| LinUCB per arm minus LinTS per arm | 1.0 (1.0 to 1.0) |" in text
     text = flops.document({flops.OPTIMIST: 2 + NOISE, flops.SAMPLER: 2 - NOISE})
     assert "loses about as many clicks" in text

@@ -16,7 +16,8 @@ def test_linucb_on_product_features_has_less_than_half_the_regret_of_neural_clic
     settings = {**ranking.LEARNABLE, **SMALL, "temperature": 0.005}
     linear = ranking.run_agent(ranking.LINEAR[0], settings, 600, 6)
     thompson = ranking.run_agent({"kind": "neural_click_ts"}, settings, 600, 6)
-    assert (linear.best == thompson.best).all()  # the same users and candidates: paired
+    # the same users and candidates: paired
+    assert (linear.best == thompson.best).all()
     assert (linear.regret < thompson.regret / 2).all()
 
 
@@ -40,6 +41,7 @@ def test_predictions_of_a_slot_are_compared_with_true_probabilities() -> None:
         assert off.shape == (6, 4)
         assert run.clicks.shape == (6,)
         runs[position] = off
-    below = runs["ignored"][:, 0]  # counting unexamined slots as misses underestimates the items shown first
+    # counting unexamined slots as misses underestimates the items shown first
+    below = runs["ignored"][:, 0]
     assert below.mean() + 3 * below.std(ddof=1) / np.sqrt(6) < 0
     assert abs(runs["aware"][:, 0].mean()) < abs(below.mean())

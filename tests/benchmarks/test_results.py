@@ -8,12 +8,18 @@ from benchmarks.measure import RESULTS, Section
 
 
 def test_the_short_form_has_the_targets_and_who_made_them() -> None:
-    section = Section("Speed", "How it was measured.", ("side", "ms"), [("ours", "2")], code="A command.")
+    section = Section(
+        "Speed", "How it was measured.", ("side", "ms"), [("ours", "2")], code="A command."
+    )
     section.targets.append(("at most 3 ms", "2", True))
     assert section.brief() == (
-        "## Speed\n\n| target | measured | met |\n| --- | --- | --- |\n| at most 3 ms | 2 | yes |\n\nA command.\n"
+        "## Speed\n\n| target | measured | met |\n| --- | --- | --- |\n| at most 3 ms | 2 | yes "
+        "|\n\nA command.\n"
     )
-    assert all(part in str(section) for part in ("How it was measured.", "| ours | 2 |", "| at most 3 ms | 2 |"))
+    assert all(
+        part in str(section)
+        for part in ("How it was measured.", "| ours | 2 |", "| at most 3 ms | 2 |")
+    )
 
 
 def test_a_benchmark_without_targets_keeps_its_results() -> None:

@@ -7,7 +7,14 @@ import pytest
 
 from bandits.results.metrics import Estimate
 from benchmarks.reproduction import sources
-from benchmarks.reproduction.sources import Equality, better, estimate, printed_objective, rows, within
+from benchmarks.reproduction.sources import (
+    Equality,
+    better,
+    estimate,
+    printed_objective,
+    rows,
+    within,
+)
 
 
 def data(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -18,10 +25,15 @@ def data(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 def test_verdicts_follow_from_the_differences() -> None:
     assert within("a", "b", 1e-9, 1e-8).holds
     assert not within("a", "b", 2e-8, 1e-8).holds
-    assert [row[-1] for row in rows([Equality("a", "b", "c", True), Equality("a", "b", "c", False)])] == [
-        "holds", "**differs**",
-    ]  # fmt: skip
-    assert sources.difference(np.array([1e3, 0.0]), np.array([1.001e3, 0.01])) == pytest.approx(0.01)
+    assert [
+        row[-1] for row in rows([Equality("a", "b", "c", True), Equality("a", "b", "c", False)])
+    ] == [
+        "holds",
+        "**differs**",
+    ]
+    assert sources.difference(np.array([1e3, 0.0]), np.array([1.001e3, 0.01])) == pytest.approx(
+        0.01
+    )
 
 
 @pytest.mark.parametrize(
@@ -38,7 +50,9 @@ def test_the_rewards_cancel_in_the_printed_estimate_alone() -> None:
     p = 1 / (1 + np.exp(-x @ theta))
     np.testing.assert_allclose(x.T @ (rewards - p), sources.RIDGE * theta, atol=1e-10)
     at = np.ones(4)
-    assert printed_objective(at, x, rewards) == pytest.approx(printed_objective(at, x, 1 - rewards), abs=1e-12)
+    assert printed_objective(at, x, rewards) == pytest.approx(
+        printed_objective(at, x, 1 - rewards), abs=1e-12
+    )
     assert np.abs(theta - estimate(x, 1 - rewards)).max() > 0.01
 
 

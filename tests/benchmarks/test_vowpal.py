@@ -18,4 +18,5 @@ def test_the_exported_visitors_are_those_of_our_simulator() -> None:
     np.testing.assert_array_equal(data["uniforms"] < rates, trace.rewards)
     np.testing.assert_array_equal(rates, trace.value)
     assert data["categories"].shape == (runs, 50)
-    assert not np.array_equal(data["categories"][0], data["categories"][1])  # each run has its own shop
+    # each run has its own shop
+    assert not np.array_equal(data["categories"][0], data["categories"][1])

@@ -1,8 +1,7 @@
 """Find a Chromium for the browser tests, or get one: ``python -m tests.browser.chromium``.
 
-The one that is installed; else Debian's package, where that is possible; else Playwright's own download; else one
-sentence and exit status 1.
-"""
+The one that is installed; else Debian's package, where that is possible; else Playwright's own
+download; else one sentence and exit status 1."""
 
 from __future__ import annotations
 
@@ -14,13 +13,15 @@ from pathlib import Path
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 MISSING = (
-    "No Chromium for the browser tests: none is installed, and neither apt-get nor Playwright could fetch one; "
-    "install it (Debian: apt-get install chromium) and try again."
+    "No Chromium for the browser tests: none is installed, and neither apt-get nor Playwright "
+    "could fetch one; install it (Debian: apt-get install chromium) and try again."
 )
 
 
 def find() -> str | None:
-    """Path of a Chromium that can be started: one on the PATH, or the one that Playwright has downloaded."""
+    """Path of a Chromium that can be started: one on the PATH, or the one that Playwright has
+    downloaded.
+    """
     for name in NAMES:
         if found := shutil.which(name):
             return found
@@ -35,7 +36,14 @@ def fetch() -> str | None:
     """Find a Chromium, or install one and find that."""
     ways = [[sys.executable, "-m", "playwright", "install", "chromium"]]
     if shutil.which("apt-get") and hasattr(os, "geteuid") and os.geteuid() == 0:
-        ways.insert(0, ["sh", "-c", "apt-get update -q && apt-get install -y -q --no-install-recommends chromium"])
+        ways.insert(
+            0,
+            [
+                "sh",
+                "-c",
+                "apt-get update -q && apt-get install -y -q --no-install-recommends chromium",
+            ],
+        )
     found = find()
     for way in ways:
         if found is None:

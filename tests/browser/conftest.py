@@ -1,4 +1,7 @@
-"""A real server and a real Chromium; a test fails on any error in the console and on any request to elsewhere."""
+"""A real server and a real Chromium.
+
+A test fails on any error in the console and on any request to elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +34,14 @@ from tests.browser.chromium import MISSING, fetch
 
 ROOT = Path(__file__).parent.parent.parent
 ARGUMENTS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 # Streamlit tries these two below a page's own address first, and then at the root
 TRIED = ("/_stcore/health", "/_stcore/host-config")
 
@@ -44,10 +52,11 @@ CLOSED = re.compile(
     re.DOTALL,
 )
 
-# Where a click interrupts a page, Streamlit begins its next run beside the one that has still to stop; both share the
-# session's state, without a common lock. One that draws a widget meanwhile may end so, and is not shown.
+# Where a click interrupts a page, Streamlit begins its next run beside the one that has still to
+# stop; both share the session's state, without a common lock. One that draws a widget meanwhile may
+# end so, and is not shown.
 INTERRUPTED = re.compile(
-    r"Uncaught app execution\nTraceback(?:(?!Traceback).)*?, in filtered_state\n(?:(?!Traceback).)*?"
+    r"Uncaught app execution\nTraceback(?:(?!Traceback).)*?, in filtered_state\n(?:(?!Traceback).)*?"  # noqa: E501
     r"^RuntimeError: dictionary changed size during iteration\n",
     re.DOTALL | re.MULTILINE,
 )
@@ -63,7 +72,9 @@ def without_unseen(log: str) -> str:
 
 
 class App:
-    """The app, started as people start it, on a folder of its own files, below the path ``base`` of its server."""
+    """The app, started as people start it, on a folder of its own files, below the path ``base`` of
+    its server.
+    """
 
     def __init__(self, folder: Path, base: str = "") -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -76,9 +87,12 @@ class App:
         command += ["--server.port", str(port), "--server.baseUrlPath", base]
         with self.log.open("wb") as out:
             self.process = subprocess.Popen(
-                command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT,
+                command,
+                cwd=ROOT,
+                stdout=out,
+                stderr=subprocess.STDOUT,
                 env={**os.environ, "BANDITS_HOME": str(self.home)},
-            )  # fmt: skip
+            )
 
     def ready(self) -> App:
         """Wait until it answers."""
@@ -109,7 +123,8 @@ class App:
             try:
                 parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
                 command = (folder / "cmdline").read_bytes()
-            except OSError:  # it has ended meanwhile
+            except OSError:
+                # it has ended meanwhile
                 continue
             if parent == self.process.pid and b"bandits.runtime.worker" in command:
                 found.append(int(folder.name))
@@ -179,7 +194,9 @@ def browser(chromium: BrowserType, options: dict[str, Any]) -> Iterator[Browser]
 
 
 class Profiles:
-    """The browsers of visitors, each on a folder of its own: they keep compiled scripts, and nothing else of a test."""
+    """The browsers of visitors, each on a folder of its own: they keep compiled scripts, and
+    nothing else of a test.
+    """
 
     def __init__(self, chromium: BrowserType, options: dict[str, Any], folder: Path) -> None:
         self.chromium, self.options, self.folder = chromium, options, folder
@@ -190,13 +207,18 @@ class Profiles:
         key = visitor, has_touch, is_mobile
         if key not in self.started:
             self.started[key] = self.chromium.launch_persistent_context(
-                self.folder / f"{len(self.started)}", **self.options, has_touch=has_touch, is_mobile=is_mobile
+                self.folder / f"{len(self.started)}",
+                **self.options,
+                has_touch=has_touch,
+                is_mobile=is_mobile,
             )
             self.started[key].set_default_timeout(240_000)
         profile = self.started[key]
         page = profile.new_page()
         stored = "cookies,local_storage,indexeddb,cache_storage,service_workers"
-        profile.new_cdp_session(page).send("Storage.clearDataForOrigin", {"origin": server, "storageTypes": stored})
+        profile.new_cdp_session(page).send(
+            "Storage.clearDataForOrigin", {"origin": server, "storageTypes": stored}
+        )
         profile.clear_cookies()
         return page
 
@@ -224,12 +246,13 @@ def profiles(
 def visit(
     request: pytest.FixtureRequest,
     profiles: Profiles,
-    start: object,  # its apps end after the pages, which would ask for an app that has ended
+    # its apps end after the pages, which would ask for an app that has ended
+    start: object,
 ) -> Iterator[Open]:
     """``visit("/arena")`` opens a page as a visitor of their own.
 
-    With ``at``, of an app of the test's own; with ``tour``, as a browser that opens the app for the first time.
-    """
+    With ``at``, of an app of the test's own; with ``tour``, as a browser that opens the app for the
+    first time."""
     complaints: list[str] = []
     pages: list[Page] = []
 
@@ -243,7 +266,8 @@ def visit(
                 complaints.append(f"request to elsewhere: {sent.url}")
 
         def failed(sent: Request) -> None:
-            if "ERR_ABORTED" not in (sent.failure or ""):  # what leaving a page cuts off
+            # what leaving a page cuts off
+            if "ERR_ABORTED" not in (sent.failure or ""):
                 complaints.append(f"failed request: {sent.url}: {sent.failure}")
 
         def answered(answer: Response) -> None:
@@ -255,7 +279,10 @@ def visit(
         page.on("request", requested)
         page.on("requestfailed", failed)
         page.on("response", answered)
-        page.on("websocket", lambda ws: None if server[5:] in ws.url else complaints.append(f"elsewhere: {ws.url}"))
+        page.on(
+            "websocket",
+            lambda ws: None if server[5:] in ws.url else complaints.append(f"elsewhere: {ws.url}"),
+        )
 
     def open_page(
         path: str = "/",
@@ -271,7 +298,8 @@ def visit(
         page = profiles.new_page(len(pages), server, has_touch=has_touch, is_mobile=is_mobile)
         pages.append(page)
         page.set_viewport_size(viewport or {"width": 1280, "height": 900})
-        page.emulate_media(color_scheme=color_scheme, reduced_motion="reduce")  # nothing moves by itself
+        # nothing moves by itself
+        page.emulate_media(color_scheme=color_scheme, reduced_motion="reduce")
         if not tour:
             page.add_init_script(TOUR_SEEN)
         listen(page, server)
@@ -280,6 +308,8 @@ def visit(
 
     yield open_page
     for page in pages:
-        complaints += [] if page.is_closed() else page.get_by_test_id("stException").all_inner_texts()
+        complaints += (
+            [] if page.is_closed() else page.get_by_test_id("stException").all_inner_texts()
+        )
     profiles.close_pages()
     assert complaints == []

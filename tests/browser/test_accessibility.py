@@ -1,4 +1,7 @@
-"""Every page with a keyboard, a screen reader and a phone; axe-core finds nothing serious on any of them."""
+"""Every page with a keyboard, a screen reader and a phone.
+
+Axe-core finds nothing serious on any of them.
+"""
 
 from __future__ import annotations
 
@@ -32,15 +35,30 @@ PAGES = {
     "/learn": "Lessons",
     "/learn?view=glossary": "Glossary",
 }
-VIEWS = {**{path.rpartition("=")[2]: heading for path, heading in PAGES.items() if "=" in path}, "cost": "Cost"}
-PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
-# rules that Streamlit breaks and we cannot change, and where: the menu of pages nests sections as <ul><div><li>
-STREAMLIT = {"list": "[data-testid=stSidebarNavItems]", "listitem": "[data-testid=stSidebarNavItems]"}
-COLOURS = "color-contrast", "link-in-text-block"  # rules about colours
+VIEWS = {
+    **{path.rpartition("=")[2]: heading for path, heading in PAGES.items() if "=" in path},
+    "cost": "Cost",
+}
+PHONE: dict[str, Any] = {
+    "viewport": {"width": 390, "height": 844},
+    "has_touch": True,
+    "is_mobile": True,
+}
+# rules that Streamlit breaks and we cannot change, and where: the menu of pages nests sections as
+# <ul><div><li>
+STREAMLIT = {
+    "list": "[data-testid=stSidebarNavItems]",
+    "listitem": "[data-testid=stSidebarNavItems]",
+}
+# rules about colours
+COLOURS = "color-contrast", "link-in-text-block"
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 APP = "document.querySelector('[data-testid=stApp]')"
 INSIDE = "([target, place]) => Boolean(document.querySelector(target)?.closest(place))"
-VISIBLE_KEYS = "[...document.querySelectorAll('kbd')].filter(e => e.getClientRects().length).map(e => e.innerText)"
+VISIBLE_KEYS = (
+    "[...document.querySelectorAll('kbd')].filter(e => e.getClientRects().length).map(e => "
+    "e.innerText)"
+)
 NAMES = """[...document.querySelectorAll('[aria-label], [placeholder], [title]')].flatMap(e =>
   [e.getAttribute('aria-label'), e.getAttribute('placeholder'), e.title]).filter(Boolean)"""
 FIRST_PLOT = """document.querySelector('.bp-plot').getBoundingClientRect().top
@@ -55,24 +73,32 @@ def settled(page: Page, heading: str) -> None:
 
 
 def serious(page: Page, rules: tuple[str, ...] = ()) -> list[str]:
-    """What axe-core finds on the page as it is: serious and critical violations that are not Streamlit's own.
+    """What axe-core finds on the page as it is: serious and critical violations that are not
+    Streamlit's own.
 
     By all rules, or by those that are named.
     """
     page.evaluate(AXE_SCRIPT)
     only = {"runOnly": {"type": "rule", "values": rules}} if rules else {}
-    found = page.evaluate("options => axe.run(document, options)", {"resultTypes": ["violations"], **only})
+    found = page.evaluate(
+        "options => axe.run(document, options)", {"resultTypes": ["violations"], **only}
+    )
     return [
-        f"{page.url}: {violation['id']}: {node['target']} {node['html'][:200]}: {node['failureSummary']}"
+        f"{page.url}: {violation['id']}: {node['target']} {node['html'][:200]}: "
+        f"{node['failureSummary']}"
         for violation in found["violations"]
         if violation["impact"] in ("serious", "critical")
         for node in violation["nodes"]
-        if not page.evaluate(INSIDE, [node["target"][-1], STREAMLIT.get(violation["id"], "no-such-place")])
+        if not page.evaluate(
+            INSIDE, [node["target"][-1], STREAMLIT.get(violation["id"], "no-such-place")]
+        )
     ]
 
 
 def lasting(page: Page, rules: tuple[str, ...]) -> list[str]:
-    """What axe-core still finds when the page has had time to draw what a new theme makes the server compute anew."""
+    """What axe-core still finds when the page has had time to draw what a new theme makes the
+    server compute anew.
+    """
     for _ in range(60):
         if not (found := serious(page, rules)):
             break
@@ -81,9 +107,13 @@ def lasting(page: Page, rules: tuple[str, ...]) -> list[str]:
 
 
 def in_both_themes(page: Page) -> list[str]:
-    """What axe-core finds on the page in the light and in the dark theme; the app follows the system at once."""
+    """What axe-core finds on the page in the light and in the dark theme.
+
+    The app follows the system at once.
+    """
     found, colours = [], set()
-    for scheme, rules in zip(THEMES, ((), COLOURS), strict=True):  # themes differ in nothing else
+    # themes differ in nothing else
+    for scheme, rules in zip(THEMES, ((), COLOURS), strict=True):
         page.emulate_media(color_scheme=scheme)
         page.wait_for_function(f"() => getComputedStyle({APP}).colorScheme === '{scheme}'")
         colours.add(page.evaluate(f"getComputedStyle({APP}).backgroundColor"))
@@ -104,9 +134,11 @@ def test_axe_finds_nothing_serious_on_any_page_in_either_theme(visit: Open) -> N
     page = visit("/", tour=True)
     found: list[str] = []
     status(page, "^Finished")
-    page.add_style_tag(content="*, ::before, ::after { transition: none !important }")  # colours are those of the theme
+    # colours are those of the theme
+    page.add_style_tag(content="*, ::before, ::after { transition: none !important }")
     for path, heading in PAGES.items():
-        if path != "/":  # as users move: the run and the controls stay
+        # as users move: the run and the controls stay
+        if path != "/":
             go_to(page, path)
         settled(page, heading)
         found += in_both_themes(page)
@@ -137,14 +169,20 @@ def test_on_a_phone_the_first_plot_is_near_the_top(visit: Open, path: str) -> No
     assert page.evaluate(FIRST_PLOT) <= 700
     assert page.evaluate(VISIBLE_KEYS) == []
     menu = page.get_by_test_id("stExpandSidebarButton")
-    assert "Menu" in page.evaluate("b => getComputedStyle(b, '::after').content", menu.element_handle())
+    assert "Menu" in page.evaluate(
+        "b => getComputedStyle(b, '::after').content", menu.element_handle()
+    )
     page.locator("button.bp-open").tap()
     expect(page.get_by_text("Start the tour")).to_be_visible()
     expect(page.get_by_text("Shortcuts", exact=True)).to_be_hidden()
 
 
-@pytest.mark.parametrize(("path", "label"), [("/arena", "Run"), ("/sweep", "Run"), ("/labs?view=cost", "Measure")])
-def test_the_main_button_is_reached_within_five_tab_stops(visit: Open, path: str, label: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "label"), [("/arena", "Run"), ("/sweep", "Run"), ("/labs?view=cost", "Measure")]
+)
+def test_the_main_button_is_reached_within_five_tab_stops(
+    visit: Open, path: str, label: str
+) -> None:
     page = visit(path)
     settled(page, PAGES[path])
     expect(page.locator("button.bp-open")).to_be_visible()
@@ -153,7 +191,9 @@ def test_the_main_button_is_reached_within_five_tab_stops(visit: Open, path: str
     expect(skip).to_be_focused()
     expect(skip).to_be_in_viewport()
     page.keyboard.press("Enter")
-    expect(page.get_by_test_id("stMain").get_by_role("button", name=re.compile(f"^{label}"))).to_be_focused()
+    expect(
+        page.get_by_test_id("stMain").get_by_role("button", name=re.compile(f"^{label}"))
+    ).to_be_focused()
 
 
 def test_the_tour_is_shown_once_and_again_on_request(visit: Open) -> None:

@@ -1,4 +1,6 @@
-"""The Arena on the screen: what is in sight, presentation mode, names at the ends of lines, two tabs."""
+"""The Arena on the screen: what is in sight, presentation mode, names at the ends of lines, two
+tabs.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,19 @@ from tests.support import experiment, wait_for
 pytestmark = pytest.mark.browser
 expect.set_options(timeout=240_000)
 
-SHOP = experiment("linucb", "lints", {"kind": "epsilon_greedy"}, "ucb1", "random", steps=800, replications=4, seed=31)
+SHOP = experiment(
+    "linucb",
+    "lints",
+    {"kind": "epsilon_greedy"},
+    "ucb1",
+    "random",
+    steps=800,
+    replications=4,
+    seed=31,
+)
 TOP = "document.querySelector('.bp-plot').getBoundingClientRect().top"
 BOXES = """i => [...(document.querySelectorAll('.bp-cell')[i]?.querySelectorAll('.bp-ends span') || [])]
-  .map(e => { const r = e.getBoundingClientRect(); return [r.top, r.bottom, r.left, r.right] })"""
+  .map(e => { const r = e.getBoundingClientRect(); return [r.top, r.bottom, r.left, r.right] })"""  # noqa: E501
 
 # all four plots are drawn, as high as their places, and reach the end of a window of this height
 FILLED = """height => { const all = [...document.querySelectorAll('.bp-plot:not([data-wait])')]
@@ -29,7 +40,9 @@ FILLED = """height => { const all = [...document.querySelectorAll('.bp-plot:not(
 
 
 def finished(visit: Open, width: int, height: int, **options: object) -> Page:
-    page = visit(f"/arena?{url.query(SHOP)}", viewport={"width": width, "height": height}, **options)
+    page = visit(
+        f"/arena?{url.query(SHOP)}", viewport={"width": width, "height": height}, **options
+    )
     status(page, "^Finished: 800 steps")
     return page
 
@@ -46,15 +59,18 @@ def test_the_first_curve_is_above_the_fold(visit: Open) -> None:
     labelled(page)
     assert page.evaluate(TOP) < 330
     expect(page.locator(".st-key-run-status").get_by_role("progressbar")).to_have_count(0)
-    expect(page.locator(".bi-strip").first).to_be_attached()  # the slider is followed: it runs by itself
+    # the slider is followed: it runs by itself
+    expect(page.locator(".bi-strip").first).to_be_attached()
     page.get_by_role("slider", name=re.compile("^Exploration bonus")).first.press("ArrowRight")
     dotted = re.compile(r"^Dotted: previous run. LinUCB: alpha \S+ to \S+ \(")
     expect(page.locator(".bp-words").filter(has_text=dotted)).to_be_visible()
     status(page, "^Finished: 800 steps")
-    assert page.evaluate(TOP) < 330  # with a previous run
+    # with a previous run
+    assert page.evaluate(TOP) < 330
     set_number(page, "Steps", 900)
     expect(page.get_by_text("to update the results")).to_be_visible()
-    assert page.evaluate(TOP) < 330  # and with a line that the controls have changed
+    # and with a line that the controls have changed
+    assert page.evaluate(TOP) < 330
     page.get_by_role("button", name="About Click-through rate").click()
     expect(page.get_by_role("tooltip").filter(has_text="Moving average over")).to_be_visible()
     page.keyboard.press("Escape")
@@ -68,7 +84,9 @@ def test_the_title_and_the_description_of_a_preset_can_be_read_whole(visit: Open
     expect(page.get_by_text("to start it")).to_be_visible()
     labelled(page)
     assert page.evaluate(TOP) < 330
-    assert page.get_by_role("combobox", name="Preset").evaluate("e => e.scrollWidth <= e.clientWidth")
+    assert page.get_by_role("combobox", name="Preset").evaluate(
+        "e => e.scrollWidth <= e.clientWidth"
+    )
     page.get_by_role("button", name="Read all").click()
     expect(page.get_by_test_id("stPopoverBody").get_by_text("Thompson sampling")).to_be_visible()
 
@@ -80,19 +98,24 @@ def test_a_presentation_fills_the_screen_of_any_size(visit: Open) -> None:
     for width, height in ((1280, 720), (1920, 1080)):
         page.set_viewport_size({"width": width, "height": height})
         page.wait_for_function(FILLED, arg=height, polling=LOOK)
-        cells = page.locator(".bp-cell").evaluate_all("all => all.map(e => e.getBoundingClientRect().toJSON())")
+        cells = page.locator(".bp-cell").evaluate_all(
+            "all => all.map(e => e.getBoundingClientRect().toJSON())"
+        )
         assert max(cell["bottom"] for cell in cells) <= height
         assert min(cell["height"] for cell in cells[2:]) > 0.28 * height
         assert cells[3]["bottom"] > height - 24
         assert cells[3]["right"] > width - 60
         scrolls = "e => [e.scrollHeight - e.clientHeight, e.scrollWidth - e.clientWidth]"
         assert max(page.get_by_test_id("stMain").evaluate(scrolls)) <= 1
-    expect(page.get_by_test_id("stMain").get_by_role("slider")).to_have_count(4)  # alpha, sigma², epsilon, bonus
+    # alpha, sigma², epsilon, bonus
+    expect(page.get_by_test_id("stMain").get_by_role("slider")).to_have_count(4)
     expect(page.locator(".bp-note").filter(visible=True)).to_have_count(0)
     page.keyboard.press("Escape")
     expect(page.get_by_role("heading", name="Arena", exact=True)).to_be_visible()
     expect(page.locator(".bp-fill")).to_have_count(0)
-    page.wait_for_function("() => document.querySelector('.bp-plot')._fullLayout.height === 300", polling=LOOK)
+    page.wait_for_function(
+        "() => document.querySelector('.bp-plot')._fullLayout.height === 300", polling=LOOK
+    )
 
 
 def test_lines_have_names_at_their_ends_that_do_not_overlap(visit: Open) -> None:
@@ -105,7 +128,9 @@ def test_lines_have_names_at_their_ends_that_do_not_overlap(visit: Open) -> None
     expect(page.locator(".bp-lines li").filter(visible=True)).to_have_count(0)
     page.get_by_title("Hide LinTS in all plots").click()
     page.wait_for_function(
-        "() => ![...document.querySelectorAll('.bp-ends span')].some(e => e.textContent === 'LinTS')", polling=LOOK
+        "() => ![...document.querySelectorAll('.bp-ends span')].some(e => e.textContent === "
+        "'LinTS')",
+        polling=LOOK,
     )
 
 
@@ -114,7 +139,8 @@ def test_the_menu_of_a_plot_zooms_and_saves_by_keyboard(visit: Open) -> None:
     labelled(page)
     box = page.locator(".bp-cell figcaption").first.bounding_box()
     assert box is not None
-    assert box["height"] < 32  # one line: the menu takes none of its own
+    # one line: the menu takes none of its own
+    assert box["height"] < 32
     before = page.evaluate(RANGE, 0)
     page.get_by_role("button", name="Menu of Click-through rate").press("Enter")
     page.get_by_role("button", name="Zoom in", exact=True).press("Enter")
@@ -125,7 +151,9 @@ def test_the_menu_of_a_plot_zooms_and_saves_by_keyboard(visit: Open) -> None:
     for ending in ("png", "svg"):
         page.get_by_role("button", name="Menu of Click-through rate").press("Enter")
         with page.expect_download() as download:
-            page.get_by_role("button", name=f"Save Click-through rate as {ending.upper()}").press("Enter")
+            page.get_by_role("button", name=f"Save Click-through rate as {ending.upper()}").press(
+                "Enter"
+            )
         assert download.value.suggested_filename == f"Click-through rate.{ending}"
         saved = download.value.path().read_bytes()
         assert saved.startswith(b"\x89PNG" if ending == "png" else b"<svg")
@@ -147,9 +175,12 @@ def test_one_menu_is_open_at_a_time_in_browsers_that_focus_no_clicked_button(vis
     mark = page.get_by_role("button", name="Menu of Click-through rate")
     opened = page.locator(".bp-menu").filter(visible=True)
     mark.press("Enter")
-    zoom, pan = (page.get_by_role("button", name=f"Drag to {way}", exact=True) for way in ("zoom", "pan"))
+    zoom, pan = (
+        page.get_by_role("button", name=f"Drag to {way}", exact=True) for way in ("zoom", "pan")
+    )
     expect(zoom).to_have_attribute("aria-pressed", "true")
-    pan.click()  # opened by keyboard and then clicked
+    # opened by keyboard and then clicked
+    pan.click()
     expect(pan).to_have_attribute("aria-pressed", "true")
     expect(zoom).to_have_attribute("aria-pressed", "false")
     page.locator(".bp-more").nth(1).click()
@@ -178,15 +209,22 @@ def test_the_menu_of_a_plot_waits_for_the_first_drawing(visit: Open) -> None:
 def test_six_agents_with_long_names_fit_in_one_row(visit: Open) -> None:
     agents = [{"kind": "epsilon_greedy", "label": f"ε-greedy epsilon 0.{i}5"} for i in range(5)]
     e = experiment(
-        {"kind": "linucb", "label": "LinUCB disjoint alpha 1.5"}, *agents, steps=800, replications=4, seed=31
+        {"kind": "linucb", "label": "LinUCB disjoint alpha 1.5"},
+        *agents,
+        steps=800,
+        replications=4,
+        seed=31,
     )
     page = visit(f"/arena?{url.query(e)}", viewport={"width": 1280, "height": 800})
     status(page, "^Finished: 800 steps")
     expect(tiles(page)).to_have_count(6)
     boxes = tiles(page).evaluate_all("all => all.map(e => e.getBoundingClientRect().toJSON())")
     assert len({box["top"] for box in boxes}) == 1
-    names = page.locator(".bp-tile b").evaluate_all("all => all.map(e => [e.clientHeight, e.scrollHeight])")
-    assert all(36 >= shown >= whole - 1 for shown, whole in names)  # two lines at most
+    names = page.locator(".bp-tile b").evaluate_all(
+        "all => all.map(e => [e.clientHeight, e.scrollHeight])"
+    )
+    # two lines at most
+    assert all(36 >= shown >= whole - 1 for shown, whole in names)
 
 
 def test_a_narrow_plot_has_a_legend_instead(visit: Open) -> None:

@@ -17,6 +17,8 @@ expect.set_options(timeout=240_000)
 
 
 def test_plots_are_drawn_below_a_path(visit: Open, start: Callable[..., App]) -> None:
-    page = visit(f"/arena?{url.query(experiment('random', steps=300, replications=2))}", at=start("/bandits"))
+    page = visit(
+        f"/arena?{url.query(experiment('random', steps=300, replications=2))}", at=start("/bandits")
+    )
     status(page, "^Finished: 300 steps")
     expect(page.locator(DRAWN).first).to_be_attached()

@@ -14,12 +14,15 @@ expect.set_options(timeout=240_000)
 
 def test_the_default_request_is_measured_and_drawn(visit: Open, gate: Gate) -> None:
     gate.hold("cost", 20)
-    page = visit("/cost", viewport={"width": 1280, "height": 3200})  # plots are drawn in sight only
+    # plots are drawn in sight only
+    page = visit("/cost", viewport={"width": 1280, "height": 3200})
     expect(page.get_by_role("heading", name="Cost of confidence")).to_be_visible()
-    page.get_by_role("button", name="Measure").click()  # another visitor may have measured it before
+    # another visitor may have measured it before
+    page.get_by_role("button", name="Measure").click()
     drawn = page.locator(".bp-plot .main-svg:first-child")
     expect(page.get_by_text("Measuring: ")).to_be_visible()
-    expect(drawn.first).to_be_visible()  # before all is measured
+    # before all is measured
+    expect(drawn.first).to_be_visible()
     gate.open()
     expect(page.get_by_text("Measured: ")).to_be_visible()
     expect(page.get_by_role("heading", name="Agreement with exact widths")).to_be_visible()

@@ -20,7 +20,10 @@ from tests.support import wait_for
 # of a plot, how often each agent is drawn (bands left out), and its axes
 CURVES = """i => document.querySelectorAll('.bp-plot')[i].data.filter(t => !t.fill && t.legendgroup)
   .reduce((n, t) => ({...n, [t.legendgroup]: (n[t.legendgroup] ?? 0) + 1}), {})"""
-AXES = "i => ['xaxis', 'yaxis'].map(a => document.querySelectorAll('.bp-plot')[i]._fullLayout[a].range.map(Number))"
+AXES = (
+    "i => ['xaxis', 'yaxis'].map(a => "
+    "document.querySelectorAll('.bp-plot')[i]._fullLayout[a].range.map(Number))"
+)
 
 # A websocket for the sliders cannot be opened, as behind some proxies; Streamlit's own can.
 REFUSED = """window.WebSocket = class extends WebSocket {
@@ -38,15 +41,19 @@ SLOW = """window.WebSocket = class extends WebSocket {
     };
     super.addEventListener(type, late, ...more);
   }
-}"""
+}"""  # noqa: E501
 
-# The page holds a new value whose run it does not show yet; or, where a machine is slow, shows its run at once.
+# The page holds a new value whose run it does not show yet; or, where a machine is slow, shows its
+# run at once.
 ANSWERED = """at => location.search.includes(at) || document.body.textContent.includes('to update the results')
-  && document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'"""
+  && document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'"""  # noqa: E501
 
 RACE = presets()["race"].experiment.model_copy(update={"steps": 2000, "replications": 4})
 LINK = f"/arena?{url.query(RACE)}"
-KEY_OF = "node => [...node.closest('[class*=st-key-]').classList].find(name => name.startsWith('st-key-'))"
+KEY_OF = (
+    "node => [...node.closest('[class*=st-key-]').classList].find(name => "
+    "name.startsWith('st-key-'))"
+)
 
 
 def short_race(visit: Open, **options: Any) -> Page:
@@ -65,7 +72,9 @@ def alpha(page: Page) -> Locator:
 
 
 def strip(slider: Locator) -> Locator:
-    return slider.locator("xpath=ancestor::*[contains(@class, 'stElementContainer')][1]").locator(".bi-strip")
+    return slider.locator("xpath=ancestor::*[contains(@class, 'stElementContainer')][1]").locator(
+        ".bi-strip"
+    )
 
 
 def thumb(slider: Locator) -> tuple[float, float]:
@@ -93,7 +102,9 @@ def previewed(page: Page, label: str = "LinUCB") -> None:
 
 
 def rate(page: Page, label: str) -> str:
-    tile = tiles(page).filter(has=page.get_by_role("button", name=re.compile(f"^{label}$|^{label} \\d|^{label} –")))
+    tile = tiles(page).filter(
+        has=page.get_by_role("button", name=re.compile(f"^{label}$|^{label} \\d|^{label} –"))
+    )
     return re.findall(r"\d\.\d{3}", tile.first.inner_text())[0]
 
 
@@ -108,14 +119,19 @@ def test_a_drag_is_answered_and_its_release_is_a_run(visit: Open) -> None:
     slider = alpha(page)
     drag(page, slider, 60)
     previewed(page)
-    assert {n for label, n in curves(page).items() if label != "LinUCB"} == {1}  # the others cannot change
+    # the others cannot change
+    assert {n for label, n in curves(page).items() if label != "LinUCB"} == {1}
     assert page.evaluate(AXES, 0)[0] == axes[0]
-    expect(strip(slider)).to_contain_text(re.compile(r"than with alpha 0\.5|No significant difference from alpha 0\.5"))
+    expect(strip(slider)).to_contain_text(
+        re.compile(r"than with alpha 0\.5|No significant difference from alpha 0\.5")
+    )
     expect(strip(slider)).to_contain_text("4 replications, 2,000 steps")
     trying = page.locator(".bp-trying")
     expect(trying).to_have_count(1)
-    assert page.url == address  # nothing is run before the release
-    expect(page.locator(".bp-peek")).to_have_count(0)  # the plots are in sight
+    # nothing is run before the release
+    assert page.url == address
+    # the plots are in sight
+    expect(page.locator(".bp-peek")).to_have_count(0)
     value = float(slider.input_value())
     assert value > 0.5
     wait_for(lambda: "against 0.5" in trying.inner_text(), "the tile")
@@ -123,13 +139,15 @@ def test_a_drag_is_answered_and_its_release_is_a_run(visit: Open) -> None:
     page.wait_for_url(re.compile(rf"agents\.0\.alpha={value:g}(&|$)"))
     status(page, "^Finished: 2,000 steps, 4 replications")
     expect(trying).to_have_count(0)
-    wait_for(lambda: curves(page)["LinUCB"] <= 2, "the preview to give way to the run")  # the dotted previous run
+    # the dotted previous run
+    wait_for(lambda: curves(page)["LinUCB"] <= 2, "the preview to give way to the run")
     after = tiles(page).all_inner_texts()
     same = [text for text in before if text.split("\n")[0] not in ("LinUCB",)]
     assert len(after) == len(same) + 1
     clicks = run(shown(page), workers=0).histories["LinUCB"].sums["clicks"][-1] / 2000
     tile = next(text for text in after if text.split("\n")[0] == "LinUCB")
-    assert f"{clicks.mean():.3f}" in tile  # the numbers of `run`, which the link gives to anybody
+    # the numbers of `run`, which the link gives to anybody
+    assert f"{clicks.mean():.3f}" in tile
     friend = visit(page.url[page.url.index("/arena") :])
     status(friend, "^Finished: 2,000 steps, 4 replications")
     expect(tiles(friend)).to_have_count(len(after))
@@ -168,7 +186,8 @@ def test_a_drag_is_taken_back_by_escape_by_its_way_back_and_by_a_reload(visit: O
     assert tiles(page).all_inner_texts() == before
     expect(alpha(page)).to_have_value("0.5")
     expect(page.locator(".bi-strip").first).to_be_attached()
-    set_number(page, "Steps", 3000)  # now more than agents differs from the run that is shown: no slider is followed
+    # now more than agents differs from the run that is shown: no slider is followed
+    set_number(page, "Steps", 3000)
     wait_for(lambda: page.locator(".bi-strip").count() == 0, "the strips to go")
     alpha(page).press("ArrowRight")
     expect(page.get_by_text("to update the results")).to_be_visible()
@@ -188,12 +207,16 @@ def test_the_keyboard_alone(visit: Open) -> None:
     expect(alpha(page)).to_be_focused()
     mark = strip(alpha(page)).get_by_role("button").first
     expect(mark).to_be_visible()
-    page.keyboard.press("Tab")  # to the play mark
+    # to the play mark
+    page.keyboard.press("Tab")
     expect(mark).to_be_focused()
     expect(mark).to_have_accessible_name("Try the values of Exploration bonus of LinUCB one by one")
     page.keyboard.press("Enter")
-    expect(strip(alpha(page))).to_contain_text(re.compile(r"^[^·]*Best of \d\d values: [\d.]+ \(0\.\d{3}\)"))
-    expect(alpha(page)).to_have_value("0.65")  # playing changes no setting
+    expect(strip(alpha(page))).to_contain_text(
+        re.compile(r"^[^·]*Best of \d\d values: [\d.]+ \(0\.\d{3}\)")
+    )
+    # playing changes no setting
+    expect(alpha(page)).to_have_value("0.65")
     assert strip(alpha(page)).locator(".bi-track i").count() > 20
     assert strip(alpha(page)).locator(".bi-best").count() >= 1
     wait_for(lambda: page.locator(".bp-trying").count() == 0, "the preview to go")
@@ -218,13 +241,16 @@ def test_keys_that_overtake_the_page_are_run(visit: Open) -> None:
     expect(alpha(page)).to_have_value("1.1")
     expect(page.get_by_text("to update the results")).to_have_count(0)
     assert shown(page).agents[0].model_dump()["alpha"] == 1.1
-    alpha(page).press("ArrowRight")  # and the slider is followed as before
+    # and the slider is followed as before
+    alpha(page).press("ArrowRight")
     page.wait_for_url(re.compile(r"agents\.0\.alpha=1\.15(&|$)"))
 
 
 def test_two_parameters_at_once(visit: Open) -> None:
     page = short_race(visit)
-    button = strip(alpha(page)).get_by_role("button", name="Try Exploration bonus and Ridge together, of LinUCB")
+    button = strip(alpha(page)).get_by_role(
+        "button", name="Try Exploration bonus and Ridge together, of LinUCB"
+    )
     button.scroll_into_view_if_needed()
     button.click()
     expect(button).to_have_attribute("aria-expanded", "true")
@@ -235,10 +261,13 @@ def test_two_parameters_at_once(visit: Open) -> None:
     page.mouse.move(box["x"] + 0.1 * box["width"], box["y"] + 0.9 * box["height"])
     page.mouse.down()
     for i in range(1, 6):
-        page.mouse.move(box["x"] + (0.1 + 0.1 * i) * box["width"], box["y"] + (0.9 - 0.1 * i) * box["height"])
+        page.mouse.move(
+            box["x"] + (0.1 + 0.1 * i) * box["width"], box["y"] + (0.9 - 0.1 * i) * box["height"]
+        )
         wait_for(lambda n=i: field.locator(".bi-cell").count() >= n, "the background to fill")
     previewed(page)
-    assert field.bounding_box() == box  # it stays under the pointer
+    # it stays under the pointer
+    assert field.bounding_box() == box
     expect(strip(alpha(page))).to_contain_text("alpha 0.5, ridge 1")
     page.mouse.up()
     page.wait_for_url(re.compile(r"agents\.0\.ridge="))
@@ -248,7 +277,8 @@ def test_two_parameters_at_once(visit: Open) -> None:
     assert agent["ridge"] != 1
     expect(alpha(page)).to_have_value(f"{agent['alpha']:g}")
     wait_for(lambda: page.locator(".bp-trying").count() == 0, "the preview to give way to the run")
-    if not page.locator(".bi-field").count():  # the card was drawn anew
+    # the card was drawn anew
+    if not page.locator(".bi-field").count():
         strip(alpha(page)).get_by_role("button", name=re.compile("together")).click()
     page.locator(".bi-field").focus()
     page.keyboard.press("ArrowLeft")
@@ -260,7 +290,10 @@ def test_two_parameters_at_once(visit: Open) -> None:
 
 
 def test_behind_a_proxy_that_opens_no_further_websocket(server: str, browser: Browser) -> None:
-    """The handshake is refused by the server itself; the console reports that, so this page is not `visit`'s."""
+    """The handshake is refused by the server itself.
+
+    The console reports that, so this page is not `visit`'s.
+    """
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     context.add_init_script(f"{TOUR_SEEN};{REFUSED}")
     context.set_default_timeout(240_000)
@@ -268,7 +301,12 @@ def test_behind_a_proxy_that_opens_no_further_websocket(server: str, browser: Br
     wrong: list[str] = []
     page.on("pageerror", lambda error: wrong.append(str(error)))
     sent: list[str] = []
-    page.on("request", lambda one: sent.append(one.url) if one.method == "POST" and "/instant" in one.url else None)
+    page.on(
+        "request",
+        lambda one: (
+            sent.append(one.url) if one.method == "POST" and "/instant" in one.url else None
+        ),
+    )
     page.goto(server + LINK)
     status(page, "^Finished: 2,000 steps, 4 replications")
     drawn(page, 2)
@@ -281,7 +319,8 @@ def test_behind_a_proxy_that_opens_no_further_websocket(server: str, browser: Br
     x, y = thumb(slider)
     page.mouse.move(x + 20, y, steps=4)
     wait_for(lambda: len(sent) > many, "the next question")
-    page.wait_for_timeout(LOOK)  # the last move is drawn
+    # the last move is drawn
+    page.wait_for_timeout(LOOK)
     value = float(slider.input_value())
     page.mouse.up()
     page.wait_for_url(re.compile(rf"agents\.0\.alpha={value:g}(&|$)"))
@@ -297,7 +336,9 @@ def test_an_answer_that_cannot_be_drawn_is_no_lost_connection(browser: Browser) 
     answer = len(header).to_bytes(4, "little") + header
     page.route("**/instant", lambda route: route.fulfill(body=answer))
     page.goto("http://line.test/")
-    page.add_script_tag(content=(Path(follower.__file__).parent / "line.js").read_text(encoding="utf-8"))
+    page.add_script_tag(
+        content=(Path(follower.__file__).parent / "line.js").read_text(encoding="utf-8")
+    )
     heard = page.evaluate("""async () => {
         WebSocket = class { static OPEN = 1; constructor() { setTimeout(() => this.onclose()); } close() {} };
         const heard = [];
@@ -310,7 +351,7 @@ def test_an_answer_that_cannot_be_drawn_is_no_lost_connection(browser: Browser) 
         line.ask({}, "second");
         while (heard.length < 2) await new Promise((done) => setTimeout(done, 10));
         return heard;
-    }""")
+    }""")  # noqa: E501
     assert heard == [["first", {"whole": True}], ["second", {"whole": True}]]
     page.close()
 
@@ -323,24 +364,38 @@ def test_on_a_touch_screen(visit: Open) -> None:
     touch = page.context.new_cdp_session(page)
 
     def event(kind: str, *points: tuple[float, float]) -> None:
-        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": a, "y": b} for a, b in points]})
+        touch.send(
+            "Input.dispatchTouchEvent",
+            {"type": kind, "touchPoints": [{"x": a, "y": b} for a, b in points]},
+        )
 
     event("touchStart", (x, y))
     for i in range(1, 7):
         event("touchMove", (x + 8 * i, y))
         page.wait_for_timeout(LOOK / 5)
     expect(strip(slider)).to_contain_text(re.compile("alpha 0.5"))
-    page.wait_for_timeout(LOOK)  # the last move is drawn
+    # the last move is drawn
+    page.wait_for_timeout(LOOK)
     value = slider.input_value()
-    peek = page.locator(".bp-peek")  # the sidebar hides the plots
-    expect(peek).to_contain_text(re.compile(r"^Click-through rate LinUCB 0\.\d{3} ± .* against 0\.5"))
-    assert peek.locator("path").count() == 10  # six lines, oracle, random choice; line and band of what is tried
-    small, own = peek.bounding_box(), slider.locator("xpath=ancestor::*[@role='group'][1]").bounding_box()
+    # the sidebar hides the plots
+    peek = page.locator(".bp-peek")
+    expect(peek).to_contain_text(
+        re.compile(r"^Click-through rate LinUCB 0\.\d{3} ± .* against 0\.5")
+    )
+    # six lines, oracle, random choice; line and band of what is tried
+    assert peek.locator("path").count() == 10
+    small, own = (
+        peek.bounding_box(),
+        slider.locator("xpath=ancestor::*[@role='group'][1]").bounding_box(),
+    )
     assert small is not None
     assert own is not None
     assert small["x"] >= 0
     assert small["x"] + small["width"] <= 390
-    assert small["y"] + small["height"] <= own["y"] or own["y"] + own["height"] <= small["y"] <= 844 - small["height"]
+    assert (
+        small["y"] + small["height"] <= own["y"]
+        or own["y"] + own["height"] <= small["y"] <= 844 - small["height"]
+    )
     event("touchEnd")
     page.wait_for_url(re.compile(rf"agents\.0\.alpha={float(value):g}(&|$)"))
     status(page, "^Finished: 2,000 steps, 4 replications")
@@ -352,23 +407,29 @@ def test_in_a_presentation(visit: Open) -> None:
     page = short_race(visit, viewport={"width": 1280, "height": 720})
     page.get_by_role("button", name="Present").click()
     expect(page.get_by_role("button", name="Exit presentation")).to_be_visible()
-    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")  # its sliders too
+    # its sliders too
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
     slider = alpha(page)
     drag(page, slider, 30)
     previewed(page)
     expect(strip(slider)).to_contain_text("4 replications, 2,000 steps")
-    page.keyboard.press("Escape")  # takes the drag back; the presentation goes on
+    # takes the drag back; the presentation goes on
+    page.keyboard.press("Escape")
     wait_for(lambda: curves(page)["LinUCB"] == 1, "the preview to go")
     page.mouse.up()
     expect(alpha(page)).to_have_value("0.5")
-    page.wait_for_timeout(LOOK)  # also once the page has answered
+    # also once the page has answered
+    page.wait_for_timeout(LOOK)
     expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
     expect(page.get_by_role("button", name="Exit presentation")).to_be_visible()
 
 
 def test_a_slow_agent_shows_kept_runs_and_runs_on_release(visit: Open) -> None:
     def rated(rate: float) -> str:
-        agents = [{"kind": "neural_greedy", "learning_rate": rate, "hidden": (4,)}, {"kind": "random"}]
+        agents = [
+            {"kind": "neural_greedy", "learning_rate": rate, "hidden": (4,)},
+            {"kind": "random"},
+        ]
         return url.query(read({"agents": agents, "steps": 200, "replications": 2, "seed": 75}))
 
     for rate in (0.02, 0.004, 0.01):
@@ -378,11 +439,17 @@ def test_a_slow_agent_shows_kept_runs_and_runs_on_release(visit: Open) -> None:
     slider = page.get_by_role("slider", name=re.compile("^Learning rate")).first
     expect(strip(slider)).to_contain_text("Until then: the nearest of 2 stored runs")
     expect(strip(slider).locator(".bi-kept")).to_have_count(2)
-    clear = "marks => marks.filter(mark => /transparent|, 0\\)/.test(getComputedStyle(mark).backgroundColor)).length"
-    assert strip(slider).locator(".bi-kept").evaluate_all(clear) == 0  # marks that are seen
+    clear = (
+        "marks => marks.filter(mark => /transparent|, "
+        "0\\)/.test(getComputedStyle(mark).backgroundColor)).length"
+    )
+    # marks that are seen
+    assert strip(slider).locator(".bi-kept").evaluate_all(clear) == 0
     before, address, drawn_as = tiles(page).all_inner_texts(), page.url, slider.evaluate(KEY_OF)
     drag(page, slider, 80)
-    expect(strip(slider)).to_contain_text(re.compile(r"Stored run: learning rate = 0\.02, CTR 0\.\d{3}"))
+    expect(strip(slider)).to_contain_text(
+        re.compile(r"Stored run: learning rate = 0\.02, CTR 0\.\d{3}")
+    )
     expect(page.locator(".bp-trying")).to_contain_text("stored run: learning rate = 0.02")
     assert page.locator(".bp-tried path").count() > 0
     page.keyboard.press("Escape")

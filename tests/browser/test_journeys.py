@@ -13,26 +13,35 @@ from tests.gate import USUAL, Gate
 from tests.support import wait_for
 
 pytestmark = pytest.mark.browser
-expect.set_options(timeout=240_000)  # patience, not a claim: a busy machine trains networks meanwhile
+# patience, not a claim: a busy machine trains networks meanwhile
+expect.set_options(timeout=240_000)
 
-LOOK = 250  # milliseconds between looks: at every frame they would take the processor from what is looked at
+# milliseconds between looks: at every frame they would take the processor from what is looked at
+LOOK = 250
 DRAWN = ".bp-plot:not([data-wait]) .scatterlayer path.js-line"
-SPACING = 10_000  # steps between the points of a curve in a run of 10,000,000 steps
+# steps between the points of a curve in a run of 10,000,000 steps
+SPACING = 10_000
 RACERS = ["LinUCB", "LinUCB alpha 1.5", "LinTS", "ε-greedy", "Static MLP", "Random"]
 # the numbers behind the lines of a plot: the last step, and how many points are finite
 LINES = """i => document.querySelectorAll('.bp-plot')[i].data.filter(t => !t.fill && !t.meta)
-  .map(t => ({name: t.name, last: t.x[t.x.length - 1], points: Array.from(t.y).filter(Number.isFinite).length}))"""
+  .map(t => ({name: t.name, last: t.x[t.x.length - 1], points: Array.from(t.y).filter(Number.isFinite).length}))"""  # noqa: E501
 RANGE = "i => document.querySelectorAll('.bp-plot')[i]._fullLayout.xaxis.range.map(Number)"
 # the last step that is drawn; before the first drawing, -Infinity
 LAST = """i => Math.max(...(document.querySelectorAll('.bp-plot')[i]?.data || []).filter(t => !t.meta)
-  .map(t => t.x[t.x.length - 1]))"""
+  .map(t => t.x[t.x.length - 1]))"""  # noqa: E501
 
 
 def status(page: Page, text: str) -> Locator:
-    """Find the line that states how far the run is; a finished run has no bar, and its plots are up to date."""
-    found = page.locator(".st-key-run-status, [data-testid=stProgress]").get_by_text(re.compile(text))
+    """Find the line that states how far the run is.
+
+    A finished run has no bar, and its plots are up to date.
+    """
+    found = page.locator(".st-key-run-status, [data-testid=stProgress]").get_by_text(
+        re.compile(text)
+    )
     expect(found).to_be_visible()
-    if text.startswith(("^Finished", "^Stopped")):  # the plots are updated after the line, by a fragment of their own
+    # the plots are updated after the line, by a fragment of their own
+    if text.startswith(("^Finished", "^Stopped")):
         page.locator(".bp-live[data-final=true]").first.wait_for()
     return found
 
@@ -55,7 +64,7 @@ def drawn(page: Page, plots: int = 4) -> None:
         plot.scroll_into_view_if_needed()
         expect(page.locator(".bp-cell").nth(i).locator(DRAWN).first).to_be_attached()
         page.wait_for_function(
-            f"i => {{ const all = ({LINES})(i); return all.length && all.every(t => t.points > 3) }}",
+            f"i => {{ const all = ({LINES})(i); return all.length && all.every(t => t.points > 3) }}",  # noqa: E501
             arg=i,
             polling=LOOK,
         )
@@ -75,18 +84,24 @@ def run_button(page: Page) -> Locator:
 
 
 def run_long(page: Page, gate: Gate, seed: int = USUAL) -> None:
-    """A run that lasts until it is stopped: it stands still at step 40,000, or where another test has left it."""
+    """A run that lasts until it is stopped: it stands still at step 40,000, or where another test
+    has left it.
+    """
     gate.hold(seed, 40_000)
     set_number(page, "Steps", 10_000_000)
     run_button(page).click()
     status(page, "^Step [1-9]")
     wait_for(lambda: (gate.stands(seed) or 0) > 0, "the run to stand still")
-    # before its own plots those of the page's first result may be there, whose zoom ends with it: 20,000 steps
-    page.wait_for_function(f"step => ({LAST})(1) > step - {SPACING}", arg=gate.stands(seed), polling=LOOK)
+    # before its own plots those of the page's first result may be there, whose zoom ends with it:
+    # 20,000 steps
+    page.wait_for_function(
+        f"step => ({LAST})(1) > step - {SPACING}", arg=gate.stands(seed), polling=LOOK
+    )
 
 
 def stop(page: Page) -> None:
-    page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()  # while busy, Streamlit has a Stop too
+    # while busy, Streamlit has a Stop too
+    page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
     status(page, r"^Stopped at step [\d,]+ of 10,000,000; results so far are kept")
 
 
@@ -106,8 +121,13 @@ def test_the_first_thing_seen_is_a_race(visit: Open) -> None:
     assert sorted(line["name"] for line in lines) == sorted(RACERS)
     assert {line["last"] for line in lines} == {20_000}
     expect(page.get_by_text("of the gap between random choice and the oracle")).to_be_visible()
-    labels = page.locator(".bp-plot").evaluate_all("all => all.map(p => p.getAttribute('aria-label'))")
-    assert [label.split(":")[0] for label in labels][:2] == ["Click-through rate", "Cumulative regret"]
+    labels = page.locator(".bp-plot").evaluate_all(
+        "all => all.map(p => p.getAttribute('aria-label'))"
+    )
+    assert [label.split(":")[0] for label in labels][:2] == [
+        "Click-through rate",
+        "Cumulative regret",
+    ]
     page.get_by_role("button", name="Open in the Arena").click()
     expect(page.get_by_role("heading", name="Arena")).to_be_visible()
     status(page, "^Finished: 20,000 steps")
@@ -118,7 +138,8 @@ def test_the_first_thing_seen_is_a_race(visit: Open) -> None:
 def test_a_slider_a_key_and_another_result(visit: Open) -> None:
     page = visit("/arena")
     set_number(page, "Steps", 2000)
-    expect(page.get_by_text("to update the results")).to_be_visible()  # no slider is followed from here on
+    # no slider is followed from here on
+    expect(page.get_by_text("to update the results")).to_be_visible()
     slider = page.get_by_role("slider", name=re.compile("^Exploration")).first
     expect(slider).to_have_value("0.5")
     box = slider.bounding_box()
@@ -140,11 +161,14 @@ def test_a_slider_a_key_and_another_result(visit: Open) -> None:
     drawn(page, 1)
     assert {line["last"] for line in page.evaluate(LINES, 0)} == {2000}
     before = tiles(page).all_inner_texts()
-    slider.press("Home")  # no exploration at all
+    # no exploration at all
+    slider.press("Home")
     expect(slider).to_have_value("0")
     page.keyboard.press("Control+Enter")
     changed = tiles(page).filter(has_text="LinUCB", has_not_text="alpha 1.5")
-    expect(changed).not_to_have_text(next(t for t in before if "LinUCB" in t and "alpha 1.5" not in t))
+    expect(changed).not_to_have_text(
+        next(t for t in before if "LinUCB" in t and "alpha 1.5" not in t)
+    )
     status(page, "^Finished: 2,000 steps")
 
 
@@ -163,7 +187,8 @@ def test_zoom_survives_the_ticks_of_a_live_run(visit: Open, gate: Gate) -> None:
     page.mouse.up()
     page.wait_for_function(f"() => ({RANGE})(1)[0] > 0", polling=LOOK)
     zoomed = page.evaluate(RANGE, 1)
-    for _ in range(3):  # three times more points than before
+    # three times more points than before
+    for _ in range(3):
         last = page.evaluate(LAST, 1)
         gate.hold(USUAL, last + 20_000)
         page.wait_for_function(f"last => ({LAST})(1) > last", arg=last, polling=LOOK)
@@ -198,10 +223,12 @@ def test_a_run_goes_on_while_its_visitor_is_elsewhere(visit: Open, gate: Gate) -
     expect(page.get_by_role("spinbutton", name=re.compile("^Seed"))).to_have_value("7")
     expect(page.get_by_role("spinbutton", name=re.compile("^Steps"))).to_have_value("10000000")
     drawn(page, 2)
-    friend = visit(page.url[page.url.index("/arena") :])  # the link, in somebody else's browser
+    # the link, in somebody else's browser
+    friend = visit(page.url[page.url.index("/arena") :])
     assert step(friend) >= after
     stop(page)
-    status(friend, "^Stopped at step")  # without touching anything
+    # without touching anything
+    status(friend, "^Stopped at step")
 
 
 def test_pause_resume_stop_and_continue(visit: Open, gate: Gate) -> None:
@@ -227,19 +254,22 @@ def test_pause_resume_stop_and_continue(visit: Open, gate: Gate) -> None:
 
 def test_a_shared_link_gives_the_same_numbers_in_another_browser(visit: Open) -> None:
     page = visit("/arena")
-    set_number(page, "Steps", 700)  # the seed stays: its network has been trained already
+    # the seed stays: its network has been trained already
+    set_number(page, "Steps", 700)
     run_button(page).click()
     status(page, "^Finished: 700 steps")
     page.get_by_role("button", name="Share").click()
     link = page.get_by_test_id("stCode").filter(has_text="steps=700").inner_text().replace("\n", "")
-    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/arena\?[\w.=&+-]+", link)  # readable as it stands
+    # readable as it stands
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/arena\?[\w.=&+-]+", link)
     assert link.split("?")[1] == page.url.split("?")[1]
     friend = visit(link[link.index("/arena") :])
     status(friend, "^Finished: 700 steps")
     expect(tiles(friend)).to_have_count(tiles(page).count())
     assert tiles(friend).all_inner_texts() == tiles(page).all_inner_texts()
     expect(friend.get_by_role("spinbutton", name=re.compile("^Steps"))).to_have_value("700")
-    stranger = visit(link[link.index("/arena") :].replace("steps=700", "steps=750"))  # edited, and never run before
+    # edited, and never run before
+    stranger = visit(link[link.index("/arena") :].replace("steps=700", "steps=750"))
     expect(stranger.get_by_text("This link was edited")).to_be_visible()
     status(stranger, "^Finished: 750 steps")
     assert tiles(stranger).all_inner_texts() != tiles(page).all_inner_texts()
@@ -251,12 +281,15 @@ def test_an_agent_is_hidden_and_left_alone_in_all_plots_at_once(visit: Open) -> 
     drawn(page)
 
     def everywhere(holds: str) -> None:
-        """What the names in a plot must satisfy, in each of them; one that is out of sight is drawn when it is seen."""
+        """What the names in a plot must satisfy, in each of them.
+
+        One that is out of sight is drawn when it is seen.
+        """
         for i in range(4):
             page.locator(".bp-plot").nth(i).scroll_into_view_if_needed()
             page.wait_for_function(
                 f"""i => {{ const names = [...new Set(document.querySelectorAll('.bp-plot')[i].data
-                .filter(t => t.visible !== false && t.legendgroup).map(t => t.name))]; return {holds} }}""",
+                .filter(t => t.visible !== false && t.legendgroup).map(t => t.name))]; return {holds} }}""",  # noqa: E501
                 arg=i,
                 polling=LOOK,
             )
@@ -265,7 +298,8 @@ def test_an_agent_is_hidden_and_left_alone_in_all_plots_at_once(visit: Open) -> 
     tile.click()
     expect(tile).to_have_attribute("aria-pressed", "false")
     everywhere("!names.includes('LinTS') && names.includes('LinUCB')")
-    tile.press("Enter")  # the keyboard shows it again
+    # the keyboard shows it again
+    tile.press("Enter")
     everywhere("names.includes('LinTS')")
     page.get_by_role("button", name="Show only LinUCB", exact=True).click()
     everywhere("names.length === 1 && names[0] === 'LinUCB'")
@@ -284,23 +318,31 @@ def test_a_preset_on_real_data(visit: Open) -> None:
     status(page, "^Finished: 2,000 steps, 8 replications")
     expect(tiles(page)).to_have_count(5)
     rates = [float(re.findall(r"0\.\d{3}", text)[0]) for text in tiles(page).all_inner_texts()]
-    assert rates[0] > 0.7  # better than always naming the more frequent class
+    # better than always naming the more frequent class
+    assert rates[0] > 0.7
     drawn(page)
     expect(page.get_by_text("of the gap between random choice and the oracle")).to_be_visible()
 
 
 def test_on_a_phone_at_night(visit: Open) -> None:
-    page = visit(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True, color_scheme="dark")
+    page = visit(
+        viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True, color_scheme="dark"
+    )
 
     def fits() -> None:
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
-        assert page.evaluate(
-            "[...document.querySelectorAll('[data-testid=stMain], [data-testid=stSidebarContent]')]"
-            ".filter(e => e.clientWidth > 100 && e.scrollWidth > e.clientWidth + 1).map(e => e.dataset.testid)"
-        ) == []  # fmt: skip
+        assert (
+            page.evaluate(
+                "[...document.querySelectorAll('[data-testid=stMain], "
+                "[data-testid=stSidebarContent]')].filter(e => e.clientWidth > 100 && "
+                "e.scrollWidth > e.clientWidth + 1).map(e => e.dataset.testid)"
+            )
+            == []
+        )
         wide = page.evaluate(
-            "[...document.querySelectorAll('.bp-plot, .board li, [data-testid=stMain] button')].filter(e => {"
-            "const r = e.getBoundingClientRect(); return r.width > 0 && (r.left < -1 || r.right > 391)}).length"
+            "[...document.querySelectorAll('.bp-plot, .board li, [data-testid=stMain] "
+            "button')].filter(e => {const r = e.getBoundingClientRect(); return r.width > 0 && "
+            "(r.left < -1 || r.right > 391)}).length"
         )
         assert wide == 0
 
@@ -311,15 +353,21 @@ def test_on_a_phone_at_night(visit: Open) -> None:
         "getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor.match(/[0-9]+/g).map(Number)"
     )[:3]
     assert max(red, green, blue) < 64
-    ink = page.evaluate("document.querySelector('.bp-plot')._fullLayout.font.color.match(/[0-9]+/g).map(Number)")[:3]
+    ink = page.evaluate(
+        "document.querySelector('.bp-plot')._fullLayout.font.color.match(/[0-9]+/g).map(Number)"
+    )[:3]
     assert min(ink) > 150
-    columns = page.locator(".bp-plot").evaluate_all("all => all.map(p => Math.round(p.getBoundingClientRect().left))")
-    assert len(set(columns)) == 1  # one below the other
+    columns = page.locator(".bp-plot").evaluate_all(
+        "all => all.map(p => Math.round(p.getBoundingClientRect().left))"
+    )
+    # one below the other
+    assert len(set(columns)) == 1
     page.get_by_role("button", name="Open in the Arena").tap()
     expect(page.get_by_role("heading", name="Arena")).to_be_visible()
     fits()
     page.get_by_test_id("stExpandSidebarButton").tap()
-    first = page.get_by_test_id("stSlider").filter(visible=True).first  # the browser's own input in it is hidden
+    # the browser's own input in it is hidden
+    first = page.get_by_test_id("stSlider").filter(visible=True).first
     first.scroll_into_view_if_needed()
     expect(first).to_be_in_viewport()
     box = first.bounding_box()

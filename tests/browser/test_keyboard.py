@@ -24,13 +24,17 @@ def test_a_slider_keeps_the_focus(visit: Open) -> None:
     for name in ("Exploration bonus", "Ridge"):
         slider = page.get_by_role("slider", name=re.compile(f"^{name}")).first
         slider.focus()
-        expect(page.locator(".bi-strip")).to_have_count(2)  # both sliders are followed: every value is a run
+        # both sliders are followed: every value is a run
+        expect(page.locator(".bi-strip")).to_have_count(2)
         for presses in (1, 2):
-            expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+            expect(page.get_by_test_id("stApp")).to_have_attribute(
+                "data-test-script-state", "notRunning"
+            )
             before = page.url
             page.keyboard.press("ArrowRight")
             changed = page.get_by_test_id("stSidebar").get_by_test_id("stExpander").nth(1)
-            if name == "Exploration bonus":  # the line of the agent shows it: the line is drawn anew
+            # the line of the agent shows it: the line is drawn anew
+            if name == "Exploration bonus":
                 expect(changed).to_contain_text(f"α {0.5 + presses / 20:g}")
             page.wait_for_url(lambda there, before=before: there != before)
             expect(slider).to_be_focused()

@@ -1,4 +1,7 @@
-"""A lesson in the browser: from a prediction to the card, by keyboard where a reader would; a handout on paper."""
+"""A lesson in the browser: from a prediction to the card, by keyboard where a reader would.
+
+A handout on paper.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,8 @@ def test_lesson_two_from_its_first_prediction_to_its_card(visit: Open) -> None:
     for _ in range(4):
         page.keyboard.press("ArrowRight")
     expect(page.get_by_role("slider")).to_have_value("0.4")
-    page.evaluate("() => new Promise(done => setTimeout(done, 600))")  # the slider tells the server after 200 ms
+    # the slider tells the server after 200 ms
+    page.evaluate("() => new Promise(done => setTimeout(done, 600))")
     page.get_by_role("button", name="Keep my prediction").click()
     heading(page, "Three ways to choose")
     choose(page, "Most", "LinUCB alpha 1")
@@ -64,7 +68,12 @@ def test_lesson_two_from_its_first_prediction_to_its_card(visit: Open) -> None:
     onwards(page)
     heading(page, "Second act: what does exploring cost?")
     page.get_by_role("button", name="Keep my prediction").click()
-    for name in ("The lead of the explorer", "The beginning, close up", "An investment that pays", "More of it?"):
+    for name in (
+        "The lead of the explorer",
+        "The beginning, close up",
+        "An investment that pays",
+        "More of it?",
+    ):
         heading(page, name)
         if name != "More of it?":
             onwards(page)
@@ -86,7 +95,8 @@ def test_lesson_two_from_its_first_prediction_to_its_card(visit: Open) -> None:
     expect(page.get_by_text("Not solved. Your last value")).to_be_visible()
     expect(page.get_by_text("After 330 visits")).to_be_visible()
     page.reload()
-    heading(page, "What you predicted, and what happened")  # the link holds the place, predictions and attempts
+    # the link holds the place, predictions and attempts
+    heading(page, "What you predicted, and what happened")
     expect(page.get_by_text("Not solved. Your last value")).to_be_visible()
 
 
@@ -96,7 +106,9 @@ def axe(page: Page) -> list[str]:
     return in_both_themes(page)
 
 
-def test_lesson_three_by_keyboard_alone_and_axe_finds_nothing_serious_at_any_step(visit: Open) -> None:
+def test_lesson_three_by_keyboard_alone_and_axe_finds_nothing_serious_at_any_step(
+    visit: Open,
+) -> None:
     """It has every kind of step."""
     page, found = visit("/lessons"), list[str]()
     page.add_style_tag(content="*, ::before, ::after { transition: none !important }")
@@ -107,26 +119,34 @@ def test_lesson_three_by_keyboard_alone_and_axe_finds_nothing_serious_at_any_ste
         heading(page, lessons()["ridge-regression-by-hand"].texts[step.id].title)
         found += axe(page)
         if step.id == "unseen":
-            page.get_by_role("radiogroup", name="Your prediction").get_by_role("radio").first.focus()
+            page.get_by_role("radiogroup", name="Your prediction").get_by_role(
+                "radio"
+            ).first.focus()
             page.keyboard.press("Space")
         elif step.id == "halved":
             for label, words in (("Most", "Banner, without"), ("Place 2", "Banner, with the")):
                 page.get_by_role("combobox", name=re.compile(label)).focus()
                 page.keyboard.type(words)
                 page.keyboard.press("Enter")
-                expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+                expect(page.get_by_test_id("stApp")).to_have_attribute(
+                    "data-test-script-state", "notRunning"
+                )
         elif step.id == "book":
-            page.get_by_role("switch", name="Click D").or_(page.get_by_role("checkbox", name="Click D")).focus()
+            page.get_by_role("switch", name="Click D").or_(
+                page.get_by_role("checkbox", name="Click D")
+            ).focus()
             page.keyboard.press("Space")
             expect(page.get_by_role("row", name=re.compile("^visitor D"))).to_contain_text("00")
         if isinstance(step, PredictStep):
             keep = page.get_by_role("button", name="Keep my prediction")
             expect(keep).to_be_enabled()
-            keep.focus()  # the shortcut does not work within a radio button or a menu
+            # the shortcut does not work within a radio button or a menu
+            keep.focus()
             page.keyboard.press("Enter")
         else:
             onwards(page)
-        if isinstance(step, TryStep):  # its main button is Run
+        # its main button is Run
+        if isinstance(step, TryStep):
             expect(page.get_by_text("Not yet.")).to_be_visible()
             found += axe(page)
             page.get_by_role("button", name="Next").focus()
@@ -138,11 +158,15 @@ def test_lesson_three_by_keyboard_alone_and_axe_finds_nothing_serious_at_any_ste
 
 
 def test_no_plot_of_a_handout_is_clipped_on_paper(visit: Open) -> None:
-    page = visit("/lessons").context.new_page()  # its own: the handout's policy would hold for what the app still loads
+    # its own: the handout's policy would hold for what the app still loads
+    page = visit("/lessons").context.new_page()
     page.set_content(handout(lessons()["ridge-regression-by-hand"], {}, answers=True))
     page.emulate_media(media="print")
-    page.set_viewport_size({"width": 658, "height": 1000})  # A4 without its margins
+    # A4 without its margins
+    page.set_viewport_size({"width": 658, "height": 1000})
     beyond = "[...document.querySelectorAll('svg,table,svg text')].filter(e => {"
-    beyond += "const b = e.getBoundingClientRect(); return b.right > innerWidth + 1 || b.left < -1})"
+    beyond += (
+        "const b = e.getBoundingClientRect(); return b.right > innerWidth + 1 || b.left < -1})"
+    )
     assert page.evaluate(f"{beyond}.map(e => e.outerHTML.slice(0, 120))") == []
     assert page.locator("svg").count() == 2

@@ -1,4 +1,7 @@
-"""Launched products from the press to when each agent found them; a title and the pictures of two visitors."""
+"""Launched products from the press to when each agent found them.
+
+A title and the pictures of two visitors.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,11 @@ from tests.browser.test_sweep import choose
 pytestmark = pytest.mark.browser
 expect.set_options(timeout=240_000)
 
-PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+PHONE: dict[str, Any] = {
+    "viewport": {"width": 390, "height": 844},
+    "has_touch": True,
+    "is_mobile": True,
+}
 DESK: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}}
 WIDER = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
 
@@ -36,7 +43,9 @@ def test_ten_products_are_launched_and_found(
     page = visit("/new_items", color_scheme=scheme, **screen)
     choose(page, "Launches", "A launch")
     run_button(page).click()
-    found = page.get_by_text(re.compile("^The 10 products launched at step 10,000 get their fair share"))
+    found = page.get_by_text(
+        re.compile("^The 10 products launched at step 10,000 get their fair share")
+    )
     expect(found).to_be_visible()
     assert re.search(r" after [\d,]+ steps with LinUCB per arm \(", found.inner_text())
     assert ", shown too " in found.inner_text()
@@ -44,7 +53,9 @@ def test_ten_products_are_launched_and_found(
     if screen is DESK:
         choose(page, "Launches", "A title night")
         run_button(page).click()
-        earned = page.get_by_text(re.compile("^Take fraction on the 40 titles launched at step 10,000: LinUCB shared"))
+        earned = page.get_by_text(
+            re.compile("^Take fraction on the 40 titles launched at step 10,000: LinUCB shared")
+        )
         expect(earned).to_be_visible()
         assert "; optimal 0." in earned.inner_text()
 
@@ -69,9 +80,12 @@ def test_two_visitors_are_shown_two_pictures_of_a_title(
     assert table.evaluate("t => t.getBoundingClientRect().right") <= page.evaluate(
         "document.documentElement.clientWidth"
     )
-    shared = page.get_by_text(re.compile("^LinUCB shared has the higher take fraction: .* minus LinUCB per title"))
+    shared = page.get_by_text(
+        re.compile("^LinUCB shared has the higher take fraction: .* minus LinUCB per title")
+    )
     expect(shared).to_be_visible()
-    expect(page.get_by_text("what LinUCB shared estimates")).to_have_count(2)  # two visitors, two pictures
+    # two visitors, two pictures
+    expect(page.get_by_text("what LinUCB shared estimates")).to_have_count(2)
     answers = page.get_by_text(re.compile("LinUCB shared chose picture")).all_inner_texts()
     assert len({re.search(r"chose picture (\d+)", answer)[1] for answer in answers}) == 2  # type: ignore[index]
     assert not page.evaluate(WIDER)

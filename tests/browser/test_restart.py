@@ -24,7 +24,8 @@ from tests.gate import Gate
 from tests.support import same, wait_for
 
 pytestmark = pytest.mark.browser
-STEPS, STOP = 30_000, 20_000  # interrupted where they are held
+# interrupted where they are held
+STEPS, STOP = 30_000, 20_000
 
 
 def race(steps: int) -> str:
@@ -40,7 +41,10 @@ def named(page: Page, steps: int) -> str:
 
 
 def tick_the_only(page: Page, asked: str) -> None:
-    """Find one run and tick it; the table is drawn on a canvas, so that its boxes are found by place."""
+    """Find one run and tick it.
+
+    The table is drawn on a canvas, so that its boxes are found by place.
+    """
     search = page.get_by_role("textbox", name="Search")
     search.fill(asked)
     search.press("Enter")
@@ -100,7 +104,8 @@ def test_after_a_killed_server_finished_runs_are_there_and_the_unfinished_one_go
 
     gate.open()
     again = start()
-    page = visit(f"/arena?{query}", at=again)  # the link that was sent round shows what had been computed
+    # the link that was sent round shows what had been computed
+    page = visit(f"/arena?{query}", at=again)
     status(page, rf"^Stopped at step [1-9][\d,]* of {STEPS:,}; .* interrupted when the app ended")
     page.get_by_role("link", name="Runs").click()
     expect(page.get_by_role("heading", name="Runs", exact=True)).to_be_visible()

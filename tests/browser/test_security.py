@@ -23,7 +23,9 @@ def test_a_frame_on_another_site_shows_and_starts_nothing(browser: Browser, serv
         return "frame-ancestors" in message.text
 
     with page.expect_console_message(refuses, timeout=60_000):
-        page.set_content(f'<iframe src="{server}/arena?{url.query(experiment("random", steps=10_000))}"></iframe>')
+        page.set_content(
+            f'<iframe src="{server}/arena?{url.query(experiment("random", steps=10_000))}"></iframe>'  # noqa: E501
+        )
     assert sockets == []
     page.close()
 

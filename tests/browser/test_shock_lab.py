@@ -17,7 +17,11 @@ from tests.support import wait_for
 pytestmark = pytest.mark.browser
 expect.set_options(timeout=240_000)
 
-PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+PHONE: dict[str, Any] = {
+    "viewport": {"width": 390, "height": 844},
+    "has_touch": True,
+    "is_mobile": True,
+}
 DESK: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}}
 WIDER = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
 # labels of the dotted curves of a run before this one
@@ -26,10 +30,14 @@ BEFORE = """() => [...document.querySelectorAll('.bp-plot')].flatMap(p => p.data
 
 
 def verdict(page: Page) -> str:
-    """Wait for the sentence about recovery and for the clicks lost, which need the run without changes."""
+    """Wait for the sentence about recovery and for the clicks lost, which need the run without
+    changes.
+    """
     sentence = page.get_by_text(re.compile("^Recovery from the change from step 5,000 to 15,000"))
     expect(sentence).to_be_visible()
-    expect(page.get_by_text(re.compile("^Clicks lost to the changes, against the same run"))).to_be_visible()
+    expect(
+        page.get_by_text(re.compile("^Clicks lost to the changes, against the same run"))
+    ).to_be_visible()
     return sentence.inner_text()
 
 
@@ -42,7 +50,9 @@ def dotted(page: Page) -> int:
 
 
 @pytest.mark.parametrize(("screen", "scheme"), [(PHONE, "dark")])
-def test_puppy_parents_grow_up(visit: Open, screen: dict[str, Any], scheme: Literal["light", "dark"]) -> None:
+def test_puppy_parents_grow_up(
+    visit: Open, screen: dict[str, Any], scheme: Literal["light", "dark"]
+) -> None:
     page = visit("/shock_lab", color_scheme=scheme, **screen)
     choose(page, "Change", "Puppy parents grow up")
     run_button(page).click()

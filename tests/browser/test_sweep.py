@@ -1,4 +1,7 @@
-"""A sweep from its settings to a point, a refinement, a link and a file; and settings that are refused."""
+"""A sweep from its settings to a point, a refinement, a link and a file.
+
+And settings that are refused.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,20 @@ pytestmark = pytest.mark.browser
 expect.set_options(timeout=240_000)
 
 SHOP = {"kind": "petshop", "n_products": 10, "n_users": 40}
-RACE = read({"simulator": SHOP, "agents": [{"kind": "random"}, {"kind": "linucb"}], "steps": 300, "replications": 4})
+RACE = read(
+    {
+        "simulator": SHOP,
+        "agents": [{"kind": "random"}, {"kind": "linucb"}],
+        "steps": 300,
+        "replications": 4,
+    }
+)
 # where a place of the landscape is on the screen
 PLACE = """([x, y]) => { const plot = document.querySelector('.bp-plot'), all = plot._fullLayout;
   const box = plot.getBoundingClientRect();
-  return [box.left + all.xaxis._offset + all.xaxis.c2p(x), box.top + all.yaxis._offset + all.yaxis.c2p(y)] }"""
+  return [box.left + all.xaxis._offset + all.xaxis.c2p(x), box.top + all.yaxis._offset + all.yaxis.c2p(y)] }"""  # noqa: E501
 NAMES = """i => (document.querySelectorAll('.bp-plot')[i].data || []).filter(t => !t.fill && !t.meta)
-  .map(t => t.name).sort()"""
+  .map(t => t.name).sort()"""  # noqa: E501
 
 
 def settled(page: Page) -> None:
@@ -33,7 +43,9 @@ def settled(page: Page) -> None:
 
 
 def choose(page: Page, label: str, option: str) -> None:
-    """Choose an option; a page that is drawn again meanwhile closes an open list or drops the click."""
+    """Choose an option; a page that is drawn again meanwhile closes an open list or drops the
+    click.
+    """
     box = page.get_by_role("combobox", name=re.compile(f"{label}$"))
     for _ in range(9):
         box.click()
@@ -60,7 +72,10 @@ def finished(page: Page) -> None:
 
 
 def curves(page: Page, names: str) -> None:
-    """Check the traces of the point's figures, below the map and the curves by choice; they are drawn when in sight."""
+    """Check the traces of the point's figures, below the map and the curves by choice.
+
+    They are drawn when in sight.
+    """
     for i in (2, 3):
         page.locator(".bp-plot").nth(i).scroll_into_view_if_needed()
         page.wait_for_function(f"([i, names]) => `${{({NAMES})(i)}}` === names", arg=[i, names])
@@ -68,7 +83,9 @@ def curves(page: Page, names: str) -> None:
 
 def means_of(page: Page) -> list[list[float]]:
     """Return the means of the map, row by row, once it is drawn."""
-    page.wait_for_function("() => (document.querySelector('.bp-plot')?.data || [{}])[0].type === 'heatmap'")
+    page.wait_for_function(
+        "() => (document.querySelector('.bp-plot')?.data || [{}])[0].type === 'heatmap'"
+    )
     found: list[list[float]] = page.evaluate(
         "document.querySelector('.bp-plot').data[0].z.map(line => Array.from(line))"
     )
@@ -81,7 +98,9 @@ def press(page: Page, x: float, y: float) -> None:
     page.mouse.click(*page.evaluate(PLACE, [x, y]))
 
 
-def test_a_sweep_from_its_settings_to_a_point_a_link_a_file_and_a_refinement(visit: Open, tmp_path: Path) -> None:
+def test_a_sweep_from_its_settings_to_a_point_a_link_a_file_and_a_refinement(
+    visit: Open, tmp_path: Path
+) -> None:
     page = visit(f"/arena?{url.query(RACE)}", viewport={"width": 1280, "height": 800})
     expect(page.get_by_text(re.compile("^Finished: 300 steps")).first).to_be_visible()
     page.get_by_role("link", name="Sweep").click()
@@ -93,7 +112,9 @@ def test_a_sweep_from_its_settings_to_a_point_a_link_a_file_and_a_refinement(vis
         re.compile("^Exploration bonus")
     )
     choose(page, "Second parameter", "none")
-    expect(page.get_by_test_id("stMain").get_by_role("spinbutton", name="From", exact=True)).to_have_count(1)
+    expect(
+        page.get_by_test_id("stMain").get_by_role("spinbutton", name="From", exact=True)
+    ).to_have_count(1)
     fill(page, "From", 0.1)
     fill(page, "Number of values", 3)
     extra = page.get_by_role("textbox", name="Additional values")
@@ -103,30 +124,39 @@ def test_a_sweep_from_its_settings_to_a_point_a_link_a_file_and_a_refinement(vis
     run_button(page).click()
     finished(page)
     expect(page.locator(".bp-plot")).to_have_count(3)
-    expect(page.get_by_text(re.compile(r"(of 3|All 3|other 2) points? .*statistically tied"))).to_be_visible()
+    expect(
+        page.get_by_text(re.compile(r"(of 3|All 3|other 2) points? .*statistically tied"))
+    ).to_be_visible()
     top = page.locator(".bp-plot").first.bounding_box()
     assert top is not None
-    assert top["y"] < 420  # the settings are folded
+    # the settings are folded
+    assert top["y"] < 420
 
     page.get_by_text("Settings", exact=True).last.click()
     settled(page)
     choose(page, "Second parameter", "Sharing")
     run_button(page).click()
-    expect(page.get_by_text(re.compile(r"(of 9|All 9|other 8) points? .*statistically tied"))).to_be_visible()
+    expect(
+        page.get_by_text(re.compile(r"(of 9|All 9|other 8) points? .*statistically tied"))
+    ).to_be_visible()
     finished(page)
     heat = means_of(page)
     assert (len(heat), {len(line) for line in heat}) == (3, {3})
     means = [mean for line in heat for mean in line]
     assert all(0 < mean < 1 for mean in means)
     best = means.index(max(means))
-    curves(page, "chosen")  # the best point is selected until another cell is clicked
+    # the best point is selected until another cell is clicked
+    curves(page, "chosen")
     other = (best + 4) % 9
     press(page, other % 3, other // 3)
     curves(page, "best,chosen")
     expect(
-        page.get_by_text(re.compile(r"^Exploration .*, Sharing .*: click-through rate 0\.\d+ clicks per step \(")).first
+        page.get_by_text(
+            re.compile(r"^Exploration .*, Sharing .*: click-through rate 0\.\d+ clicks per step \(")
+        ).first
     ).to_contain_text(re.compile("worse than the best"))
-    friend = visit(page.url[page.url.index("/sweep") :])  # the address is the link
+    # the address is the link
+    friend = visit(page.url[page.url.index("/sweep") :])
     finished(friend)
     assert means_of(friend) == heat
 
@@ -136,8 +166,14 @@ def test_a_sweep_from_its_settings_to_a_point_a_link_a_file_and_a_refinement(vis
     download.value.save_as(tmp_path / "points.csv")
     with (tmp_path / "points.csv").open(encoding="utf-8", newline="") as file:
         points = list(csv.DictReader(file))
-    assert len({(point["agents.0.alpha"], point["agents.0.sharing"]) for point in points}) == len(points) == 9
-    assert sorted(float(point["mean"]) for point in points) == pytest.approx(sorted(means), abs=1e-6)
+    assert (
+        len({(point["agents.0.alpha"], point["agents.0.sharing"]) for point in points})
+        == len(points)
+        == 9
+    )
+    assert sorted(float(point["mean"]) for point in points) == pytest.approx(
+        sorted(means), abs=1e-6
+    )
 
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Refine around the best").click()
@@ -162,7 +198,10 @@ def test_invalid_settings_are_refused_on_a_phone(visit: Open) -> None:
         expect(alert.get_by_role("paragraph")).to_have_count(1)
         expect(page.get_by_text("Traceback")).to_have_count(0)
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
-        assert page.get_by_test_id("stMain").evaluate("main => main.scrollWidth - main.clientWidth") <= 1
+        assert (
+            page.get_by_test_id("stMain").evaluate("main => main.scrollWidth - main.clientWidth")
+            <= 1
+        )
 
     fill(page, "Number of values", 64)
     fill(page, "Number of values", 64, axis=1)

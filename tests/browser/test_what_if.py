@@ -20,7 +20,11 @@ from tests.support import experiment
 pytestmark = pytest.mark.browser
 expect.set_options(timeout=240_000)
 
-PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+PHONE: dict[str, Any] = {
+    "viewport": {"width": 390, "height": 844},
+    "has_touch": True,
+    "is_mobile": True,
+}
 DESK: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}}
 WIDER = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
 
@@ -47,7 +51,9 @@ def test_a_run_with_a_floor_is_logged_and_another_agent_evaluated(visit: Open) -
     expect(page.get_by_role("combobox", name="Log")).to_have_value(re.compile("^Run: ε-greedy"))
     expect(page.get_by_role("combobox", name="Target policy")).to_have_value(re.compile("^LinTS"))
     evaluate(page)
-    expect(page.get_by_text(re.compile("The simulator knows the true value.*the interval contains it"))).to_be_visible()
+    expect(
+        page.get_by_text(re.compile("The simulator knows the true value.*the interval contains it"))
+    ).to_be_visible()
     expect(page.locator(".bp-plot")).to_have_count(2)
     assert not page.evaluate(WIDER)
 
@@ -56,12 +62,21 @@ def log() -> dict[str, Any]:
     """A CSV of 600 uniformly random decisions."""
     g = np.random.default_rng(1)
     items, clicks = g.integers(0, 3, 600), g.random(600)
-    rows = [f"{item},{int(click < 0.2 + 0.1 * item)},0.3333333333" for item, click in zip(items, clicks, strict=True)]
-    return {"name": "log.csv", "mimeType": "text/csv", "buffer": "\n".join(["item,click,propensity", *rows]).encode()}
+    rows = [
+        f"{item},{int(click < 0.2 + 0.1 * item)},0.3333333333"
+        for item, click in zip(items, clicks, strict=True)
+    ]
+    return {
+        "name": "log.csv",
+        "mimeType": "text/csv",
+        "buffer": "\n".join(["item,click,propensity", *rows]).encode(),
+    }
 
 
 @pytest.mark.parametrize(("screen", "scheme"), [(DESK, "light")])
-def test_a_log_of_a_user(visit: Open, screen: dict[str, Any], scheme: Literal["light", "dark"]) -> None:
+def test_a_log_of_a_user(
+    visit: Open, screen: dict[str, Any], scheme: Literal["light", "dark"]
+) -> None:
     page = visit("/what_if", color_scheme=scheme, **screen)
     choose(page, "Log", "Your file")
     page.locator("input[type=file]").set_input_files(log())

@@ -28,11 +28,16 @@ def pick(page: Page, name: str) -> None:
 
 def test_why_and_how_well(visit: Open) -> None:
     e = experiment("linucb", "lints", "random", steps=800, replications=4, seed=31)
-    page = visit(f"/arena?{url.query(e)}", viewport={"width": 1280, "height": 4200})  # all plots in sight
-    expect(page.locator(".st-key-run-status").get_by_text(re.compile("^Finished: 800"))).to_be_visible()
+    # all plots in sight
+    page = visit(f"/arena?{url.query(e)}", viewport={"width": 1280, "height": 4200})
+    expect(
+        page.locator(".st-key-run-status").get_by_text(re.compile("^Finished: 800"))
+    ).to_be_visible()
 
     page.get_by_test_id("stMain").get_by_text("Why this arm?").click()
-    expect(page.get_by_text(re.compile(r"^LinUCB chose .*its mean plus bonus, .* was the highest"))).to_be_visible()
+    expect(
+        page.get_by_text(re.compile(r"^LinUCB chose .*its mean plus bonus, .* was the highest"))
+    ).to_be_visible()
     box = page.get_by_test_id("stMain").get_by_role("spinbutton", name=re.compile("^Step")).last
     box.fill("300")
     box.press("Enter")

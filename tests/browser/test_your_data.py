@@ -27,13 +27,20 @@ def test_the_sample_is_downloaded_uploaded_run_and_deleted(visit: Open, tmp_path
     expect(page.get_by_role("combobox", name=re.compile("^Target"))).to_have_value("species")
     page.get_by_role("button", name="Save and run").click()
     expect(page.get_by_role("heading", name="Arena")).to_be_visible()
-    expect(page.locator(".st-key-run-status").get_by_text("Finished: 5,000 steps, 8 replications")).to_be_visible()
+    expect(
+        page.locator(".st-key-run-status").get_by_text("Finished: 5,000 steps, 8 replications")
+    ).to_be_visible()
     tiles = page.get_by_role("list", name="Leaderboard").get_by_role("listitem")
     expect(tiles).to_have_count(5)
-    rates = dict(re.findall(r"^(\S+)\n(0\.\d{3})", "\n".join(tiles.all_inner_texts()), re.MULTILINE))
+    rates = dict(
+        re.findall(r"^(\S+)\n(0\.\d{3})", "\n".join(tiles.all_inner_texts()), re.MULTILINE)
+    )
     assert float(rates["LinUCB"]) > 0.7 > float(rates["Random"])
-    page.reload()  # the link names the run
-    expect(page.locator(".st-key-run-status").get_by_text("Finished: 5,000 steps, 8 replications")).to_be_visible()
+    # the link names the run
+    page.reload()
+    expect(
+        page.locator(".st-key-run-status").get_by_text("Finished: 5,000 steps, 8 replications")
+    ).to_be_visible()
     go_to(page, "/data")
     page.get_by_role("button", name="Delete").click()
     page.get_by_role("button", name="Delete data set").click()

@@ -28,7 +28,8 @@ SMALL = {
     "steps": 1500,
     "replications": 3,
 }
-DIGITS = "1" * 5000  # more than Python turns into a number
+# more than Python turns into a number
+DIGITS = "1" * 5000
 FILES = ["curves.parquet", "experiment.json", "summary.json", "timing.json"]
 
 
@@ -39,12 +40,20 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def command(*arguments: str | Path, stdin: str = "", **options: Any) -> subprocess.CompletedProcess[str]:
+def command(
+    *arguments: str | Path, stdin: str = "", **options: Any
+) -> subprocess.CompletedProcess[str]:
     """Run the command in a shell."""
     return subprocess.run(
         [sys.executable, "-m", "bandits", *map(str, arguments)],
-        input=stdin, capture_output=True, text=True, encoding="utf-8", env=worker_environment(), check=False, **options,
-    )  # fmt: skip
+        input=stdin,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env=worker_environment(),
+        check=False,
+        **options,
+    )
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
@@ -68,7 +77,9 @@ def test_list_names_every_kind_and_parameter() -> None:
                 assert name in ("kind", "label") or f"    {name} = " in done.stdout
 
 
-def test_list_json_has_every_field_with_its_bounds_and_help(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_json_has_every_field_with_its_bounds_and_help(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert cli.main(["list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert set(listed) == {"simulators", "agents"}
@@ -80,7 +91,15 @@ def test_list_json_has_every_field_with_its_bounds_and_help(capsys: pytest.Captu
             assert facts["about"].endswith(".")
             assert set(facts["parameters"]) == set(cls.Params.model_fields) - {"kind", "label"}
             for field in facts["parameters"].values():
-                assert set(field) >= {"title", "symbol", "unit", "default", "allowed", "structural", "help"}
+                assert set(field) >= {
+                    "title",
+                    "symbol",
+                    "unit",
+                    "default",
+                    "allowed",
+                    "structural",
+                    "help",
+                }
                 assert field["title"]
                 assert field["help"].endswith(".")
                 assert field["allowed"]
@@ -91,13 +110,17 @@ def test_list_json_has_every_field_with_its_bounds_and_help(capsys: pytest.Captu
     assert features["allowed"] == "one of additive, interaction, both"
 
 
-def test_list_prints_descriptions_and_references_without_markup(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_prints_descriptions_and_references_without_markup(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert cli.main(["list"]) == 0
     listed = capsys.readouterr().out
     assert "    Reference: Li, Chu, Langford, Schapire (2010), " in listed
     assert not re.search(r"``|\[\d+\]_|\.\. \[|:\w+:`", listed)
     references = cli.catalogue.catalogue()["agents"]["linucb"]["references"]
-    assert len(references) == len(re.findall(r"^\s+\.\. \[", AGENTS["linucb"].__doc__ or "", re.M)) > 1
+    assert (
+        len(references) == len(re.findall(r"^\s+\.\. \[", AGENTS["linucb"].__doc__ or "", re.M)) > 1
+    )
 
 
 def test_the_tables_of_the_readme_match_the_registries() -> None:
@@ -111,13 +134,19 @@ def test_the_tables_of_the_readme_match_the_registries() -> None:
 
 
 @pytest.mark.slow
-def test_run_writes_four_files_with_the_same_numbers_as_a_script(file: Path, tmp_path: Path) -> None:
+def test_run_writes_four_files_with_the_same_numbers_as_a_script(
+    file: Path, tmp_path: Path
+) -> None:
     first, second = tmp_path / "new" / "first", tmp_path / "second"
     for out in (first, second):
         done = command("run", file, "--out", out, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         assert "Traceback" not in done.stderr
-        assert [line.split()[0] for line in done.stdout.splitlines()] == ["LinUCB", "UCB1", "Random"]
+        assert [line.split()[0] for line in done.stdout.splitlines()] == [
+            "LinUCB",
+            "UCB1",
+            "Random",
+        ]
         assert sorted(path.name for path in out.iterdir()) == FILES
     for name in ("summary.json", "curves.parquet", "experiment.json"):
         assert (first / name).read_bytes() == (second / name).read_bytes()
@@ -157,35 +186,62 @@ def check_summary(summary: dict[str, Any], e: Experiment) -> None:
     for agent in summary["agents"].values():
         assert set(agent) >= {"ctr", "clicks", "pseudo_regret", "realised_regret", "entropy"}
         assert all(
-            set(agent[name]) == estimate for name in ("ctr", "clicks", "pseudo_regret", "realised_regret", "entropy")
+            set(agent[name]) == estimate
+            for name in ("ctr", "clicks", "pseudo_regret", "realised_regret", "entropy")
         )
         if e.replications == 1:
-            assert agent["ctr"]["low"] is agent["ctr"]["high"] is None  # one replication has no interval
+            # one replication has no interval
+            assert agent["ctr"]["low"] is agent["ctr"]["high"] is None
         else:
             assert agent["ctr"]["low"] <= agent["ctr"]["mean"] <= agent["ctr"]["high"]
         assert agent["clicks"]["mean"] == pytest.approx(agent["ctr"]["mean"] * e.steps)
     pairs = [(c["a"], c["b"]) for c in summary["comparisons"]]
-    assert len(pairs) == len({frozenset(pair) for pair in pairs}) == len(e.labels) * (len(e.labels) - 1) // 2
+    assert (
+        len(pairs)
+        == len({frozenset(pair) for pair in pairs})
+        == len(e.labels) * (len(e.labels) - 1) // 2
+    )
     for c in summary["comparisons"]:
         assert set(c) >= {"a", "b", "difference", "probability_better", "break_even_step"}
         assert set(c["difference"]) == estimate
         assert 0 <= c["probability_better"] <= 1
         assert c["break_even_step"] is None or 0 <= c["break_even_step"] <= e.steps
-        clicks = summary["agents"][c["a"]]["clicks"]["mean"] - summary["agents"][c["b"]]["clicks"]["mean"]
+        clicks = (
+            summary["agents"][c["a"]]["clicks"]["mean"]
+            - summary["agents"][c["b"]]["clicks"]["mean"]
+        )
         assert c["difference"]["mean"] == pytest.approx(clicks)
 
 
 def test_options_on_the_command_line_change_the_experiment(file: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    changes = ["--set", "agents.0.alpha=2", "--set", "simulator.features=interaction", "--set", "agents.1.label=Mine"]
-    changes += ["--set", "simulator.shock_step=null", "--set", "seed=7", "--steps", "200", "--replications", "2"]
+    changes = [
+        "--set",
+        "agents.0.alpha=2",
+        "--set",
+        "simulator.features=interaction",
+        "--set",
+        "agents.1.label=Mine",
+    ]
+    changes += [
+        "--set",
+        "simulator.shock_step=null",
+        "--set",
+        "seed=7",
+        "--steps",
+        "200",
+        "--replications",
+        "2",
+    ]
     assert cli.main(["run", str(file), "--out", str(out), *changes]) == 0
     changed = json.loads(json.dumps(SMALL))
     changed["agents"][0]["alpha"], changed["agents"][1]["label"] = 2.0, "Mine"
     changed["simulator"]["features"] = "interaction"
     e = Experiment.model_validate({**changed, "steps": 200, "replications": 2, "seed": 7})
     assert Experiment.model_validate_json((out / "experiment.json").read_text("utf-8")) == e
-    assert json.loads((out / "summary.json").read_text("utf-8")) == json.loads(json.dumps(run(e).summary()))
+    assert json.loads((out / "summary.json").read_text("utf-8")) == json.loads(
+        json.dumps(run(e).summary())
+    )
 
 
 def test_a_whole_agent_can_be_replaced(file: Path, tmp_path: Path) -> None:
@@ -207,7 +263,9 @@ def test_stopped_agents_and_single_replications_give_valid_json(tmp_path: Path) 
     lone = {"agents": [{"kind": "random"}], "steps": 1, "replications": 1}
     (tmp_path / "lone.json").write_text(json.dumps(lone), encoding="utf-8")
     assert cli.main(["run", str(tmp_path / "lone.json"), "--out", str(out)]) == 0
-    check_summary(json.loads((out / "summary.json").read_text("utf-8")), Experiment.model_validate(lone))
+    check_summary(
+        json.loads((out / "summary.json").read_text("utf-8")), Experiment.model_validate(lone)
+    )
 
 
 @pytest.mark.parametrize(
@@ -233,8 +291,14 @@ def test_stopped_agents_and_single_replications_give_valid_json(tmp_path: Path) 
         ('{"agents": [{"kind": "random"}], "steps": 0}', "from 1 to 10,000,000"),
         ('{"agents": [{"kind": "random"}], "steps": 1.5}', "steps"),
         ('{"agents": [{"kind": "random"}], "steps": 1, "steps": 2}', "appears twice"),
-        ('{"agents": [{"kind": "random", "label": "a"}, {"kind": "ucb1", "label": "a"}]}', "used twice"),
-        ('{"agents": [{"kind": "linucb"}], "simulator": {"kind": "petshop", "n_products": 10000000}}', "GiB"),
+        (
+            '{"agents": [{"kind": "random", "label": "a"}, {"kind": "ucb1", "label": "a"}]}',
+            "used twice",
+        ),
+        (
+            '{"agents": [{"kind": "linucb"}], "simulator": {"kind": "petshop", "n_products": 10000000}}',  # noqa: E501
+            "GiB",
+        ),
         ("[" * 5000, ""),
         (f'{{"agents": [{{"kind": "random"}}], "steps": {DIGITS}}}', "a number has 5,000 digits"),
     ],
@@ -286,7 +350,8 @@ def test_missing_and_unwritable_files_are_refused(
 ) -> None:
     assert "No such file" in refused(capsys, "run", tmp_path / "nowhere.json")
     assert "Is a directory" in refused(capsys, "run", tmp_path)
-    assert str(file) in refused(capsys, "run", file, "--out", file / "below")  # a file is no folder, not even for root
+    # a file is no folder, not even for root
+    assert str(file) in refused(capsys, "run", file, "--out", file / "below")
     assert str(file) in refused(capsys, "run", file, "--out", file)
     binary = tmp_path / "binary.json"
     binary.write_bytes(b"\xff\xfe\x00{")
@@ -302,20 +367,52 @@ AXES = [{"path": "agents.0.alpha", "values": [0.5, 1.0]}]
 @pytest.mark.parametrize(
     ("data", "arguments", "message"),
     [
-        ({"experiment": SWEEP, "axes": AXES}, ["--workers", "many"], "--workers is many; it must be a whole number"),
-        ({"experiment": SWEEP, "axes": AXES}, ["--workers", "-1"], "from 0 (in this process) to 64"),
-        ({"experiment": SWEEP, "axes": AXES}, ["--workers", "65"], "from 0 (in this process) to 64"),
-        ({"experiment": SWEEP, "axes": AXES}, ["--cluster", "somewhere"], "it must be tls://host:port"),
-        ({"experiment": SWEEP, "axes": AXES}, ["--cluster", "tcp://192.0.2.1:8786"], "is not encrypted"),
-        ({"experiment": SWEEP, "axes": AXES}, ["--cluster", "tcp://localhost\n:1"], "it must be tls://host:port"),
+        (
+            {"experiment": SWEEP, "axes": AXES},
+            ["--workers", "many"],
+            "--workers is many; it must be a whole number",
+        ),
+        (
+            {"experiment": SWEEP, "axes": AXES},
+            ["--workers", "-1"],
+            "from 0 (in this process) to 64",
+        ),
+        (
+            {"experiment": SWEEP, "axes": AXES},
+            ["--workers", "65"],
+            "from 0 (in this process) to 64",
+        ),
+        (
+            {"experiment": SWEEP, "axes": AXES},
+            ["--cluster", "somewhere"],
+            "it must be tls://host:port",
+        ),
+        (
+            {"experiment": SWEEP, "axes": AXES},
+            ["--cluster", "tcp://192.0.2.1:8786"],
+            "is not encrypted",
+        ),
+        (
+            {"experiment": SWEEP, "axes": AXES},
+            ["--cluster", "tcp://localhost\n:1"],
+            "it must be tls://host:port",
+        ),
         ({"experiment": SMALL, "axes": AXES}, [], "a sweep varies one agent; its experiment has 3"),
-        ({"experiment": SWEEP, "axes": [{"path": "agents.0.alfa", "values": [1, 2]}]}, [], "no such parameter"),
+        (
+            {"experiment": SWEEP, "axes": [{"path": "agents.0.alfa", "values": [1, 2]}]},
+            [],
+            "no such parameter",
+        ),
         (SWEEP, [], "is not a known field; known are experiment, axes"),
         ([], [], "must be an object"),
     ],
 )
 def test_a_bad_sweep_is_refused_in_one_sentence(
-    data: Any, arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    data: Any,
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     path = tmp_path / "bad.json"
     path.write_text(json.dumps(data), encoding="utf-8")

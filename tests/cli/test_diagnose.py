@@ -16,22 +16,34 @@ from bandits.storage.run_store import Store
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    agents = [{"kind": "linucb", "label": "good", "alpha": 0.35}, {"kind": "linucb", "label": "wide", "alpha": 10.0}]
+    agents = [
+        {"kind": "linucb", "label": "good", "alpha": 0.35},
+        {"kind": "linucb", "label": "wide", "alpha": 10.0},
+    ]
     data: dict[str, Any] = {"simulator": {"kind": "petshop", "n_products": 10}, "agents": agents}
     path = tmp_path / "experiment.json"
     path.write_text(json.dumps({**data, "steps": 1500, "replications": 4}))
     return path
 
 
-def test_conclusions_come_by_severity_with_what_is_not_healthy(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_conclusions_come_by_severity_with_what_is_not_healthy(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["diagnose", str(file)]) == 0
     lines = capsys.readouterr().out.splitlines()
     agents = [line for line in lines if not line.startswith(" ")]
     assert agents[0].startswith("✕ wide – too much exploration. It wastes ")
-    assert "Less exploration earns more: good, with exploration bonus 0.35 instead of 10, explores in 1 %" in agents[0]
+    assert (
+        "Less exploration earns more: good, with exploration bonus 0.35 instead of 10, explores "
+        "in 1 %" in agents[0]
+    )
     assert agents[1].startswith("✓ good. It wastes ")
     assert lines[1].startswith("    ✕ Exploration: too much. ")
-    assert all(line.lstrip()[0] in "✕!" or ": no alarm, because" in line for line in lines if line.startswith(" "))
+    assert all(
+        line.lstrip()[0] in "✕!" or ": no alarm, because" in line
+        for line in lines
+        if line.startswith(" ")
+    )
     assert main(["diagnose", str(file), "--all"]) == 0
     everything = capsys.readouterr().out.splitlines()
     reasons = [line for line in everything if "because the agent" in line]

@@ -1,4 +1,6 @@
-"""``run --keep`` stores what the app stores for the same experiment, and loses nothing where it cannot."""
+"""``run --keep`` stores what the app stores for the same experiment, and loses nothing where it
+cannot.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def file_of(folder: Path, *agents: Any, **changes: Any) -> str:
     return str(path)
 
 
-def test_a_kept_run_is_listed_and_opened(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_kept_run_is_listed_and_opened(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     e, out = experiment(simulator=SHOCK), tmp_path / "out"
     arguments = [file_of(tmp_path, simulator=SHOCK), "--keep", "--log", "--out", str(out)]
     assert cli.main(["run", *arguments]) == 0
@@ -53,7 +57,8 @@ def test_a_kept_run_is_listed_and_opened(folder: Path, tmp_path: Path, capsys: p
     assert cli.main(["show", ids[0]]) == 0
     shown = capsys.readouterr().out
     assert "LinUCB" in shown
-    assert "Clicks lost to the changes" in shown  # the run without them is stored too
+    # the run without them is stored too
+    assert "Clicks lost to the changes" in shown
 
 
 def test_without_the_option_nothing_is_stored(folder: Path, tmp_path: Path) -> None:
@@ -69,7 +74,9 @@ def test_a_kept_run_is_on_the_page_runs(folder: Path, tmp_path: Path) -> None:
         assert not at.exception
         assert experiment().hash in [run.id for run in workers.pool().store.runs()]
         text = " ".join(
-            str(each.value) for kind in ("markdown", "caption", "text", "dataframe") for each in at.get(kind)
+            str(each.value)
+            for kind in ("markdown", "caption", "text", "dataframe")
+            for each in at.get(kind)
         )
         assert "LinUCB, Random" in text
     finally:
@@ -94,19 +101,25 @@ def test_texts_and_owner_of_a_stored_run_stay(folder: Path, tmp_path: Path) -> N
         assert (listed.title, listed.tags, listed.evicted) == ("For class", "lesson 3", False)
         assert evicted or [listed] == first
         assert owners.of(run_id) == "a browser"
-    assert not Owners(None).may_delete(run_id, "a browser")  # a run of the command line has no owner
+    # a run of the command line has no owner
+    assert not Owners(None).may_delete(run_id, "a browser")
 
 
 def test_the_disk_budget_holds(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert cli.main(["run", file_of(tmp_path, seed=1), "--keep"]) == 0
     size = Store().runs()[0].bytes
-    monkeypatch.setenv(VARIABLE, str(size + 20_000))  # what stays of an evicted run counts too
+    # what stays of an evicted run counts too
+    monkeypatch.setenv(VARIABLE, str(size + 20_000))
     assert cli.main(["run", file_of(tmp_path, seed=2), "--keep"]) == 0
     assert {run.id: run.evicted for run in Store().runs()} == {
-        experiment(seed=1).hash: True, experiment(seed=2).hash: False,
-    }  # fmt: skip
+        experiment(seed=1).hash: True,
+        experiment(seed=2).hash: False,
+    }
     capsys.readouterr()
     monkeypatch.setenv(VARIABLE, "0")
     out = tmp_path / "out"
@@ -114,8 +127,8 @@ def test_the_disk_budget_holds(
     printed, error = capsys.readouterr()
     assert printed.startswith("LinUCB")
     assert error == (
-        f"error: run {experiment(seed=3).hash[:12]} is listed, but its curves do not fit into BANDITS_DISK_BUDGET, the "
-        "budget of the disk, and were deleted\n"
+        f"error: run {experiment(seed=3).hash[:12]} is listed, but its curves do not fit into "
+        "BANDITS_DISK_BUDGET, the budget of the disk, and were deleted\n"
     )
     assert (out / "curves.parquet").is_file()
 
@@ -151,7 +164,10 @@ def test_a_run_is_stored_where_its_output_cannot_be_written(
 
 def test_an_experiment_keeps_its_hash_in_the_store(folder: Path, tmp_path: Path) -> None:
     """Changes on the command line are part of the stored experiment."""
-    assert cli.main(["run", file_of(tmp_path), "--keep", "--steps", "50", "--set", "agents.0.alpha=2"]) == 0
+    assert (
+        cli.main(["run", file_of(tmp_path), "--keep", "--steps", "50", "--set", "agents.0.alpha=2"])
+        == 0
+    )
     (listed,) = Store().runs()
     data = experiment().model_dump(mode="json")
     data["agents"][0]["alpha"], data["steps"] = 2, 50

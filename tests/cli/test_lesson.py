@@ -28,7 +28,9 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert set(rows[0]) == {"name", "title", "minutes"}
 
 
-def test_check_of_a_true_and_of_a_false_lesson(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_of_a_true_and_of_a_false_lesson(
+    small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["lesson", "check", str(small)]) == 0
     assert capsys.readouterr().out == ""
     changed = data()
@@ -50,10 +52,15 @@ def test_handouts(small: Path, tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (["check", "nothing"], "there is no lesson 'nothing'"),
-        (["handout", "explore-or-exploit", "--out", "/no/such/folder/x.html"], "No such file or directory"),
+        (
+            ["handout", "explore-or-exploit", "--out", "/no/such/folder/x.html"],
+            "No such file or directory",
+        ),
     ],
 )
-def test_errors_are_one_sentence(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_are_one_sentence(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["lesson", *arguments]) == 2
     error = capsys.readouterr().err
     assert error.startswith("error: ")

@@ -1,4 +1,6 @@
-"""The package's metadata: one version, ranges that hold the locked versions, types, the console script."""
+"""The package's metadata: one version, ranges that hold the locked versions, types, the console
+script.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def test_every_locked_version_is_within_the_range_of_the_package() -> None:
         ranges = {Requirement(text).name: Requirement(text).specifier for text in texts}
         assert set(ranges) == set(versions)
         for name, specifier in ranges.items():
-            assert specifier.contains(versions[name]), f"{name} {versions[name]} is not in {specifier}"
+            assert specifier.contains(versions[name]), (
+                f"{name} {versions[name]} is not in {specifier}"
+            )
 
 
 def test_the_version_is_stated_once(capsys: pytest.CaptureFixture[str]) -> None:
@@ -60,9 +64,13 @@ def test_the_app_is_started_from_a_checkout_only(
     monkeypatch.setattr(os, "execv", lambda _, command: started.append(command))
     monkeypatch.chdir(tmp_path)
     cli.main(["app", "--port", "8600"])
-    assert started == [[sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", "8600"]]
+    assert started == [
+        [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", "8600"]
+    ]
     assert Path.cwd() == ROOT
-    monkeypatch.setattr(cli, "__file__", str(tmp_path / "site-packages" / "bandits" / "cli" / "main.py"))
+    monkeypatch.setattr(
+        cli, "__file__", str(tmp_path / "site-packages" / "bandits" / "cli" / "main.py")
+    )
     assert cli.main(["app"]) == 2
     assert "has no app.py; start it from a checkout" in capsys.readouterr().err
 
@@ -70,10 +78,16 @@ def test_the_app_is_started_from_a_checkout_only(
 @pytest.mark.slow
 def test_the_command_runs_as_a_module_and_as_a_script(tmp_path: Path) -> None:
     script = tmp_path / "bandits"
-    script.write_text("import sys\nfrom bandits.cli.main import main\nsys.exit(main())\n", encoding="utf-8")
+    script.write_text(
+        "import sys\nfrom bandits.cli.main import main\nsys.exit(main())\n", encoding="utf-8"
+    )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     for command, name in (([str(script)], "bandits"), (["-m", "bandits"], "python -m bandits")):
         done = subprocess.run(
-            [sys.executable, *command, "--help"], env=environment, capture_output=True, text=True, check=True
+            [sys.executable, *command, "--help"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
         )
         assert done.stdout.startswith(f"usage: {name} ")

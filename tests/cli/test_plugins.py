@@ -96,8 +96,13 @@ def bandits(*arguments: str, files: list[Path], text: str = "") -> subprocess.Co
     environment = {**worker_environment(), plugins.VARIABLE: os.pathsep.join(map(str, files))}
     return subprocess.run(
         [sys.executable, "-m", "bandits", *arguments],
-        input=text, capture_output=True, text=True, encoding="utf-8", env=environment, check=False,
-    )  # fmt: skip
+        input=text,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env=environment,
+        check=False,
+    )
 
 
 @pytest.fixture
@@ -110,12 +115,15 @@ def registries() -> Iterator[None]:
 
 
 @pytest.mark.slow
-def test_kinds_of_two_files_are_listed_and_run_and_the_agent_reaches_the_workers(tmp_path: Path) -> None:
+def test_kinds_of_two_files_are_listed_and_run_and_the_agent_reaches_the_workers(
+    tmp_path: Path,
+) -> None:
     files = [write(tmp_path / "mine.py", AGENT), write(tmp_path / "world.py", SIMULATOR)]
     listed = bandits("list", "--json", files=files)
     assert (listed.returncode, listed.stderr) == (0, "")
     kinds = json.loads(listed.stdout)
-    assert list(kinds["agents"])[-1] == "fixed"  # after the built-in ones
+    # after the built-in ones
+    assert list(kinds["agents"])[-1] == "fixed"
     assert kinds["simulators"]["coins"]["about"] == "Coins with different chances of heads."
     ran = bandits("run", "-", files=files, text=json.dumps(EXPERIMENT))
     assert (ran.returncode, ran.stderr) == (0, "")
@@ -136,17 +144,32 @@ def test_a_file_without_kinds_is_loaded_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (AGENT.replace('"fixed"', '"linucb"'), "defines the kind 'linucb', which is a built-in agent"),
-        (SIMULATOR.replace('"coins"', '"petshop"'), "defines the kind 'petshop', which is a built-in simulator"),
-        (AGENT.replace('Literal["fixed"] = "fixed"', 'str = "fixed"'), "Fixed.Params needs a line like kind: Literal"),
+        (
+            AGENT.replace('"fixed"', '"linucb"'),
+            "defines the kind 'linucb', which is a built-in agent",
+        ),
+        (
+            SIMULATOR.replace('"coins"', '"petshop"'),
+            "defines the kind 'petshop', which is a built-in simulator",
+        ),
+        (
+            AGENT.replace('Literal["fixed"] = "fixed"', 'str = "fixed"'),
+            "Fixed.Params needs a line like kind: Literal",
+        ),
         (AGENT.replace('"fixed"', '"My Agent"'), "in lower-case letters, digits and underscores"),
         (AGENT.replace('title = "Fixed position"', ""), "Fixed needs a title"),
-        (AGENT.replace("class Params(AgentParams)", "class Other(AgentParams)"), "needs a class Params(AgentParams)"),
+        (
+            AGENT.replace("class Params(AgentParams)", "class Other(AgentParams)"),
+            "needs a class Params(AgentParams)",
+        ),
         (AGENT + "\n1 / 0", "cannot be loaded: ZeroDivisionError: division by zero (line 27)"),
         (AGENT + "\nraise SystemExit(3)", "cannot be loaded: SystemExit: 3"),
         ("class :", "cannot be loaded: SyntaxError: invalid syntax (line 1)"),
         (AGENT.replace("def scores", "def score"), "Fixed needs the method scores"),
-        ("import nowhere_at_all", "cannot be loaded: ModuleNotFoundError: No module named 'nowhere_at_all' (line 1)"),
+        (
+            "import nowhere_at_all",
+            "cannot be loaded: ModuleNotFoundError: No module named 'nowhere_at_all' (line 1)",
+        ),
     ],
 )
 def test_a_bad_file_is_refused_in_one_sentence_and_registers_nothing(
@@ -161,28 +184,44 @@ def test_a_bad_file_is_refused_in_one_sentence_and_registers_nothing(
 
 
 def test_a_kind_of_another_plug_in_is_refused(tmp_path: Path, registries: None) -> None:
-    first, second = write(tmp_path / "first.py", AGENT), write(tmp_path / "second.py", SIMULATOR, AGENT)
+    first, second = (
+        write(tmp_path / "first.py", AGENT),
+        write(tmp_path / "second.py", SIMULATOR, AGENT),
+    )
     plugins.register(plugins.load_file(first), str(first))
     with pytest.raises(UserError, match=f"'fixed', which the plug-in {first} defines already"):
         plugins.register(plugins.load_file(second), str(second))
-    assert "coins" not in SIMULATORS  # no kind of the second file is registered
+    # no kind of the second file is registered
+    assert "coins" not in SIMULATORS
 
 
 @pytest.mark.slow
 def test_errors_are_reported_and_the_others_work(tmp_path: Path) -> None:
-    bad, missing, good = write(tmp_path / "bad.py", "1 / 0"), tmp_path / "missing.py", write(tmp_path / "a.py", AGENT)
+    bad, missing, good = (
+        write(tmp_path / "bad.py", "1 / 0"),
+        tmp_path / "missing.py",
+        write(tmp_path / "a.py", AGENT),
+    )
     early = write(tmp_path / "early.py", "from bandits import Experiment")
-    ran = bandits("run", "-", files=[bad, early, missing, good], text='{"agents": [{"kind": "fixed"}], "steps": 20}')
+    ran = bandits(
+        "run",
+        "-",
+        files=[bad, early, missing, good],
+        text='{"agents": [{"kind": "fixed"}], "steps": 20}',
+    )
     assert ran.returncode == 0
     assert ran.stdout.startswith("Fixed position")
     assert ran.stderr.splitlines() == [
         f"the plug-in {bad} cannot be loaded: ZeroDivisionError: division by zero (line 1)",
-        f"the plug-in {early} imports bandits.experiments while it is loaded; do that in a function",
+        f"the plug-in {early} imports bandits.experiments while it is loaded; do that in a "
+        "function",
         f"the plug-in {missing} does not exist",
     ]
     refused = bandits("run", "-", files=[], text='{"agents": [{"kind": "fixed"}]}')
     assert refused.returncode == 2
-    assert refused.stderr.startswith("error: agents.0.kind (Agent 1) is 'fixed'; it must be one of linucb")
+    assert refused.stderr.startswith(
+        "error: agents.0.kind (Agent 1) is 'fixed'; it must be one of linucb"
+    )
 
 
 def test_entry_points_of_installed_packages_are_found(
@@ -228,31 +267,63 @@ def test_check_prints_how_many_checks_passed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "status", "message"),
-    thinned([
-        (
-            AGENT.replace("np.zeros(round.items.shape)", "np.zeros(round.items.shape, np.float32)"), 1,
-            "fixed-petshop: scores must be float64 (3, 10); got float32 (3, 10)",
-        ),
-        (AGENT.replace('"Position of the candidate."', '"Position"'), 1,
-            "fixed: the parameter place needs help: a sentence with a full stop"),
-        (AGENT.replace("place: int = param(0,", "place: int = param(10,"), 1,
-            "fixed: all parameters need valid defaults: place: Input should be less than or equal to 9"),
-        (SIMULATOR.replace("(n, 4, 4)", "(n, 4, 5)"), 1, "(line 26) (and "),
-        (SIMULATOR.replace("return 4, 4", "return 4, 3"), 1,
-            "4, 3) that sizes states; got ("),
-        (SIMULATOR.replace("return generator.random(4)", "return 2 + generator.random(4)"), 1,
-            "coins: expected rewards must be from 0 to 1 where rewards are 0 or 1"),
-        (SIMULATOR + REWARD.format("means + uniforms"), 1,
-            "coins: rewards must be 0 or 1, or describe must not declare the capability binary"),
-        (SIMULATOR + REWARD.format("(uniforms < means / 2).astype(float)"), 1,
-            "coins: the mean of an item's rewards must be its expected reward"),
-        (SIMULATOR.replace("    @classmethod", ""), 1, "coins: TypeError: Coins.sizes() missing 1 required"),
-        (SIMULATOR.replace("Coins with different chances of heads.", "Coins"), 1, "must begin with a sentence"),
-        ("1 / 0", 2, ""),
-        ("x = 1", 2, "defines no agent and no simulator"),
-    ], lambda _: False, lambda number: number % 3 == 0),
-)  # fmt: skip
-def test_check_prints_one_line_for_each_failure(text: str, status: int, message: str, tmp_path: Path) -> None:
+    thinned(
+        [
+            (
+                AGENT.replace(
+                    "np.zeros(round.items.shape)", "np.zeros(round.items.shape, np.float32)"
+                ),
+                1,
+                "fixed-petshop: scores must be float64 (3, 10); got float32 (3, 10)",
+            ),
+            (
+                AGENT.replace('"Position of the candidate."', '"Position"'),
+                1,
+                "fixed: the parameter place needs help: a sentence with a full stop",
+            ),
+            (
+                AGENT.replace("place: int = param(0,", "place: int = param(10,"),
+                1,
+                "fixed: all parameters need valid defaults: place: Input should be less than or "
+                "equal to 9",
+            ),
+            (SIMULATOR.replace("(n, 4, 4)", "(n, 4, 5)"), 1, "(line 26) (and "),
+            (SIMULATOR.replace("return 4, 4", "return 4, 3"), 1, "4, 3) that sizes states; got ("),
+            (
+                SIMULATOR.replace("return generator.random(4)", "return 2 + generator.random(4)"),
+                1,
+                "coins: expected rewards must be from 0 to 1 where rewards are 0 or 1",
+            ),
+            (
+                SIMULATOR + REWARD.format("means + uniforms"),
+                1,
+                "coins: rewards must be 0 or 1, or describe must not declare the capability binary",
+            ),
+            (
+                SIMULATOR + REWARD.format("(uniforms < means / 2).astype(float)"),
+                1,
+                "coins: the mean of an item's rewards must be its expected reward",
+            ),
+            (
+                SIMULATOR.replace("    @classmethod", ""),
+                1,
+                "coins: TypeError: Coins.sizes() missing 1 required",
+            ),
+            (
+                SIMULATOR.replace("Coins with different chances of heads.", "Coins"),
+                1,
+                "must begin with a sentence",
+            ),
+            ("1 / 0", 2, ""),
+            ("x = 1", 2, "defines no agent and no simulator"),
+        ],
+        lambda _: False,
+        lambda number: number % 3 == 0,
+    ),
+)
+def test_check_prints_one_line_for_each_failure(
+    text: str, status: int, message: str, tmp_path: Path
+) -> None:
     done = bandits("check", str(write(tmp_path / "mine.py", text)), files=[])
     assert done.returncode == status, done.stdout
     assert message in (done.stderr if status == 2 else done.stdout)
@@ -265,4 +336,8 @@ def test_check_prints_one_line_for_each_failure(text: str, status: int, message:
 
 def test_check_refuses_a_missing_file(tmp_path: Path) -> None:
     done = bandits("check", str(tmp_path / "gone.py"), files=[])
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"error: {tmp_path / 'gone.py'} does not exist\n")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        2,
+        "",
+        f"error: {tmp_path / 'gone.py'} does not exist\n",
+    )

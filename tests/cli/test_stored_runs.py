@@ -32,7 +32,10 @@ def keep(**changes: int) -> Result:
 
 
 def output(capsys: pytest.CaptureFixture[str], status: int, *arguments: str) -> str:
-    """Return what a command prints; a refusal is one printable line on standard error and no output."""
+    """Return what a command prints.
+
+    A refusal is one printable line on standard error and no output.
+    """
     assert cli.main(list(arguments)) == status
     out, err = capsys.readouterr()
     if status == 2:
@@ -61,7 +64,8 @@ def test_runs_are_listed_and_searched(folder: Path, capsys: pytest.CaptureFixtur
     newest, oldest = output(capsys, 0, "runs").splitlines()
     assert newest.startswith(second.experiment.hash[:12])
     assert all(part in newest for part in ("3,000 x 3", "Pet shop", "LinUCB, Random"))
-    assert "For class\\x1b[31m\\n2 b" in oldest  # no control characters
+    # no control characters
+    assert "For class\\x1b[31m\\n2 b" in oldest
     assert "[lesson 3]" in oldest
     for wanted in ("LESSON", first.experiment.hash[:8], "for class"):
         assert output(capsys, 0, "runs", "--search", wanted).splitlines() == [oldest]
@@ -92,7 +96,9 @@ def test_a_run_is_shown_by_the_first_digits_of_its_id(
     assert output(capsys, 0, "show", name, "--json", "--out", str(out / "again")).startswith("{")
 
 
-def test_show_prints_the_same_lines_as_run(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_prints_the_same_lines_as_run(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     result = keep(seed=1)
     file = tmp_path / "experiment.json"
     file.write_text(result.experiment.model_dump_json(), encoding="utf-8")
@@ -128,13 +134,21 @@ def test_store_check_reports_damage_once(folder: Path, capsys: pytest.CaptureFix
     path = folder / "objects" / content[:2] / content
     path.write_bytes(path.read_bytes()[:-1])
     lines = output(capsys, 1, "store", "check").splitlines()
-    assert lines == [f"the stored file of run {bad[:12]} is damaged; it was set aside and the run must be run again"]
-    assert output(capsys, 0, "store", "check") == "No damage was found. Stored runs: 1, unfinished: 0.\n"
+    assert lines == [
+        f"the stored file of run {bad[:12]} is damaged; it was set aside and the run must be run "
+        "again"
+    ]
+    assert (
+        output(capsys, 0, "store", "check")
+        == "No damage was found. Stored runs: 1, unfinished: 0.\n"
+    )
     assert good in output(capsys, 0, "runs", "--json")
     assert "no stored run" in output(capsys, 2, "show", bad)
 
 
-def test_a_damaged_run_is_refused_in_one_sentence(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_run_is_refused_in_one_sentence(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     name = keep(seed=1).experiment.hash
     (path,) = (folder / "objects").glob("*/*")
     path.write_bytes(b"nothing of the kind")
@@ -149,7 +163,8 @@ def test_an_unwritable_home_is_refused_in_one_sentence(
         monkeypatch.setenv("BANDITS_HOME", str(home))
         for arguments in (["runs"], ["show", "abcdef"], ["store", "check"]):
             assert str(home) in output(capsys, 2, *arguments)
-    (tmp_path / "index.sqlite").mkdir()  # a folder in place of the index
+    # a folder in place of the index
+    (tmp_path / "index.sqlite").mkdir()
     monkeypatch.setenv("BANDITS_HOME", str(tmp_path))
     assert "the index of stored runs" in output(capsys, 2, "runs")
 
@@ -161,11 +176,16 @@ def test_one_replication_has_no_interval(folder: Path, capsys: pytest.CaptureFix
     assert np.isfinite(float(shown.split("ctr ")[1].split()[0]))
 
 
-def test_runs_are_deleted_whoever_started_them(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_are_deleted_whoever_started_them(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     kept, first, second = (keep(seed=seed).experiment.hash for seed in (1, 2, 3))
     Owners(folder / "owners").record(first, "a visitor")
     assert "no stored run begins with" in output(capsys, 2, "delete", first, "0" * 12)
     assert len(Store().runs()) == 3
-    assert output(capsys, 0, "delete", first, second[:12]) == f"deleted {first[:12]}\ndeleted {second[:12]}\n"
+    assert (
+        output(capsys, 0, "delete", first, second[:12])
+        == f"deleted {first[:12]}\ndeleted {second[:12]}\n"
+    )
     assert [each.id for each in Store().runs()] == [kept]
     assert list((folder / "owners").iterdir()) == []

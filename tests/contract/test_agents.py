@@ -27,26 +27,34 @@ from tests.contract.worlds import NEURAL
 from tests.support import STRESS
 
 LONG = {
-    agents.probabilities_are_frequencies_of_choice, agents.probabilities_change_nothing,
-    agents.probabilities_belong_to_the_row, agents.explanations_add_up_to_the_scores,
-}  # fmt: skip
+    agents.probabilities_are_frequencies_of_choice,
+    agents.probabilities_change_nothing,
+    agents.probabilities_belong_to_the_row,
+    agents.explanations_add_up_to_the_scores,
+}
 Check = Callable[[agents.Case], None]
 
 
 def checks() -> Iterator[Any]:
     """Yield every check of every case.
 
-    Quick are, with an agent's first parameters, the short checks in those environments that lead through every path of
-    an agent, and the long ones in one of these in turn; with other parameters, every second short check in one of
-    these in turn. Slow are, with its first parameters, all checks in every second environment; with other parameters,
-    all in the environment in turn. `make stress` runs the rest.
-    """
+    Quick are, with an agent's first parameters, the short checks in those environments that lead
+    through every path of an agent, and the long ones in one of these in turn; with other
+    parameters, every second short check in one of these in turn. Slow are, with its first
+    parameters, all checks in every second environment; with other parameters, all in the
+    environment in turn. `make stress` runs the rest."""
     for turn, (kind, cls) in enumerate(AGENTS.items()):
         for i, params in enumerate(cls.test_params()):
-            own = [c for c in agents.cases(kind, reduced=kind in NEURAL) if c.params == tuple(params.items())]
+            own = [
+                c
+                for c in agents.cases(kind, reduced=kind in NEURAL)
+                if c.params == tuple(params.items())
+            ]
             paths = [c for c in own if c.environment in DEMANDING]
             next_path = paths[(turn + i) % len(paths)]
-            for (place, case), (number, check) in itertools.product(enumerate(own), enumerate(agents.CHECKS)):
+            for (place, case), (number, check) in itertools.product(
+                enumerate(own), enumerate(agents.CHECKS)
+            ):
                 if i == 0:
                     quick = case == next_path if check in LONG else case in paths
                     usual = (turn + place) % 2 == 0
@@ -71,20 +79,29 @@ def concrete(package: Any, base: type) -> set[type]:
     classes: set[type] = set()
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         members = vars(importlib.import_module(module.name)).values()
-        classes |= {m for m in members if inspect.isclass(m) and issubclass(m, base) and not inspect.isabstract(m)}
+        classes |= {
+            m
+            for m in members
+            if inspect.isclass(m) and issubclass(m, base) and not inspect.isabstract(m)
+        }
     return {m for m in classes if m.__module__.startswith(package.__name__)}
 
 
-@pytest.mark.parametrize(("package", "base"), [(agents_package, Agent), (simulators_package, Simulator)])
+@pytest.mark.parametrize(
+    ("package", "base"), [(agents_package, Agent), (simulators_package, Simulator)]
+)
 def test_every_class_is_registered(package: Any, base: type) -> None:
-    guards = set(GUARDS.values()) | {Guard}  # they wrap agents
+    # they wrap agents
+    guards = set(GUARDS.values()) | {Guard}
     assert concrete(package, base) - guards == set(package.REGISTRY.values())
     for kind, cls in package.REGISTRY.items():
         assert cls.Params().kind == kind
     assert len({c.title for c in package.REGISTRY.values()}) == len(package.REGISTRY)
 
 
-@pytest.mark.parametrize("cls", [*AGENTS.values(), *SIMULATORS.values()], ids=lambda cls: cls.__qualname__)
+@pytest.mark.parametrize(
+    "cls", [*AGENTS.values(), *SIMULATORS.values()], ids=lambda cls: cls.__qualname__
+)
 def test_a_class_is_described_and_its_parameters_explained(cls: type[Any]) -> None:
     expectations.class_is_described(cls)
     expectations.parameters_are_frozen_and_explained(cls.Params)

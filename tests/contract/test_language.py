@@ -1,8 +1,8 @@
-"""Texts use the field's terms: no word of the left column of the glossary below, wherever a person reads.
+"""Texts use the field's terms: no word of the left column of the glossary below, wherever a person
+reads.
 
-Docstrings, string constants and comments of bandits/, bandits_app/ and pages/, the presets, the live panel and the
-documents.
-"""
+Docstrings, string constants and comments of bandits/, bandits_app/ and pages/, the presets, the
+live panel and the documents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-FORBIDDEN = {  # pattern: what to write
+# pattern: what to write
+FORBIDDEN = {
     r"dice|luck\w*": "random draws, random numbers, common random numbers",
     r"coins?|coin flips?": "random draws",
     r"doubts?|doubted|doubtful": "uncertainty, confidence width, posterior standard deviation",
@@ -44,7 +45,9 @@ FORBIDDEN = {  # pattern: what to write
     r"shel(?:f|ves)|desk|errands?": "list, table, task",
     r"as if nothing had happened|for ever|forever": "a literal statement",
 }
-PATTERN = re.compile("|".join(rf"(?P<w{i}>\b(?:{p})\b)" for i, p in enumerate(FORBIDDEN)), re.IGNORECASE)
+PATTERN = re.compile(
+    "|".join(rf"(?P<w{i}>\b(?:{p})\b)" for i, p in enumerate(FORBIDDEN)), re.IGNORECASE
+)
 
 # tells ten times faster that a text has none of them
 ANY = re.compile(rf"\b(?:{'|'.join(FORBIDDEN)})\b")
@@ -53,7 +56,7 @@ ANY = re.compile(rf"\b(?:{'|'.join(FORBIDDEN)})\b")
 NAMES = re.compile(r"world|race|[a-z]+(?:-[a-z]*)+")
 # Passages that may contain such a word: code, dotted paths, terms of the field, a title.
 TERMS = re.compile(
-    r"`[^`]*`|\b\w+(?:\.\w+)+\b|race conditions?|real[- ]world|long-lived|belief checks?|A racing algorithm for",
+    r"`[^`]*`|\b\w+(?:\.\w+)+\b|race conditions?|real[- ]world|long-lived|belief checks?|A racing algorithm for",  # noqa: E501
     re.IGNORECASE,
 )
 DOCUMENTS = (
@@ -97,7 +100,11 @@ def check_text(file: str, text: str, line: int = 1) -> Iterator[Finding]:
 def check_code(file: str, source: str) -> Iterator[Finding]:
     """Check the docstrings, the other string constants and the comments of a Python file."""
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and not NAMES.fullmatch(node.value):
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and not NAMES.fullmatch(node.value)
+        ):
             yield from check_text(file, node.value, node.lineno)
     # splitting into tokens takes as long as all the rest, and most files hold no such word
     if not ANY.search(source.lower()):
@@ -109,8 +116,12 @@ def check_code(file: str, source: str) -> Iterator[Finding]:
 
 def check_script(file: str, source: str) -> Iterator[Finding]:
     """Check a script or style sheet: its strings and comments, without identifiers."""
-    for found in re.finditer(r"//[^\n]*|/\*.*?\*/|\"[^\"\n]* [^\"\n]*\"|`[^`\n]* [^`\n]*`", source, re.DOTALL):
-        yield from check_text(file, found[0].replace("`", "'"), 1 + source[: found.start()].count("\n"))
+    for found in re.finditer(
+        r"//[^\n]*|/\*.*?\*/|\"[^\"\n]* [^\"\n]*\"|`[^`\n]* [^`\n]*`", source, re.DOTALL
+    ):
+        yield from check_text(
+            file, found[0].replace("`", "'"), 1 + source[: found.start()].count("\n")
+        )
 
 
 def check_json(file: str, source: str) -> Iterator[Finding]:
@@ -119,7 +130,9 @@ def check_json(file: str, source: str) -> Iterator[Finding]:
     def texts(value: object) -> Iterator[str]:
         if isinstance(value, str) and not NAMES.fullmatch(value):
             yield value
-        for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        for part in (
+            value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        ):
             yield from texts(part)
 
     for text in texts(json.loads(source)):
@@ -128,7 +141,7 @@ def check_json(file: str, source: str) -> Iterator[Finding]:
 
 def check_document(file: str, source: str) -> Iterator[Finding]:
     """Check a Markdown file without its code blocks and link targets."""
-    blank = lambda m: re.sub(r"[^\n]", " ", m[0])  # noqa: E731 - keeps line numbers
+    blank = lambda m: re.sub(r"[^\n]", " ", m[0])  # noqa: E731
     yield from check_text(file, re.sub(r"```.*?```|\]\([^)\s]*\)", blank, source, flags=re.DOTALL))
 
 
@@ -151,17 +164,40 @@ def check(path: Path) -> list[Finding]:
 
 def test_texts_use_the_terms_of_the_field() -> None:
     findings = [finding for path in files() for finding in check(path)]
-    assert not findings, "\n".join(f"{f.file}:{f.line}: '{f.word}' ({f.instead}): {f.text}" for f in findings)
+    assert not findings, "\n".join(
+        f"{f.file}:{f.line}: '{f.word}' ({f.instead}): {f.text}" for f in findings
+    )
 
 
 @pytest.mark.parametrize(
     "word",
     [
-        "dice", "luck", "doubt", "doubts", "told", "said", "foretold", "foretells", "whoever", "nobody", "somebody",
-        "everybody", "lived", "race", "racing", "world", "click rate", "waves", "brought", "mend", "foresight",
-        "A line is enough", "bent", "belief",
+        "dice",
+        "luck",
+        "doubt",
+        "doubts",
+        "told",
+        "said",
+        "foretold",
+        "foretells",
+        "whoever",
+        "nobody",
+        "somebody",
+        "everybody",
+        "lived",
+        "race",
+        "racing",
+        "world",
+        "click rate",
+        "waves",
+        "brought",
+        "mend",
+        "foresight",
+        "A line is enough",
+        "bent",
+        "belief",
     ],
-)  # fmt: skip
+)
 def test_a_planted_word_is_found_in_every_kind_of_file(word: str) -> None:
     planted = f"Text with {word} in it."
     code = (
@@ -170,7 +206,9 @@ def test_a_planted_word_is_found_in_every_kind_of_file(word: str) -> None:
         f'LABEL = "{planted}"\n',
         f'def f(x):\n    return f"{{x}} {planted}"\n',
         f"x = 1  # {planted}\n",
-        f'x = st.button("{word}")\n' if word != "race" and word != "world" else f'x = st.button("{word.title()}")\n',
+        f'x = st.button("{word}")\n'
+        if word != "race" and word != "world"
+        else f'x = st.button("{word.title()}")\n',
     )
     for source in code:
         assert [f.word.lower() for f in check_code("a.py", source)] == [word.lower()], source
@@ -183,5 +221,13 @@ def test_a_planted_word_is_found_in_every_kind_of_file(word: str) -> None:
 def test_names_and_terms_of_the_field_are_no_findings() -> None:
     source = 'stream = seeds["world"]\nkey = "shelf-said"\nx = f(race=1)\n'
     assert not list(check_code("a.py", source))
-    assert not list(check_document("a.md", "```\nrace\n```\nThe stream `world` has a [race condition](world.md).\n"))
-    assert not list(check_text("a.md", "A long-lived object; trace, embrace, unfolded, dicey-free words; a wave2 id."))
+    assert not list(
+        check_document(
+            "a.md", "```\nrace\n```\nThe stream `world` has a [race condition](world.md).\n"
+        )
+    )
+    assert not list(
+        check_text(
+            "a.md", "A long-lived object; trace, embrace, unfolded, dicey-free words; a wave2 id."
+        )
+    )

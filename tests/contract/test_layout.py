@@ -1,4 +1,7 @@
-"""The layout of the package: imports follow the order of packages; private names stay in their package."""
+"""The layout of the package: imports follow the order of packages.
+
+Private names stay in their package.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,25 @@ ROOT = SOURCE.parent
 FILES = sorted(SOURCE.rglob("*.py"))
 APP_FILES = sorted((ROOT / "bandits_app").rglob("*.py"))
 ORDER = (
-    "base", "tables", "models", "simulators", "agents", "experiments", "contract", "results", "storage", "runtime",
-    "diagnostics", "monitoring", "offpolicy", "width_cost", "sweeps", "lessons", "advice",
+    "base",
+    "tables",
+    "models",
+    "simulators",
+    "agents",
+    "experiments",
+    "contract",
+    "results",
+    "storage",
+    "runtime",
+    "diagnostics",
+    "monitoring",
+    "offpolicy",
+    "width_cost",
+    "sweeps",
+    "lessons",
+    "advice",
     "cli",
-)  # fmt: skip
+)
 APART = {
     ("simulators", "agents"),
     ("agents", "simulators"),
@@ -53,7 +71,10 @@ class Import(NamedTuple):
 
 
 def package_of(file: Path) -> str:
-    """The package of a file below bandits/, or folder below bandits_app/; the name of a file at its top."""
+    """The package of a file below bandits/, or folder below bandits_app/.
+
+    The name of a file at its top.
+    """
     return file.relative_to(ROOT).parts[1].removesuffix(".py")
 
 
@@ -152,9 +173,13 @@ def test_there_are_no_cycles_between_modules(files: list[Path]) -> None:
     modules = {name.removesuffix(".__init__"): file for name, file in modules.items()}
     arrows: dict[str, set[str]] = {}
     for name, file in modules.items():
-        imported = {path if path in modules else path.rpartition(".")[0] for path, _ in imports(file)}
+        imported = {
+            path if path in modules else path.rpartition(".")[0] for path, _ in imports(file)
+        }
         arrows[name] = {
-            other for other in imported if other in modules and other != name and not name.startswith(f"{other}.")
+            other
+            for other in imported
+            if other in modules and other != name and not name.startswith(f"{other}.")
         }
     done: set[str] = set()
 

@@ -24,8 +24,12 @@ def test_a_simulator_fulfils_the_contract(check: Callable[[str], None], environm
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 @pytest.mark.parametrize("rows", [ROWS, ROWS[:1]], ids=["replications", "one"])
-def test_arrays_of_a_round_are_writeable_and_contiguous(environment: str, rows: tuple[int, ...]) -> None:
-    """A kernel is compiled anew for arrays that are read-only, as views of one row are, or not contiguous."""
+def test_arrays_of_a_round_are_writeable_and_contiguous(
+    environment: str, rows: tuple[int, ...]
+) -> None:
+    """A kernel is compiled anew for arrays that are read-only, as views of one row are, or not
+    contiguous.
+    """
     simulator = make_simulator(environment, rows)
     for step in (0, 3):
         round = simulator.round_at(step)
@@ -37,7 +41,9 @@ def test_arrays_of_a_round_are_writeable_and_contiguous(environment: str, rows: 
             assert array.flags.c_contiguous
 
 
-@pytest.mark.parametrize("params", [Wheel.Params(), Classification.Params(data="wine", encoding="context")])
+@pytest.mark.parametrize(
+    "params", [Wheel.Params(), Classification.Params(data="wine", encoding="context")]
+)
 def test_arm_features_are_not_declared_where_all_arms_share_one_vector(params: Any) -> None:
     cls = REGISTRY[params.kind]
     assert "arm_features" not in cls.describe(params).capabilities

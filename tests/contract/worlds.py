@@ -44,7 +44,9 @@ def make(
     options: dict[str, Any] | None = None,
     **params: Any,
 ) -> Lane:
-    """Create a lane: ``agent`` is a kind (with its parameters in ``params``) or the parameters row by row."""
+    """Create a lane: ``agent`` is a kind (with its parameters in ``params``) or the parameters row
+    by row.
+    """
     if isinstance(agent, str):
         agent = [AGENTS[agent].Params(**params)] * len(rows)
     simulator = environment(environment.Params(**(options or {})), Streams(seed, rows))
@@ -60,4 +62,6 @@ def same(a: Trace, b: Trace) -> bool:
 
 def take(trace: Trace, rows: Sequence[int]) -> Trace:
     """Return some rows of a trace."""
-    return Trace(trace.start, *(getattr(trace, name)[:, rows] for name in COLUMNS), trace.alive[list(rows)])
+    return Trace(
+        trace.start, *(getattr(trace, name)[:, rows] for name in COLUMNS), trace.alive[list(rows)]
+    )

@@ -1,4 +1,6 @@
-"""Verdicts on exploration: too little, about right, too much, or not informative, and the conclusion per agent."""
+"""Verdicts on exploration: too little, about right, too much, or not informative, and the
+conclusion per agent.
+"""
 
 from __future__ import annotations
 
@@ -20,23 +22,41 @@ STEPS, K = 2000, 5
 
 
 def made(
-    *, value: float, greedy: float, rate: float, locked: bool = False, rows: int = 4, spread: float = 0.005,
-    late: float | None = None, checks: bool = True,
-) -> History:  # fmt: skip
-    """Construct a history: random choice earns 0 and the optimum 1 per step, the agent ``value``, greedily ``greedy``.
+    *,
+    value: float,
+    greedy: float,
+    rate: float,
+    locked: bool = False,
+    rows: int = 4,
+    spread: float = 0.005,
+    late: float | None = None,
+    checks: bool = True,
+) -> History:
+    """Construct a history: random choice earns 0 and the optimum 1 per step, the agent ``value``,
+    greedily ``greedy``.
 
-    ``late`` is the greedy value over the last third; ``locked``: each replication shows one item only.
-    """
+    ``late`` is the greedy value over the last third; ``locked``: each replication shows one item
+    only."""
     offset = spread * (np.arange(rows) - (rows - 1) / 2)
-    earned, best, random = (np.tile(v, (STEPS, 1)) for v in (value + offset, np.ones(rows), np.zeros(rows)))
+    earned, best, random = (
+        np.tile(v, (STEPS, 1)) for v in (value + offset, np.ones(rows), np.zeros(rows))
+    )
     shown = np.arange(rows) % K if locked else (np.arange(STEPS)[:, None] + np.arange(rows)) % K
     items = np.broadcast_to(shown, (STEPS, rows))[:, :, None].astype(np.int64)
     history = History(STEPS, rows, K)
     segments = np.zeros((STEPS, rows), np.int64)
-    history.extend(Trace(0, items, segments, earned, best, earned, best, random, np.ones(rows, np.bool_)))
+    history.extend(
+        Trace(0, items, segments, earned, best, earned, best, random, np.ones(rows, np.bool_))
+    )
     for step in range(100, STEPS + 1, 100) if checks else ():
         at = greedy if late is None or step <= STEPS * 2 / 3 else late
-        columns = [np.full(rows, rate), value + offset, np.full(rows, at), np.ones(rows), np.zeros(rows)]
+        columns = [
+            np.full(rows, rate),
+            value + offset,
+            np.full(rows, at),
+            np.ones(rows),
+            np.zeros(rows),
+        ]
         history.exploration_checks.append(ExplorationCheck(step, np.stack(columns, axis=1)))
     return history
 
@@ -44,7 +64,9 @@ def made(
 def diagnose(
     history: History, kind: str = "linucb", oracle: OracleReference | None = None
 ) -> tuple[Finding, Conclusion]:
-    e = Experiment.model_validate({"agents": [{"kind": kind}], "steps": STEPS, "replications": history.rows})
+    e = Experiment.model_validate(
+        {"agents": [{"kind": kind}], "steps": STEPS, "replications": history.rows}
+    )
     result = Result(e, {e.labels[0]: history})
     found = diagnostics.findings(result, e.labels[0], oracle)
     return found["exploration"], diagnostics.conclude(found)
@@ -53,18 +75,50 @@ def diagnose(
 @pytest.mark.parametrize(
     ("case", "verdict", "direction", "message"),
     [
-        ({"value": 0.5, "greedy": 0.98, "rate": 0.9}, "alarm", "too much", "still explores in 90 %"),
-        ({"value": 0.97, "greedy": 0.98, "rate": 0.03}, "healthy", "about right", "Exploring costs 1 %"),
-        ({"value": 0.9, "greedy": 1.0, "rate": 0.1}, "healthy", "about right", "Exploring costs 10 %"),
+        (
+            {"value": 0.5, "greedy": 0.98, "rate": 0.9},
+            "alarm",
+            "too much",
+            "still explores in 90 %",
+        ),
+        (
+            {"value": 0.97, "greedy": 0.98, "rate": 0.03},
+            "healthy",
+            "about right",
+            "Exploring costs 1 %",
+        ),
+        (
+            {"value": 0.9, "greedy": 1.0, "rate": 0.1},
+            "healthy",
+            "about right",
+            "Exploring costs 10 %",
+        ),
         ({"value": 0.9, "greedy": 1.0, "rate": 0.7}, "watch", "too much", "Exploring costs 10 %"),
-        ({"value": 0.4, "greedy": 0.4, "rate": 0.01, "locked": True}, "alarm", "too little", "decided by chance"),
-        ({"value": 0.4, "greedy": 0.4, "rate": 0.01}, "none", "", "its reward model may be the cause"),
+        (
+            {"value": 0.4, "greedy": 0.4, "rate": 0.01, "locked": True},
+            "alarm",
+            "too little",
+            "decided by chance",
+        ),
+        (
+            {"value": 0.4, "greedy": 0.4, "rate": 0.01},
+            "none",
+            "",
+            "its reward model may be the cause",
+        ),
         ({"value": 0.4, "greedy": 0.4, "rate": 0.0}, "watch", "too little", "never explores"),
-        ({"value": 0.6, "greedy": 0.65, "rate": 0.2, "late": 0.9}, "none", "", "the agent is still learning"),
+        (
+            {"value": 0.6, "greedy": 0.65, "rate": 0.2, "late": 0.9},
+            "none",
+            "",
+            "the agent is still learning",
+        ),
         ({"value": 0.3, "greedy": 0.6, "rate": 0.3}, "alarm", "too much", "wrong estimates cost"),
     ],
 )
-def test_the_source_of_the_regret_decides(case: dict[str, Any], verdict: str, direction: str, message: str) -> None:
+def test_the_source_of_the_regret_decides(
+    case: dict[str, Any], verdict: str, direction: str, message: str
+) -> None:
     finding, conclusion = diagnose(made(**case))
     assert (finding.verdict, finding.direction) == (verdict, direction)
     assert message in finding.text
@@ -75,17 +129,23 @@ def test_the_source_of_the_regret_decides(case: dict[str, Any], verdict: str, di
 
 def test_a_cost_within_its_sampling_error_is_no_alarm() -> None:
     """The same mean cost of exploring; once the replications agree, once they do not."""
-    sure, unsure = (diagnose(made(value=0.8, greedy=0.99, rate=0.3, spread=s))[0] for s in (0.005, 0.2))
+    sure, unsure = (
+        diagnose(made(value=0.8, greedy=0.99, rate=0.3, spread=s))[0] for s in (0.005, 0.2)
+    )
     assert (sure.verdict, sure.direction) == ("alarm", "too much")
     assert (unsure.verdict, unsure.direction) == ("watch", "too much")
 
 
 def test_the_conclusion_states_the_regret_and_the_step_in_plain_words() -> None:
     _, conclusion = diagnose(made(value=0.56, greedy=1.0, rate=0.5))
-    expected = "It wastes 44 % of its traffic: it still explores at step 2,000, in 50 % of its decisions."
+    expected = (
+        "It wastes 44 % of its traffic: it still explores at step 2,000, in 50 % of its decisions."
+    )
     assert conclusion == ("alarm", "too much", f"{expected} Less exploration would earn more.")
     _, worse = diagnose(made(value=-0.1, greedy=-0.1, rate=0.0, locked=True))
-    assert worse.text.startswith("It wastes all of its traffic (it earns no more than random choice): it stopped")
+    assert worse.text.startswith(
+        "It wastes all of its traffic (it earns no more than random choice): it stopped"
+    )
 
 
 LESS = {"kind": "linucb", "label": "B", "alpha": 0.5}
@@ -102,26 +162,37 @@ def beside(own: History, other: History, **changed: Any) -> tuple[Finding, Concl
 def test_an_agent_that_differs_in_one_parameter_and_earns_more_is_evidence() -> None:
     own = {"value": 0.9, "greedy": 0.98, "rate": 0.3}
     assert diagnose(made(**own))[0].direction == "about right"
-    less, more = {"value": 0.99, "greedy": 0.99, "rate": 0.02}, {"value": 0.99, "greedy": 0.99, "rate": 0.5}
+    less, more = (
+        {"value": 0.99, "greedy": 0.99, "rate": 0.02},
+        {"value": 0.99, "greedy": 0.99, "rate": 0.5},
+    )
     finding, conclusion = beside(made(**own), made(**less))
     assert (finding.verdict, finding.direction) == ("watch", "too much")
     expected = (
-        "It wastes 10 % of its traffic. Less exploration earns more: B, with exploration bonus 0.5 instead of 1.5, "
+        "It wastes 10 % of its traffic. Less exploration earns more: B, with exploration bonus "
+        "0.5 instead of 1.5, "
     )
-    expected += "explores in 2 % of its decisions instead of 30 % and earned 180 more clicks (95 % CI "
+    expected += (
+        "explores in 2 % of its decisions instead of 30 % and earned 180 more clicks (95 % CI "
+    )
     assert conclusion.text.startswith(expected)
     assert beside(made(**own), made(**more))[0].direction == "too little"
     much_better = made(**{**less, "value": 1.0}), made(**{**own, "value": 0.85})
     assert beside(much_better[1], much_better[0])[0].verdict == "alarm"
     assert beside(made(**own), made(**{**less, "rate": 0.275}))[0].direction == "too much"
     for other, changed in (
-        (made(**{**less, "rate": 0.3}), {}),  # it earns more for another reason
+        # it earns more for another reason
+        (made(**{**less, "rate": 0.3}), {}),
         (made(**{**less, "value": 0.93}), {}),  # hardly more
-        (made(**{**less, "spread": 0.5}), {}),  # within the sampling error
-        (made(**less), {"ridge": 5.0}),  # two parameters differ
-        (made(**less), {"alpha": 1.5, "ridge": 5.0}),  # a parameter that does not set how much it explores
+        # within the sampling error
+        (made(**{**less, "spread": 0.5}), {}),
+        # two parameters differ
+        (made(**less), {"ridge": 5.0}),
+        # a parameter that does not set how much it explores
+        (made(**less), {"alpha": 1.5, "ridge": 5.0}),
         (made(**less), {"alpha": 1.5, "gamma": 0.99}),
-        (made(**{**less, "rate": 0.285}), {}),  # explores 1.5 percentage points less
+        # explores 1.5 percentage points less
+        (made(**{**less, "rate": 0.285}), {}),
         (made(**less), {"kind": "logistic_ucb"}),
         (made(**less, checks=False), {}),
     ):
@@ -133,12 +204,14 @@ def test_an_agent_that_differs_in_one_parameter_and_earns_more_is_evidence() -> 
     [
         ("ensemble", {"learning_rate": 1e-5}, "about right"),
         ("logistic_ts", {"ridge": 300.0}, "about right"),
-        ("mc_dropout", {"dropout": 0.8}, "about right"),  # which also changes what it learns
+        # which also changes what it learns
+        ("mc_dropout", {"dropout": 0.8}, "about right"),
         ("beta_ts", {"prior_clicks": 10.0}, "about right"),
         ("logistic_ts", {"sigma2": 1.0}, "too much"),
         ("epsilon_greedy", {"epsilon": 0.4}, "too much"),
         ("neural_click_ts", {"sigma2": 1.0}, "too much"),
-        ("neural_click_ts", {"epsilon": 0.1}, "about right"),  # its prior precision
+        # its prior precision
+        ("neural_click_ts", {"epsilon": 0.1}, "about right"),
     ],
 )
 def test_only_a_parameter_declared_to_set_exploration_is_evidence(
@@ -146,22 +219,36 @@ def test_only_a_parameter_declared_to_set_exploration_is_evidence(
 ) -> None:
     agents = [{"kind": kind, "label": "A", **changed}, {"kind": kind, "label": "B"}]
     e = Experiment.model_validate({"agents": agents, "steps": STEPS, "replications": 4})
-    histories = {"A": made(value=0.9, greedy=0.98, rate=0.3), "B": made(value=0.99, greedy=0.99, rate=0.02)}
+    histories = {
+        "A": made(value=0.9, greedy=0.98, rate=0.3),
+        "B": made(value=0.99, greedy=0.99, rate=0.02),
+    }
     assert diagnostics.findings(Result(e, histories), "A")["exploration"].direction == direction
 
 
 def test_the_rule_that_decides_words_the_conclusion() -> None:
     """The conclusion adds alarms that the rule leaves open, nothing else."""
-    for case in ({"value": 0.5, "greedy": 1.0, "rate": 0.5}, {"value": 0.8, "greedy": 0.8, "rate": 0.0, "late": 1.0}):
+    for case in (
+        {"value": 0.5, "greedy": 1.0, "rate": 0.5},
+        {"value": 0.8, "greedy": 0.8, "rate": 0.0, "late": 1.0},
+    ):
         finding, conclusion = diagnose(made(**case))
         assert conclusion.text == finding.summary
     alarm = Finding("Calibration", "", "alarm", "")
     good, _ = diagnose(made(value=0.97, greedy=0.98, rate=0.03))
     concluded = diagnostics.conclude({"exploration": good, "regret": good, "calibration": alarm})
-    expected = ("watch", "about right", "It wastes 3 % of its traffic. It explores about right. See Calibration.")
+    expected = (
+        "watch",
+        "about right",
+        "It wastes 3 % of its traffic. It explores about right. See Calibration.",
+    )
     assert concluded == expected
     early = good.without_verdict("Too early.")
-    assert diagnostics.conclude({"exploration": early, "calibration": alarm}) == ("none", "", "Too early.")
+    assert diagnostics.conclude({"exploration": early, "calibration": alarm}) == (
+        "none",
+        "",
+        "Too early.",
+    )
 
 
 def test_an_undecided_cause_does_not_hide_the_loss() -> None:
@@ -176,7 +263,9 @@ def test_where_the_rule_cannot_decide_it_says_why() -> None:
     one, _ = diagnose(made(value=0.5, greedy=1.0, rate=0.5, rows=1))
     assert (one.verdict, one.direction) == ("none", "")
     assert "at least 2 are required" in one.text
-    context_free, _ = diagnose(made(value=0.4, greedy=0.4, rate=0.0, locked=True), kind="popularity")
+    context_free, _ = diagnose(
+        made(value=0.4, greedy=0.4, rate=0.0, locked=True), kind="popularity"
+    )
     assert (context_free.verdict, "ignores the context" in context_free.text) == ("none", True)
     for kind in ("random", "oracle"):
         finding, conclusion = diagnose(made(value=0.0, greedy=0.0, rate=0.8), kind=kind)
@@ -189,7 +278,11 @@ def test_where_the_rule_cannot_decide_it_says_why() -> None:
 
 @pytest.mark.parametrize(
     ("value", "entropy", "verdict", "direction"),
-    [(0.5, 0.2, "watch", "too much"), (0.5, 1.0, "none", ""), (0.97, 0.2, "healthy", "about right")],
+    [
+        (0.5, 0.2, "watch", "too much"),
+        (0.5, 1.0, "none", ""),
+        (0.97, 0.2, "healthy", "about right"),
+    ],
 )
 def test_a_run_stored_without_checks_is_judged_by_regret_and_entropy(
     value: float, entropy: float, verdict: str, direction: str
@@ -220,19 +313,32 @@ def test_regret_is_split_into_exploring_and_estimating() -> None:
 def test_known_cases_on_the_pet_shop() -> None:
     """Far too much, a good and no exploration, and random choice; findings come by severity."""
     agents = [{"kind": "linucb", "label": f"alpha {a:g}", "alpha": a} for a in (10.0, 0.35, 0.0)]
-    data = {"simulator": {"kind": "petshop", "n_products": 20}, "agents": [*agents, {"kind": "random"}]}
+    data = {
+        "simulator": {"kind": "petshop", "n_products": 20},
+        "agents": [*agents, {"kind": "random"}],
+    }
     result = run(Experiment.model_validate({**data, "steps": 3000, "replications": 4}))
     found = {label: diagnostics.findings(result, label) for label in result.histories}
     concluded = {label: diagnostics.conclude(each) for label, each in found.items()}
     assert {label: c.exploration for label, c in concluded.items()} == {
-        "alpha 10": "too much", "alpha 0.35": "about right", "alpha 0": "too little", "Random": "",
-    }  # fmt: skip
+        "alpha 10": "too much",
+        "alpha 0.35": "about right",
+        "alpha 0": "too little",
+        "Random": "",
+    }
     assert not [f for f in found["alpha 0.35"].values() if f.verdict == "alarm"]
     sentences = diagnostics.reservations(found["alpha 0.35"])
-    assert any(sentence.endswith(": not informative, because the agent loses little reward.") for sentence in sentences)
+    assert any(
+        sentence.endswith(": not informative, because the agent loses little reward.")
+        for sentence in sentences
+    )
     lowered = [f for f in found["alpha 0.35"].values() if f.reservation]
-    assert len(lowered) > len(sentences)  # one sentence for several diagnostics
-    assert all(f.title.split(" (")[0] in " ".join(sentences) and "loses little" not in f.text for f in lowered)
+    # one sentence for several diagnostics
+    assert len(lowered) > len(sentences)
+    assert all(
+        f.title.split(" (")[0] in " ".join(sentences) and "loses little" not in f.text
+        for f in lowered
+    )
     assert diagnostics.reservations(found["alpha 0"]) == []
     assert found["alpha 0"]["condition_number"].verdict == "none"
     assert "hardly any data" in found["alpha 0"]["condition_number"].text

@@ -1,4 +1,6 @@
-"""The plateau of the linearity check: slope and distance against plain formulas, and the error rates of the sign."""
+"""The plateau of the linearity check: slope and distance against plain formulas, and the error
+rates of the sign.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ from bandits.results.metrics import Estimate
 from bandits.results.result import Result
 from tests.support import thinned
 
-ROWS, GROUPS = 16, 40  # replications of a run, and runs of an error rate
+# replications of a run, and runs of an error rate
+ROWS, GROUPS = 16, 40
 POINTS = np.zeros(10)
 
 
@@ -31,7 +34,11 @@ def history(regret: FloatArray, exploring: float = 0.0) -> History:
     T, rows = regret.shape
     one, shown = np.ones((T, rows)), np.zeros((T, rows, 1), np.int64)
     result = History(T, rows, 5)
-    result.extend(Trace(0, shown, shown[:, :, 0], 1 - regret, one, 1 - regret, one, one, np.ones(rows, np.bool_)))
+    result.extend(
+        Trace(
+            0, shown, shown[:, :, 0], 1 - regret, one, 1 - regret, one, one, np.ones(rows, np.bool_)
+        )
+    )
     for step in range(T // 20, T + 1, T // 20):
         chosen = 1 - regret[step - 1]
         columns = [np.full(rows, 0.1), chosen, chosen + exploring, np.ones(rows), np.zeros(rows)]
@@ -43,7 +50,9 @@ def some(source: History, rows: slice) -> History:
     """Return some replications of a history: they are independent of the others."""
     part = History(source.steps, rows.stop - rows.start, source.n_items)
     part.sums = {name: sums[:, rows] for name, sums in source.sums.items()}
-    part.exploration_checks = [ExplorationCheck(c.step, c.values[rows]) for c in source.exploration_checks]
+    part.exploration_checks = [
+        ExplorationCheck(c.step, c.values[rows]) for c in source.exploration_checks
+    ]
     part.step = source.step
     return part
 
@@ -55,7 +64,9 @@ def share_reached(whole: History) -> float:
 
 
 def at_most(rate: float, n: int) -> float:
-    """Return the share of ``n`` runs that is exceeded in 1 of 1,000 tests where the true rate is ``rate``."""
+    """Return the share of ``n`` runs that is exceeded in 1 of 1,000 tests where the true rate is
+    ``rate``.
+    """
     return float(stats.binom.ppf(0.999, n, rate) / n)
 
 
@@ -67,10 +78,14 @@ def test_slope_and_distance_equal_a_plain_fit() -> None:
     late = regret[600:]
     slopes = np.array([np.polyfit(np.arange(300), -row, 1)[0] for row in late.T])
     half = stats.t.ppf(0.975, 4) * slopes.std(ddof=1) / 5**0.5
-    np.testing.assert_allclose(found.slope, [slopes.mean(), slopes.mean() - half, slopes.mean() + half], rtol=1e-6)
+    np.testing.assert_allclose(
+        found.slope, [slopes.mean(), slopes.mean() - half, slopes.mean() + half], rtol=1e-6
+    )
     distance = late.mean(axis=0) - 0.05
     half = stats.t.ppf(0.975, 4) * distance.std(ddof=1) / 5**0.5
-    np.testing.assert_allclose(found.distance, [distance.mean(), distance.mean() - half, distance.mean() + half])
+    np.testing.assert_allclose(
+        found.distance, [distance.mean(), distance.mean() - half, distance.mean() + half]
+    )
     z = slopes * 300 - MAX_CLOSED * distance
     assert found.reached == (z.mean() + stats.t.ppf(0.975, 4) * z.std(ddof=1) / 5**0.5 < 0)
 
@@ -84,7 +99,8 @@ def test_a_coarse_grid_changes_little() -> None:
     found = plateau(whole)
     assert found is not None
     assert found.slope.mean == pytest.approx(-0.1 / 9000, rel=0.4)
-    assert found.reached  # the reward falls
+    # the reward falls
+    assert found.reached
 
 
 def test_the_definition_of_the_largest_share() -> None:
@@ -112,7 +128,9 @@ def test_exploring_alone_is_no_distance() -> None:
 
 
 def test_a_distance_that_may_be_zero_is_no_sign() -> None:
-    """The reward falls in all replications, but in some of them the agent is as good as the oracle."""
+    """The reward falls in all replications, but in some of them the agent is as good as the
+    oracle.
+    """
     levels = 0.3 * np.random.default_rng(6).standard_normal(8)
     levels += 0.02 - levels.mean()
     falling = 0.3 * (np.arange(900)[:, None] / 900 - 5 / 6)
@@ -125,10 +143,16 @@ def test_a_distance_that_may_be_zero_is_no_sign() -> None:
 
 
 @pytest.mark.parametrize(
-    ("exponent", "bounds"), [(-0.5, (0.0, at_most(0.025, 200))), (-1.0, (0.0, 0.0)), (0.0, (0.9, 1.0))]
+    ("exponent", "bounds"),
+    [(-0.5, (0.0, at_most(0.025, 200))), (-1.0, (0.0, 0.0)), (0.0, (0.9, 1.0))],
 )
-def test_the_error_rate_of_constructed_regrets(exponent: float, bounds: tuple[float, float]) -> None:
-    """A regret of √t is the boundary: it is called a plateau in 2.5 % of runs; a constant distance always is."""
+def test_the_error_rate_of_constructed_regrets(
+    exponent: float, bounds: tuple[float, float]
+) -> None:
+    """A regret of √t is the boundary: it is called a plateau in 2.5 % of runs.
+
+    A constant distance always is.
+    """
     n = 200
     rng = np.random.default_rng(3)
     t = np.arange(1, 601)[:, None] / 600
@@ -143,16 +167,23 @@ def simulated(function: str, agent: dict[str, Any]) -> History:
     world = {"kind": "synthetic", "function": function, "n_arms": 5, "n_features": 10, "noise": 0.5}
     world["layout"] = "per_row"
     e = Experiment.model_validate(
-        {"simulator": world, "agents": [agent], "steps": 2000, "replications": ROWS * GROUPS, "seed": 5}
+        {
+            "simulator": world,
+            "agents": [agent],
+            "steps": 2000,
+            "replications": ROWS * GROUPS,
+            "seed": 5,
+        }
     )
     with threadpool_limits(1):
         return next(iter(run(e).histories.values()))
 
 
 LINEAR_AGENTS = [
-    {"kind": "linucb", "sharing": "shared", "alpha": 0.5}, {"kind": "lints", "sharing": "shared"},
+    {"kind": "linucb", "sharing": "shared", "alpha": 0.5},
+    {"kind": "lints", "sharing": "shared"},
     {"kind": "epsilon_greedy", "sharing": "shared", "epsilon": 0.1},
-]  # fmt: skip
+]
 AGENT_CASES = [pytest.param(agent, id=agent["kind"]) for agent in LINEAR_AGENTS]
 
 
@@ -166,7 +197,9 @@ def test_an_agent_that_learns_in_a_linear_simulator_has_no_plateau(agent: dict[s
 
 
 @pytest.mark.parametrize("agent", thinned(AGENT_CASES, lambda _: False, lambda number: number == 1))
-def test_a_linear_agent_that_is_stuck_in_a_nonlinear_simulator_has_a_plateau(agent: dict[str, Any]) -> None:
+def test_a_linear_agent_that_is_stuck_in_a_nonlinear_simulator_has_a_plateau(
+    agent: dict[str, Any],
+) -> None:
     assert share_reached(simulated("quadratic", agent)) >= 0.9
 
 
@@ -178,16 +211,34 @@ UNDECIDED = Plateau(Estimate(5e-5, -2e-5, 12e-5), Estimate(0.2, 0.18, 0.22), Fal
 @pytest.mark.parametrize(
     ("gain", "p", "sign", "verdict", "message"),
     [
-        (0.0, 0.5, STUCK, "watch", "The cause may also be that the agent stopped exploring too early."),
-        (0.0, 0.5, LEARNS, "healthy", "reward per step changes by 0.05 (95 % CI 0.02 to 0.08) per 1,000"),
+        (
+            0.0,
+            0.5,
+            STUCK,
+            "watch",
+            "The cause may also be that the agent stopped exploring too early.",
+        ),
+        (
+            0.0,
+            0.5,
+            LEARNS,
+            "healthy",
+            "reward per step changes by 0.05 (95 % CI 0.02 to 0.08) per 1,000",
+        ),
         (0.0, 0.5, LEARNS, "healthy", " No plateau: over the last third"),
         (0.0, 0.5, UNDECIDED, "healthy", " No evidence of a plateau: "),
         (0.0, 0.001, STUCK, "watch", " Plateau: "),
-        (4.0, 0.001, STUCK, "alarm", "reward per step changes by 0.001 (95 % CI −0.005 to 0.007) per 1,000"),
+        (
+            4.0,
+            0.001,
+            STUCK,
+            "alarm",
+            "reward per step changes by 0.001 (95 % CI −0.005 to 0.007) per 1,000",
+        ),
         (4.0, 0.001, LEARNS, "alarm", "and is 0.2 (95 % CI 0.18 to 0.22) below it"),
         (4.0, 0.001, None, "alarm", "so a linear model underfits."),
     ],
-)  # fmt: skip
+)
 def test_the_finding_states_slope_and_distance(
     gain: float, p: float, sign: Plateau | None, verdict: str, message: str
 ) -> None:
@@ -204,22 +255,36 @@ def test_the_finding_states_slope_and_distance(
 
 def test_a_plateau_decides_where_observations_are_few() -> None:
     check = LinearityCheck(POINTS, POINTS, POINTS + 1, 0.5, 0.5, beyond=1.0)
-    verdicts = [linearity(LinUCB.Params(sharing="shared"), check, sign).verdict for sign in (STUCK, LEARNS)]
+    verdicts = [
+        linearity(LinUCB.Params(sharing="shared"), check, sign).verdict for sign in (STUCK, LEARNS)
+    ]
     assert verdicts == ["watch", "none"]
 
 
 @pytest.mark.parametrize(
     ("agent", "changes"),
-    [({"gamma": 0.99}, {}), ({"window": 500}, {}), ({}, {"changes": [{"kind": "shock", "at": 400}]})],
+    [
+        ({"gamma": 0.99}, {}),
+        ({"window": 500}, {}),
+        ({}, {"changes": [{"kind": "shock", "at": 400}]}),
+    ],
     ids=["discount", "window", "shock"],
 )
-def test_forgetting_and_changes_are_causes_of_their_own(agent: dict[str, Any], changes: dict[str, Any]) -> None:
+def test_forgetting_and_changes_are_causes_of_their_own(
+    agent: dict[str, Any], changes: dict[str, Any]
+) -> None:
     for parameters, simulator, stated in (({}, {}, True), (agent, changes, False)):
         e = Experiment.model_validate(
-            {"simulator": {"kind": "petshop", **simulator}, "steps": 900, "replications": 3,
-             "agents": [{"kind": "linucb", "sharing": "shared", **parameters}]}
-        )  # fmt: skip
+            {
+                "simulator": {"kind": "petshop", **simulator},
+                "steps": 900,
+                "replications": 3,
+                "agents": [{"kind": "linucb", "sharing": "shared", **parameters}],
+            }
+        )
         regret = 0.3 + 0.01 * np.random.default_rng(4).standard_normal((900, 3))
         check = LinearityCheck(POINTS, POINTS, POINTS + 1, 0.5, 0.0)
-        finding = diagnostics.findings(Result(e, {e.labels[0]: history(regret)}), e.labels[0], None, check)["linearity"]
+        finding = diagnostics.findings(
+            Result(e, {e.labels[0]: history(regret)}), e.labels[0], None, check
+        )["linearity"]
         assert ("Plateau: over the last third" in finding.text) == stated

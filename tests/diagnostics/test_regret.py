@@ -11,7 +11,8 @@ from bandits.experiments.lane import Trace
 from bandits.experiments.snapshots import ExplorationCheck
 
 STEPS, ROWS, K = 900, 4, 3
-LOSS = np.repeat([0.3, 0.2, 0.1], 300)[:, None] + 0.01 * np.arange(ROWS)  # per step, by thirds of the run
+# per step, by thirds of the run
+LOSS = np.repeat([0.3, 0.2, 0.1], 300)[:, None] + 0.01 * np.arange(ROWS)
 
 
 def known(shown: np.ndarray | None = None) -> History:
@@ -20,7 +21,19 @@ def known(shown: np.ndarray | None = None) -> History:
     items = (np.arange(STEPS)[:, None] + np.zeros(ROWS, np.int64)) % K if shown is None else shown
     history, segments = History(STEPS, ROWS, K), np.zeros((STEPS, ROWS), np.int64)
     value = best - LOSS
-    history.extend(Trace(0, items[:, :, None], segments, value, best, value, best, random, np.ones(ROWS, np.bool_)))
+    history.extend(
+        Trace(
+            0,
+            items[:, :, None],
+            segments,
+            value,
+            best,
+            value,
+            best,
+            random,
+            np.ones(ROWS, np.bool_),
+        )
+    )
     return history
 
 
@@ -37,9 +50,16 @@ def test_the_source_with_the_smaller_error_is_measured_and_the_other_is_the_rest
     history, noise = known(), np.array([0.1, -0.1, 0.1, -0.1])
     for step in range(90, STEPS + 1, 90):
         late = step > 600
-        # rate, chosen, greedy, optimum, random: exploring loses .1 exactly, estimating .1 or .04, measured with noise
+        # rate, chosen, greedy, optimum, random: exploring loses .1 exactly, estimating .1 or .04,
+        # measured with noise
         greedy = 0.6 - np.where(late, 0.04, 0.1) + noise
-        columns = [np.full(ROWS, 0.3 if late else 0.5), greedy - 0.1, greedy, np.full(ROWS, 0.6), np.full(ROWS, 0.2)]
+        columns = [
+            np.full(ROWS, 0.3 if late else 0.5),
+            greedy - 0.1,
+            greedy,
+            np.full(ROWS, 0.6),
+            np.full(ROWS, 0.2),
+        ]
         history.exploration_checks.append(ExplorationCheck(step, np.stack(columns, axis=1)))
     shares, sources = regret_shares(history), regret_sources(history)
     assert shares is not None
@@ -51,11 +71,14 @@ def test_the_source_with_the_smaller_error_is_measured_and_the_other_is_the_rest
     assert (sources.rate > 0.3).all()
 
 
-@pytest.mark.parametrize(("shown", "locked"), [("all", False), ("one", True), ("two", True), ("late", True)])
+@pytest.mark.parametrize(
+    ("shown", "locked"), [("all", False), ("one", True), ("two", True), ("late", True)]
+)
 def test_replications_that_show_different_items_are_locked_in(shown: str, locked: bool) -> None:
     steps, rows = np.arange(STEPS)[:, None], np.arange(ROWS)
     own = {"all": steps + rows, "one": rows + 0 * steps, "two": steps % 2 + 0 * rows}.get(shown)
-    if own is None:  # all items at first, and two rows each show one of two items at the end
+    # all items at first, and two rows each show one of two items at the end
+    if own is None:
         own = np.where(steps < 600, steps, rows % 2)
     own = own % K
     assert is_locked_in(known(own)) is locked

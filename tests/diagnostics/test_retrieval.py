@@ -18,18 +18,30 @@ from bandits.simulators.ranking import Ranking
 from benchmarks.reproduction import ranking
 
 SMALL: dict[str, Any] = {
-    "kind": "ranking", "n_users": 30, "n_items": 900, "n_candidates": 20, "slate": 3, "embedding": 6, "breadth": 3,
-    "temperature": 0.01, "intercept": 2.0, "retrieval": "nearest",
-}  # fmt: skip
+    "kind": "ranking",
+    "n_users": 30,
+    "n_items": 900,
+    "n_candidates": 20,
+    "slate": 3,
+    "embedding": 6,
+    "breadth": 3,
+    "temperature": 0.01,
+    "intercept": 2.0,
+    "retrieval": "nearest",
+}
 
 
 def two_stages(**simulator: Any) -> Experiment:
     agents = [{"kind": "lints", "sharing": "shared"}, {"kind": "random"}]
-    return read({"simulator": {**SMALL, **simulator}, "agents": agents, "steps": 150, "replications": 4})
+    return read(
+        {"simulator": {**SMALL, **simulator}, "agents": agents, "steps": 150, "replications": 4}
+    )
 
 
 def brute_force(e: Experiment, users: int) -> dict[str, np.ndarray]:
-    """Compute recall and the best slates of the truly nearest, the exactly retrieved and the retrieved candidates."""
+    """Compute recall and the best slates of the truly nearest, the exactly retrieved and the
+    retrieved candidates.
+    """
     p: Any = e.simulator
     simulator, out = (
         Ranking(p, Streams(e.seed, range(4))),
@@ -43,7 +55,9 @@ def brute_force(e: Experiment, users: int) -> dict[str, np.ndarray]:
             score = simulator.observed_items[0] @ simulator.observed_users[0, user]
             seen = np.argsort(-score, kind="stable")[: p.n_candidates]
             chance = (
-                expit(utility - p.intercept) if p.choice == "sigmoid" else np.exp(utility) / np.exp(utility[true]).sum()
+                expit(utility - p.intercept)
+                if p.choice == "sigmoid"
+                else np.exp(utility) / np.exp(utility[true]).sum()
             )
             out["recall"].append(len(set(seen) & set(round.items[r])) / p.n_candidates)
             for name, items in (("whole", true), ("exact", seen), ("retrieved", round.items[r])):
@@ -62,8 +76,12 @@ def test_recall_and_regret_agree_with_brute_force(choice: str, noise: float) -> 
     assert actual.recall.mean == pytest.approx(expected["recall"].mean(), abs=1e-12)
     assert 0.2 < actual.recall.mean < 0.95
     assert actual.best == pytest.approx(expected["whole"].mean(), rel=1e-9)
-    assert actual.regret_from_index.mean == pytest.approx((expected["exact"] - expected["retrieved"]).mean(), rel=1e-7)
-    assert actual.regret_from_noise.mean == pytest.approx((expected["whole"] - expected["exact"]).mean(), abs=1e-12)
+    assert actual.regret_from_index.mean == pytest.approx(
+        (expected["exact"] - expected["retrieved"]).mean(), rel=1e-7
+    )
+    assert actual.regret_from_noise.mean == pytest.approx(
+        (expected["whole"] - expected["exact"]).mean(), abs=1e-12
+    )
     assert actual.regret_from_index.mean > 0
     assert (actual.regret_from_noise.mean > 0) == (noise > 0)
     assert actual.vector_bytes == 900 * 6 * 8
@@ -96,7 +114,9 @@ def test_the_summary_lists_the_agents_own_regret() -> None:
     assert "Regret of embedding noise" not in lines
 
 
-def test_the_audit_command_reports_and_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_audit_command_reports_and_refuses(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "two.json"
     file.write_text(two_stages().model_dump_json())
     assert main(["audit", str(file), "--set", "simulator.breadth=30"]) == 0
@@ -104,10 +124,15 @@ def test_the_audit_command_reports_and_refuses(tmp_path: Path, capsys: pytest.Ca
     assert "of the exactly retrieved candidates; 200 visitors" in output.splitlines()[0]
     assert "Catalogue scanned: 100.0 %" in output
     assert main(["audit", str(file), "--set", "simulator.retrieval=exact"]) == 2
-    assert "only the simulator ranking with simulator.retrieval nearest has an index" in capsys.readouterr().err
+    assert (
+        "only the simulator ranking with simulator.retrieval nearest has an index"
+        in capsys.readouterr().err
+    )
 
 
-def test_the_report_on_scale_states_sizes_recall_and_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_report_on_scale_states_sizes_recall_and_a_verdict(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(ranking, "SIZES", (1000, 2000))
     report = ranking.scale(steps=10, replications=2, repeats=1)
     assert "| 1,000 |" in report

@@ -18,7 +18,10 @@ AGENT = {"kind": "linucb", "sharing": "shared", "alpha": ALPHA, "ridge": RIDGE}
 
 
 def test_the_bound_equals_numpys_and_holds() -> None:
-    """A = λI + Σxx′ of the chosen features; no feature vector of norm 1 has a larger width, and the bonus is below."""
+    """A = λI + Σxx′ of the chosen features.
+
+    No feature vector of norm 1 has a larger width, and the bonus is below.
+    """
     e = experiment(AGENT, simulator=WORLD, steps=300, replications=4)
     ((label, trace),) = traces(e).items()
     h = run(e).histories[label]
@@ -40,7 +43,8 @@ def test_the_bound_equals_numpys_and_holds() -> None:
     assert band is not None
     assert bonus is not None
     np.testing.assert_allclose(band.mid, np.mean(expected, axis=1), rtol=1e-9)
-    assert (bonus.mid <= ALPHA * band.mid).all()  # features lie in the unit ball
+    # features lie in the unit ball
+    assert (bonus.mid <= ALPHA * band.mid).all()
 
 
 def test_with_several_models_the_bound_is_that_of_the_least_explored() -> None:
@@ -53,7 +57,9 @@ def test_with_several_models_the_bound_is_that_of_the_least_explored() -> None:
     np.testing.assert_allclose(band.mid, [(0.5 + 1) / 2, (0.25 + 0.5) / 2])
 
 
-@pytest.mark.parametrize(("kind", "drawn"), [("linucb", True), ("beta_ts", False), ("random", False)])
+@pytest.mark.parametrize(
+    ("kind", "drawn"), [("linucb", True), ("beta_ts", False), ("random", False)]
+)
 def test_the_bonus_panel_names_the_bound_in_its_legend(kind: str, drawn: bool) -> None:
     result = run(experiment(kind, steps=400, replications=4))
     (label,) = result.histories
@@ -65,5 +71,9 @@ def test_the_bonus_panel_names_the_bound_in_its_legend(kind: str, drawn: bool) -
         assert panel["layout"]["showlegend"] is True
         styles = {t["name"]: t["line"] for t in panel["data"]}
         assert styles["1/√t"]["dash"] == "dot"
-        assert styles[figures.WIDTH_BOUND] | {"color": ""} == {"color": "", "width": 1.2, "dash": "dash"}
+        assert styles[figures.WIDTH_BOUND] | {"color": ""} == {
+            "color": "",
+            "width": 1.2,
+            "dash": "dash",
+        }
         assert panel["layout"]["yaxis"]["type"] == panel["layout"]["xaxis"]["type"] == "log"

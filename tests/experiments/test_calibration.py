@@ -31,7 +31,12 @@ def test_shares_are_counted_as_defined() -> None:
     shown = lane.advance(steps)
     X = [lane.simulator.round_at(step).features for step in range(steps)]
     ahead = checks.CANDIDATES // 10
-    expected, means, truths, places = np.zeros((lane.rows, len(LEVELS))), [], [], np.zeros((lane.rows, BINS))
+    expected, means, truths, places = (
+        np.zeros((lane.rows, len(LEVELS))),
+        [],
+        [],
+        np.zeros((lane.rows, BINS)),
+    )
     uncertainty = np.zeros(lane.rows)
     for r in range(lane.rows):
         A = np.stack([ridge * np.eye(9)] * 10)
@@ -64,16 +69,27 @@ def test_shares_are_counted_as_defined() -> None:
     np.testing.assert_allclose(checkup.uncertainty, uncertainty, rtol=1e-9)
     np.testing.assert_allclose(checkup.pit_histogram, places / (10 * ahead), atol=1e-12)
     mean, truth = (np.reshape(all_, (lane.rows, -1)) for all_ in (means, truths))
-    within = truth.reshape(lane.rows, ahead, 10).var(axis=2).mean()  # of the true rewards of a round, over all rows
+    # of the true rewards of a round, over all rows
+    within = truth.reshape(lane.rows, ahead, 10).var(axis=2).mean()
     explained = 1 - ((mean - truth) ** 2).mean(axis=1) / within
     np.testing.assert_allclose(checkup.explained, explained, rtol=1e-9)
 
 
 def test_a_correct_posterior_has_nominal_coverage() -> None:
-    """Draw theta ~ N(0, I) with noise .5, both known to the agent: coverage is nominal for any choice of arms."""
+    """Draw theta ~ N(0, I) with noise .5, both known to the agent: coverage is nominal for any
+    choice of arms.
+    """
     runs, noise = 400, 0.5
     settings = {"reward": "gaussian", "noise": noise, "layout": "per_row", "n_features": 6}
-    lane = make("lints", Linear, rows=range(runs), options=settings, sharing="shared", sigma2=noise**2, ridge=noise**2)
+    lane = make(
+        "lints",
+        Linear,
+        rows=range(runs),
+        options=settings,
+        sharing="shared",
+        sigma2=noise**2,
+        ridge=noise**2,
+    )
     for _ in range(2):
         lane.advance(60)
         actual = probe(lane).inside
@@ -82,15 +98,26 @@ def test_a_correct_posterior_has_nominal_coverage() -> None:
         assert (np.abs(actual.mean(axis=0) - LEVELS) < 4 * error).all()
         values = probe(lane).values
         assert values is not None
-        places = BeliefCheck(0, values).pit_histogram  # quantiles of the truth in the posterior are uniform
-        assert (np.abs(places.mean(axis=0) - 1 / BINS) < 5 * places.std(axis=0, ddof=1) / runs**0.5).all()
+        # quantiles of the truth in the posterior are uniform
+        places = BeliefCheck(0, values).pit_histogram
+        assert (
+            np.abs(places.mean(axis=0) - 1 / BINS) < 5 * places.std(axis=0, ddof=1) / runs**0.5
+        ).all()
 
 
 def test_overconfident_and_underconfident_posteriors_are_distinguished() -> None:
     settings = {"reward": "gaussian", "noise": 0.5, "layout": "per_row"}
     rates = {}
     for sigma2 in (0.01, 0.25, 4.0):
-        lane = make("lints", Linear, rows=range(50), options=settings, sharing="shared", sigma2=sigma2, ridge=0.25)
+        lane = make(
+            "lints",
+            Linear,
+            rows=range(50),
+            options=settings,
+            sharing="shared",
+            sigma2=sigma2,
+            ridge=0.25,
+        )
         lane.advance(100)
         actual = probe(lane).inside
         assert actual is not None
@@ -114,12 +141,17 @@ def test_probing_does_not_change_the_run(kind: str) -> None:
         explored = checks.compare_exploration(probed, rounds, 1)[0]
         assert np.isfinite(explored).all()
         assert ((explored[:, 0] >= 0) & (explored[:, 0] <= 1)).all()
-        assert actual is None or (actual.shape == (3, len(LEVELS)) and (actual >= 0).all() and (actual <= 1).all())
-        assert actual is None or (np.diff(actual, axis=1) >= 0).all()  # wider intervals cover at least as much
+        assert actual is None or (
+            actual.shape == (3, len(LEVELS)) and (actual >= 0).all() and (actual <= 1).all()
+        )
+        # wider intervals cover at least as much
+        assert actual is None or (np.diff(actual, axis=1) >= 0).all()
     assert same(join(traces), left.advance(51))
 
 
-@pytest.mark.parametrize("kind", ["random", "oracle", "popularity", "epsilon_greedy", "neural_greedy"])
+@pytest.mark.parametrize(
+    "kind", ["random", "oracle", "popularity", "epsilon_greedy", "neural_greedy"]
+)
 def test_agents_without_uncertainty_are_left_out(kind: str) -> None:
     lane = make(kind)
     lane.advance(5)
@@ -128,7 +160,8 @@ def test_agents_without_uncertainty_are_left_out(kind: str) -> None:
 
 def test_intervals_of_unobserved_arms_contain_the_truth() -> None:
     lane = make("ucb1", Linear, options={"n_arms": 5})
-    lane.advance(2)  # three arms have not been shown
+    # three arms have not been shown
+    lane.advance(2)
     actual = probe(lane).inside
     assert actual is not None
     assert (actual >= 3 / 5).all()
@@ -165,7 +198,9 @@ def test_a_run_records_calibration_at_every_snapshot() -> None:
 
 
 def test_calibration_on_labelled_data_requires_means_not_log_odds() -> None:
-    """True rewards of labelled data are 0 or 1: agents on the log-odds scale are not probed, agents on means are."""
+    """True rewards of labelled data are 0 or 1: agents on the log-odds scale are not probed, agents
+    on means are.
+    """
     for kind, probed in (("logistic_ucb", False), ("sgd_ts", False), ("linucb", True)):
         lane = make(kind, Classification, options={"data": "wine"})
         lane.advance(30)
@@ -174,4 +209,5 @@ def test_calibration_on_labelled_data_requires_means_not_log_odds() -> None:
     lane.advance(2)
     actual = probe(lane).inside
     assert actual is not None
-    assert (actual >= 3 / 5).all()  # with alpha 0, unobserved arms still have infinite intervals
+    # with alpha 0, unobserved arms still have infinite intervals
+    assert (actual >= 3 / 5).all()

@@ -63,8 +63,12 @@ def test_popularity_notices_a_launch_that_features_do_not_show() -> None:
     found = result("ranking-launch")
     wanted = demand(found.experiment)
     assert wanted is not None
-    share = {label: launches(history, wanted)[0].share for label, history in found.histories.items()}
-    assert all(share["Popularity"].low > share[each].high for each in share if each.startswith("LinUCB"))
+    share = {
+        label: launches(history, wanted)[0].share for label, history in found.histories.items()
+    }
+    assert all(
+        share["Popularity"].low > share[each].high for each in share if each.startswith("LinUCB")
+    )
     fair = launches(found.histories["Popularity"], wanted)[0].fair_share
     assert share["LinUCB with a floor"].high < fair / 2
 
@@ -78,7 +82,8 @@ def test_a_floor_saves_the_segment_that_was_rare() -> None:
     assert after[1] > 2 * after[0]
     assert found.compare("Greedy with a floor", "Greedy").difference.low > 0
     assert floor.segments is not None
-    assert ((floor.segments.now > 0).mean(axis=2) > 0.5).all()  # most products for every persona
+    # most products for every persona
+    assert ((floor.segments.now > 0).mean(axis=2) > 0.5).all()
 
 
 @pytest.mark.stress
@@ -88,6 +93,7 @@ def test_the_cost_of_a_fallback_is_that_of_its_policy() -> None:
     for label in ("random", "ε-greedy"):
         counted = fallbacks(found.histories[f"LinUCB or {label}"])
         assert counted is not None
-        assert 0.11 < counted.share < 0.14  # one decision in eight
+        # one decision in eight
+        assert 0.11 < counted.share < 0.14
         costs[label] = counted.cost
     assert costs["random"].low > 10 * costs["ε-greedy"].high

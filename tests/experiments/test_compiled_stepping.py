@@ -23,21 +23,34 @@ SHOPS: list[dict[str, Any]] = [
         "layout": "per_row",
         "n_products": 12,
         "changes": [
-            {"kind": "drift", "start": 100, "end": 300, "from": "new_puppy_parent", "to": "mature_dog_owner"},
+            {
+                "kind": "drift",
+                "start": 100,
+                "end": 300,
+                "from": "new_puppy_parent",
+                "to": "mature_dog_owner",
+            },
             {"kind": "features", "at": 260, "column": 5, "how": "shifted"},
             {"kind": "traffic", "at": 350, "shares": [0.4, 0.3, 0.3, 0]},
             {"kind": "shock", "at": 420, "how": "reverse"},
         ],
     },
-    {"kind": "petshop", "n_products": 12, "changes": [{"kind": "season", "period": 200, "amplitude": 0.5}]},
-    {"kind": "petshop", "features": "both", "n_products": 4},  # more features than arms: shorter blocks of draws
+    {
+        "kind": "petshop",
+        "n_products": 12,
+        "changes": [{"kind": "season", "period": 200, "amplitude": 0.5}],
+    },
+    # more features than arms: shorter blocks of draws
+    {"kind": "petshop", "features": "both", "n_products": 4},
 ]
 
 
 def pair(shop: dict[str, Any], agent: dict[str, Any]) -> tuple[Lane, Lane]:
     if agent["kind"] == "static_mlp":
         agent = {**agent, "interactions": 1000, "epochs": 1}
-    experiment = Experiment(simulator={**shop, "n_users": 40}, agents=[agent], steps=900, replications=3, seed=11)
+    experiment = Experiment(
+        simulator={**shop, "n_users": 40}, agents=[agent], steps=900, replications=3, seed=11
+    )
     compiled, interpreted = make_lane(experiment, 0), make_lane(experiment, 0)
     interpreted.use_compiled = False
     return compiled, interpreted
@@ -49,7 +62,10 @@ def same(a: Trace, b: Trace) -> None:
 
 
 COMPILED_AGENTS = [
-    {"kind": kind, **more} for kind, cls in REGISTRY.items() if cls.play is not Agent.play for more in cls.test_params()
+    {"kind": kind, **more}
+    for kind, cls in REGISTRY.items()
+    if cls.play is not Agent.play
+    for more in cls.test_params()
 ] + [{"kind": "epsilon_greedy", "epsilon": 0.8, "decay": 0.01}]
 
 
@@ -57,7 +73,9 @@ IDS = ("shock", "per_row", "many arms", "changes", "season", "few arms")
 
 
 def diagonal(every: int) -> Callable[[int], bool]:
-    """Select every second (third, ...) agent in one simulator, and each simulator with many agents."""
+    """Select every second (third, ...) agent in one simulator, and each simulator with many
+    agents.
+    """
     n = len(IDS)
     return lambda i: i // n % every == 0 and i % n == i // n % n
 
@@ -70,9 +88,12 @@ PAIRS = [
 
 
 @pytest.mark.parametrize(("shop", "agent"), thinned(PAIRS, diagonal(2), diagonal(1)))
-def test_compiled_steps_equal_interpreted_steps(shop: dict[str, Any], agent: dict[str, Any]) -> None:
+def test_compiled_steps_equal_interpreted_steps(
+    shop: dict[str, Any], agent: dict[str, Any]
+) -> None:
     compiled, interpreted = pair(shop, agent)
-    for n in (1, 250, 149, 200):  # across the shock and the ends of blocks
+    # across the shock and the ends of blocks
+    for n in (1, 250, 149, 200):
         same(compiled.advance(n), interpreted.advance(n))
     a, b = compiled.state_dict(), interpreted.state_dict()
     for name in a.keys() - {"seconds"}:

@@ -1,8 +1,8 @@
 """Links and files that rely on the defaults of a version keep their numbers.
 
-``defaults_1.json`` records every default of version 1.0. A recorded value is never changed. Who changes a default
-raises `defaults.CURRENT`, states the former value in ``FORMER`` for every earlier set, and records the new set; a new
-kind, or a field with ``later=True``, is added to every record.
+``defaults_1.json`` records every default of version 1.0. A recorded value is never changed. Who
+changes a default raises `defaults.CURRENT`, states the former value in ``FORMER`` for every earlier
+set, and records the new set; a new kind, or a field with ``later=True``, is added to every record.
 """
 
 from __future__ import annotations
@@ -24,8 +24,12 @@ from bandits.simulators import REGISTRY as SIMULATORS
 from bandits.sweeps import read as read_sweep
 from bandits.sweeps import url as sweep_url
 
-RECORD: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("defaults_1.json").read_text(encoding="utf-8"))
-KINDS: dict[str, type[Params]] = {kind: cls.Params for kind, cls in [*AGENTS.items(), *SIMULATORS.items()]}
+RECORD: dict[str, dict[str, Any]] = json.loads(
+    Path(__file__).with_name("defaults_1.json").read_text(encoding="utf-8")
+)
+KINDS: dict[str, type[Params]] = {
+    kind: cls.Params for kind, cls in [*AGENTS.items(), *SIMULATORS.items()]
+}
 
 
 def experiment_of(kind: str) -> dict[str, Any]:
@@ -63,7 +67,9 @@ def test_a_link_states_no_default() -> None:
         assert url.parse_query(url.to_query(experiment)) == (experiment, True)
 
 
-def test_what_was_written_keeps_its_numbers_when_a_default_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_written_keeps_its_numbers_when_a_default_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Version 1.1 in small: the default of alpha was 0.7 in set 1 and has changed to today's."""
     today = AGENTS["linucb"].Params().alpha
     monkeypatch.setattr(defaults, "CURRENT", 2)
@@ -75,7 +81,10 @@ def test_what_was_written_keeps_its_numbers_when_a_default_changes(monkeypatch: 
 
     assert alpha_of(read(plain)) == alpha_of(read({**plain, "defaults": 2})) == today
     assert alpha_of(read({**plain, "defaults": 1})) == 0.7
-    assert alpha_of(read({**plain, "agents": [{"kind": "linucb", "alpha": today}], "defaults": 1})) == today
+    assert (
+        alpha_of(read({**plain, "agents": [{"kind": "linucb", "alpha": today}], "defaults": 1}))
+        == today
+    )
     link = {"simulator": "petshop", "agents.0": "linucb", "replications": "1"}
     former = url.parse_query(link).experiment
     assert alpha_of(former) == 0.7
@@ -84,7 +93,10 @@ def test_what_was_written_keeps_its_numbers_when_a_default_changes(monkeypatch: 
     swept = {**link, "axes.0": "simulator.n_products:20,40"}
     assert alpha_of(sweep_url.parse_query(swept).experiment) == 0.7
     axes = [{"path": "simulator.n_products", "values": [20, 40]}]
-    assert alpha_of(read_sweep({"experiment": {**plain, "defaults": 1}, "axes": axes}).experiment) == 0.7
+    assert (
+        alpha_of(read_sweep({"experiment": {**plain, "defaults": 1}, "axes": axes}).experiment)
+        == 0.7
+    )
 
 
 @pytest.mark.parametrize("name", presets())
@@ -101,7 +113,9 @@ def test_an_unknown_set_is_refused(number: Any) -> None:
         read({"agents": [{"kind": "linucb"}], "defaults": number})
 
 
-@pytest.mark.parametrize("agents", [None, 3, [None], [{}], [{"kind": 3}], [{"kind": "nobody"}], {"kind": "linucb"}])
+@pytest.mark.parametrize(
+    "agents", [None, 3, [None], [{}], [{"kind": 3}], [{"kind": "nobody"}], {"kind": "linucb"}]
+)
 def test_malformed_agents_are_refused_with_a_set_as_without(agents: Any) -> None:
     with pytest.raises(UserError) as without:
         read({"agents": agents})
@@ -110,7 +124,9 @@ def test_malformed_agents_are_refused_with_a_set_as_without(agents: Any) -> None
     assert str(named.value) == str(without.value)
 
 
-def test_a_set_is_named_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_set_is_named_on_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "experiment.json"
     file.write_text(json.dumps({"agents": [{"kind": "lints"}], "steps": 5, "replications": 1}))
     assert main(["run", str(file), "--set", "defaults=1", "--out", str(tmp_path / "out")]) == 0

@@ -16,7 +16,9 @@ from tests.support import experiment
 def check(kind: str, steps: int = 60, **changes: object) -> ExplorationCheck:
     lane = make_lane(experiment({"kind": kind, **changes}), 0)
     lane.advance(steps)
-    return ExplorationCheck(steps, checks.compare_exploration(lane, checks.probe_rounds(lane), 1)[0])
+    return ExplorationCheck(
+        steps, checks.compare_exploration(lane, checks.probe_rounds(lane), 1)[0]
+    )
 
 
 def test_a_check_compares_the_choice_with_the_highest_mean() -> None:
@@ -41,14 +43,17 @@ def test_agents_without_means_are_compared_with_their_most_probable_choice() -> 
     oracle, random = check("oracle"), check("random")
     np.testing.assert_array_equal(oracle.explored, 0)
     np.testing.assert_array_equal(oracle.chosen, oracle.best)
-    assert (random.explored > 0.7).all()  # nine of ten arms are not the first
+    # nine of ten arms are not the first
+    assert (random.explored > 0.7).all()
     greedy = check("linucb", alpha=0.0)
     np.testing.assert_array_equal(greedy.explored, 0)
     np.testing.assert_array_equal(greedy.chosen, greedy.greedy)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
-def test_the_rate_of_epsilon_greedy_is_epsilon_times_the_share_of_other_arms(epsilon: float) -> None:
+def test_the_rate_of_epsilon_greedy_is_epsilon_times_the_share_of_other_arms(
+    epsilon: float,
+) -> None:
     e = experiment({"kind": "epsilon_greedy", "epsilon": epsilon}, steps=200, replications=40)
     (history,) = run(e).histories.values()
     rates = np.concatenate([c.explored for c in history.exploration_checks])
@@ -73,8 +78,17 @@ def test_checks_are_taken_at_every_snapshot_and_stored() -> None:
 
 
 def test_slates_count_the_items_that_the_greedy_slate_does_not_hold() -> None:
-    world = {"kind": "ranking", "n_users": 50, "n_items": 100, "n_candidates": 20, "slate": 3, "embedding": 4}
-    lane = make_lane(experiment({"kind": "linucb", "sharing": "shared", "alpha": 5.0}, simulator=world), 0)
+    world = {
+        "kind": "ranking",
+        "n_users": 50,
+        "n_items": 100,
+        "n_candidates": 20,
+        "slate": 3,
+        "embedding": 4,
+    }
+    lane = make_lane(
+        experiment({"kind": "linucb", "sharing": "shared", "alpha": 5.0}, simulator=world), 0
+    )
     lane.advance(30)
     actual = ExplorationCheck(30, checks.compare_exploration(lane, checks.probe_rounds(lane), 1)[0])
     assert ((actual.explored > 0) & (actual.explored < 1)).all()

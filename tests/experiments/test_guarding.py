@@ -11,13 +11,20 @@ from bandits.experiments.guarding import guard_kinds, guardable, suggestion, wit
 
 def experiment(*labels: str | None) -> Experiment:
     agents = [{"kind": "linucb", "label": label} for label in labels]
-    return read({"simulator": {"kind": "petshop"}, "agents": agents, "steps": 400, "replications": 2})
+    return read(
+        {"simulator": {"kind": "petshop"}, "agents": agents, "steps": 400, "replications": 2}
+    )
 
 
 def test_each_agent_runs_once_as_it_is_and_once_with_the_guard() -> None:
     before = experiment(None, None, "Mine")
     after = with_and_without(before, {"kind": "floor", "epsilon": 0.1}, ["LinUCB 2", "Mine"])
-    assert after.labels == ("LinUCB 2", "LinUCB 2 exploration floor", "Mine", "Mine exploration floor")
+    assert after.labels == (
+        "LinUCB 2",
+        "LinUCB 2 exploration floor",
+        "Mine",
+        "Mine exploration floor",
+    )
     assert [len(agent.guards) for agent in after.agents] == [0, 1, 0, 1]
 
 
@@ -34,5 +41,7 @@ def test_long_names_that_begin_alike_stay_different() -> None:
 def test_what_is_offered_can_run(kind: str) -> None:
     before = experiment(None)
     spec = before.simulator_class().describe(before.simulator)
-    after = with_and_without(before, {"kind": kind, **suggestion(kind, before.steps, spec)}, guardable(before))
+    after = with_and_without(
+        before, {"kind": kind, **suggestion(kind, before.steps, spec)}, guardable(before)
+    )
     assert after.agents[1].guards[0].kind == kind

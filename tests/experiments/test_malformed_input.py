@@ -31,10 +31,21 @@ VALID: dict[str, Any] = {
     "seed": 7,
 }
 NASTY = (
-    "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "\"quoted\" 'twice'", "=cmd|' /C calc'!A0",
-    "x" * 10_000, "\x00", "\x1b[31mred\x1b[0m", "line\nbreak", "\u202eright to left", "\ud800", "\u2028", "",
-    "\ufeff", "😀" * 3000,
-)  # fmt: skip
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "\"quoted\" 'twice'",
+    "=cmd|' /C calc'!A0",
+    "x" * 10_000,
+    "\x00",
+    "\x1b[31mred\x1b[0m",
+    "line\nbreak",
+    "\u202eright to left",
+    "\ud800",
+    "\u2028",
+    "",
+    "\ufeff",
+    "😀" * 3000,
+)
 
 
 def refusal_of(capsys: pytest.CaptureFixture[str], text: str | bytes) -> str:
@@ -74,35 +85,58 @@ def changed(path: tuple[Any, ...], value: Any) -> str:
 
 def paths(value: Any, so_far: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Yield the paths of all values."""
-    below = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [*([so_far] if so_far else []), *(p for key, inner in below for p in paths(inner, (*so_far, key)))]
+    below = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
+    return [
+        *([so_far] if so_far else []),
+        *(p for key, inner in below for p in paths(inner, (*so_far, key))),
+    ]
 
 
 PATHS = paths(VALID)
 numbers = st.one_of(
-    st.sampled_from([-1, 0, 1.5, 10**12, -(10**30), 2**63, 1e308, -0.5]), st.integers(), st.floats(allow_nan=False)
+    st.sampled_from([-1, 0, 1.5, 10**12, -(10**30), 2**63, 1e308, -0.5]),
+    st.integers(),
+    st.floats(allow_nan=False),
 )
 values = st.recursive(
     st.one_of(st.none(), st.booleans(), numbers, st.text(max_size=50), st.sampled_from(NASTY)),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4)
+    ),
     max_leaves=8,
 )
-literals = st.sampled_from(["NaN", "Infinity", "-Infinity", "1e999", "-1e999", "9" * 5000, "1" + "0" * 400, "[" * 3000])
-keys = st.one_of(st.text(max_size=30), st.sampled_from(NASTY), st.sampled_from(["kind", "label", "alpha", "__proto__"]))
+literals = st.sampled_from(
+    ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", "9" * 5000, "1" + "0" * 400, "[" * 3000]
+)
+keys = st.one_of(
+    st.text(max_size=30),
+    st.sampled_from(NASTY),
+    st.sampled_from(["kind", "label", "alpha", "__proto__"]),
+)
 
 
 @st.composite
 def mutations(draw: st.DrawFn) -> str | bytes:
     """Draw a mutation of a valid experiment, valid or not."""
     path = draw(st.sampled_from(PATHS))
-    way = draw(st.sampled_from(["value", "literal", "field", "twice", "cut", "bytes", "nest", "splice"]))
+    way = draw(
+        st.sampled_from(["value", "literal", "field", "twice", "cut", "bytes", "nest", "splice"])
+    )
     text = json.dumps(VALID)
     if way == "value":
         return changed(path, draw(values))
     if way == "literal":
         return changed(path, "@value@").replace('"@value@"', draw(literals))
     if way == "field":
-        return changed((*draw(st.sampled_from([(), ("simulator",), ("agents", 0)])), draw(keys)), draw(values))
+        return changed(
+            (*draw(st.sampled_from([(), ("simulator",), ("agents", 0)])), draw(keys)), draw(values)
+        )
     if way == "twice":
         key = draw(st.sampled_from(["steps", "agents", "seed"]))
         return text[:-1] + f', "{key}": {json.dumps(draw(values))}}}'
@@ -144,19 +178,34 @@ CORPUS: tuple[tuple[str | bytes, str], ...] = (
     (changed(("steps",), 10_000_001), "from 1 to 10,000,000"),
     (changed(("seed",), -1), "seed"),
     (changed(("seed",), 2**63), "seed"),
-    (json.dumps(VALID).replace('"seed": 7', '"seed": 7, "seed": 7'), "the key 'seed' appears twice"),
+    (
+        json.dumps(VALID).replace('"seed": 7', '"seed": 7, "seed": 7'),
+        "the key 'seed' appears twice",
+    ),
     (json.dumps(VALID).replace('"alpha"', '"alpha": 1, "alpha"'), "the key 'alpha' appears twice"),
     (json.dumps(VALID) + "x" * MAX_TEXT, "at most 256,000"),
     (json.dumps(VALID).encode("cp500"), ""),
     (json.dumps(VALID).encode() + b"\xff", "UTF-8"),
-    (b"\xff\xfe", ""), (b"PK\x03\x04", "not JSON"), (b"\x80\x04\x95", ""), (b"\x00" * 100, ""),
-    ("null", ""), ("true", ""), ("7", ""), ('"text"', ""), ("[]", ""), ("[{}]", ""),
-    ("{'agents': 1}", "not JSON"), ('{"agents": [' * 20_000, ""), ('{"a":' * 50_000 + "1" + "}" * 50_000, ""),
-)  # fmt: skip
+    (b"\xff\xfe", ""),
+    (b"PK\x03\x04", "not JSON"),
+    (b"\x80\x04\x95", ""),
+    (b"\x00" * 100, ""),
+    ("null", ""),
+    ("true", ""),
+    ("7", ""),
+    ('"text"', ""),
+    ("[]", ""),
+    ("[{}]", ""),
+    ("{'agents': 1}", "not JSON"),
+    ('{"agents": [' * 20_000, ""),
+    ('{"a":' * 50_000 + "1" + "}" * 50_000, ""),
+)
 
 
 @pytest.mark.parametrize("case", range(len(CORPUS)))
-def test_the_corpus_of_malformed_inputs_is_refused(case: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_corpus_of_malformed_inputs_is_refused(
+    case: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     text, words = CORPUS[case]
     assert words in refusal_of(capsys, text)
 
@@ -170,17 +219,20 @@ def test_refusals_retain_no_memory() -> None:
                 read(text)
         gc.collect()
 
-    refuse_all()  # imports and caches of the first use
+    # imports and caches of the first use
+    refuse_all()
     tracemalloc.start()
     try:
-        refuse_all()  # the last refusal is retained until the next
+        # the last refusal is retained until the next
+        refuse_all()
         before, _ = tracemalloc.get_traced_memory()
         refuse_all()
         after, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     largest = max(len(text) for text, _ in CORPUS)
-    # every character of JSON can become a list of 56 bytes and a pointer to it, twice while it is copied
+    # every character of JSON can become a list of 56 bytes and a pointer to it, twice while it is
+    # copied
     assert most - before < 2 * 64 * largest
     assert after - before < largest
 

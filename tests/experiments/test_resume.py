@@ -67,7 +67,9 @@ def test_a_finished_run_extended_equals_the_longer_run(short: int, long: int) ->
 
 
 def test_each_grid_spacing_divides_the_next() -> None:
-    spacings = [nice_spacing(steps, 2000) for steps in (1, 2000, 2001, 10_000, 30_000, 100_000, 10_000_000)]
+    spacings = [
+        nice_spacing(steps, 2000) for steps in (1, 2000, 2001, 10_000, 30_000, 100_000, 10_000_000)
+    ]
     assert spacings == sorted(spacings)
     assert all(b % a == 0 for a, b in itertools.pairwise(spacings))
     for steps in (1, 39, 41, 2000, 12_345, 10_000_000):

@@ -37,13 +37,20 @@ def fits(kind: Any, params: Any, environment: type[Simulator]) -> bool:
 CASES: list[Any] = [
     pytest.param(kind, params, id="-".join(map(str, (kind, *params.values()))))
     for kind in AGENTS
-    if kind != "static_mlp" and kind not in worlds.NEURAL  # see test_neural
+    # see test_neural
+    if kind != "static_mlp" and kind not in worlds.NEURAL
     for params in AGENTS[kind].test_params()
 ]
 cases = pytest.mark.parametrize(
-    ("kind", "params"), thinned(CASES, lambda number: number % 12 == 0, lambda number: number % 3 == 2)
+    ("kind", "params"),
+    thinned(CASES, lambda number: number % 12 == 0, lambda number: number % 3 == 2),
 )
-ENVIRONMENTS: tuple[type[Simulator], ...] = (PetShop, Classification, worlds.Cascade, worlds.Changing)
+ENVIRONMENTS: tuple[type[Simulator], ...] = (
+    PetShop,
+    Classification,
+    worlds.Cascade,
+    worlds.Changing,
+)
 CASES_EVERYWHERE: list[Any] = [
     pytest.param(*case.values, environment, id=f"{environment.__name__}-{case.id}")
     for environment in ENVIRONMENTS
@@ -51,7 +58,8 @@ CASES_EVERYWHERE: list[Any] = [
     if fits(*case.values, environment)
 ]
 TINY = {"n_products": 6, "n_users": 30, "shock_step": 1000}
-STEPS = 2400  # more than two blocks of random numbers, and every second step is stored
+# more than two blocks of random numbers, and every second step is stored
+STEPS = 2400
 
 
 def run(lane: Lane, sizes: Sequence[int]) -> tuple[worlds.Trace, History]:
@@ -104,17 +112,25 @@ def test_results_do_not_depend_on_chunk_size(kind: str, params: dict[str, Any]) 
     case=st.sampled_from([c.values for c in CASES]),
     rows=st.lists(st.integers(0, 7), unique=True, min_size=1),
 )
-def test_results_do_not_depend_on_chunks_or_other_rows(cuts: list[int], case: Any, rows: list[int]) -> None:
+def test_results_do_not_depend_on_chunks_or_other_rows(
+    cuts: list[int], case: Any, rows: list[int]
+) -> None:
     kind, params = case
     all_rows = make(kind, worlds.Cascade, rows=range(8), **params).advance(80)
     some = make(kind, worlds.Cascade, rows=rows, **params)
-    assert same(join([some.advance(b - a) for a, b in pairwise([0, *sorted(cuts), 80])]), take(all_rows, rows))
+    assert same(
+        join([some.advance(b - a) for a, b in pairwise([0, *sorted(cuts), 80])]),
+        take(all_rows, rows),
+    )
 
 
 @pytest.mark.parametrize(
-    ("kind", "params", "environment"), thinned(CASES_EVERYWHERE, lambda _: False, lambda number: number % 5 == 0)
+    ("kind", "params", "environment"),
+    thinned(CASES_EVERYWHERE, lambda _: False, lambda number: number % 5 == 0),
 )
-def test_sixteen_rows_equal_four_times_four_rows(kind: str, params: dict[str, Any], environment: Any) -> None:
+def test_sixteen_rows_equal_four_times_four_rows(
+    kind: str, params: dict[str, Any], environment: Any
+) -> None:
     whole = make(kind, environment, rows=range(16), **params).advance(150)
     for start in range(0, 16, 4):
         rows = range(start, start + 4)
@@ -159,7 +175,12 @@ def test_a_saved_state_is_a_copy() -> None:
 
 def test_a_history_is_transferred_in_parts() -> None:
     experiment = read(
-        {"simulator": {"kind": "petshop", **TINY}, "agents": [{"kind": "linucb"}], "steps": STEPS, "replications": 3}
+        {
+            "simulator": {"kind": "petshop", **TINY},
+            "agents": [{"kind": "linucb"}],
+            "steps": STEPS,
+            "replications": 3,
+        }
     )
     lockstep, copy = Lockstep(experiment), History(STEPS, 3, 6, 4)
     (history,) = lockstep.histories.values()
@@ -177,18 +198,26 @@ def test_a_history_holds_the_sums_of_its_trace() -> None:
     columns = (trace.rewards, trace.best_rewards, trace.value, trace.best_value, trace.random_value)
     for name, column in zip(History.SUMS, columns, strict=True):
         np.testing.assert_allclose(history.sums[name][-1], column.sum(axis=0), rtol=1e-12)
-        np.testing.assert_allclose(history.sums[name][100], column[: history.grid[100]].sum(axis=0), rtol=1e-12)
-    shown = np.stack([np.bincount(trace.items[: history.count_grid[7], r, 0], minlength=6) for r in range(3)])
+        np.testing.assert_allclose(
+            history.sums[name][100], column[: history.grid[100]].sum(axis=0), rtol=1e-12
+        )
+    shown = np.stack(
+        [np.bincount(trace.items[: history.count_grid[7], r, 0], minlength=6) for r in range(3)]
+    )
     assert np.array_equal(history.counts[7], shown)
     with pytest.raises(ValueError, match="starts at step"):
         history.extend(trace)
 
 
 @pytest.mark.parametrize(
-    "environment", thinned([PetShop, worlds.Cascade, Classification, worlds.Linear], lambda number: number == 0)
+    "environment",
+    thinned([PetShop, worlds.Cascade, Classification, worlds.Linear], lambda number: number == 0),
 )
 def test_all_agents_share_users_and_random_numbers(environment: Any) -> None:
-    """Agents that show the same item get the same reward; the reward of the best item is common to all."""
+    """Agents that show the same item get the same reward.
+
+    The reward of the best item is common to all.
+    """
     reference = make("oracle", environment).advance(120)
     for kind, params in (case.values for case in CASES if fits(*case.values, environment)):
         trace = make(kind, environment, **params).advance(120)
@@ -209,9 +238,14 @@ def test_seeds_and_rows_differ() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "params"),
-    [*(("linucb", {"sharing": s}) for s in ("per_arm", "shared", "hybrid")), ("lints", {"sharing": "shared"})],
+    [
+        *(("linucb", {"sharing": s}) for s in ("per_arm", "shared", "hybrid")),
+        ("lints", {"sharing": "shared"}),
+    ],
 )
-def test_results_do_not_depend_on_the_order_of_candidates(kind: str, params: dict[str, Any]) -> None:
+def test_results_do_not_depend_on_the_order_of_candidates(
+    kind: str, params: dict[str, Any]
+) -> None:
     plain, shuffled = make(kind, worlds.Linear, **params), make(kind, worlds.Shuffled, **params)
     a, b = plain.advance(300), shuffled.advance(300)
     assert np.array_equal(a.items, b.items)
@@ -219,8 +253,12 @@ def test_results_do_not_depend_on_the_order_of_candidates(kind: str, params: dic
 
 
 NUMERIC = {
-    "linucb": "alpha", "lints": "sigma2", "epsilon_greedy": "epsilon", "ucb1": "alpha", "beta_ts": "prior_clicks",
-}  # fmt: skip
+    "linucb": "alpha",
+    "lints": "sigma2",
+    "epsilon_greedy": "epsilon",
+    "ucb1": "alpha",
+    "beta_ts": "prior_clicks",
+}
 
 
 @settings(max_examples=often(20, 100))
@@ -262,7 +300,10 @@ class DivergingLinUCB(LinUCB):
 def test_a_diverging_row_stops_and_the_others_continue(environment: Any) -> None:
     intact, diverged = make("linucb", environment), make("linucb", environment)
     diverged.agent = DivergingLinUCB(
-        diverged.agent.params, diverged.simulator.spec, diverged.simulator.streams, diverged.agent.access
+        diverged.agent.params,
+        diverged.simulator.spec,
+        diverged.simulator.streams,
+        diverged.agent.access,
     )
     expected, (trace, history) = intact.advance(200), run(diverged, [40, 30, 130])
     assert trace.alive.tolist() == [True, False, True]
@@ -281,10 +322,14 @@ def test_agents_of_one_run_equal_agents_run_alone() -> None:
     """Compare histories, spectra included."""
     agents = [{"kind": "linucb"}, {"kind": "lints", "sharing": "hybrid"}, {"kind": "random"}]
     simulator = {"kind": "petshop", **TINY}
-    both = Lockstep(read({"simulator": simulator, "agents": agents, "steps": 700, "replications": 4}))
+    both = Lockstep(
+        read({"simulator": simulator, "agents": agents, "steps": 700, "replications": 4})
+    )
     run_to_end(both, chunk=123)
     for i, (_label, history) in enumerate(both.histories.items()):
-        alone = Lockstep(read({"simulator": simulator, "agents": [agents[i]], "steps": 700, "replications": 4}))
+        alone = Lockstep(
+            read({"simulator": simulator, "agents": [agents[i]], "steps": 700, "replications": 4})
+        )
         run_to_end(alone, chunk=700)
         (other,) = alone.histories.values()
         assert same_history(history, other)

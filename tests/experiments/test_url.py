@@ -38,7 +38,9 @@ def variants(model: type[Any]) -> list[dict[str, Any]]:
                 variants += [{name: value} for value in option["enum"]]
             elif option.get("type") in ("integer", "number"):
                 low = option.get("minimum", option.get("exclusiveMinimum", 0))
-                variants.append({name: low + 1 if option["type"] == "integer" else (low + 0.1) / 3 + 0.01})
+                variants.append(
+                    {name: low + 1 if option["type"] == "integer" else (low + 0.1) / 3 + 0.01}
+                )
     kept = []
     for values in variants:
         try:
@@ -54,11 +56,14 @@ def test_presets_survive_a_round_trip(name: str) -> None:
     e = presets()[name].experiment
     assert round_trip(e) == (e, True)
     assert round_trip(e).experiment.hash == e.hash
-    assert re.fullmatch(r"[\w.=&~+\[\],{}\":-]+", unquote(url.query(e)))  # except in lists, no percent-encoding
+    # except in lists, no percent-encoding
+    assert re.fullmatch(r"[\w.=&~+\[\],{}\":-]+", unquote(url.query(e)))
     assert len(url.query(e)) < 1500
 
 
-@pytest.mark.parametrize(("group", "kind"), [("a", k) for k in AGENTS] + [("s", k) for k in SIMULATORS])
+@pytest.mark.parametrize(
+    ("group", "kind"), [("a", k) for k in AGENTS] + [("s", k) for k in SIMULATORS]
+)
 def test_every_field_of_every_kind_survives_a_round_trip(group: str, kind: str) -> None:
     registry: dict[str, Any] = AGENTS if group == "a" else SIMULATORS
     for values in variants(registry[kind].Params):
@@ -66,14 +71,20 @@ def test_every_field_of_every_kind_survives_a_round_trip(group: str, kind: str) 
         simulator = {"kind": kind, **values} if group == "s" else {"kind": "petshop"}
         if values.get("vectors") == "tuned":
             simulator = {"kind": "ranking", "features": "concatenation"}
-        data = {"agents": [agent, {"kind": "random"}], "simulator": simulator, "steps": 10, "replications": 2}
+        data = {
+            "agents": [agent, {"kind": "random"}],
+            "simulator": simulator,
+            "steps": 10,
+            "replications": 2,
+        }
         e = Experiment.model_validate(data)
         assert round_trip(e) == (e, True)
 
 
 def test_special_values_survive_a_round_trip() -> None:
     rates = [list(row) for row in CLICK_RATES]
-    rates[0][0] = 0.1 + 0.2  # seventeen digits
+    # seventeen digits
+    rates[0][0] = 0.1 + 0.2
     e = Experiment.model_validate(
         {
             "simulator": {"kind": "petshop", "click_rates": rates, "shock_step": 10},
@@ -92,14 +103,22 @@ def test_special_values_survive_a_round_trip() -> None:
 
 
 @given(
-    alpha=st.floats(0, 10, allow_nan=False), ridge=st.floats(1e-3, 100), seed=st.integers(0, 2**53 - 1),
-    steps=st.integers(1, 10_000_000), agents=st.lists(st.sampled_from(sorted(AGENTS)), min_size=1, max_size=12),
-)  # fmt: skip
+    alpha=st.floats(0, 10, allow_nan=False),
+    ridge=st.floats(1e-3, 100),
+    seed=st.integers(0, 2**53 - 1),
+    steps=st.integers(1, 10_000_000),
+    agents=st.lists(st.sampled_from(sorted(AGENTS)), min_size=1, max_size=12),
+)
 def test_any_experiment_survives_a_round_trip(
     alpha: float, ridge: float, seed: int, steps: int, agents: list[str]
 ) -> None:
-    entries = [{"kind": "linucb", "alpha": alpha, "ridge": ridge}, *({"kind": k} for k in agents[1:])]
-    e = Experiment.model_validate({"agents": entries, "seed": seed, "steps": steps, "replications": 1})
+    entries = [
+        {"kind": "linucb", "alpha": alpha, "ridge": ridge},
+        *({"kind": k} for k in agents[1:]),
+    ]
+    e = Experiment.model_validate(
+        {"agents": entries, "seed": seed, "steps": steps, "replications": 1}
+    )
     assert round_trip(e) == (e, True)
 
 
@@ -109,7 +128,8 @@ def test_edited_links_are_detected_and_other_names_ignored() -> None:
     assert url.parse_query({**query, "view": "big", "utm_source": "mail"}) == (e, True)
     assert not url.parse_query({**query, "agents.0.alpha": "2.0"}).same
     del query["check"]
-    assert url.parse_query(query).same  # written by hand: no checksum
+    # written by hand: no checksum
+    assert url.parse_query(query).same
     assert url.holds_experiment(query)
     assert not url.holds_experiment({"utm_source": "mail", "steps": "5"})
 
@@ -163,14 +183,42 @@ def one_sentence(text: str) -> None:
     assert text.isprintable()
 
 
-PARTS = ["simulator", "agents.0", "agents.1", "steps", "replications", "seed", "check", *(
-    f"{part}.{name}"
-    for part, registry in (("simulator", SIMULATORS), ("agents.0", AGENTS), ("agents.1", AGENTS))
-    for name in itertools.chain.from_iterable(cls.Params.model_fields for cls in registry.values())  # type: ignore[attr-defined]
-)]  # fmt: skip
+PARTS = [
+    "simulator",
+    "agents.0",
+    "agents.1",
+    "steps",
+    "replications",
+    "seed",
+    "check",
+    *(
+        f"{part}.{name}"
+        for part, registry in (
+            ("simulator", SIMULATORS),
+            ("agents.0", AGENTS),
+            ("agents.1", AGENTS),
+        )
+        for name in itertools.chain.from_iterable(
+            cls.Params.model_fields for cls in registry.values()
+        )  # type: ignore[attr-defined]
+    ),
+]
 VALUES = st.one_of(
     st.sampled_from(
-        [*AGENTS, *SIMULATORS, "", "null", "true", "NaN", "-Infinity", "1e999", "[]", "{}", '"', "[[0.5]]"]
+        [
+            *AGENTS,
+            *SIMULATORS,
+            "",
+            "null",
+            "true",
+            "NaN",
+            "-Infinity",
+            "1e999",
+            "[]",
+            "{}",
+            '"',
+            "[[0.5]]",
+        ]
     ),
     st.integers().map(str),
     st.floats().map(str),
@@ -198,18 +246,22 @@ def test_malformed_links_retain_no_memory() -> None:
                 url.parse_query(query)
         gc.collect()
 
-    all_of_them()  # fill caches first
+    # fill caches first
+    all_of_them()
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
     for _ in range(3):
         all_of_them()
     grown = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
-    assert grown < sum(len(str(query)) for query in CORPUS)  # less than one copy of the input
+    # less than one copy of the input
+    assert grown < sum(len(str(query)) for query in CORPUS)
 
 
 def test_links_are_parsed_as_written() -> None:
-    e = Experiment.model_validate({"agents": [{"kind": "linucb", "alpha": 1.5}], "simulator": {"kind": "petshop"}})
+    e = Experiment.model_validate(
+        {"agents": [{"kind": "linucb", "alpha": 1.5}], "simulator": {"kind": "petshop"}}
+    )
     assert url.query(e) == (
         f"simulator=petshop&agents.0=linucb&agents.0.alpha=1.5&steps=20000&replications=16&seed=42&check={e.hash[:12]}"
     )

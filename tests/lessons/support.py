@@ -16,28 +16,82 @@ DATA: dict[str, Any] = {
     "allowed_numbers": ["95 %"],
     "steps": [
         {"kind": "text", "id": "welcome"},
-        {"kind": "predict", "id": "guess", "answer": {
-            "kind": "number", "low": 0, "high": 1, "step": 0.1, "unit": "clicks per visit",
-            "truth": "shop.ctr(\"Oracle\")", "mark": {"plot": "ctr"}}},
-        {"kind": "predict", "id": "pick", "answer": {"kind": "choice", "options": [
-            {"text": "Oracle", "when": "shop.difference(\"Oracle\", \"Random\") > 0"},
-            {"text": "Random", "when": "shop.difference(\"Oracle\", \"Random\") <= 0"}]}},
-        {"kind": "predict", "id": "rank", "answer": {"kind": "order", "options": [
-            {"text": "Random", "value": "shop.ctr(\"Random\")"},
-            {"text": "Oracle", "value": "shop.ctr(\"Oracle\")"}]}},
-        {"kind": "run", "id": "shop", "experiment": {
-            "simulator": {"kind": "petshop", "n_products": 10},
-            "agents": [{"kind": "oracle"}, {"kind": "random"}, {"kind": "linucb", "label": "LinUCB alpha 1"}],
-            "steps": 1000, "replications": 4}},
-        {"kind": "see", "id": "look", "run": "shop", "plots": ["ctr", "lead"], "agents": ["Oracle", "Random"],
-         "until": 800, "predictions": ["guess"]},
+        {
+            "kind": "predict",
+            "id": "guess",
+            "answer": {
+                "kind": "number",
+                "low": 0,
+                "high": 1,
+                "step": 0.1,
+                "unit": "clicks per visit",
+                "truth": 'shop.ctr("Oracle")',
+                "mark": {"plot": "ctr"},
+            },
+        },
+        {
+            "kind": "predict",
+            "id": "pick",
+            "answer": {
+                "kind": "choice",
+                "options": [
+                    {"text": "Oracle", "when": 'shop.difference("Oracle", "Random") > 0'},
+                    {"text": "Random", "when": 'shop.difference("Oracle", "Random") <= 0'},
+                ],
+            },
+        },
+        {
+            "kind": "predict",
+            "id": "rank",
+            "answer": {
+                "kind": "order",
+                "options": [
+                    {"text": "Random", "value": 'shop.ctr("Random")'},
+                    {"text": "Oracle", "value": 'shop.ctr("Oracle")'},
+                ],
+            },
+        },
+        {
+            "kind": "run",
+            "id": "shop",
+            "experiment": {
+                "simulator": {"kind": "petshop", "n_products": 10},
+                "agents": [
+                    {"kind": "oracle"},
+                    {"kind": "random"},
+                    {"kind": "linucb", "label": "LinUCB alpha 1"},
+                ],
+                "steps": 1000,
+                "replications": 4,
+            },
+        },
+        {
+            "kind": "see",
+            "id": "look",
+            "run": "shop",
+            "plots": ["ctr", "lead"],
+            "agents": ["Oracle", "Random"],
+            "until": 800,
+            "predictions": ["guess"],
+        },
         {"kind": "explain", "id": "tell"},
         {"kind": "run", "id": "storm", "worked": "rare_feature", "shown": ["ridge"]},
-        {"kind": "try", "id": "tame", "run": "storm", "parameter": "ridge", "low": 0, "high": 20, "step": 1,
-         "start": 1, "solution": 10, "target": 0.1, "goal": "tried.ridge_rare < task.target"},
+        {
+            "kind": "try",
+            "id": "tame",
+            "run": "storm",
+            "parameter": "ridge",
+            "low": 0,
+            "high": 20,
+            "step": 1,
+            "start": 1,
+            "solution": 10,
+            "target": 0.1,
+            "goal": "tried.ridge_rare < task.target",
+        },
     ],
-    "claims": [{"text": "The oracle wins", "holds": "shop.difference(\"Oracle\", \"Random\").low > 0"}],
-}  # fmt: skip
+    "claims": [{"text": "The oracle wins", "holds": 'shop.difference("Oracle", "Random").low > 0'}],
+}
 MARKDOWN = """
 ## Welcome {#welcome}
 

@@ -1,4 +1,7 @@
-"""Claims, predictions, tasks and texts are checked against the runs; a changed default turns the check red."""
+"""Claims, predictions, tasks and texts are checked against the runs.
+
+A changed default turns the check red.
+"""
 
 from __future__ import annotations
 
@@ -65,15 +68,26 @@ def test_a_true_lesson_has_no_failures() -> None:
 @pytest.mark.parametrize(
     ("path", "value", "words"),
     [
-        (("claims", 0, "holds"), 'shop.ctr("Oracle") < shop.ctr("Random")',
-         """small: 'The oracle wins' is not true: shop.ctr("Oracle") < shop.ctr("Random") with 0."""),
-        (("claims", 0, "holds"), "shop.steps / (shop.agents - 3) > 0", "'The oracle wins' cannot be checked: "),
+        (
+            ("claims", 0, "holds"),
+            'shop.ctr("Oracle") < shop.ctr("Random")',
+            """small: 'The oracle wins' is not true: shop.ctr("Oracle") < shop.ctr("Random") with 0.""",  # noqa: E501
+        ),
+        (
+            ("claims", 0, "holds"),
+            "shop.steps / (shop.agents - 3) > 0",
+            "'The oracle wins' cannot be checked: ",
+        ),
         (("steps", 1, "answer", "high"), 0.2, "but the slider goes from 0 to 0.2"),
-        (("steps", 2, "answer", "options", 1, "when"), "shop.steps > 0", "2 of the options are true; it must be one"),
+        (
+            ("steps", 2, "answer", "options", 1, "when"),
+            "shop.steps > 0",
+            "2 of the options are true; it must be one",
+        ),
         (("steps", 8, "solution"), 2, "ridge = 2 does not reach the goal"),
         (("steps", 8, "start"), 15, "ridge = 15 reaches the goal"),
     ],
-)  # fmt: skip
+)
 def test_a_false_statement_is_one_line(path: tuple[Any, ...], value: Any, words: str) -> None:
     changed = data()
     place: Any = changed
@@ -88,13 +102,17 @@ def test_a_slow_run_is_a_line_and_a_run_that_waited_for_others_is_not() -> None:
     assert check(lesson(), lambda _: timed((1, 1, 1), wall=500.0)) == []
     slow = ["small: step 'shop': the run takes 61 s; a run of a lesson may take 60 s"]
     assert check(lesson(), lambda _: timed((61, 1, 1))) == slow  # one agent
-    assert check(lesson(), lambda _: timed((40, 41, 41))) == slow  # on two processors
-    assert check(lesson(), lambda _: timed((0, 0, 0), wall=40.6)) == slow  # stored without processor times
+    # on two processors
+    assert check(lesson(), lambda _: timed((40, 41, 41))) == slow
+    # stored without processor times
+    assert check(lesson(), lambda _: timed((0, 0, 0), wall=40.6)) == slow
 
 
 def test_a_missing_number_is_a_line() -> None:
     changed = data()
-    missing = MARKDOWN.replace("By {{shop.difference", 'At {{shop.recovery("Oracle")}} by {{shop.difference')
+    missing = MARKDOWN.replace(
+        "By {{shop.difference", 'At {{shop.recovery("Oracle")}} by {{shop.difference'
+    )
     assert check(lesson(changed, missing), compute) == [
         "small: step 'pick': no run gives a number for shop.recovery(\"Oracle\")"
     ]
@@ -133,11 +151,18 @@ def test_answers_and_card() -> None:
     assert isinstance(answers[0], NumberAnswer)
     assert isinstance(answers[1], ChoiceAnswer)
     assert isinstance(answers[2], OrderAnswer)
-    assert number_answer(answers[0], sources) == found["shop"].summary()["agents"]["Oracle"]["ctr"]["mean"]
+    assert (
+        number_answer(answers[0], sources)
+        == found["shop"].summary()["agents"]["Oracle"]["ctr"]["mean"]
+    )
     assert true_options(answers[1], sources) == [0]
     assert true_order(answers[2], sources) == (1, 0)
     shown = card(small, made, found)
-    assert [outcome.predicted for outcome in shown] == ["0.3 clicks per visit", "Random", "Random; Oracle"]
+    assert [outcome.predicted for outcome in shown] == [
+        "0.3 clicks per visit",
+        "Random",
+        "Random; Oracle",
+    ]
     assert [outcome.right for outcome in shown] == [False, False, False]
     assert [outcome.answer for outcome in shown[1:]] == ["Oracle", "Oracle; Random"]
     assert shown[1].happened.startswith("By ")
@@ -156,7 +181,8 @@ def test_the_first_figure_after_a_run_answers_its_predictions() -> None:
     assert not any(by_step.values())
     look = next(step for step in small.data.steps if step.id == "look")
     assert answered_by(small, look, {"guess": 0.6}, found) == expected[:1]
-    assert answered_by(small, look, made, {}) == []  # the run has not ended
+    # the run has not ended
+    assert answered_by(small, look, made, {}) == []
 
 
 def test_an_answer_waits_for_no_run_but_its_own() -> None:
@@ -178,12 +204,17 @@ runs again.\n\n## Last {#last}\n\nThe end.\n\n## Run {#shop}",
 def test_what_is_explained_before_the_run_answers_nothing() -> None:
     changed = data()
     changed["steps"].insert(4, {"kind": "explain", "id": "before"})
-    small = lesson(changed, MARKDOWN.replace("## Run {#shop}", "## Before {#before}\n\nWait.\n\n## Run {#shop}"))
+    small = lesson(
+        changed,
+        MARKDOWN.replace("## Run {#shop}", "## Before {#before}\n\nWait.\n\n## Run {#shop}"),
+    )
     assert [answering_step(small, name) for name in small.predictions] == ["look"] * 3
 
 
 @pytest.mark.parametrize("name", lessons())
-def test_every_prediction_is_answered_after_its_question_and_before_the_next_task(name: str) -> None:
+def test_every_prediction_is_answered_after_its_question_and_before_the_next_task(
+    name: str,
+) -> None:
     found = lessons()[name]
     steps = [step.id for step in found.data.steps]
     for asked in found.predictions:
@@ -202,22 +233,55 @@ def test_every_prediction_is_answered_after_its_question_and_before_the_next_tas
         (0.3, False, "0.103 too low"),
     ],
 )
-def test_a_number_is_right_within_a_tenth_of_its_slider(predicted: float, right: bool, off: str) -> None:
-    step = PredictStep.model_validate({"kind": "predict", "id": "guess", "answer": {
-        "kind": "number", "low": 0, "high": 1, "step": 0.05, "unit": "clicks", "truth": "storm.ridge_rare",
-    }})  # fmt: skip
-    sources = lesson().sources({})  # the weight is 81 / 201
+def test_a_number_is_right_within_a_tenth_of_its_slider(
+    predicted: float, right: bool, off: str
+) -> None:
+    step = PredictStep.model_validate(
+        {
+            "kind": "predict",
+            "id": "guess",
+            "answer": {
+                "kind": "number",
+                "low": 0,
+                "high": 1,
+                "step": 0.05,
+                "unit": "clicks",
+                "truth": "storm.ridge_rare",
+            },
+        }
+    )
+    # the weight is 81 / 201
+    sources = lesson().sources({})
     assert judge(step, predicted, sources) == (right, f"0.403 clicks; the prediction is {off}")
 
 
 @pytest.mark.parametrize(
     ("value", "unit", "words"),
-    [(2.25, "clicks", "2.25 clicks"), (1.0, "clicks per visit", "1 click per visit"), (330.4, "visits", "330 visits"),
-     (2.0, "", "2"), (1200.0, "visits", "1,200 visits")],
-)  # fmt: skip
-def test_counts_and_averages_are_written_with_their_unit(value: float, unit: str, words: str) -> None:
-    answer = {"kind": "number", "low": 0, "high": 5000, "step": 1, "unit": unit, "truth": "storm.visits"}
-    assert in_words(PredictStep.model_validate({"kind": "predict", "id": "guess", "answer": answer}), value) == words
+    [
+        (2.25, "clicks", "2.25 clicks"),
+        (1.0, "clicks per visit", "1 click per visit"),
+        (330.4, "visits", "330 visits"),
+        (2.0, "", "2"),
+        (1200.0, "visits", "1,200 visits"),
+    ],
+)
+def test_counts_and_averages_are_written_with_their_unit(
+    value: float, unit: str, words: str
+) -> None:
+    answer = {
+        "kind": "number",
+        "low": 0,
+        "high": 5000,
+        "step": 1,
+        "unit": unit,
+        "truth": "storm.visits",
+    }
+    assert (
+        in_words(
+            PredictStep.model_validate({"kind": "predict", "id": "guess", "answer": answer}), value
+        )
+        == words
+    )
 
 
 def test_a_number_that_the_run_does_not_have_is_neither_right_nor_wrong() -> None:
@@ -228,10 +292,15 @@ def test_a_number_that_the_run_does_not_have_is_neither_right_nor_wrong() -> Non
     assert judge(small.predictions["guess"], 0.3, small.sources(found)) == (None, "")
 
 
-def test_a_task_is_solved_by_the_first_attempt_that_reaches_it_and_states_the_last_one_otherwise() -> None:
+def test_a_task_is_solved_by_the_first_attempt_that_reaches_it_and_states_the_last_one_otherwise() -> (  # noqa: E501
+    None
+):
     small = lesson()
     step, sources = small.tasks["tame"], small.sources({})
-    reached = [task_outcome(small, step, dict.fromkeys(tried), sources) for tried in ([], [1, 2], [1, 15, 9, 2])]
+    reached = [
+        task_outcome(small, step, dict.fromkeys(tried), sources)
+        for tried in ([], [1, 2], [1, 15, 9, 2])
+    ]
     assert [each.solved for each in reached] == [None, False, True]
     assert [each.reached for each in reached] == [
         "",
@@ -283,8 +352,11 @@ def test_texts_are_filled_with_the_numbers_of_the_run() -> None:
     rate = found["shop"].summary()["agents"]["LinUCB alpha 1"]["ctr"]["mean"]
     assert f"{rate:.3f}" in text
     assert r"$\hat\theta_a^\top x_a+\alpha\sqrt{x_a^\top A_a^{-1}x_a}$" in text
-    blanks = fill(small.texts["guess"].happened + small.texts["welcome"].body, small.sources({}), blank="___")
-    assert blanks == "It was ___.1,000 visits."  # what is known before the run is stated
+    blanks = fill(
+        small.texts["guess"].happened + small.texts["welcome"].body, small.sources({}), blank="___"
+    )
+    # what is known before the run is stated
+    assert blanks == "It was ___.1,000 visits."
 
 
 def test_predictions_are_dashed_lines_and_plots_end_where_the_step_wants() -> None:
@@ -303,18 +375,25 @@ def test_the_beginning_of_a_long_run_is_drawn_with_all_its_points() -> None:
     changed = data()
     changed["steps"][4]["experiment"]["steps"] = 4000
     small = lesson(changed)
-    step = next(each for each in small.data.steps if isinstance(each, SeeStep)).model_copy(update={"until": 200})
+    step = next(each for each in small.data.steps if isinstance(each, SeeStep)).model_copy(
+        update={"until": 200}
+    )
     history = compute(small.runs["shop"].resolved).histories["Oracle"]
     expected = [float(x) for x in history.grid if x <= 200]
     _, lead = see(small, step, results(small)["shop"], {})
-    band, line = (next(t for t in lead["data"] if ("fill" in t) is filled) for filled in (True, False))
+    band, line = (
+        next(t for t in lead["data"] if ("fill" in t) is filled) for filled in (True, False)
+    )
     assert [float(x) for x in line["x"]] == expected
     assert [float(x) for x in band["x"]] == expected + expected[::-1]
 
 
 def test_a_predicted_step_is_marked_over_the_part_that_is_shown() -> None:
     changed = data()
-    next(each for each in changed["steps"] if each["id"] == "guess")["answer"]["mark"] = {"plot": "lead", "axis": "x"}
+    next(each for each in changed["steps"] if each["id"] == "guess")["answer"]["mark"] = {
+        "plot": "lead",
+        "axis": "x",
+    }
     small = lesson(changed)
     step = next(each for each in small.data.steps if isinstance(each, SeeStep))
     _, lead = see(small, step, results(small)["shop"], {"guess": 0.3})
@@ -326,7 +405,11 @@ def test_a_predicted_step_is_marked_over_the_part_that_is_shown() -> None:
 def test_progress_stops_at_the_first_prediction_that_is_not_made() -> None:
     small = lesson()
     made = {"guess": 0.3, "pick": 1, "rank": (1, 0)}
-    assert [reachable(small, {}), reachable(small, {"guess": 0.3}), reachable(small, made)] == [1, 2, 9]
+    assert [reachable(small, {}), reachable(small, {"guess": 0.3}), reachable(small, made)] == [
+        1,
+        2,
+        9,
+    ]
     assert from_link(small, to_link(made)) == made
     assert from_link(small, "guess=7;pick=9;rank=0-0;other=1;guess=nan;x") == {}
 

@@ -18,10 +18,12 @@ def test_the_pupils_copy_has_blanks_and_no_result() -> None:
     assert "☐ Oracle" in page
     assert "Answer:" not in page
     assert page.count("______</code>") == 1
-    assert "<polyline" not in page  # axes to draw into
+    # axes to draw into
+    assert "<polyline" not in page
     assert "1,000 visits" in page
     assert "Below 0.1." in page
-    assert "0.4030" not in page  # computed columns of tables are blank
+    # computed columns of tables are blank
+    assert "0.4030" not in page
 
 
 @pytest.mark.slow
@@ -63,6 +65,9 @@ def test_markdown_of_lessons_becomes_html() -> None:
 def test_formulas_are_written_without_a_typesetter() -> None:
     text = formula(r"\hat\theta_a^\top x_a+\alpha\sqrt{x_a^\top A_a^{-1}x_a}")
     assert "θ\u0302<sub>a</sub><sup>⊤</sup>" in text
-    assert '√<span class="root">x<sub>a</sub><sup>⊤</sup>A<sub>a</sub><sup>-1</sup>x<sub>a</sub></span>' in text
+    assert (
+        '√<span class="root">x<sub>a</sub><sup>⊤</sup>A<sub>a</sub><sup>-1</sup>x<sub>a</sub></span>'  # noqa: E501
+        in text
+    )
     assert "\\" not in text
     assert "{" not in text

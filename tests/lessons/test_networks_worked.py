@@ -1,4 +1,6 @@
-"""Worked examples on networks: counts of the source, closed forms, torch's derivatives and the agent's own bonuses."""
+"""Worked examples on networks: counts of the source, closed forms, torch's derivatives and the
+agent's own bonuses.
+"""
 
 from __future__ import annotations
 
@@ -26,20 +28,27 @@ def test_the_network_of_the_source_has_the_quoted_sizes() -> None:
     assert layers == [1280, 8256, 65]
     assert found["weights"] == sum(layers) == 9601
     assert int(found["matrix_megabytes"]) == 368
-    assert f"{found['inverse_operations']:.1e}" == "8.9e+11"  # the source cuts: 8.8
+    # the source cuts: 8.8
+    assert f"{found['inverse_operations']:.1e}" == "8.9e+11"
     assert found["many_gigabytes"] == 400
 
 
 @pytest.mark.parametrize(("observations", "ridge"), [(0, 1.0), (7, 0.1), (60, 3.0)])
-def test_both_exact_computations_agree_and_the_diagonal_is_that_of_the_matrix(observations: int, ridge: float) -> None:
+def test_both_exact_computations_agree_and_the_diagonal_is_that_of_the_matrix(
+    observations: int, ridge: float
+) -> None:
     params = GradientBonus.Params(observations=observations, ridge=ridge)
     found, (candidates, shown) = GradientBonus.bonuses(params), GradientBonus.data(params)
     np.testing.assert_allclose(found["dual"], found["exact"], rtol=1e-12)
     J, G = (gradients(GradientBonus.network(), x) for x in (candidates, shown))
-    A = ridge * np.eye(J.shape[1]) + sum((np.outer(g, g) for g in G), np.zeros((J.shape[1], J.shape[1])))
+    A = ridge * np.eye(J.shape[1]) + sum(
+        (np.outer(g, g) for g in G), np.zeros((J.shape[1], J.shape[1]))
+    )
     expected = [np.sqrt(g @ np.linalg.inv(A) @ g) for g in J]
     np.testing.assert_allclose(found["exact"], expected, rtol=1e-10)
-    np.testing.assert_allclose(found["diagonal"], np.sqrt((J**2 / np.diag(A)).sum(axis=1)), rtol=1e-12)
+    np.testing.assert_allclose(
+        found["diagonal"], np.sqrt((J**2 / np.diag(A)).sum(axis=1)), rtol=1e-12
+    )
 
 
 @pytest.mark.slow
@@ -50,8 +59,17 @@ def test_the_printed_listing_stops_and_the_corrected_one_has_the_gradients() -> 
 
 
 def test_bonuses_of_the_corrected_listing_are_those_of_the_agent() -> None:
-    """The agent's network has one hidden layer; its matrix has the gradients as they were when an item was shown."""
-    options = {"covariance": "exact", "hidden": (6,), "training": "newest", "alpha": 1.0, "ridge": 0.7}
+    """The agent's network has one hidden layer.
+
+    Its matrix has the gradients as they were when an item was shown.
+    """
+    options = {
+        "covariance": "exact",
+        "hidden": (6,),
+        "training": "newest",
+        "alpha": 1.0,
+        "ridge": 0.7,
+    }
     lane = worlds.make("neural_ucb", worlds.Linear, rows=(0,), **options)
     agent, D = lane.agent, lane.simulator.spec.n_features
     assert isinstance(agent, NeuralUCB)
@@ -60,7 +78,9 @@ def test_bonuses_of_the_corrected_listing_are_those_of_the_agent() -> None:
         round = lane.simulator.round_at(step)
         flat = agent.net.flat[0].double().numpy()
         first, bias, last = np.split(flat[:-1], np.cumsum([6 * D, 6]))
-        J = vectorised_gradients(Weights(first.reshape(6, D), bias, last, flat[-1:].reshape(())), round.features[0])
+        J = vectorised_gradients(
+            Weights(first.reshape(6, D), bias, last, flat[-1:].reshape(())), round.features[0]
+        )
         width = agent.explain(round).width
         assert width is not None
         bonus = by_weights(J, np.array(shown).reshape(-1, J.shape[1]), 0.7)
@@ -80,4 +100,6 @@ def test_a_score_without_the_item_is_the_same_for_all_items() -> None:
 def test_a_stale_head_is_the_ridge_regression_of_old_and_new_features(after: int) -> None:
     z = np.concatenate([np.ones(250), np.full(after, 2.0)])
     expected = 2 * (z @ np.full(len(z), 0.5)) / (1 + z @ z)
-    assert StaleHead.values(StaleHead.Params(after=after))["stale"] == pytest.approx(expected, abs=1e-12)
+    assert StaleHead.values(StaleHead.Params(after=after))["stale"] == pytest.approx(
+        expected, abs=1e-12
+    )

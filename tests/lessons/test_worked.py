@@ -37,7 +37,9 @@ def test_the_rare_feature_has_the_quoted_weights_and_the_closed_form() -> None:
     assert values["plain_rare"] == pytest.approx(80 / 99, abs=1e-12)
     assert values["plain_common"] == pytest.approx(19 / 99, abs=1e-12)
     assert values["ridge_rare"] == pytest.approx((101 * 1 - 1 * 20) / (101 * 2 - 1), abs=1e-12)
-    assert values["plain_error"] == pytest.approx(20 - CLICKS @ np.linalg.solve(GRAM, CLICKS), abs=1e-12)
+    assert values["plain_error"] == pytest.approx(
+        20 - CLICKS @ np.linalg.solve(GRAM, CLICKS), abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("ridge", [0.5, 1.0, 7.0])
@@ -48,7 +50,9 @@ def test_the_examples_compute_what_the_agents_compute(ridge: float) -> None:
     assert RareFeature.width(RARE, ridge) == pytest.approx(np.sqrt(variance), abs=1e-12)
     params = Logbook.Params(ridge=ridge)
     D, c = Logbook.data(params)
-    np.testing.assert_allclose(Logbook.weights(params), model(D.T @ D, D.T @ c, ridge).theta[0, 0], atol=1e-12)
+    np.testing.assert_allclose(
+        Logbook.weights(params), model(D.T @ D, D.T @ c, ridge).theta[0, 0], atol=1e-12
+    )
 
 
 def test_the_shadow_of_the_ellipse_is_the_bonus() -> None:
@@ -59,10 +63,13 @@ def test_the_shadow_of_the_ellipse_is_the_bonus() -> None:
     assert (predictions.max() - predictions.min()) / 2 == pytest.approx(bonus, rel=1e-3)
     *lines, shadow = RareFeature.figures(params)[1]["data"][1:4]
     for line, extreme in zip(lines, (predictions.min(), predictions.max()), strict=True):
-        np.testing.assert_allclose(line["x"] + line["y"], extreme, atol=1e-3)  # it touches the ellipse
+        # it touches the ellipse
+        np.testing.assert_allclose(line["x"] + line["y"], extreme, atol=1e-3)
     along = [np.diff(shadow[axis])[0] for axis in ("x", "y")]
     assert sum(along) / 2 == pytest.approx(bonus, abs=1e-12)
-    assert np.dot(along, [np.diff(lines[0][axis])[0] for axis in ("x", "y")]) == pytest.approx(0, abs=1e-12)
+    assert np.dot(along, [np.diff(lines[0][axis])[0] for axis in ("x", "y")]) == pytest.approx(
+        0, abs=1e-12
+    )
 
 
 def test_shapes_of_weights_are_drawn_on_one_scale_and_are_as_long_as_the_text_states() -> None:
@@ -71,9 +78,14 @@ def test_shapes_of_weights_are_drawn_on_one_scale_and_are_as_long_as_the_text_st
     for trace in (*errors["data"][:4], ellipse["data"][0]):
         assert np.ptp(trace["x"]) > 5 * np.ptp(trace["y"])
     drawn = svg.figure({**ellipse, "data": ellipse["data"][:1]})
-    points = np.array([point.split(",") for point in drawn.split('points="')[1].split('"')[0].split()], dtype=float)
+    points = np.array(
+        [point.split(",") for point in drawn.split('points="')[1].split('"')[0].split()],
+        dtype=float,
+    )
     wide, high = np.ptp(points, axis=0)
-    assert wide / high == pytest.approx(np.ptp(ellipse["data"][0]["x"]) / np.ptp(ellipse["data"][0]["y"]), rel=0.01)
+    assert wide / high == pytest.approx(
+        np.ptp(ellipse["data"][0]["x"]) / np.ptp(ellipse["data"][0]["y"]), rel=0.01
+    )
 
 
 def test_a_logbook_without_penalty_leaves_an_unseen_weight_open() -> None:
@@ -86,7 +98,11 @@ def test_a_logbook_without_penalty_leaves_an_unseen_weight_open() -> None:
 
 def test_shop_and_trial_have_the_quoted_numbers() -> None:
     shop, trial = Shop.values(Shop.Params()), Trial.values(Trial.Params())
-    assert (round(shop["random"], 4), round(shop["best"], 4), round(shop["log_loss"], 4)) == (0.2105, 0.5125, 0.3995)
+    assert (round(shop["random"], 4), round(shop["best"], 4), round(shop["log_loss"], 4)) == (
+        0.2105,
+        0.5125,
+        0.3995,
+    )
     assert (round(trial["low"], 2), round(trial["high"], 2)) == (0.43, 0.63)
 
 
@@ -102,7 +118,8 @@ def test_the_first_bonuses_of_the_listing_are_quoted_and_the_agents() -> None:
 def test_false_alarms_begin_at_the_level_and_grow() -> None:
     curve = false_alarms()
     assert curve[0] == pytest.approx(0.05, abs=0.005)
-    assert curve[9] == pytest.approx(0.193, abs=0.01)  # Armitage, McPherson, Rowe (1969)
+    # Armitage, McPherson, Rowe (1969)
+    assert curve[9] == pytest.approx(0.193, abs=0.01)
     assert (np.diff(curve) >= 0).all()
 
 

@@ -16,23 +16,33 @@ from bandits.models.neural.initialisation import initial_weights
 from bandits.models.neural.mlp import BatchedMLP
 
 
-def problem(widths: tuple[int, ...], rows: int, batch: int, *, linear_last: bool = False) -> tuple[BatchedMLP, Any]:
+def problem(
+    widths: tuple[int, ...], rows: int, batch: int, *, linear_last: bool = False
+) -> tuple[BatchedMLP, Any]:
     rng = np.random.default_rng(4)
     first = initial_weights(Streams(2, range(rows)), widths, part=1)
-    net = BatchedMLP(first + 0.1 * rng.standard_normal(first.shape), widths, linear_last=linear_last)
+    net = BatchedMLP(
+        first + 0.1 * rng.standard_normal(first.shape), widths, linear_last=linear_last
+    )
     x = rng.standard_normal((rows, batch, widths[0])).astype(np.float32)
     rewards = (rng.random((rows, batch)) < 0.4).astype(np.float32)
     return net, (x, rewards, rng.random((rows, batch)).astype(np.float32))
 
 
-def autograd(net: BatchedMLP, x: Any, rewards: Any, share: Any, *, log_odds: bool) -> list[torch.Tensor]:
+def autograd(
+    net: BatchedMLP, x: Any, rewards: Any, share: Any, *, log_odds: bool
+) -> list[torch.Tensor]:
     """Return the last layer's input and both derivatives, by torch."""
     flat, inputs = net.flat.clone().requires_grad_(), torch.tensor(x, requires_grad=True)
     layers, h, phi = net.views(flat), inputs, inputs
     for i, (weight, bias) in enumerate(layers):
         phi, h = h, h @ weight.transpose(1, 2) + bias[:, None]
         h = h.relu() if i < net.n_relu else h
-    loss = torch.nn.functional.binary_cross_entropy_with_logits if log_odds else torch.nn.functional.mse_loss
+    loss = (
+        torch.nn.functional.binary_cross_entropy_with_logits
+        if log_odds
+        else torch.nn.functional.mse_loss
+    )
     losses = loss(h[..., 0], torch.tensor(rewards), reduction="none")
     (losses * torch.tensor(share)).sum().backward()
     assert flat.grad is not None
@@ -41,9 +51,13 @@ def autograd(net: BatchedMLP, x: Any, rewards: Any, share: Any, *, log_odds: boo
 
 
 @given(
-    hidden=st.lists(st.integers(1, 9), min_size=1, max_size=3), d=st.integers(1, 7), rows=st.integers(1, 3),
-    batch=st.integers(1, 12), linear_last=st.booleans(), log_odds=st.booleans(),
-)  # fmt: skip
+    hidden=st.lists(st.integers(1, 9), min_size=1, max_size=3),
+    d=st.integers(1, 7),
+    rows=st.integers(1, 3),
+    batch=st.integers(1, 12),
+    linear_last=st.booleans(),
+    log_odds=st.booleans(),
+)
 def test_the_derivatives_equal_those_of_autograd(
     hidden: list[int], d: int, rows: int, batch: int, linear_last: bool, log_odds: bool
 ) -> None:

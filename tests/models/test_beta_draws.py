@@ -18,7 +18,8 @@ ROWS = (0, 5, 4095)
 def test_draws_have_the_bits_of_numpy(step: int, scale: float) -> None:
     random = np.random.default_rng(step)
     a, b = scale * np.exp(random.normal(size=(2, len(ROWS), 300)))
-    a[:, :60], b[:, 30:90] = 1.0, 1.0  # the uniform prior has an algorithm of its own
+    # the uniform prior has an algorithm of its own
+    a[:, :60], b[:, 30:90] = 1.0, 1.0
     streams = Streams(42, ROWS)
     drawn = BetaStreams([streams.generator("agent", row=row) for row in ROWS]).draw(step, a, b)
     for r, row in enumerate(ROWS):
@@ -30,7 +31,10 @@ def test_draws_have_the_bits_of_numpy(step: int, scale: float) -> None:
 
 @pytest.mark.parametrize("position", ["examined", "ignored", "aware"])
 def test_the_compiled_loop_has_the_bits_of_single_steps(position: str) -> None:
-    lanes = [make("beta_ts", PetShop, options={"n_products": 6}, position=position, prior_misses=3.0) for _ in "ab"]
+    lanes = [
+        make("beta_ts", PetShop, options={"n_products": 6}, position=position, prior_misses=3.0)
+        for _ in "ab"
+    ]
     lanes[1].use_compiled = False
     for n in (1, 250, 1500):
         one, other = (lane.advance(n) for lane in lanes)

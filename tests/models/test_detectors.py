@@ -18,7 +18,9 @@ DETECTORS = [PageHinkley, Adwin]
 
 
 def streams() -> FloatArray:
-    """Twenty streams (T, 20): five each of Bernoulli without change, with a step, with a drift, and Gaussian."""
+    """Twenty streams (T, 20): five each of Bernoulli without change, with a step, with a drift, and
+    Gaussian.
+    """
     generator = np.random.default_rng(7)
     share = np.arange(T)[:, None] / T
     levels = np.array([0.02, 0.1, 0.3, 0.5, 0.9])
@@ -84,8 +86,12 @@ def test_a_detection_states_direction_statistic_and_threshold(detector: type[Det
 
 @pytest.mark.parametrize("detector", DETECTORS)
 @settings(max_examples=25, deadline=None)
-@given(cuts=st.lists(st.integers(1, 1500), max_size=6), row=st.integers(0, 4), seed=st.integers(0, 99))
-def test_chunks_and_rows_change_nothing(detector: type[Detector], cuts: list[int], row: int, seed: int) -> None:
+@given(
+    cuts=st.lists(st.integers(1, 1500), max_size=6), row=st.integers(0, 4), seed=st.integers(0, 99)
+)
+def test_chunks_and_rows_change_nothing(
+    detector: type[Detector], cuts: list[int], row: int, seed: int
+) -> None:
     """Steps in chunks of any size, rows alone, and values that are not there: the same events."""
     generator = np.random.default_rng(seed)
     values = generator.normal(np.repeat(generator.normal(0, 2, (3, 5)), 500, axis=0), 1.0)
@@ -98,7 +104,9 @@ def test_chunks_and_rows_change_nothing(detector: type[Detector], cuts: list[int
     for part in range(3):
         joined = np.concatenate([p[part] for p in parts])
         np.testing.assert_array_equal(joined, together[part])
-    np.testing.assert_array_equal(alone.detect(stream[:, None]).there[:, 0], together.there[there[:, row], row])
+    np.testing.assert_array_equal(
+        alone.detect(stream[:, None]).there[:, 0], together.there[there[:, row], row]
+    )
     assert not together.there[~there].any()
 
 
@@ -126,4 +134,6 @@ def test_a_missing_value_is_skipped(detector: type[Detector]) -> None:
     expected = detector(1).detect(np.delete(values, range(100, 200), axis=0)).there
     assert expected.any()
     values[100:200] = np.nan
-    np.testing.assert_array_equal(np.delete(detector(1).detect(values).there, range(100, 200), axis=0), expected)
+    np.testing.assert_array_equal(
+        np.delete(detector(1).detect(values).there, range(100, 200), axis=0), expected
+    )

@@ -23,7 +23,9 @@ KINDS = ["linucb", "lints", "epsilon_greedy"]
 
 def lane(agent: dict[str, Any], n: int = 25, rows: int = 3, **simulator: Any) -> Lane:
     shop = {"kind": "petshop", "n_products": n, "n_users": 100, **simulator}
-    return make_lane(read({"simulator": shop, "agents": [agent], "steps": 2000, "replications": rows}), 0)
+    return make_lane(
+        read({"simulator": shop, "agents": [agent], "steps": 2000, "replications": rows}), 0
+    )
 
 
 def data(arms: int = 6, D: int = 4, seed: int = 0) -> tuple[list[FloatArray], list[FloatArray]]:
@@ -83,13 +85,20 @@ def test_repeated_estimates_recover_mean_and_covariance() -> None:
         found = group_prior(gram, b, prior, 1e-6, 0.25)
         prior = np.asarray(np.linalg.inv(found.covariance), np.float64)
     covariance = root @ root.T
-    assert (np.abs(found.mean - mu) < 5.4 * np.sqrt(np.diag(covariance) + 0.25 / 40) / np.sqrt(3000)).all()
-    np.testing.assert_allclose(found.covariance * 0.25, covariance, atol=5.4 * 0.3 * np.sqrt(2 / 3000))
+    assert (
+        np.abs(found.mean - mu) < 5.4 * np.sqrt(np.diag(covariance) + 0.25 / 40) / np.sqrt(3000)
+    ).all()
+    np.testing.assert_allclose(
+        found.covariance * 0.25, covariance, atol=5.4 * 0.3 * np.sqrt(2 / 3000)
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_arm_per_category_equals_no_prior_to_the_bit(kind: str) -> None:
-    plain, learned = lane({"kind": kind}, n=5), lane({"kind": kind, "prior": "category", "prior_every": 10}, n=5)
+    plain, learned = (
+        lane({"kind": kind}, n=5),
+        lane({"kind": kind, "prior": "category", "prior_every": 10}, n=5),
+    )
     a, b = plain.advance(300), learned.advance(300)
     assert np.array_equal(a.items, b.items)
     assert np.array_equal(a.rewards, b.rewards)
@@ -124,14 +133,17 @@ def test_models_are_those_of_the_prior_and_their_own_data(prior: str) -> None:
 
 def test_an_arm_without_data_has_the_mean_of_its_category() -> None:
     launch = {"kind": "launch", "at": 1500, "items": 2, "category": "Fish"}
-    played = lane({"kind": "linucb", "prior": "category", "prior_every": 50}, variety=0.2, changes=[launch])
+    played = lane(
+        {"kind": "linucb", "prior": "category", "prior_every": 50}, variety=0.2, changes=[launch]
+    )
     played.advance(1000)
     model = played.agent.model  # type: ignore[attr-defined]
     new = np.flatnonzero(~played.simulator.round_at(0).available[0])
     mean = np.linalg.solve(model.prior.precision[0, 4], model.prior.target[0, 4])
     np.testing.assert_allclose(model.theta[0, new], [mean, mean], atol=1e-9)
     fish = played.simulator.round_at(0).features[0, new[0]].copy()
-    fish[:4] = [0, 0, 0, 1]  # a fish hobbyist
+    # a fish hobbyist
+    fish[:4] = [0, 0, 0, 1]
     assert mean @ fish > 0.35  # of 0.6
 
 
@@ -161,12 +173,16 @@ def hybrid_and_pooled(ridge: float, n: int, scale: float = 1.0) -> tuple[FloatAr
     def round_of(x: FloatArray, step: int) -> Round:
         contexts = Contexts(np.ascontiguousarray(np.broadcast_to(x, (1, K, D))), columns, D)
         nothing = np.zeros(1, np.int64)
-        return Round(step, nothing, np.arange(K)[None], contexts, nothing, np.ones((1, K), np.bool_), nothing)
+        return Round(
+            step, nothing, np.arange(K)[None], contexts, nothing, np.ones((1, K), np.bool_), nothing
+        )
 
     weights = rng.standard_normal((K, D))
     for step in range(n):
         x, arm = scale * rng.standard_normal(D), step % K
-        feedback = Feedback(np.array([[weights[arm] @ x + 0.1 * rng.standard_normal()]]), np.ones((1, 1), np.bool_))
+        feedback = Feedback(
+            np.array([[weights[arm] @ x + 0.1 * rng.standard_normal()]]), np.ones((1, 1), np.bool_)
+        )
         for model in (hybrid, pooled):
             model.update(round_of(x, step), np.array([[arm]]), feedback)
     probes = [round_of(rng.standard_normal(D), n) for _ in range(5)]
@@ -174,15 +190,21 @@ def hybrid_and_pooled(ridge: float, n: int, scale: float = 1.0) -> tuple[FloatAr
 
 
 def test_pooled_equals_the_hybrid_where_the_ridge_is_large_against_the_data() -> None:
-    hybrid, pooled = hybrid_and_pooled(ridge=1e10, n=40)  # both are (sum of all + own) / ridge, up to its square
+    # both are (sum of all + own) / ridge, up to its square
+    hybrid, pooled = hybrid_and_pooled(ridge=1e10, n=40)
     np.testing.assert_allclose(1e10 * pooled, 1e10 * hybrid, rtol=1e-8, atol=1e-8)
-    apart = [np.abs(np.subtract(*hybrid_and_pooled(ridge, 40))).max() * ridge for ridge in (1e3, 1e5, 1e7)]
-    assert apart[0] > 50 * apart[1] > 2500 * apart[2]  # the difference is of the next order
+    apart = [
+        np.abs(np.subtract(*hybrid_and_pooled(ridge, 40))).max() * ridge
+        for ridge in (1e3, 1e5, 1e7)
+    ]
+    # the difference is of the next order
+    assert apart[0] > 50 * apart[1] > 2500 * apart[2]
 
 
 @pytest.mark.slow
 def test_pooled_equals_the_hybrid_where_the_data_are_large_against_the_ridge() -> None:
-    hybrid, pooled = hybrid_and_pooled(ridge=0.1, n=400, scale=1000.0)  # both are least squares per arm
+    # both are least squares per arm
+    hybrid, pooled = hybrid_and_pooled(ridge=0.1, n=400, scale=1000.0)
     np.testing.assert_allclose(pooled, hybrid, rtol=1e-8, atol=1e-8)
     hybrid, pooled = hybrid_and_pooled(ridge=1.0, n=40)
     assert np.abs(pooled - hybrid).max() > 1e-3
@@ -191,20 +213,43 @@ def test_pooled_equals_the_hybrid_where_the_data_are_large_against_the_ridge() -
 @pytest.mark.parametrize(
     ("agent", "words"),
     [
-        ({"kind": "linucb", "prior": "category", "sharing": "shared"}, ("prior category needs sharing per_arm",)),
-        ({"kind": "lints", "prior": "pooled", "gamma": 0.9}, ("agents.0", "prior pooled needs gamma 1 and no window")),
-        ({"kind": "lints", "prior": "pooled", "noise": "inverse_gamma"}, ("prior pooled needs noise fixed",)),
-        ({"kind": "linucb", "prior": "flat"}, ("agents.0.prior (LinUCB) is flat", "zero, category, pooled")),
+        (
+            {"kind": "linucb", "prior": "category", "sharing": "shared"},
+            ("prior category needs sharing per_arm",),
+        ),
+        (
+            {"kind": "lints", "prior": "pooled", "gamma": 0.9},
+            ("agents.0", "prior pooled needs gamma 1 and no window"),
+        ),
+        (
+            {"kind": "lints", "prior": "pooled", "noise": "inverse_gamma"},
+            ("prior pooled needs noise fixed",),
+        ),
+        (
+            {"kind": "linucb", "prior": "flat"},
+            ("agents.0.prior (LinUCB) is flat", "zero, category, pooled"),
+        ),
         (
             {"kind": "logistic_ts", "prior": "pooled", "covariance": "diagonal"},
             ("agents.0", "prior pooled needs covariance full, not diagonal"),
         ),
-        ({"kind": "beta_ts", "prior": "category", "window": 9}, ("prior category needs gamma 1 and no window",)),
-        ({"kind": "beta_ts", "prior": "zero"}, ("agents.0.prior (Beta Thompson) is zero", "given, category, pooled")),
-        ({"kind": "linucb", "prior_every": 0}, ("agents.0.prior_every (LinUCB) is 0", "from 1 to 1,000,000")),
+        (
+            {"kind": "beta_ts", "prior": "category", "window": 9},
+            ("prior category needs gamma 1 and no window",),
+        ),
+        (
+            {"kind": "beta_ts", "prior": "zero"},
+            ("agents.0.prior (Beta Thompson) is zero", "given, category, pooled"),
+        ),
+        (
+            {"kind": "linucb", "prior_every": 0},
+            ("agents.0.prior_every (LinUCB) is 0", "from 1 to 1,000,000"),
+        ),
     ],
-)  # fmt: skip
-def test_a_prior_that_cannot_be_is_refused_in_one_sentence(agent: dict[str, Any], words: tuple[str, ...]) -> None:
+)
+def test_a_prior_that_cannot_be_is_refused_in_one_sentence(
+    agent: dict[str, Any], words: tuple[str, ...]
+) -> None:
     with pytest.raises(UserError) as error:
         read({"agents": [agent]})
     assert all(word in str(error.value) for word in words), error.value
@@ -212,7 +257,9 @@ def test_a_prior_that_cannot_be_is_refused_in_one_sentence(agent: dict[str, Any]
 
 def test_a_category_prior_needs_categories() -> None:
     agents = [{"kind": "linucb", "prior": "category"}]
-    with pytest.raises(UserError, match=r"agents\.0 \(LinUCB\) requires categories of items, which Wheel does not"):
+    with pytest.raises(
+        UserError, match=r"agents\.0 \(LinUCB\) requires categories of items, which Wheel does not"
+    ):
         read({"simulator": {"kind": "wheel"}, "agents": agents})
     shop = PetShop(PetShop.Params(n_products=10, layout="per_row"), Streams(1, range(3)))
     assert [shop.name(i, 2) for i in range(10)] == [
@@ -226,13 +273,16 @@ def test_the_prior_of_rates_recovers_a_beta_distribution() -> None:
     found = []
     for _ in range(60):
         shows = rng.integers(1, 400, 300).astype(float)
-        prior = beta_prior(shows, rng.binomial(shows.astype(int), rng.beta(a, b, 300)).astype(float))
+        prior = beta_prior(
+            shows, rng.binomial(shows.astype(int), rng.beta(a, b, 300)).astype(float)
+        )
         assert prior is not None
         found.append((prior.clicks / sum(prior), 1 / (1 + sum(prior))))
     rate, spread = np.mean(found, axis=0)
     error = np.std(found, axis=0, ddof=1) / np.sqrt(60)
     assert abs(rate - 0.2) < 5.4 * error[0]
-    assert abs(spread - 1 / 16) < 5.4 * error[1]  # the correlation of two clicks of one item
+    # the correlation of two clicks of one item
+    assert abs(spread - 1 / 16) < 5.4 * error[1]
 
 
 def test_the_prior_of_rates_equals_a_plain_analysis_of_variance() -> None:
@@ -258,15 +308,22 @@ def test_beta_thompson_starts_new_items_at_their_category() -> None:
         agent, round = played.agent, played.simulator.round_at(1000)
         a, b = agent.posterior(round)  # type: ignore[attr-defined]
         new = np.flatnonzero(~round.available[0])
-        group = played.simulator.categories()[0] == 2 if prior == "category" else np.ones(25, np.bool_)
+        group = (
+            played.simulator.categories()[0] == 2 if prior == "category" else np.ones(25, np.bool_)
+        )
         expected = beta_prior(agent.shown[0, group], agent.clicks[0, group])  # type: ignore[attr-defined]
         assert expected is not None
-        np.testing.assert_allclose(np.stack([a[0, new], b[0, new]], axis=1), [expected, expected], rtol=1e-12)
+        np.testing.assert_allclose(
+            np.stack([a[0, new], b[0, new]], axis=1), [expected, expected], rtol=1e-12
+        )
 
 
 @pytest.mark.parametrize("kind", ["logistic_ucb", "logistic_ts"])
 def test_one_arm_per_category_leaves_logistic_models_to_the_bit(kind: str) -> None:
-    plain, learned = lane({"kind": kind}, n=5), lane({"kind": kind, "prior": "category", "prior_every": 50}, n=5)
+    plain, learned = (
+        lane({"kind": kind}, n=5),
+        lane({"kind": kind, "prior": "category", "prior_every": 50}, n=5),
+    )
     a, b = plain.advance(300), learned.advance(300)
     assert np.array_equal(a.items, b.items)
     for name in ("theta", "H", "inverse", "anchor", "center"):
@@ -277,26 +334,40 @@ def test_one_arm_per_category_leaves_logistic_models_to_the_bit(kind: str) -> No
 @pytest.mark.parametrize("refit", [0, 20])
 @pytest.mark.parametrize("prior", ["category", "pooled"])
 def test_logistic_models_are_those_of_the_prior_and_their_own_data(prior: str, refit: int) -> None:
-    agent = {"kind": "logistic_ucb", "prior": prior, "prior_every": 100, "alpha": 1.0, "refit": refit}
+    agent = {
+        "kind": "logistic_ucb",
+        "prior": prior,
+        "prior_every": 100,
+        "alpha": 1.0,
+        "refit": refit,
+    }
     played = lane(agent, n=10, variety=0.3, features="interaction")
-    trace = played.advance(400)  # the last step estimates the prior
+    # the last step estimates the prior
+    trace = played.advance(400)
     model = played.agent.model  # type: ignore[attr-defined]
     p, groups = model.posterior, model.prior.groups[0]
     P, target = model.prior.precision[0, groups], model.prior.target[0, groups]
     mean = np.linalg.solve(P, target[..., None])[..., 0]
     assert np.abs(mean).max() > 0.1
-    np.testing.assert_allclose(p.inverse[0] @ p.H[0], np.broadcast_to(np.eye(20), (10, 20, 20)), atol=1e-8)
+    np.testing.assert_allclose(
+        p.inverse[0] @ p.H[0], np.broadcast_to(np.eye(20), (10, 20, 20)), atol=1e-8
+    )
     if prior == "pooled":
         np.testing.assert_allclose(mean[0], model.pool.posterior.theta[0, 0], atol=1e-10)
-    if refit:  # the gradient of the log posterior is 0, and H is its curvature
-        features = np.stack([played.simulator.round_at(t).features[0, trace.items[t, 0, 0]] for t in range(400)])
+    # the gradient of the log posterior is 0, and H is its curvature
+    if refit:
+        features = np.stack(
+            [played.simulator.round_at(t).features[0, trace.items[t, 0, 0]] for t in range(400)]
+        )
         for arm in range(10):
             own = trace.items[:, 0, 0] == arm
             x, clicks = features[own], trace.rewards[own, 0]
             rate = expit(x @ p.theta[0, arm])
             gradient = x.T @ (clicks - rate) - P[arm] @ (p.theta[0, arm] - mean[arm])
             np.testing.assert_allclose(gradient, 0, atol=1e-7)
-            np.testing.assert_allclose(p.H[0, arm], P[arm] + (x.T * (rate * (1 - rate))) @ x, atol=1e-7)
+            np.testing.assert_allclose(
+                p.H[0, arm], P[arm] + (x.T * (rate * (1 - rate))) @ x, atol=1e-7
+            )
     again = lane(agent, n=10, variety=0.3, features="interaction")
     cut = lane(agent, n=10, variety=0.3, features="interaction")
     cut.advance(150)
@@ -305,6 +376,9 @@ def test_logistic_models_are_those_of_the_prior_and_their_own_data(prior: str, r
 
 
 def test_one_item_per_category_leaves_the_prior_that_is_given() -> None:
-    plain, learned = lane({"kind": "beta_ts"}, n=5), lane({"kind": "beta_ts", "prior": "category"}, n=5)
+    plain, learned = (
+        lane({"kind": "beta_ts"}, n=5),
+        lane({"kind": "beta_ts", "prior": "category"}, n=5),
+    )
     a, b = plain.advance(1200), learned.advance(1200)
     assert np.array_equal(a.items, b.items)

@@ -24,13 +24,17 @@ TITLES = {"kind": "artwork", "n_titles": 200, "n_pictures": [2, 3], "n_users": 4
 
 def lane(agent: dict[str, Any], **simulator: Any) -> Lane:
     shop = simulator or {"kind": "petshop", "n_products": 6}
-    return make_lane(read({"simulator": shop, "agents": [agent], "steps": 500, "replications": 2}), 0)
+    return make_lane(
+        read({"simulator": shop, "agents": [agent], "steps": 500, "replications": 2}), 0
+    )
 
 
 def seen(world: Lane, arm: int, row: int = 1) -> FloatArray:
     """Return the features of an arm in the visits in which it is a candidate, (n, D)."""
     rounds = [world.simulator.round_at(step) for step in range(VISITS)]
-    return np.array([r.features[row, list(r.items[row]).index(arm)] for r in rounds if arm in r.items[row]])
+    return np.array(
+        [r.features[row, list(r.items[row]).index(arm)] for r in rounds if arm in r.items[row]]
+    )
 
 
 @pytest.mark.parametrize("kind", ["linucb", "lints", "epsilon_greedy"])
@@ -44,12 +48,17 @@ def test_linear_models_are_those_that_observed_the_clicks_and_misses(kind: str) 
             examined = Feedback(np.full((2, 6), reward), np.ones((2, 6), np.bool_))
             learned.update(world.simulator.round_at(step), slate, examined)
     for name in ("A", "b", "inverse", "theta"):
-        np.testing.assert_allclose(getattr(world.agent.model, name), getattr(learned, name), rtol=1e-10, atol=1e-12)  # type: ignore[attr-defined]
-    assert not world.agent.model.count.any()  # type: ignore[attr-defined] # of what it saw itself
+        np.testing.assert_allclose(
+            getattr(world.agent.model, name), getattr(learned, name), rtol=1e-10, atol=1e-12
+        )  # type: ignore[attr-defined]
+    # of what it saw itself
+    assert not world.agent.model.count.any()  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(("simulator", "arm"), [({}, 3), (TITLES, None)])
-def test_logistic_models_are_fits_to_the_clicks_and_misses(simulator: dict[str, Any], arm: int | None) -> None:
+def test_logistic_models_are_fits_to_the_clicks_and_misses(
+    simulator: dict[str, Any], arm: int | None
+) -> None:
     ridge = 0.4
     world = lane({"kind": "logistic_ts", "ridge": ridge, **GIVEN}, **simulator)
     arm = int(world.simulator.round_at(7).items[1, 0]) if arm is None else arm
@@ -70,7 +79,9 @@ def test_logistic_models_are_fits_to_the_clicks_and_misses(simulator: dict[str, 
 @pytest.mark.parametrize("kind", ["linucb", "logistic_ucb"])
 def test_with_a_small_ridge_every_visitor_clicks_at_the_given_rate(kind: str) -> None:
     """As with a Beta prior of the same clicks and misses."""
-    world = lane({"kind": kind, "ridge": 1e-6, "prior": "given", "prior_clicks": 3.0, "prior_misses": 7.0})
+    world = lane(
+        {"kind": kind, "ridge": 1e-6, "prior": "given", "prior_clicks": 3.0, "prior_misses": 7.0}
+    )
     round = world.simulator.round_at(0)
     mean, variance = world.agent.model.predict(round)  # type: ignore[attr-defined]
     np.testing.assert_allclose(mean if kind == "linucb" else expit(mean), 0.3, rtol=1e-4)
@@ -95,7 +106,9 @@ def test_the_design_of_glm_ucb_counts_them() -> None:
 
 
 def plain(world: Lane, row: int, arm: int) -> FloatArray:
-    """Return the features of an arm in its visits, or those of the first candidates if it has none."""
+    """Return the features of an arm in its visits, or those of the first candidates if it
+    has none.
+    """
     x = seen(world, arm, row)
     if len(x):
         return x
@@ -134,12 +147,16 @@ def test_batches_of_arms_equal_one_arm_after_another(simulator: dict[str, Any]) 
             x = plain(world, row, arm)
             expected = (clicks[row] + misses[row]) * x.T @ x / len(x)
             np.testing.assert_allclose(gram[row, arm], expected, rtol=1e-10, atol=1e-12)
-            np.testing.assert_allclose(b[row, arm], clicks[row] * x.mean(axis=0), rtol=1e-10, atol=1e-12)
+            np.testing.assert_allclose(
+                b[row, arm], clicks[row] * x.mean(axis=0), rtol=1e-10, atol=1e-12
+            )
             theta, H = fit(x, ridge[row], clicks[row], misses[row])
             p = model.posterior
             np.testing.assert_allclose(p.theta[row, arm], theta, rtol=1e-10, atol=1e-10)
             np.testing.assert_allclose(p.H[row, arm], H, rtol=1e-10, atol=1e-10)
-            np.testing.assert_allclose(p.inverse[row, arm], np.linalg.inv(H), rtol=1e-10, atol=1e-10)
+            np.testing.assert_allclose(
+                p.inverse[row, arm], np.linalg.inv(H), rtol=1e-10, atol=1e-10
+            )
 
 
 def test_a_fit_that_does_not_converge_is_refused() -> None:
@@ -154,7 +171,8 @@ def test_a_fit_that_does_not_converge_is_refused() -> None:
 
     model, ones = Logistic(np.ones(2), spec, "per_arm", refit=10, history=20), np.ones(2)
     with pytest.raises(
-        UserError, match="prior_clicks 1 and prior_misses 1 does not converge; use a larger ridge than 1"
+        UserError,
+        match="prior_clicks 1 and prior_misses 1 does not converge; use a larger ridge than 1",
     ):
         give_logistic(model, rounds, spec, ones, ones, ones)
 
@@ -167,11 +185,22 @@ def test_a_fit_that_was_cut_off_states_its_gradient(monkeypatch: pytest.MonkeyPa
     x, clicked = generator.normal(size=(1, 8, 3)), generator.uniform(0, 5, (1, 8))
     columns = np.tile(np.arange(3), (1, 8, 1))
     history = logistic_fit.History(
-        x, columns, np.zeros((1, 8), np.int64), np.full((1, 8), 5.0), clicked, np.array([8]), np.zeros((1, 0), np.int64)
+        x,
+        columns,
+        np.zeros((1, 8), np.int64),
+        np.full((1, 8), 5.0),
+        clicked,
+        np.array([8]),
+        np.zeros((1, 0), np.int64),
     )
     monkeypatch.setattr(logistic_fit, "NEWTON_STEPS", 2)
     monkeypatch.setattr(logistic_kernels, "newton", logistic_fit.newton.py_func)
-    theta, H, inverse, gradient = np.empty((1, 3)), np.empty((1, 3, 3)), np.empty((1, 3, 3)), np.empty(1)
+    theta, H, inverse, gradient = (
+        np.empty((1, 3)),
+        np.empty((1, 3, 3)),
+        np.empty((1, 3, 3)),
+        np.empty(1),
+    )
     logistic_kernels.fit_each.py_func(history, 0.5, theta, H, inverse, gradient)
     slope = 0.5 * theta[0] + x[0].T @ (5.0 * expit(x[0] @ theta[0]) - clicked[0])
     terms = 0.5 * np.abs(theta[0]) + 5.0 * np.abs(x[0]).sum(axis=0)
@@ -184,10 +213,20 @@ def test_visits_without_features_leave_the_prior() -> None:
     from bandits.models.linear import logistic_fit, logistic_kernels
 
     history = logistic_fit.History(
-        np.zeros((1, 4, 2)), np.tile(np.arange(2), (1, 4, 1)), np.zeros((1, 4), np.int64), np.ones((1, 4)),
-        np.ones((1, 4)), np.array([4]), np.zeros((1, 0), np.int64),
-    )  # fmt: skip
-    theta, H, inverse, gradient = np.empty((1, 2)), np.empty((1, 2, 2)), np.empty((1, 2, 2)), np.empty(1)
+        np.zeros((1, 4, 2)),
+        np.tile(np.arange(2), (1, 4, 1)),
+        np.zeros((1, 4), np.int64),
+        np.ones((1, 4)),
+        np.ones((1, 4)),
+        np.array([4]),
+        np.zeros((1, 0), np.int64),
+    )
+    theta, H, inverse, gradient = (
+        np.empty((1, 2)),
+        np.empty((1, 2, 2)),
+        np.empty((1, 2, 2)),
+        np.empty(1),
+    )
     logistic_kernels.fit_each(history, 0.5, theta, H, inverse, gradient)
     np.testing.assert_array_equal([theta[0], gradient.repeat(2)], np.zeros((2, 2)))
     np.testing.assert_allclose([H[0], inverse[0]], [0.5 * np.eye(2), 2 * np.eye(2)])

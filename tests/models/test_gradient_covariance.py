@@ -40,7 +40,9 @@ class Walk:
         double: bool = True,
     ) -> None:
         self.ridge = np.array([ridge, 2 * ridge])[:rows]
-        self.net = BatchedMLP(initial_weights(Streams(1, range(rows)), widths, part=1), widths, double=double)
+        self.net = BatchedMLP(
+            initial_weights(Streams(1, range(rows)), widths, part=1), widths, double=double
+        )
         p = self.net.flat.shape[1]
         self.A = self.ridge[:, None, None] * np.eye(p)
         self.rng, self.near = np.random.default_rng(0), near
@@ -58,7 +60,8 @@ class Walk:
     def choose(self, factors: GradientFactors) -> GradientFactors:
         """Choose one candidate to learn from and change the networks."""
         chosen = factors.take(
-            torch.arange(len(self.ridge))[:, None], torch.tensor(self.rng.integers(0, K, (len(self.ridge), 1)))
+            torch.arange(len(self.ridge))[:, None],
+            torch.tensor(self.rng.integers(0, K, (len(self.ridge), 1))),
         )
         g = chosen.double().dense().numpy()
         self.A += g.transpose(0, 2, 1) @ g
@@ -95,7 +98,9 @@ def test_the_dual_stays_exact_for_nearly_repeated_contexts() -> None:
     for t in range(often(1500, 3000)):
         factors = walk.candidates()
         if t % 500 == 499:
-            np.testing.assert_allclose(dual.squared_widths(factors), walk.widths(factors), rtol=1e-6)
+            np.testing.assert_allclose(
+                dual.squared_widths(factors), walk.widths(factors), rtol=1e-6
+            )
         dual.add(walk.choose(factors), ALL[:1])
 
 
@@ -105,7 +110,9 @@ def test_the_diagonal_equals_that_of_the_matrix() -> None:
     for _ in range(50):
         factors = walk.candidates()
         g, diagonal = factors.dense().numpy(), np.diagonal(walk.A, axis1=1, axis2=2)
-        np.testing.assert_allclose(covariance.squared_widths(factors), (g**2 / diagonal[:, None]).sum(2), rtol=1e-4)
+        np.testing.assert_allclose(
+            covariance.squared_widths(factors), (g**2 / diagonal[:, None]).sum(2), rtol=1e-4
+        )
         covariance.add(walk.choose(factors), ALL)
 
 
@@ -115,7 +122,9 @@ def test_beyond_its_limit_the_dual_becomes_the_primal(monkeypatch: pytest.Monkey
     covariance = exact(walk, limit=50)
     for t in range(120):
         factors = walk.candidates()
-        np.testing.assert_allclose(covariance.squared_widths(factors), walk.widths(factors), rtol=1e-8)
+        np.testing.assert_allclose(
+            covariance.squared_widths(factors), walk.widths(factors), rtol=1e-8
+        )
         covariance.add(walk.choose(factors), ALL)
         assert covariance.method.name == ("dual" if t < 50 else "primal")
         assert covariance.error() is None
@@ -128,27 +137,37 @@ def test_float32_factors_give_equal_dual_and_primal_widths() -> None:
     for _ in range(50):
         factors = walk.candidates()
         for covariance in covariances:
-            np.testing.assert_allclose(covariance.squared_widths(factors), walk.widths(factors), rtol=1e-9)
+            np.testing.assert_allclose(
+                covariance.squared_widths(factors), walk.widths(factors), rtol=1e-9
+            )
         chosen = walk.choose(factors)
         for covariance in covariances:
             covariance.add(chosen, ALL)
 
 
-def test_without_memory_for_a_matrix_the_dual_is_used_up_to_the_set_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The dual is used even with more observations than weights, because other methods are not exact."""
+def test_without_memory_for_a_matrix_the_dual_is_used_up_to_the_set_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The dual is used even with more observations than weights, because other methods are not
+    exact.
+    """
     monkeypatch.setattr(gradient_covariance, "PRIMAL_BYTES", 0)
     walk = Walk(1.0, (9, 2, 1))  # p = 23
     covariance = exact(walk, limit=60, sketch=4)
     for t in range(70):
         factors = walk.candidates()
         if t <= 60:
-            np.testing.assert_allclose(covariance.squared_widths(factors), walk.widths(factors), rtol=1e-8)
+            np.testing.assert_allclose(
+                covariance.squared_widths(factors), walk.widths(factors), rtol=1e-8
+            )
         covariance.add(walk.choose(factors), ALL)
         assert covariance.method.name == ("dual" if t < 60 else "sketch")
     assert ExactCovariance.memory(23, 0, 1000, 4) > ExactCovariance.memory(23, 0, 100, 4)
 
 
-def test_without_memory_for_a_matrix_a_sketch_is_used_and_reports_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_memory_for_a_matrix_a_sketch_is_used_and_reports_its_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(gradient_covariance, "PRIMAL_BYTES", 1000)
     walk = Walk(1.0)
     covariance = exact(walk, limit=50, sketch=32)
@@ -162,11 +181,13 @@ def test_without_memory_for_a_matrix_a_sketch_is_used_and_reports_its_error(monk
         else:
             assert covariance.method.name == "sketch"
             assert bound is not None
-            assert (ratio >= 1 - 1e-9).all()  # rounding in float64, as the networks are
+            # rounding in float64, as the networks are
+            assert (ratio >= 1 - 1e-9).all()
             assert (ratio <= bound[:, None] * (1 + 1e-9)).all()
             off = max(off, ratio.max())
         covariance.add(walk.choose(factors), ALL)
-    assert 1.001 < off < 3  # the sketch error is positive and small
+    # the sketch error is positive and small
+    assert 1.001 < off < 3
 
 
 def test_a_sketch_of_full_size_is_exact() -> None:
@@ -174,13 +195,17 @@ def test_a_sketch_of_full_size_is_exact() -> None:
     covariance = SketchCovariance(walk.ridge, 305, rows=60)
     for _ in range(100):
         factors = walk.candidates()
-        np.testing.assert_allclose(covariance.squared_widths(factors), walk.widths(factors), rtol=1e-9)
+        np.testing.assert_allclose(
+            covariance.squared_widths(factors), walk.widths(factors), rtol=1e-9
+        )
         covariance.add(walk.choose(factors), ALL)
     assert not covariance.shrunk.any()
 
 
 @pytest.mark.parametrize("primal", [True, False])
-def test_widths_after_restoring_saved_state_are_equal(primal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_widths_after_restoring_saved_state_are_equal(
+    primal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(gradient_covariance, "PRIMAL_BYTES", 2**30 if primal else 1)
     walk = Walk(1.0)
     covariance = exact(walk, limit=70, sketch=20)
@@ -192,7 +217,9 @@ def test_widths_after_restoring_saved_state_are_equal(primal: bool, monkeypatch:
         factors = walk.candidates()
         if t == 0:
             reference = exact(walk, limit=70, sketch=20)
-        np.testing.assert_allclose(covariance.squared_widths(factors), reference.squared_widths(factors), rtol=1e-12)
+        np.testing.assert_allclose(
+            covariance.squared_widths(factors), reference.squared_widths(factors), rtol=1e-12
+        )
         chosen = walk.choose(factors)
         covariance.add(chosen, ALL)
         reference.add(chosen, ALL)
@@ -203,9 +230,10 @@ def test_unobserved_slots_do_not_change_the_covariance(covariance: str) -> None:
     walk = Walk(1.0)
     made = {
         "Diagonal": lambda: DiagonalCovariance(walk.ridge, 305),
-        "Primal": lambda: PrimalCovariance.empty(walk.ridge, 305), "Dual": lambda: DualCovariance(walk.ridge),
+        "Primal": lambda: PrimalCovariance.empty(walk.ridge, 305),
+        "Dual": lambda: DualCovariance(walk.ridge),
         "Sketch": lambda: SketchCovariance(walk.ridge, 305, 10),
-    }[covariance]()  # fmt: skip
+    }[covariance]()
     factors = walk.candidates()
     before = made.squared_widths(factors).clone()
     made.add(walk.choose(factors), torch.tensor([1.0, 0.0]))
@@ -251,7 +279,10 @@ def test_memory_equals_the_estimate() -> None:
 
 
 def test_a_reduced_sketch_equals_frequent_directions_by_singular_values() -> None:
-    """Two reductions of 2 l = 6 rows, computed plainly: s^2 - s_(l+1)^2, and zero below; widths are those of B."""
+    """Two reductions of 2 l = 6 rows, computed plainly: s^2 - s_(l+1)^2, and zero below.
+
+    Widths are those of B.
+    """
     rows, p, ridge = 3, 9, np.array([0.5, 2.0])
     gradients = np.random.default_rng(12).normal(size=(2, 10, p))
     sketch = SketchCovariance(ridge, p, rows)
@@ -269,13 +300,19 @@ def test_a_reduced_sketch_equals_frequent_directions_by_singular_values() -> Non
         assert float(sketch.shrunk[r]) == pytest.approx(removed)
         exact = np.linalg.inv(ridge[r] * np.eye(p) + B.T @ B)
         inner = sketch.factor.inverse[r].numpy()
-        np.testing.assert_allclose((np.eye(p) - (inner @ actual).T @ (inner @ actual)) / ridge[r], exact, atol=1e-9)
+        np.testing.assert_allclose(
+            (np.eye(p) - (inner @ actual).T @ (inner @ actual)) / ridge[r], exact, atol=1e-9
+        )
 
 
 def test_an_observation_counts_by_the_square_of_its_root_weight() -> None:
     walk = Walk(1.0, (9, 4, 1))
     p = walk.net.flat.shape[1]
-    dense = [DualCovariance(walk.ridge), PrimalCovariance.empty(walk.ridge, p), SketchCovariance(walk.ridge, p, 30)]
+    dense = [
+        DualCovariance(walk.ridge),
+        PrimalCovariance.empty(walk.ridge, p),
+        SketchCovariance(walk.ridge, p, 30),
+    ]
     diagonal = DiagonalCovariance(walk.ridge, p)
     A = walk.ridge[:, None, None] * np.eye(p)
     for weights in ([1.0, 0.5], [0.25, 0.0], [0.1, 1.0]):
@@ -287,7 +324,9 @@ def test_an_observation_counts_by_the_square_of_its_root_weight() -> None:
     factors = walk.candidates()
     walk.A = A
     for covariance in dense:
-        np.testing.assert_allclose(covariance.squared_widths(factors), walk.widths(factors), rtol=1e-6)
+        np.testing.assert_allclose(
+            covariance.squared_widths(factors), walk.widths(factors), rtol=1e-6
+        )
     np.testing.assert_allclose(diagonal.diagonal, np.diagonal(A, axis1=1, axis2=2), rtol=1e-5)
 
 

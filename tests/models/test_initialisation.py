@@ -17,12 +17,16 @@ STREAMS, WIDTHS = Streams(3, range(40)), (5, 24, 16, 1)
 
 
 def layers(symmetric: bool) -> list[tuple[np.ndarray, np.ndarray]]:
-    net = BatchedMLP(initial_weights(STREAMS, WIDTHS, part=1, symmetric=symmetric), WIDTHS, double=True)
+    net = BatchedMLP(
+        initial_weights(STREAMS, WIDTHS, part=1, symmetric=symmetric), WIDTHS, double=True
+    )
     return [(weight.numpy(), bias.numpy()) for weight, bias in net.layers]
 
 
 def test_standard_weights_are_uniform_within_the_root_of_the_inputs() -> None:
-    for (weight, bias), (a, _) in zip(layers(symmetric=False), itertools.pairwise(WIDTHS), strict=True):
+    for (weight, bias), (a, _) in zip(
+        layers(symmetric=False), itertools.pairwise(WIDTHS), strict=True
+    ):
         for values in (weight, bias):
             bound = 1 / np.sqrt(a)
             assert bound * 0.8 < np.abs(values).max() <= bound
@@ -30,10 +34,16 @@ def test_standard_weights_are_uniform_within_the_root_of_the_inputs() -> None:
 
 
 def test_weights_of_the_paper_have_its_variances_and_two_halves() -> None:
-    """N(0, 4/m) in hidden layers and N(0, 2/m) in the last: variances within five standard errors."""
+    """N(0, 4/m) in hidden layers and N(0, 2/m) in the last: variances within five standard
+    errors.
+    """
     (first, _), (second, _), (last, _) = found = layers(symmetric=True)
     assert all(not bias.any() for _, bias in found)
-    for values, variance in ((first[:, :12], 4 / 24), (second[:, :8, :12], 4 / 16), (last[:, :, :8], 2 / 16)):
+    for values, variance in (
+        (first[:, :12], 4 / 24),
+        (second[:, :8, :12], 4 / 16),
+        (last[:, :, :8], 2 / 16),
+    ):
         assert values.var() == pytest.approx(variance, rel=5 * np.sqrt(2 / values.size))
     np.testing.assert_array_equal(first[:, :12], first[:, 12:])
     np.testing.assert_array_equal(second[:, :8, :12], second[:, 8:, 12:])

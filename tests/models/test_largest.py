@@ -1,4 +1,6 @@
-"""Probabilities of being the largest equal closed forms, plain integrals and frequencies of draws."""
+"""Probabilities of being the largest equal closed forms, plain integrals and frequencies of
+draws.
+"""
 
 from __future__ import annotations
 
@@ -40,19 +42,30 @@ def test_two_normals_equal_the_closed_form() -> None:
 
 
 def beta_above(a: int, b: int, c: float, d: float) -> float:
-    """P(Beta(a, b) > Beta(c, d)), b an integer: 1 - sum over i < b of B(c + a + i, d + b - 1 - i) n_i / B(c, d)."""
+    """P(Beta(a, b) > Beta(c, d)), b an integer: 1 - sum over i < b of B(c + a + i, d + b - 1 - i)
+    n_i / B(c, d).
+    """
     n = a + b - 1
-    below = sum(comb(n, j) * np.exp(betaln(c + j, d + n - j) - betaln(c, d)) for j in range(a, n + 1))
+    below = sum(
+        comb(n, j) * np.exp(betaln(c + j, d + n - j) - betaln(c, d)) for j in range(a, n + 1)
+    )
     return float(1 - below)
 
 
 @pytest.mark.parametrize("first", [(1, 1), (2, 5), (30, 3), (1, 80)])
 @pytest.mark.parametrize("second", [(1, 1), (3, 2), (0.1, 0.5), (200, 7)])
-def test_two_betas_equal_the_closed_form(first: tuple[int, int], second: tuple[float, float]) -> None:
-    """P(X <= y) is a binomial tail where the parameters of X are integers; its mean over y ~ Beta(c, d) is a sum."""
+def test_two_betas_equal_the_closed_form(
+    first: tuple[int, int], second: tuple[float, float]
+) -> None:
+    """P(X <= y) is a binomial tail where the parameters of X are integers.
+
+    Its mean over y ~ Beta(c, d) is a sum.
+    """
     a, b = np.array([[first[0], second[0]]], float), np.array([[first[1], second[1]]], float)
     actual = beta_largest(a, b, everything(a))
-    np.testing.assert_allclose(actual[0], [beta_above(*first, *second), 1 - beta_above(*first, *second)], atol=1e-9)
+    np.testing.assert_allclose(
+        actual[0], [beta_above(*first, *second), 1 - beta_above(*first, *second)], atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("K", [1, 2, 10, 60])
@@ -65,7 +78,9 @@ def test_probabilities_sum_to_one_before_they_are_divided_by_their_sum(K: int) -
         assert (actual >= 0).all()
         np.testing.assert_allclose(actual.sum(axis=1), 1, rtol=0, atol=1e-10)
     a, b = np.random.default_rng(1).random((2, 50, K)) * 1e6 + 1
-    np.testing.assert_allclose(beta_largest(a, b, everything(a), normalised=False).sum(axis=1), 1, rtol=0, atol=1e-7)
+    np.testing.assert_allclose(
+        beta_largest(a, b, everything(a), normalised=False).sum(axis=1), 1, rtol=0, atol=1e-7
+    )
     np.testing.assert_allclose(beta_largest(a, b, everything(a)).sum(axis=1), 1, rtol=0, atol=1e-12)
 
 
@@ -92,7 +107,12 @@ def test_probabilities_equal_a_plain_integral(law: str) -> None:
         low, high = (-12.0, 14.0) if law == "normal" else (0.0, 1.0)
         for a, own in enumerate(laws):
             others = [each for j, each in enumerate(laws) if j != a]
-            expected = quad(lambda x: own.pdf(x) * np.prod([o.cdf(x) for o in others]), low, high, limit=200)[0]  # noqa: B023
+            expected = quad(
+                lambda x: own.pdf(x) * np.prod([o.cdf(x) for o in others]),  # noqa: B023
+                low,
+                high,
+                limit=200,
+            )[0]
             assert actual[0, a] == pytest.approx(expected, abs=1e-7)
 
 
@@ -110,7 +130,9 @@ def test_identical_variables_have_equal_probabilities(law: str) -> None:
 @pytest.mark.parametrize("law", ["normal", "beta"])
 @pytest.mark.parametrize("K", [2, 10, 50])
 def test_probabilities_are_the_frequencies_of_draws(law: str, K: int) -> None:
-    """400,000 draws in 4 rows: |z| < 5 for each of up to 200 frequencies, all 24 cells together included."""
+    """400,000 draws in 4 rows: |z| < 5 for each of up to 200 frequencies, all 24 cells together
+    included.
+    """
     n, generator = 400_000, np.random.default_rng(K)
     first, second = scattered(4, K, seed=K) if law == "normal" else beta_parameters(4, K, seed=K)
     p = (normal_largest if law == "normal" else beta_largest)(first, second, everything(first))
@@ -137,22 +159,39 @@ def test_unavailable_variables_take_no_part() -> None:
     ):
         for r in range(20):
             (left,) = np.nonzero(available[r])
-            alone = largest(x[r : r + 1, left], y[r : r + 1, left], np.ones((1, len(left)), np.bool_))
+            alone = largest(
+                x[r : r + 1, left], y[r : r + 1, left], np.ones((1, len(left)), np.bool_)
+            )
             assert np.array_equal(actual[r, left], alone[0])
             assert not np.delete(actual[r], left).any()
 
 
 def test_constants_win_where_nothing_exceeds_them_the_first_of_equal_ones() -> None:
-    mean = np.array([[1.0, 2, 2, 0], [1, 1, 1, 1], [np.inf, 1, 1, 1], [-np.inf, 1, 1, 1], [1, 1, 1, 1], [3, 3, 3, 3]])
-    deviation = np.array([[0.0, 0, 0, 1], [0, 0, 0, 0], [1, 1, 1, 1], [1, 1, 1, 1], [0, 1, 1, 1], [1e-30] * 4])
+    mean = np.array(
+        [
+            [1.0, 2, 2, 0],
+            [1, 1, 1, 1],
+            [np.inf, 1, 1, 1],
+            [-np.inf, 1, 1, 1],
+            [1, 1, 1, 1],
+            [3, 3, 3, 3],
+        ]
+    )
+    deviation = np.array(
+        [[0.0, 0, 0, 1], [0, 0, 0, 0], [1, 1, 1, 1], [1, 1, 1, 1], [0, 1, 1, 1], [1e-30] * 4]
+    )
     available = np.ones((6, 4), np.bool_)
     available[1, 0] = False
     actual = normal_largest(mean, deviation, available)
     third, eighth = 1 / 3, 0.125
     expected = [
-        [0, ndtr(2), 0, ndtr(-2)], [0, 1, 0, 0], [1, 0, 0, 0], [0, third, third, third],
-        [eighth, *(3 * [(1 - eighth) / 3])], [1, 0, 0, 0],
-    ]  # fmt: skip
+        [0, ndtr(2), 0, ndtr(-2)],
+        [0, 1, 0, 0],
+        [1, 0, 0, 0],
+        [0, third, third, third],
+        [eighth, *(3 * [(1 - eighth) / 3])],
+        [1, 0, 0, 0],
+    ]
     np.testing.assert_allclose(actual, expected, atol=1e-12)
 
 
@@ -163,7 +202,9 @@ def test_rows_that_are_not_numbers_have_none_and_leave_the_others_alone() -> Non
         kept, place[1, 2] = place[1, 2], np.nan
         actual = normal_largest(mean, deviation, everything(mean))
         assert np.isnan(actual[1]).all()
-        assert np.isnan(normal_largest(mean, deviation, everything(mean), normalised=False)[1]).all()
+        assert np.isnan(
+            normal_largest(mean, deviation, everything(mean), normalised=False)[1]
+        ).all()
         assert np.array_equal(actual[[0, 2]], alone[[0, 2]])
         place[1, 2] = kept
     a, b = beta_parameters(3, 4)
@@ -174,10 +215,15 @@ def test_rows_that_are_not_numbers_have_none_and_leave_the_others_alone() -> Non
 
 
 def test_rows_have_the_bits_that_they_have_alone() -> None:
-    for largest, (x, y) in ((normal_largest, scattered(9, 12)), (beta_largest, beta_parameters(9, 12))):
+    for largest, (x, y) in (
+        (normal_largest, scattered(9, 12)),
+        (beta_largest, beta_parameters(9, 12)),
+    ):
         together = largest(x, y, everything(x))
         for r in range(9):
-            assert np.array_equal(largest(x[r : r + 1], y[r : r + 1], everything(x[:1])), together[r : r + 1])
+            assert np.array_equal(
+                largest(x[r : r + 1], y[r : r + 1], everything(x[:1])), together[r : r + 1]
+            )
 
 
 def test_scales_that_differ_beyond_double_precision_end() -> None:

@@ -24,12 +24,17 @@ from bandits.simulators.petshop import PetShop
 from tests.contract import worlds
 from tests.support import sparse_contexts
 
-UNLIMITED = 1_000_000  # a history of unlimited size
+# a history of unlimited size
+UNLIMITED = 1_000_000
 
 
 def dense(features: FloatArray) -> Contexts:
     """Store all entries, zeros included."""
-    return Contexts(features, np.broadcast_to(np.arange(features.shape[2]), features.shape).copy(), features.shape[2])
+    return Contexts(
+        features,
+        np.broadcast_to(np.arange(features.shape[2]), features.shape).copy(),
+        features.shape[2],
+    )
 
 
 def round_of(contexts: Contexts) -> Round:
@@ -43,13 +48,22 @@ def round_of(contexts: Contexts) -> Round:
 def learn(model: Logistic, contexts: list[Contexts], arms: IntArray, rewards: FloatArray) -> None:
     """Update one row."""
     for context, arm, reward in zip(contexts, arms, rewards, strict=True):
-        model.update(round_of(context), np.array([[arm]]), Feedback(np.array([[reward]]), np.ones((1, 1), np.bool_)))
+        model.update(
+            round_of(context),
+            np.array([[arm]]),
+            Feedback(np.array([[reward]]), np.ones((1, 1), np.bool_)),
+        )
 
 
 class Data:
-    """T binary rewards on K arms with D features that differ by arm; ``distinct`` is the number of feature tables."""
+    """T binary rewards on K arms with D features that differ by arm.
 
-    def __init__(self, T: int, K: int, D: int, *, seed: int = 1, distinct: int = 0, zeros: float = 0.0) -> None:
+    ``distinct`` is the number of feature tables.
+    """
+
+    def __init__(
+        self, T: int, K: int, D: int, *, seed: int = 1, distinct: int = 0, zeros: float = 0.0
+    ) -> None:
         rng = default_rng(seed)
         X = rng.standard_normal((distinct or T, K, D))
         X[rng.random(X.shape) < zeros] = 0.0
@@ -72,9 +86,20 @@ class Data:
         make = sparse_contexts if sparse else dense
         contexts = [make(x[None]) for x in self.X]
         K, D = self.X.shape[1:]
-        spec = SimulatorSpec(n_items=K, n_candidates=K, n_features=D, n_stored=max(c.values.shape[2] for c in contexts))
+        spec = SimulatorSpec(
+            n_items=K,
+            n_candidates=K,
+            n_features=D,
+            n_stored=max(c.values.shape[2] for c in contexts),
+        )
         model = Logistic(
-            np.array([ridge]), spec, sharing, refit=refit, history=history, covariance=covariance, joint=joint
+            np.array([ridge]),
+            spec,
+            sharing,
+            refit=refit,
+            history=history,
+            covariance=covariance,
+            joint=joint,
         )
         learn(model, contexts, self.arms, self.rewards)
         return model
@@ -82,7 +107,9 @@ class Data:
 
 def reference(x: FloatArray, y: FloatArray, ridge: float) -> tuple[FloatArray, FloatArray]:
     """Return the weights of scikit-learn and H at them."""
-    fit = LogisticRegression(C=1 / ridge, fit_intercept=False, solver="newton-cholesky", tol=1e-14, max_iter=1000)
+    fit = LogisticRegression(
+        C=1 / ridge, fit_intercept=False, solver="newton-cholesky", tol=1e-14, max_iter=1000
+    )
     theta = fit.fit(x, y).coef_[0]
     p = expit(x @ theta)
     return theta, ridge * np.eye(x.shape[1]) + (x * (p * (1 - p))[:, None]).T @ x
@@ -105,16 +132,21 @@ def test_weights_equal_those_of_scikit_learn(sharing: Sharing, zeros: float, rid
         np.testing.assert_allclose(model.posterior.inverse[0, m] @ H, np.eye(5), atol=1e-9)
         assert model.posterior.seen[0, m] == own.sum()
     if sharing == "shared":
-        np.testing.assert_allclose(model.posterior.factor[0, 0], np.linalg.cholesky(H), rtol=0, atol=1e-9)
+        np.testing.assert_allclose(
+            model.posterior.factor[0, 0], np.linalg.cholesky(H), rtol=0, atol=1e-9
+        )
 
 
 def test_few_distinct_vectors_are_counted() -> None:
     data = Data(3000, 2, 4, distinct=3)
     model = data.taught(0.5, "shared", history=6)
-    assert model.history.used[0] == 6  # three feature vectors for each of two arms
+    # three feature vectors for each of two arms
+    assert model.history.used[0] == 6
     assert model.history.shows.sum() == 3000
     assert model.history.clicks.sum() == data.rewards.sum()
-    np.testing.assert_allclose(model.posterior.theta[0, 0], reference(data.x, data.rewards, 0.5)[0], rtol=0, atol=1e-10)
+    np.testing.assert_allclose(
+        model.posterior.theta[0, 0], reference(data.x, data.rewards, 0.5)[0], rtol=0, atol=1e-10
+    )
 
 
 def test_the_diagonal_fit_has_the_same_weights_and_the_diagonal_of_h() -> None:
@@ -173,7 +205,9 @@ class ReferenceLogistic:
             self.center, self.anchor, self.seen = self.theta, self.H, []
 
 
-@pytest.mark.parametrize(("refit", "history"), [(0, 1), (1_000, 1_000), (20, 1_000), (20, 50), (7, 5)])
+@pytest.mark.parametrize(
+    ("refit", "history"), [(0, 1), (1_000, 1_000), (20, 1_000), (20, 50), (7, 5)]
+)
 def test_the_posterior_equals_a_reference_implementation(refit: int, history: int) -> None:
     """Compare online updates, refits, and histories folded into the prior."""
     data, expected = Data(160, 1, 4), ReferenceLogistic(0.7, 4, refit, history)
@@ -183,14 +217,17 @@ def test_the_posterior_equals_a_reference_implementation(refit: int, history: in
     np.testing.assert_allclose(model.theta[0, 0], expected.theta, rtol=0, atol=1e-8)
     np.testing.assert_allclose(model.H[0, 0], expected.H, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(model.inverse[0, 0], np.linalg.inv(expected.H), rtol=0, atol=1e-8)
-    np.testing.assert_allclose(model.factor[0, 0], np.linalg.cholesky(expected.H), rtol=0, atol=1e-8)
+    np.testing.assert_allclose(
+        model.factor[0, 0], np.linalg.cholesky(expected.H), rtol=0, atol=1e-8
+    )
 
 
 def test_folding_the_history_into_the_prior_loses_little() -> None:
     data = Data(2000, 1, 4)
     exact, folded = (data.taught(1.0, "shared", history=n).posterior for n in (2000, 100))
     away = folded.theta[0, 0] - exact.theta[0, 0]
-    assert away @ exact.H[0, 0] @ away < 0.1  # squared, in units of the posterior covariance: about 4 by chance
+    # squared, in units of the posterior covariance: about 4 by chance
+    assert away @ exact.H[0, 0] @ away < 0.1
 
 
 # the update after one observation
@@ -212,23 +249,39 @@ def test_many_updates_accumulate_no_rounding_error() -> None:
     rng, D = default_rng(3), 50
     spec = SimulatorSpec(n_items=1, n_candidates=100, n_features=D, n_stored=D, slate=100)
     model = Logistic(np.array([1.0]), spec, "shared", refit=0, history=1, joint=True)
-    for start in range(0, 10_000, 100):  # a slate of 100 is 100 updates in one call
-        contexts, rewards = dense(rng.standard_normal((1, 100, D))), rng.integers(0, 2, (1, 100)).astype(np.float64)
-        model.update(round_of(contexts), np.arange(100)[None], Feedback(rewards, np.ones((1, 100), np.bool_)))
-        if start + 100 in (4_000, 10_000):  # before the first refresh of the inverse, and after the second
+    # a slate of 100 is 100 updates in one call
+    for start in range(0, 10_000, 100):
+        contexts, rewards = (
+            dense(rng.standard_normal((1, 100, D))),
+            rng.integers(0, 2, (1, 100)).astype(np.float64),
+        )
+        model.update(
+            round_of(contexts), np.arange(100)[None], Feedback(rewards, np.ones((1, 100), np.bool_))
+        )
+        # before the first refresh of the inverse, and after the second
+        if start + 100 in (4_000, 10_000):
             H = model.posterior.H[0, 0]
-            np.testing.assert_allclose(model.posterior.inverse[0, 0], np.linalg.inv(H), rtol=0, atol=1e-10)
-            np.testing.assert_allclose(model.posterior.factor[0, 0], np.linalg.cholesky(H), rtol=1e-9, atol=1e-9)
+            np.testing.assert_allclose(
+                model.posterior.inverse[0, 0], np.linalg.inv(H), rtol=0, atol=1e-10
+            )
+            np.testing.assert_allclose(
+                model.posterior.factor[0, 0], np.linalg.cholesky(H), rtol=1e-9, atol=1e-9
+            )
     assert model.posterior.seen[0, 0] == 10_000 > 2 * rank_one.REFRESH
 
 
 @pytest.mark.parametrize("covariance", ["full", "diagonal"])
 @pytest.mark.parametrize("sharing", ["per_arm", "shared"])
-def test_sparse_and_dense_features_give_equal_models(sharing: Sharing, covariance: Covariance) -> None:
+def test_sparse_and_dense_features_give_equal_models(
+    sharing: Sharing, covariance: Covariance
+) -> None:
     data = Data(230, 3, 6)
     data.X[:, 0, 3:] = data.X[:, 1, :3] = data.X[:, 2, ::2] = 0.0
     data.x = data.X[np.arange(230), data.arms]
-    few, all_ = (data.taught(0.8, sharing, covariance=covariance, joint=True, sparse=s) for s in (True, False))
+    few, all_ = (
+        data.taught(0.8, sharing, covariance=covariance, joint=True, sparse=s)
+        for s in (True, False)
+    )
     assert few.history.values.shape[2] == 3
     for name, a, b in zip(few.posterior._fields, few.posterior, all_.posterior, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12, err_msg=name)
@@ -244,7 +297,9 @@ def test_unexamined_slots_do_not_change_the_posterior() -> None:
     cut, short = (Logistic(np.ones(1), spec, "shared", refit=2, history=9) for _ in range(2))
     cut.update(round, slate, Feedback(rewards, np.array([[True, True, False]])))
     short.update(round, slate[:, :2], Feedback(rewards[:, :2], np.ones((1, 2), np.bool_)))
-    for a, b in zip((*cut.posterior, *cut.history), (*short.posterior, *short.history), strict=True):
+    for a, b in zip(
+        (*cut.posterior, *cut.history), (*short.posterior, *short.history), strict=True
+    ):
         np.testing.assert_array_equal(a, b)
     assert cut.posterior.seen.sum() == 2
 
@@ -256,7 +311,8 @@ def largest_z(draws: FloatArray, mean: FloatArray, covariance: FloatArray) -> fl
     """Largest z-score of mean and covariance of ``draws (n, d)``, whitened by the expected ones."""
     n, d = draws.shape
     white = np.linalg.solve(np.linalg.cholesky(covariance), (draws - mean).T)
-    error = (white @ white.T / n - np.eye(d)) / np.sqrt((1 + np.eye(d)) / n)  # Wishart: variance 2/n and 1/n
+    # Wishart: variance 2/n and 1/n
+    error = (white @ white.T / n - np.eye(d)) / np.sqrt((1 + np.eye(d)) / n)
     return float(max(np.abs(white.mean(axis=1)).max() * np.sqrt(n), np.abs(error).max()))
 
 
@@ -269,7 +325,9 @@ def test_scores_have_the_posterior_covariance(sharing: Sharing, covariance: Cova
     contexts = dense(data.X[:1])
     spec = SimulatorSpec(n_items=3, n_candidates=3, n_features=4, n_stored=4)
     normals = default_rng(11).standard_normal((n, 1, Ridge.noise_width(spec, sharing)))
-    draws = np.concatenate([model.sample(round_of(contexts), np.array([sigma]), z) for z in normals])
+    draws = np.concatenate(
+        [model.sample(round_of(contexts), np.array([sigma]), z) for z in normals]
+    )
     p, x = model.posterior, data.X[0]
     inverse = [np.diag(h[0]) if covariance == "diagonal" else h for h in p.inverse[0]]
     if sharing == "shared":
@@ -277,11 +335,14 @@ def test_scores_have_the_posterior_covariance(sharing: Sharing, covariance: Cova
     else:
         mean = np.einsum("kd,kd->k", x, p.theta[0])
         spread = np.diag([v @ h @ v for v, h in zip(x, inverse, strict=True)])
-    assert largest_z(draws, mean, sigma**2 * spread) < -norm.ppf(1e-6 / 2 / 9)  # Bonferroni over nine numbers
+    # Bonferroni over nine numbers
+    assert largest_z(draws, mean, sigma**2 * spread) < -norm.ppf(1e-6 / 2 / 9)
 
 
 class Clicks(worlds.Linear):
-    """Simulator in which the logistic model is true: sigmoid(theta . x), theta ~ N(0, scale^2 I)."""
+    """Simulator in which the logistic model is true: sigmoid(theta . x), theta ~ N(0,
+    scale^2 I).
+    """
 
     title = "Clicks"
 
@@ -301,14 +362,21 @@ RUNS, D = 2000, 4
 def calibration(ridge: float = 1.0, **params: Any) -> tuple[float, float]:
     """Measure the calibration of the posterior over runs whose theta is drawn from the prior.
 
-    Returns the Kolmogorov-Smirnov distance of (theta - mean)' H (theta - mean) from chi-square, and the share of true
-    values in the 90 % region.
-    """
+    Returns the Kolmogorov-Smirnov distance of (theta - mean)' H (theta - mean) from chi-square, and
+    the share of true values in the 90 % region."""
     parts: list[FloatArray] = []
     for start in range(0, RUNS, 500):
         options = {"layout": "per_row", "n_arms": 3, "n_features": D, "scale": ridge**-0.5}
         rows = range(start, start + 500)
-        lane = worlds.make("logistic_ts", Clicks, rows=rows, options=options, sharing="shared", ridge=ridge, **params)
+        lane = worlds.make(
+            "logistic_ts",
+            Clicks,
+            rows=rows,
+            options=options,
+            sharing="shared",
+            ridge=ridge,
+            **params,
+        )
         lane.advance(230)
         assert isinstance(lane.simulator, Clicks)
         assert isinstance(lane.agent, LogisticAgent)
@@ -321,7 +389,9 @@ def calibration(ridge: float = 1.0, **params: Any) -> tuple[float, float]:
 
 @pytest.mark.slow
 def test_the_laplace_posterior_is_calibrated() -> None:
-    """After 230 observations the Laplace approximation is close enough for the limit of the exact test."""
+    """After 230 observations the Laplace approximation is close enough for the limit of the exact
+    test.
+    """
     distance, covered = calibration()
     assert distance < 2.226 / RUNS**0.5
     assert abs(covered - 0.9) < 4 * (0.09 / RUNS) ** 0.5
@@ -329,7 +399,10 @@ def test_the_laplace_posterior_is_calibrated() -> None:
 
 @pytest.mark.slow
 def test_without_refits_the_posterior_is_overconfident() -> None:
-    """The curvature is that at earlier MAP estimates; shows that the test above detects overconfidence."""
+    """The curvature is that at earlier MAP estimates.
+
+    Shows that the test above detects overconfidence.
+    """
     distance, covered = calibration(refit=0)
     assert distance > 0.1
     assert covered < 0.85
@@ -377,7 +450,9 @@ def test_memory_is_estimated_before_allocation(kind: str, params: dict[str, Any]
 
 @pytest.mark.parametrize("kind", ["logistic_ucb", "logistic_ts", "sgd_ts"])
 def test_a_row_that_becomes_nan_stops_only_itself(kind: str) -> None:
-    intact, diverged = (worlds.make(kind, PetShop, options={"n_products": 8}, sharing="shared") for _ in range(2))
+    intact, diverged = (
+        worlds.make(kind, PetShop, options={"n_products": 8}, sharing="shared") for _ in range(2)
+    )
     for lane in (intact, diverged):
         lane.advance(130)
     model = diverged.agent if isinstance(diverged.agent, SGDTS) else diverged.agent.model.posterior  # type: ignore[attr-defined]
@@ -385,16 +460,24 @@ def test_a_row_that_becomes_nan_stops_only_itself(kind: str) -> None:
     expected, trace = intact.advance(300), diverged.advance(300)
     assert trace.alive.tolist() == [True, False, True]
     assert worlds.same(worlds.take(trace, [0, 2]), worlds.take(expected, [0, 2]))
-    assert kind == "sgd_ts" or np.isfinite(diverged.agent.spectrum(diverged.simulator.bases(False))).all()
+    assert (
+        kind == "sgd_ts"
+        or np.isfinite(diverged.agent.spectrum(diverged.simulator.bases(False))).all()
+    )
 
 
 def test_overflow_in_an_update_stops_only_its_row() -> None:
     spec = SimulatorSpec(n_items=1, n_candidates=1, n_features=2, n_stored=2)
     model = Logistic(np.ones(2), spec, "shared", refit=2, history=10, joint=True)
     x = np.ones((2, 1, 2))
-    x[1] = 1e200  # its square is beyond the largest number
+    # its square is beyond the largest number
+    x[1] = 1e200
     for _ in range(3):
-        model.update(round_of(dense(x)), np.zeros((2, 1), np.int64), Feedback(np.ones((2, 1)), np.ones((2, 1), bool)))
+        model.update(
+            round_of(dense(x)),
+            np.zeros((2, 1), np.int64),
+            Feedback(np.ones((2, 1)), np.ones((2, 1), bool)),
+        )
     assert np.isfinite(model.posterior.theta[0]).all()
     assert np.isnan(model.predict(round_of(dense(x)))[0][1]).all()
 
@@ -402,7 +485,11 @@ def test_overflow_in_an_update_stops_only_its_row() -> None:
 def test_the_spectrum_is_that_of_h() -> None:
     for covariance in ("full", "diagonal"):
         lane = worlds.make(
-            "logistic_ts", PetShop, options={"features": "interaction"}, sharing="shared", covariance=covariance
+            "logistic_ts",
+            PetShop,
+            options={"features": "interaction"},
+            sharing="shared",
+            covariance=covariance,
         )
         lane.advance(400)
         H = lane.agent.model.posterior.H[:, 0]  # type: ignore[attr-defined]
@@ -414,7 +501,9 @@ def test_the_spectrum_is_that_of_h() -> None:
 def test_on_one_hot_features_the_diagonal_approximation_is_exact() -> None:
     shop = {"features": "interaction", "n_products": 20}
     full, diagonal = (
-        worlds.make("logistic_ts", PetShop, options=shop, sharing="shared", covariance=c).advance(500)
+        worlds.make("logistic_ts", PetShop, options=shop, sharing="shared", covariance=c).advance(
+            500
+        )
         for c in ("full", "diagonal")
     )
     assert np.array_equal(full.items, diagonal.items)
@@ -450,25 +539,34 @@ def reference_sgd_ts(lane: Any, n: int) -> IntArray:
 
 
 @pytest.mark.parametrize(("batch", "learning_rate", "radius"), [(20, 0.5, 2.0), (35, 5.0, 0.5)])
-def test_sgd_ts_equals_the_published_algorithm(batch: int, learning_rate: float, radius: float) -> None:
+def test_sgd_ts_equals_the_published_algorithm(
+    batch: int, learning_rate: float, radius: float
+) -> None:
     def lane() -> Any:
-        settings = {"batch": batch, "learning_rate": learning_rate, "radius": radius, "sharing": "shared", "ridge": 1.0}
+        settings = {
+            "batch": batch,
+            "learning_rate": learning_rate,
+            "radius": radius,
+            "sharing": "shared",
+            "ridge": 1.0,
+        }
         return worlds.make("sgd_ts", Clicks, rows=[3], **settings)
 
     assert np.array_equal(lane().advance(400).items[:, 0, 0], reference_sgd_ts(lane(), 400))
 
 
 def regret(kind: str, steps: int = 4000, **params: Any) -> float:
-    trace = worlds.make(kind, PetShop, rows=range(8), options={"features": "interaction"}, **params).advance(steps)
+    trace = worlds.make(
+        kind, PetShop, rows=range(8), options={"features": "interaction"}, **params
+    ).advance(steps)
     return float((trace.best_value - trace.value).sum(axis=0).mean())
 
 
 def test_logistic_agents_learn_on_the_pet_shop() -> None:
     """Regret is less than a fifth of that of random choice.
 
-    Estimating 20 click probabilities from 15 random impressions each costs 20 x 15 x .3 = 90 clicks; five times that is
-    a fifth of the regret of random choice.
-    """
+    Estimating 20 click probabilities from 15 random impressions each costs 20 x 15 x .3 = 90
+    clicks; five times that is a fifth of the regret of random choice."""
     chance = regret("random")
     assert chance > 1000
     for kind in ("logistic_ucb", "logistic_ts", "sgd_ts"):
@@ -476,12 +574,22 @@ def test_logistic_agents_learn_on_the_pet_shop() -> None:
 
 
 @pytest.mark.parametrize("covariance", ["full", "diagonal"])
-def test_an_update_with_a_weighted_observation_moves_along_the_prior_covariance(covariance: Covariance) -> None:
-    """s = reward - shows sigmoid(logit + s x' H^-1 x), theta += s H^-1 x, H += shows p (1 - p) x x' or its diagonal."""
+def test_an_update_with_a_weighted_observation_moves_along_the_prior_covariance(
+    covariance: Covariance,
+) -> None:
+    """s = reward - shows sigmoid(logit + s x' H^-1 x), theta += s H^-1 x, H += shows p (1 - p) x x'
+    or its diagonal.
+    """
     spec = SimulatorSpec(n_items=1, n_candidates=1, n_features=3, n_stored=3)
-    model = Logistic(np.array([0.6]), spec, "shared", refit=0, history=1, covariance=covariance, joint=True)
+    model = Logistic(
+        np.array([0.6]), spec, "shared", refit=0, history=1, covariance=covariance, joint=True
+    )
     theta, H = np.zeros(3), 0.6 * np.eye(3)
-    for x, shows, reward in (([0.7, -1.3, 0.4], 0.4, 1.0), ([-0.2, 2.0, 0.9], 1.0, 0.0), ([1.1, 0.3, -0.8], 0.25, 0.0)):
+    for x, shows, reward in (
+        ([0.7, -1.3, 0.4], 0.4, 1.0),
+        ([-0.2, 2.0, 0.9], 1.0, 0.0),
+        ([1.1, 0.3, -0.8], 0.25, 0.0),
+    ):
         feature, inverse = np.array(x), np.linalg.inv(H)
         quadratic, logit = feature @ inverse @ feature, feature @ theta
         s = brentq(lambda s: reward - shows * expit(logit + s * quadratic) - s, -2, 2, xtol=1e-14)  # noqa: B023
@@ -489,7 +597,12 @@ def test_an_update_with_a_weighted_observation_moves_along_the_prior_covariance(
         grown = np.outer(feature, feature) if covariance == "full" else np.diag(feature**2)
         H = H + shows * p * (1 - p) * grown
         feedback = Feedback(np.array([[reward]]), np.ones((1, 1), np.bool_))
-        model.update(round_of(dense(feature[None, None])), np.zeros((1, 1), np.int64), feedback, np.array([[shows]]))
+        model.update(
+            round_of(dense(feature[None, None])),
+            np.zeros((1, 1), np.int64),
+            feedback,
+            np.array([[shows]]),
+        )
     np.testing.assert_allclose(model.posterior.theta[0, 0], theta, atol=1e-9)
     kept = H if covariance == "full" else np.diag(H)[None]
     np.testing.assert_allclose(model.posterior.H[0, 0], kept, rtol=1e-9)
@@ -506,4 +619,6 @@ def test_arms_with_equal_features_keep_their_own_history() -> None:
     learn(model, [contexts] * K, np.arange(K), np.ones(K))
     assert model.history.used[0] == K
     assert np.unique(model.history.model[0, :K]).size == K
-    np.testing.assert_array_equal(model.posterior.theta[0], np.tile(model.posterior.theta[0, :1], (K, 1)))
+    np.testing.assert_array_equal(
+        model.posterior.theta[0], np.tile(model.posterior.theta[0, :1], (K, 1))
+    )

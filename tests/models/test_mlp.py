@@ -18,7 +18,9 @@ from bandits.models.neural.optimisers import make_optimiser
 WIDTHS = (5, 8, 6, 1)
 
 
-def make(rows: Sequence[int] = (0,), widths: Sequence[int] = WIDTHS, *, double: bool = True) -> BatchedMLP:
+def make(
+    rows: Sequence[int] = (0,), widths: Sequence[int] = WIDTHS, *, double: bool = True
+) -> BatchedMLP:
     return BatchedMLP(initial_weights(Streams(3, rows), widths, part=1), widths, double=double)
 
 
@@ -58,13 +60,21 @@ def test_training_one_row_equals_plain_torch(name: str, double: bool, tolerance:
 
 
 def test_rmsprop_equals_torch_from_the_same_average() -> None:
-    """TensorFlow's average of squares begins at 1 and its epsilon is below the root: it counts at a gradient of 0."""
+    """TensorFlow's average of squares begins at 1 and its epsilon is below the root: it counts at a
+    gradient of 0.
+    """
     rng, rates = np.random.default_rng(2), np.array([0.1, 0.01])
-    flat, start = torch.zeros((2, 7), dtype=torch.float64), torch.tensor(rng.standard_normal((2, 7)))
+    flat, start = (
+        torch.zeros((2, 7), dtype=torch.float64),
+        torch.tensor(rng.standard_normal((2, 7))),
+    )
     flat.copy_(start)
     ours = make_optimiser("rmsprop", flat, rates)
     rows = [torch.nn.Parameter(row.clone()) for row in start]
-    theirs = [torch.optim.RMSprop([row], lr=rate, alpha=0.9, eps=1e-10) for row, rate in zip(rows, rates, strict=True)]
+    theirs = [
+        torch.optim.RMSprop([row], lr=rate, alpha=0.9, eps=1e-10)
+        for row, rate in zip(rows, rates, strict=True)
+    ]
     for optimiser, row in zip(theirs, rows, strict=True):
         optimiser.state[row] = {"step": torch.tensor(0.0), "square_avg": torch.ones_like(row)}
     for _ in range(60):
@@ -77,7 +87,9 @@ def test_rmsprop_equals_torch_from_the_same_average() -> None:
     ours.load_state_dict({"second": np.zeros((2, 7))})
     before = flat.clone()
     ours.step(torch.full((2, 7), 1e-5, dtype=torch.float64))
-    np.testing.assert_allclose((before - flat)[:, 0], rates * 1e-5 / np.sqrt(1e-11 + 1e-10), rtol=1e-6)
+    np.testing.assert_allclose(
+        (before - flat)[:, 0], rates * 1e-5 / np.sqrt(1e-11 + 1e-10), rtol=1e-6
+    )
 
 
 def test_rows_train_independently() -> None:
@@ -113,7 +125,9 @@ def test_factors_equal_the_gradients_of_an_autograd_loop(double: bool, tolerance
     np.testing.assert_allclose(
         factors.inner_products(factors), dense @ dense.transpose(1, 2), rtol=1e-5, atol=tolerance
     )
-    np.testing.assert_allclose(factors.squared_norms(), dense.square().sum(2), rtol=1e-5, atol=tolerance)
+    np.testing.assert_allclose(
+        factors.squared_norms(), dense.square().sum(2), rtol=1e-5, atol=tolerance
+    )
 
 
 def test_factors_equal_the_vectorised_jacobian() -> None:
@@ -160,19 +174,25 @@ def test_training_embeddings_equals_torch_modules() -> None:
     for r, rate in ((0, 0.02), (1, 0.05)):
         body = plain(net, r)
         lookups = [
-            torch.nn.Embedding.from_pretrained(t[r].clone(), freeze=False) for t in net.embedding_tables(net.flat)
+            torch.nn.Embedding.from_pretrained(t[r].clone(), freeze=False)
+            for t in net.embedding_tables(net.flat)
         ]
         weights = [*body.parameters(), *(p for lookup in lookups for p in lookup.parameters())]
         parts.append((body, lookups, torch.optim.Adam(weights, lr=rate)))
     for _ in range(50):
         ids = np.stack([rng.integers(0, n, (2, 8)) for n in tables], axis=2)
-        features, y = torch.tensor(rng.standard_normal((2, 8, 3))), torch.tensor(rng.standard_normal((2, 8)))
+        features, y = (
+            torch.tensor(rng.standard_normal((2, 8, 3))),
+            torch.tensor(rng.standard_normal((2, 8))),
+        )
         forward_pass = net.forward(torch.cat([features, torch.tensor(ids).double()], dim=2))
         adam.step(net.backward(forward_pass, 2 * (forward_pass.out - y[..., None]) / 8))
         for r, (body, lookups, other) in enumerate(parts):
             entries = [lookup(torch.tensor(ids[r, :, i])) for i, lookup in enumerate(lookups)]
             other.zero_grad()
-            torch.nn.functional.mse_loss(body(torch.cat([features[r], *entries], dim=1))[:, 0], y[r]).backward()
+            torch.nn.functional.mse_loss(
+                body(torch.cat([features[r], *entries], dim=1))[:, 0], y[r]
+            ).backward()
             other.step()
     for r, (body, lookups, _) in enumerate(parts):
         expected = torch.cat([flat(body), *(lookup.weight.flatten() for lookup in lookups)])
@@ -185,7 +205,8 @@ def test_the_initialisation_of_the_paper_is_symmetric_with_zero_output() -> None
     net = BatchedMLP(first, widths, double=True)
     x = torch.tensor(np.random.default_rng(6).standard_normal((2, 9, 7)))
     np.testing.assert_allclose(net.forward(x).out, 0, atol=1e-12)
-    # variances 4/m of the first layer, 2/m of the last; the sampling deviation of n squared normals is sqrt(2/n)
+    # variances 4/m of the first layer, 2/m of the last; the sampling deviation of n squared normals
+    # is sqrt(2/n)
     w, last = net.layers[0][0][:, :32].numpy(), net.layers[-1][0][:, :, :16].numpy()
     assert abs(w.var() * 64 / 4 - 1) < 5 * np.sqrt(2 / w.size)
     assert abs(last.var() * 32 / 2 - 1) < 5 * np.sqrt(2 / last.size)
@@ -204,14 +225,22 @@ def test_the_device_is_that_of_the_environment_variable(monkeypatch: pytest.Monk
 def test_the_compiled_full_batch_gradient_is_that_of_the_weighted_mean_loss(log_odds: bool) -> None:
     generator, widths = np.random.default_rng(4), (5, 7, 1)
     net = BatchedMLP(initial_weights(Streams(2, [0]), widths, part=1), widths, double=True)
-    x, weight = generator.standard_normal((40, 5)).astype(np.float32), generator.random(40).astype(np.float32)
-    x[:20, 3:] = 0  # features that are 0 for all observations of an item are left out
+    x, weight = (
+        generator.standard_normal((40, 5)).astype(np.float32),
+        generator.random(40).astype(np.float32),
+    )
+    # features that are 0 for all observations of an item are left out
+    x[:20, 3:] = 0
     items, rewards = np.repeat([4, 1], 20), generator.integers(0, 2, 40).astype(np.float32)
     actual = np.zeros(net.flat.shape[1], np.float32)
     grouped = full_batch.group_by_item(x, items, rewards, weight)
     full_batch.gradient(net.flat[0].float().numpy(), 5, 7, *grouped, 1.5, log_odds, actual)
     forward_pass = net.forward(torch.tensor(x[None], dtype=torch.float64))
     out = 1.5 * forward_pass.out[..., 0]
-    slope = (out.sigmoid() if log_odds else 2 * out) - torch.tensor(rewards) * (1 if log_odds else 2)
+    slope = (out.sigmoid() if log_odds else 2 * out) - torch.tensor(rewards) * (
+        1 if log_odds else 2
+    )
     delta = 1.5 * slope * torch.tensor(weight / weight.sum())
-    np.testing.assert_allclose(actual, net.backward(forward_pass, delta[..., None])[0], rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        actual, net.backward(forward_pass, delta[..., None])[0], rtol=1e-4, atol=1e-6
+    )

@@ -15,7 +15,9 @@ RIDGE = np.array([1.0, 0.1, 10.0])
 
 
 def observation(step: int, generator: np.random.Generator) -> tuple[Round, np.ndarray, Feedback]:
-    """Return an observation of three rows: random features, a random shown arm and a random reward."""
+    """Return an observation of three rows: random features, a random shown arm and a random
+    reward.
+    """
     R, K = 3, SETTING.n_items
     features = generator.standard_normal((R, K, SETTING.n_features))
     contexts = Contexts(features, np.tile(np.arange(5), (R, K, 1)), 5)
@@ -26,7 +28,9 @@ def observation(step: int, generator: np.random.Generator) -> tuple[Round, np.nd
     return round, slate, Feedback(generator.standard_normal((R, 1)), np.ones((R, 1), np.bool_))
 
 
-def observations_of(seen: list[tuple], row: int, arm: int | None) -> list[tuple[int, np.ndarray, float]]:
+def observations_of(
+    seen: list[tuple], row: int, arm: int | None
+) -> list[tuple[int, np.ndarray, float]]:
     """Return (step, x, reward) for one arm of a row, or for all arms."""
     past = []
     for round, slate, feedback in seen:
@@ -50,8 +54,13 @@ def test_discounting_weights_observations_and_keeps_the_ridge(sharing: str) -> N
             past = observations_of(seen, r, None if sharing == "shared" else k)
             V, V2, b = RIDGE[r] * np.eye(5), RIDGE[r] * np.eye(5), np.zeros(5)
             for step, x, reward in past:
-                weight = gamma[r] ** (299 - step)  # the newest step has weight 1
-                V, V2, b = V + weight * np.outer(x, x), V2 + weight**2 * np.outer(x, x), b + weight * reward * x
+                # the newest step has weight 1
+                weight = gamma[r] ** (299 - step)
+                V, V2, b = (
+                    V + weight * np.outer(x, x),
+                    V2 + weight**2 * np.outer(x, x),
+                    b + weight * reward * x,
+                )
             x, inverse = round.features[r, k], np.linalg.inv(V)
             assert mean[r, k] == pytest.approx(x @ inverse @ b, rel=1e-9, abs=1e-9)
             assert variance[r, k] == pytest.approx(x @ inverse @ V2 @ inverse @ x, rel=1e-9)
@@ -88,7 +97,9 @@ def test_only_what_was_examined_leaves_the_window() -> None:
         model.update(round, slate, feedback)
         kept = [*kept, (round, slate, feedback)][-window:]
     for r, slots in enumerate((2, 1, 0)):
-        x = np.array([f.features[r, slate[r, s]] for f, slate, _ in kept for s in range(slots)]).reshape(-1, 5)
+        x = np.array(
+            [f.features[r, slate[r, s]] for f, slate, _ in kept for s in range(slots)]
+        ).reshape(-1, 5)
         y = np.array([feedback.rewards[r, s] for _, _, feedback in kept for s in range(slots)])
         A = RIDGE[r] * np.eye(5) + x.T @ x
         np.testing.assert_allclose(model.A[r, 0], A, atol=1e-9)
@@ -96,7 +107,9 @@ def test_only_what_was_examined_leaves_the_window() -> None:
 
 
 def test_forgetting_keeps_its_precision_where_the_ridge_is_tiny() -> None:
-    """With fewer observations than features in the window, each one that leaves changes A^-1 by 1 / ridge."""
+    """With fewer observations than features in the window, each one that leaves changes A^-1 by 1 /
+    ridge.
+    """
     generator, ridge = np.random.default_rng(6), np.full(3, 1e-6)
     model, seen = SlidingWindowRidge(ridge, SETTING, "shared", 3), []
     for step in range(300):
@@ -110,7 +123,9 @@ def test_forgetting_keeps_its_precision_where_the_ridge_is_tiny() -> None:
 
 @pytest.mark.slow
 def test_forgetting_agents_recover_from_a_shock() -> None:
-    """Paired: after the preferences change, both methods of forgetting earn more than no forgetting."""
+    """Paired: after the preferences change, both methods of forgetting earn more than no
+    forgetting.
+    """
     agents = [
         {"kind": "linucb", "label": "all", "alpha": 0.5, "sharing": "shared"},
         {"kind": "linucb", "label": "fading", "alpha": 0.5, "sharing": "shared", "gamma": 0.998},

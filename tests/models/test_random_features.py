@@ -1,4 +1,7 @@
-"""Random Fourier features approximate a kernel; agents with them equal agents on precomputed features."""
+"""Random Fourier features approximate a kernel.
+
+Agents with them equal agents on precomputed features.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,9 @@ SETTING = SimulatorSpec(n_items=4, n_candidates=4, n_features=D, n_stored=D)
 LINEAR = ("linucb", "lints", "epsilon_greedy")
 
 
-def rff(n: int, bandwidth: float = 1.0, seed: int = 3, rows: tuple[int, ...] = (0,)) -> RandomFourierFeatures:
+def rff(
+    n: int, bandwidth: float = 1.0, seed: int = 3, rows: tuple[int, ...] = (0,)
+) -> RandomFourierFeatures:
     return RandomFourierFeatures(SETTING, Streams(seed, rows), n, bandwidth)
 
 
@@ -51,8 +56,10 @@ def test_features_equal_the_formula_for_dense_and_sparse_input() -> None:
 @pytest.mark.parametrize("n", [50, 500, 5000])
 @pytest.mark.parametrize("bandwidth", [0.5, 2.0])
 def test_inner_products_approximate_the_kernel(n: int, bandwidth: float) -> None:
-    """z(x).z(y) is the mean of m independent 2 cos(A) cos(B) = cos(A - B) + cos(A + B), whose mean is the kernel k
-    and whose variance is (1 - k^2)^2 / 2 + 1 / 2: at 5.4 standard errors no pair of 190 is off by chance."""
+    """z(x).z(y) is the mean of m independent 2 cos(A) cos(B) = cos(A - B) + cos(A + B), whose mean
+    is the kernel k
+    and whose variance is (1 - k^2)^2 / 2 + 1 / 2: at 5.4 standard errors no pair of 190 is off by
+    chance."""
     x = 0.6 * np.random.default_rng(2).standard_normal((1, 20, D))
     z = lift(x, rff(n, bandwidth))[0]
     square = np.square(x[0][:, None] - x[0][None]).sum(axis=2)
@@ -102,15 +109,26 @@ class PrecomputedFeatures(Synthetic):
 
 
 CASES = [
-    *((kind, {"sharing": sharing}) for kind in LINEAR for sharing in ("per_arm", "shared", "hybrid")),
-    *(("linucb", {"sharing": "shared", **forgetting}) for forgetting in ({"gamma": 0.98}, {"window": 30})),
+    *(
+        (kind, {"sharing": sharing})
+        for kind in LINEAR
+        for sharing in ("per_arm", "shared", "hybrid")
+    ),
+    *(
+        ("linucb", {"sharing": "shared", **forgetting})
+        for forgetting in ({"gamma": 0.98}, {"window": 30})
+    ),
 ]
 
 
 @pytest.mark.parametrize(("kind", "params"), CASES, ids=str)
-def test_an_agent_with_random_features_equals_one_on_precomputed_features(kind: str, params: dict[str, Any]) -> None:
+def test_an_agent_with_random_features_equals_one_on_precomputed_features(
+    kind: str, params: dict[str, Any]
+) -> None:
     options = {"n_features": 5}
-    own = make(kind, Synthetic, options=options, fourier=PrecomputedFeatures.N, **params).advance(300)
+    own = make(kind, Synthetic, options=options, fourier=PrecomputedFeatures.N, **params).advance(
+        300
+    )
     given = make(kind, PrecomputedFeatures, options=options, **params).advance(300)
     assert same(own, given)
 
@@ -122,14 +140,20 @@ def test_results_do_not_depend_on_chunks_or_other_rows(kind: str) -> None:
     for rows in ((0,), (3, 1)):
         lane = make(kind, Synthetic, rows=rows, **more)
         for part in (lane.advance(1), lane.advance(40), lane.advance(49)):
-            expected = whole._replace(start=part.start, **{
-                name: getattr(whole, name)[part.start : part.start + len(part.rewards)] for name in COLUMNS
-            })  # fmt: skip
+            expected = whole._replace(
+                start=part.start,
+                **{
+                    name: getattr(whole, name)[part.start : part.start + len(part.rewards)]
+                    for name in COLUMNS
+                },
+            )
             assert same(part, take(expected, rows))
 
 
 @pytest.mark.parametrize("layout", ["shared", "per_row"])
-def test_features_of_fixed_contexts_are_computed_once(layout: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_features_of_fixed_contexts_are_computed_once(
+    layout: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     calls: list[tuple[int, ...]] = []
     compute = random_features.transform
 
@@ -151,16 +175,21 @@ def test_contexts_declared_as_fixed_are_fixed() -> None:
     assert all(simulator.round_at(step).contexts is first for step in (1, 5000))
 
 
-@pytest.mark.parametrize("function", thinned([("quadratic",), ("cosine",)], lambda number: number == 1))
+@pytest.mark.parametrize(
+    "function", thinned([("quadratic",), ("cosine",)], lambda number: number == 1)
+)
 def test_random_features_fit_nonlinear_rewards(function: str) -> None:
     """Paired by row; the final regret per step of the linear model was measured as .03 and .15."""
     options = {"function": function, "n_features": 5}
     plain, bent = (
-        make("linucb", Synthetic, rows=range(6), options=options, sharing="shared", fourier=m).advance(2500)
+        make(
+            "linucb", Synthetic, rows=range(6), options=options, sharing="shared", fourier=m
+        ).advance(2500)
         for m in (0, 80)
     )
     gap = (bent.value - plain.value).sum(axis=0)
-    assert gap.mean() / (gap.std(ddof=1) / np.sqrt(6)) > 6.87  # Student t, 5 degrees of freedom, p = .001
+    # Student t, 5 degrees of freedom, p = .001
+    assert gap.mean() / (gap.std(ddof=1) / np.sqrt(6)) > 6.87
     late = slice(1500, None)
     lost = [(t.best_value - t.value)[late].mean() for t in (plain, bent)]
     assert lost[1] < 0.3 * lost[0]
@@ -171,7 +200,9 @@ def test_spectra_are_restricted_to_the_span_of_the_features() -> None:
     shop = {"kind": "petshop", "n_products": 10}
     for sharing, m in (("shared", 20), ("per_arm", 4)):
         agent = {"kind": "linucb", "sharing": sharing, "fourier": 40, "alpha": 5.0}
-        experiment_run = Lockstep(read({"simulator": shop, "agents": [agent], "steps": 400, "replications": 2}))
+        experiment_run = Lockstep(
+            read({"simulator": shop, "agents": [agent], "steps": 400, "replications": 2})
+        )
         run_to_end(experiment_run)
         (history,) = experiment_run.histories.values()
         eigenvalues = history.spectra[-1].eigenvalues
@@ -194,7 +225,10 @@ def test_memory_includes_the_random_features() -> None:
         agent, spec = lane.agent, lane.simulator.spec
         made = agent.fourier._transformed  # type: ignore[attr-defined]
         layouts = 4 if options else 1
-        assert type(agent).shared_memory(agent.params[0], spec, layouts) >= made.values.nbytes + made.columns.nbytes
+        assert (
+            type(agent).shared_memory(agent.params[0], spec, layouts)
+            >= made.values.nbytes + made.columns.nbytes
+        )
     plain = make("linucb", Synthetic, fourier=0)
     assert type(plain.agent).shared_memory(plain.agent.params[0], plain.simulator.spec, 1) == 0
     wide = {"kind": "linucb", "fourier": 2000}
@@ -204,7 +238,9 @@ def test_memory_includes_the_random_features() -> None:
 
 def test_random_features_are_structural_parameters() -> None:
     kind = type(make("linucb").agent.params[0])
-    assert len({structural_key(kind(fourier=m, bandwidth=b)) for m in (0, 5) for b in (1.0, 2.0)}) == 4
+    assert (
+        len({structural_key(kind(fourier=m, bandwidth=b)) for m in (0, 5) for b in (1.0, 2.0)}) == 4
+    )
 
 
 def test_without_random_features_an_experiment_keeps_its_hash() -> None:
@@ -214,7 +250,9 @@ def test_without_random_features_an_experiment_keeps_its_hash() -> None:
         return read({"agents": [{"kind": "lints", **more}], "steps": 10}).hash
 
     assert hashed() == hashed(fourier=0, bandwidth=1.0)
-    assert len({hashed(), hashed(fourier=5), hashed(fourier=6), hashed(fourier=5, bandwidth=2.0)}) == 4
+    assert (
+        len({hashed(), hashed(fourier=5), hashed(fourier=6), hashed(fourier=5, bandwidth=2.0)}) == 4
+    )
 
 
 def test_shifts_are_uniform_over_the_circle() -> None:

@@ -11,7 +11,9 @@ R, S, D, M = 2, 3, 4, 2
 
 
 def filled(capacity: int, slates: int) -> tuple[ReplayBuffer, list[tuple[float, ...]]]:
-    """Return a buffer and all that was added to it, oldest first: feature, reward, item, weight of row 1."""
+    """Return a buffer and all that was added to it, oldest first: feature, reward, item, weight of
+    row 1.
+    """
     buffer, generator, added = ReplayBuffer(R, D, capacity, M), np.random.default_rng(3), []
     for _ in range(slates):
         x, weight = generator.random((R, S, D)), generator.random((R, S, M))
@@ -54,6 +56,7 @@ def test_batches_are_drawn_from_what_is_stored() -> None:
     np.testing.assert_array_equal(drawn, expected)
     shuffled = buffer.shuffled_batches(generators, 4, 5)
     assert shuffled.shape == (R, 5 * 3, 4)
-    for one in shuffled.reshape(R * 5, 12):  # a pass shows no observation twice, and whole batches only
+    # a pass shows no observation twice, and whole batches only
+    for one in shuffled.reshape(R * 5, 12):
         assert len(set(one.tolist())) == 12
         assert set(one.tolist()) <= set(range(15))

@@ -25,7 +25,11 @@ SHARINGS: tuple[Sharing, ...] = ("per_arm", "shared", "hybrid")
 
 def dense(features: FloatArray) -> Contexts:
     """Store all entries, zeros included."""
-    return Contexts(features, np.broadcast_to(np.arange(features.shape[2]), features.shape).copy(), features.shape[2])
+    return Contexts(
+        features,
+        np.broadcast_to(np.arange(features.shape[2]), features.shape).copy(),
+        features.shape[2],
+    )
 
 
 def round_of(contexts: Contexts) -> Round:
@@ -87,7 +91,9 @@ def test_closed_form_after_10000_updates(long: Data) -> None:
             np.testing.assert_allclose(model.inverse[0, m], np.linalg.inv(A), rtol=0, atol=1e-8)
             np.testing.assert_allclose(model.theta[0, m], np.linalg.solve(A, b), rtol=0, atol=1e-8)
             np.testing.assert_allclose(mean[0, arm], new @ np.linalg.solve(A, b), rtol=0, atol=1e-8)
-            np.testing.assert_allclose(variance[0, arm], new @ np.linalg.solve(A, new), rtol=0, atol=1e-8)
+            np.testing.assert_allclose(
+                variance[0, arm], new @ np.linalg.solve(A, new), rtol=0, atol=1e-8
+            )
             assert model.count[0, m] == own.sum()
 
 
@@ -122,8 +128,13 @@ def test_weights_equal_those_of_scikit_learn(long: Data) -> None:
     ("ridge", "exact", "quoted"),
     [(1e-6, (19 / 99, 80 / 99), (0.19, 0.81)), (1.0, (39 / 201, 81 / 201), (0.195, 0.402))],
 )
-def test_worked_example(ridge: float, exact: tuple[float, float], quoted: tuple[float, float]) -> None:
-    """X'X = [[100, 1], [1, 1]] and X'y = [20, 1]. The source quotes (.195, .402), exact is (.1940, .4030)."""
+def test_worked_example(
+    ridge: float, exact: tuple[float, float], quoted: tuple[float, float]
+) -> None:
+    """X'X = [[100, 1], [1, 1]] and X'y = [20, 1].
+
+    The source quotes (.195, .402), exact is (.1940, .4030).
+    """
     x = np.linalg.cholesky([[100.0, 1.0], [1.0, 1.0]]).T
     y = np.linalg.solve(x.T, [20.0, 1.0])
     model = Ridge(np.array([ridge]), 2, 1, "per_arm")
@@ -136,13 +147,16 @@ def test_worked_example(ridge: float, exact: tuple[float, float], quoted: tuple[
 def test_100000_rank_one_updates_accumulate_no_rounding_error() -> None:
     rng, T, D = default_rng(3), 100_000, 50
     model = Ridge(np.array([1.0]), D, 1, "shared", joint=True)
-    for start in range(0, T, 100):  # a slate of 100 is 100 updates in one call
+    # a slate of 100 is 100 updates in one call
+    for start in range(0, T, 100):
         contexts = dense(rng.standard_normal((1, 100, D)))
         rewards = rng.standard_normal((1, 100))
         seen = Feedback(rewards, np.ones((1, 100), np.bool_))
         model.update(round_of(contexts), np.arange(100)[None], seen)
         if start + 100 == 4_000:  # no refresh yet
-            np.testing.assert_allclose(model.inverse[0, 0], np.linalg.inv(model.A[0, 0]), rtol=0, atol=1e-10)
+            np.testing.assert_allclose(
+                model.inverse[0, 0], np.linalg.inv(model.A[0, 0]), rtol=0, atol=1e-10
+            )
     assert model.count[0, 0] == T
     A, b = model.A[0, 0], model.b[0, 0]
     np.testing.assert_allclose(model.inverse[0, 0], np.linalg.inv(A), rtol=0, atol=1e-10)
@@ -160,7 +174,9 @@ def test_a_refresh_removes_accumulated_error(sharing: Sharing) -> None:
     assert np.abs(model.inverse[0, 0] @ model.A[0, 0] - np.eye(3)).max() > 1e-4
     learn(model, data.X[-1:], data.arms[-1:], data.rewards[-1:])
     np.testing.assert_allclose(model.inverse[0, 0] @ model.A[0, 0], np.eye(3), atol=1e-12)
-    np.testing.assert_allclose(model.theta[0, 0], np.linalg.solve(model.A[0, 0], model.b[0, 0]), atol=1e-12)
+    np.testing.assert_allclose(
+        model.theta[0, 0], np.linalg.solve(model.A[0, 0], model.b[0, 0]), atol=1e-12
+    )
 
 
 def by_arm(x: FloatArray, arms: IntArray, K: int) -> FloatArray:
@@ -168,8 +184,12 @@ def by_arm(x: FloatArray, arms: IntArray, K: int) -> FloatArray:
     return (np.eye(K)[arms][:, :, None] * x[:, None]).reshape(len(x), K * x.shape[1])
 
 
-def one_ridge(data: Data, ridge: float, sharing: Sharing = "hybrid") -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return theta and A of the ridge equivalent to ``sharing``, and the candidates ``data.new`` in its features."""
+def one_ridge(
+    data: Data, ridge: float, sharing: Sharing = "hybrid"
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return theta and A of the ridge equivalent to ``sharing``, and the candidates ``data.new`` in
+    its features.
+    """
 
     def expand(x: FloatArray, arms: IntArray) -> FloatArray:
         parts = {"shared": [x], "per_arm": [by_arm(x, arms, K)], "hybrid": [x, by_arm(x, arms, K)]}
@@ -189,7 +209,9 @@ def test_hybrid_equals_one_ridge_on_shared_and_arm_features(ridge: float, T: int
     mean, variance = data.taught(ridge, "hybrid").predict(round_of(dense(data.new[None])))
     theta, A, Z = one_ridge(data, ridge)
     np.testing.assert_allclose(mean[0], Z @ theta, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(variance[0], np.einsum("kd,dk->k", Z, np.linalg.solve(A, Z.T)), rtol=1e-12)
+    np.testing.assert_allclose(
+        variance[0], np.einsum("kd,dk->k", Z, np.linalg.solve(A, Z.T)), rtol=1e-12
+    )
 
 
 def test_models_per_category_equal_one_ridge_on_category_features() -> None:
@@ -198,9 +220,12 @@ def test_models_per_category_equal_one_ridge_on_category_features() -> None:
     mean, variance = model.predict(round_of(dense(data.new[None])))
     theta, A, Z = one_ridge(data, 0.7, "per_category")
     np.testing.assert_allclose(mean[0], Z @ theta, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(variance[0], np.einsum("kd,dk->k", Z, np.linalg.solve(A, Z.T)), rtol=1e-9)
+    np.testing.assert_allclose(
+        variance[0], np.einsum("kd,dk->k", Z, np.linalg.solve(A, Z.T)), rtol=1e-9
+    )
     np.testing.assert_allclose(model.factor[0, 1], np.linalg.cholesky(A[4:, 4:]), rtol=0, atol=1e-9)
-    bases = [np.eye(4)[:, :1], np.eye(4)[:, 2:3], np.eye(4)[:, 1:2]]  # arms 0 and 2 are of one category
+    # arms 0 and 2 are of one category
+    bases = [np.eye(4)[:, :1], np.eye(4)[:, 2:3], np.eye(4)[:, 1:2]]
     spectrum = model.spectrum(bases)
     np.testing.assert_allclose(spectrum[0, 1], np.linalg.eigvalsh(A[4:6, 4:6])[::-1], rtol=1e-9)
     np.testing.assert_allclose(spectrum[0, 0], [A[2, 2], np.nan], rtol=1e-9)
@@ -212,16 +237,21 @@ def test_hybrid_stays_one_ridge_after_refreshes() -> None:
     mean, variance = model.predict(round_of(dense(data.new[None])))
     theta, A, Z = one_ridge(data, 0.5)
     np.testing.assert_allclose(mean[0], Z @ theta, rtol=0, atol=1e-8)
-    np.testing.assert_allclose(variance[0], np.einsum("kd,dk->k", Z, np.linalg.solve(A, Z.T)), rtol=1e-8)
+    np.testing.assert_allclose(
+        variance[0], np.einsum("kd,dk->k", Z, np.linalg.solve(A, Z.T)), rtol=1e-8
+    )
     np.testing.assert_allclose(model.factor[0], np.linalg.cholesky(model.A0[0]), rtol=0, atol=1e-9)
 
 
 def largest_z(draws: FloatArray, mean: FloatArray, covariance: FloatArray) -> tuple[float, float]:
-    """Largest z-score of the mean and of the covariance of ``draws (n, d)``, whitened by the expected ones."""
+    """Largest z-score of the mean and of the covariance of ``draws (n, d)``, whitened by the
+    expected ones.
+    """
     n, d = draws.shape
     white = np.linalg.solve(np.linalg.cholesky(covariance), (draws - mean).T)
     error = white @ white.T / n - np.eye(d)
-    spread = np.sqrt((1 + np.eye(d)) / n)  # of a Wishart matrix: variance 2/n on the diagonal, 1/n beside it
+    # of a Wishart matrix: variance 2/n on the diagonal, 1/n beside it
+    spread = np.sqrt((1 + np.eye(d)) / n)
     return float(np.abs(white.mean(axis=1)).max() * np.sqrt(n)), float(np.abs(error / spread).max())
 
 
@@ -236,12 +266,15 @@ def draws_of(model: Ridge, contexts: Contexts, n: int, sigma: float) -> FloatArr
 @pytest.mark.parametrize("sharing", [*SHARINGS, "per_category"])
 @pytest.mark.parametrize("ridge", [0.3, 2.0])
 def test_thompson_scores_have_the_posterior_covariance(sharing: Sharing, ridge: float) -> None:
-    """Test scores jointly: one draw is shared by all candidates, so that scores have the posterior covariance."""
+    """Test scores jointly: one draw is shared by all candidates, so that scores have the posterior
+    covariance.
+    """
     data, n, sigma = Data(30, 3, 4), 20_000, 0.7
     draws = draws_of(data.taught(ridge, sharing, joint=True), dense(data.new[None]), n, sigma)
     theta, A, Z = one_ridge(data, ridge, sharing)
     covariance = sigma**2 * Z @ np.linalg.solve(A, Z.T)
-    limit = -norm.ppf(1e-6 / 2 / 9)  # Bonferroni over at most nine numbers
+    # Bonferroni over at most nine numbers
+    limit = -norm.ppf(1e-6 / 2 / 9)
     assert max(largest_z(draws, Z @ theta, covariance)) < limit
 
 
@@ -265,14 +298,19 @@ def test_sparse_and_dense_features_give_equal_models(sharing: Sharing) -> None:
         sparse = sparse_contexts(x)
         assert sparse.values.shape[2] == 3
         assert np.array_equal(sparse.dense(), x)
-        arm, seen = rng.integers(0, 2, (1, 1)), Feedback(rng.standard_normal((1, 1)), np.ones((1, 1), np.bool_))
+        arm, seen = (
+            rng.integers(0, 2, (1, 1)),
+            Feedback(rng.standard_normal((1, 1)), np.ones((1, 1), np.bool_)),
+        )
         few.update(round_of(sparse), arm, seen)
         all_.update(round_of(dense(x)), arm, seen)
     for name in few.state:
         np.testing.assert_allclose(getattr(few, name), getattr(all_, name), rtol=1e-10, atol=1e-12)
     for a, b in zip(few.predict(round_of(sparse)), all_.predict(round_of(dense(x))), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(few.mean(round_of(sparse)), few.predict(round_of(sparse))[0], rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(
+        few.mean(round_of(sparse)), few.predict(round_of(sparse))[0], rtol=1e-10, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("sharing", SHARINGS)
@@ -289,10 +327,17 @@ def test_unexamined_slots_do_not_change_the_model(sharing: Sharing) -> None:
 @pytest.mark.parametrize("features", ["additive", "interaction", "both"])
 @pytest.mark.parametrize("sharing", ["per_arm", "shared"])
 def test_the_spectrum_excludes_directions_outside_the_features(sharing: Any, features: Any) -> None:
-    """One-hot features are collinear: A keeps only the ridge there, and the spectrum excludes it."""
+    """One-hot features are collinear: A keeps only the ridge there, and the spectrum
+    excludes it.
+    """
     shop = WORLDS["petshop"]
     lane = worlds.make(
-        "linucb", shop, rows=[0, 1], options={"n_products": 6, "features": features}, sharing=sharing, ridge=0.25
+        "linucb",
+        shop,
+        rows=[0, 1],
+        options={"n_products": 6, "features": features},
+        sharing=sharing,
+        ridge=0.25,
     )
     lane.advance(400)
     A = lane.agent.model.A
@@ -304,6 +349,7 @@ def test_the_spectrum_excludes_directions_outside_the_features(sharing: Any, fea
             values = spectrum[r, m][~np.isnan(spectrum[r, m])]
             offered = lane.simulator.features(m if sharing == "per_arm" else None)
             assert len(values) == np.linalg.matrix_rank(offered)
-            full = np.linalg.eigvalsh(A[r, m])[::-1]  # outside the span A is the ridge, its smallest eigenvalue
+            # outside the span A is the ridge, its smallest eigenvalue
+            full = np.linalg.eigvalsh(A[r, m])[::-1]
             np.testing.assert_allclose(values, full[: len(values)], rtol=1e-10)
             np.testing.assert_allclose(full[len(values) :], 0.25, rtol=1e-10)

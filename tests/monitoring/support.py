@@ -14,7 +14,9 @@ SEGMENTS = ("first", "second")
 
 
 def make(T: int, R: int = 2, seed: int = 0, slots: int = 1) -> Steps:
-    """Draw unremarkable steps: items and segments at random, clicks of .5 that the agent predicts, fixed features."""
+    """Draw unremarkable steps: items and segments at random, clicks of .5 that the agent predicts,
+    fixed features.
+    """
     g = np.random.default_rng(seed)
     at = np.arange(0, T, EVERY)
     context = g.normal(size=(len(at), R, D))
@@ -59,8 +61,13 @@ def broken(kind: str, steps: Steps) -> Steps:
         fell_back = steps.fell_back.copy()
         fell_back[half:, 1] = g.random(T - half) < 0.2
         return steps._replace(fell_back=fell_back)
-    name = {"feature_drift": "context", "correlation": "features", "calibration": "means", "exploration": "explored",
-            "importance_weight": "weights"}[kind]  # fmt: skip
+    name = {
+        "feature_drift": "context",
+        "correlation": "features",
+        "calibration": "means",
+        "exploration": "explored",
+        "importance_weight": "weights",
+    }[kind]
     column = getattr(s, name).copy()
     if kind == "feature_drift":
         column[late:, 1] += [0.0, 1.5, 0.0]

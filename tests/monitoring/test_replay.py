@@ -1,4 +1,6 @@
-"""Alarms of a run: an exact replay, what monitors receive, refusals, delays and the command line."""
+"""Alarms of a run: an exact replay, what monitors receive, refusals, delays and the command
+line.
+"""
 
 from __future__ import annotations
 
@@ -50,12 +52,18 @@ def test_the_replay_shows_the_steps_of_the_run_with_and_without_samples() -> Non
                 np.testing.assert_array_equal(getattr(steps, name), getattr(trace, name))
 
 
-@pytest.mark.parametrize("kind", ["linucb", "epsilon_greedy", "logistic_ucb", "ucb1", "lints", "beta_ts"])
+@pytest.mark.parametrize(
+    "kind", ["linucb", "epsilon_greedy", "logistic_ucb", "ucb1", "lints", "beta_ts"]
+)
 @pytest.mark.parametrize("broken", [False, True])
 def test_samples_are_what_the_agent_saw_and_stated(kind: str, broken: bool) -> None:
-    """Features, means, explored shares and weights at every tenth step equal those of a plain replay."""
+    """Features, means, explored shares and weights at every tenth step equal those of a plain
+    replay.
+    """
     changes = [{"kind": "features", "at": 100, "column": 0, "how": "shifted"}] if broken else []
-    e = experiment(kind, steps=205, simulator={"kind": "petshop", "n_products": 10, "changes": changes})
+    e = experiment(
+        kind, steps=205, simulator={"kind": "petshop", "n_products": 10, "changes": changes}
+    )
     steps = observed(e, 0, SAMPLED)
     s = steps.samples
     assert s is not None
@@ -76,7 +84,9 @@ def test_samples_are_what_the_agent_saw_and_stated(kind: str, broken: bool) -> N
         mean = 1 / (1 + np.exp(-explanation.mean)) if explanation.logit else explanation.mean
         np.testing.assert_allclose(s.means[n], mean[rows, shown], rtol=1e-12)
         best = np.nan_to_num(explanation.mean, nan=-np.inf).max(axis=1)
-        np.testing.assert_array_equal(s.explored[n], np.nan_to_num(explanation.mean[rows, shown], nan=-np.inf) < best)
+        np.testing.assert_array_equal(
+            s.explored[n], np.nan_to_num(explanation.mean[rows, shown], nan=-np.inf) < best
+        )
         if lane.agent.propensity == "exact":
             assert s.weights is not None
             np.testing.assert_allclose(s.weights[n], 0.1 / stated[rows, shown])
@@ -84,14 +94,32 @@ def test_samples_are_what_the_agent_saw_and_stated(kind: str, broken: bool) -> N
 
 
 def test_explored_is_the_share_of_a_slate() -> None:
-    """The Random agent with a slate shows what its estimates do not favour; a greedy one explores nothing."""
-    simulator = {"kind": "ranking", "n_users": 20, "n_items": 40, "n_candidates": 12, "slate": 3, "embedding": 4}
-    e = experiment({"kind": "epsilon_greedy", "epsilon": 0.0, "sharing": "shared"}, simulator=simulator, steps=100)
+    """The Random agent with a slate shows what its estimates do not favour.
+
+    A greedy one explores nothing.
+    """
+    simulator = {
+        "kind": "ranking",
+        "n_users": 20,
+        "n_items": 40,
+        "n_candidates": 12,
+        "slate": 3,
+        "embedding": 4,
+    }
+    e = experiment(
+        {"kind": "epsilon_greedy", "epsilon": 0.0, "sharing": "shared"},
+        simulator=simulator,
+        steps=100,
+    )
     s = observed(e, 0, frozenset({"means"})).samples
     assert s is not None
     assert s.explored is not None
     assert not s.explored.any()
-    e = experiment({"kind": "epsilon_greedy", "epsilon": 1.0, "sharing": "shared"}, simulator=simulator, steps=2000)
+    e = experiment(
+        {"kind": "epsilon_greedy", "epsilon": 1.0, "sharing": "shared"},
+        simulator=simulator,
+        steps=2000,
+    )
     s = observed(e, 0, frozenset({"means"})).samples
     assert s is not None
     assert s.explored is not None
@@ -101,11 +129,13 @@ def test_explored_is_the_share_of_a_slate() -> None:
 
 def test_weights_of_agents_that_draw_scores_are_estimated() -> None:
     """Importance weights of Thompson sampling have mean 1 where every arm keeps a probability."""
-    e = experiment({"kind": "beta_ts", "prior_misses": 0.49}, steps=400, replications=40)  # not exact: redrawn
+    # not exact: redrawn
+    e = experiment({"kind": "beta_ts", "prior_misses": 0.49}, steps=400, replications=40)
     s = observed(e, 0, frozenset({"probabilities"})).samples
     assert s is not None
     assert s.weights is not None
-    counted = 0.1 * (REDRAWS + 1) / s.weights  # of the redraws that show the item, and the choice itself
+    # of the redraws that show the item, and the choice itself
+    counted = 0.1 * (REDRAWS + 1) / s.weights
     np.testing.assert_allclose(counted, counted.round(), rtol=1e-12)
     assert counted.round().min() == 1
     early = s.weights[:20]
@@ -137,7 +167,9 @@ def test_decisions_of_a_fallback_are_read() -> None:
 def test_a_shock_is_detected_in_every_row(result: Result) -> None:
     found = alarms(result, "LinUCB", ["page_hinkley", "adwin"])
     for kind in ("page_hinkley", "adwin"):
-        scored = score([a for a in found if a.monitor == kind], result.experiment.simulator, rows=3, steps=6000)
+        scored = score(
+            [a for a in found if a.monitor == kind], result.experiment.simulator, rows=3, steps=6000
+        )
         assert scored.detected == 1
         assert scored.median_delay < 400
     assert found == sorted(found, key=lambda a: (a.step, list(REGISTRY).index(a.monitor), a.row))
@@ -147,7 +179,12 @@ def test_all_monitors_that_fit_are_applied(result: Result) -> None:
     everything = alarms(result, "LinUCB")
     some = alarms(result, "LinUCB", ["page_hinkley", "entropy", {"kind": "adwin"}])
     assert [a for a in everything if a.monitor in ("page_hinkley", "entropy", "adwin")] == some
-    assert {a.monitor for a in everything} >= {"coverage", "entropy", "page_hinkley", "segment_entropy"}
+    assert {a.monitor for a in everything} >= {
+        "coverage",
+        "entropy",
+        "page_hinkley",
+        "segment_entropy",
+    }
     assert alarms(result, "LinUCB", rows=[2]) == [a for a in everything if a.row == 2]
 
 
@@ -166,7 +203,15 @@ def test_chunks_of_the_replay_change_no_alarm(result: Result) -> None:
 def test_a_table_has_one_row_per_alarm(result: Result) -> None:
     found = alarms(result, "LinUCB", ["adwin"])
     frame = table(found)
-    assert list(frame.columns) == ["monitor", "step", "row", "label", "statistic", "threshold", "sentence"]
+    assert list(frame.columns) == [
+        "monitor",
+        "step",
+        "row",
+        "label",
+        "statistic",
+        "threshold",
+        "sentence",
+    ]
     assert frame.to_dict("records") == [a._asdict() for a in found]
     empty = table([])
     assert list(empty.columns) == list(frame.columns)
@@ -176,11 +221,14 @@ def test_a_table_has_one_row_per_alarm(result: Result) -> None:
 def test_what_does_not_fit_is_refused_in_one_sentence(result: Result) -> None:
     refused = [
         (("Greedy", None), "the run has no agent 'Greedy'; its agents are LinUCB, ε-greedy"),
-        (("LinUCB", ["fallbacks"]), "the monitor fallbacks does not fit LinUCB: it requires an agent with a fallback"),
+        (
+            ("LinUCB", ["fallbacks"]),
+            "the monitor fallbacks does not fit LinUCB: it requires an agent with a fallback",
+        ),
         (
             ("LinUCB", ["importance_weight"]),
-            "the monitor importance_weight does not fit LinUCB: it requires an agent that chooses with known "
-            "probabilities",
+            "the monitor importance_weight does not fit LinUCB: it requires an agent that "
+            "chooses with known probabilities",
         ),
     ]
     for arguments, sentence in refused:
@@ -198,7 +246,15 @@ def test_delays_and_false_alarms_follow_from_the_declared_changes() -> None:
     params = experiment(simulator={"kind": "petshop", "changes": changes}, steps=5000).simulator
     assert change_steps(params, 5000) == [1000, 3000]
     assert change_steps(params, 3000) == [1000]
-    found = [alarm(500), alarm(1000), alarm(1001), alarm(1700), alarm(3000, 1), alarm(3100, 1), alarm(4000, 1)]
+    found = [
+        alarm(500),
+        alarm(1000),
+        alarm(1001),
+        alarm(1700),
+        alarm(3000, 1),
+        alarm(3100, 1),
+        alarm(4000, 1),
+    ]
     scored = score(found, params, rows=2, steps=5000)
     assert (scored.false_alarms, scored.quiet_steps, scored.cases) == (2, 2000, 4)
     assert sorted(scored.delays.tolist()) == [1, 100, 2000]
@@ -210,7 +266,10 @@ def test_delays_and_false_alarms_follow_from_the_declared_changes() -> None:
 
 
 def test_the_command_prints_a_table_and_writes_a_file(
-    result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    result: Result,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("BANDITS_HOME", str(tmp_path / "home"))
     e = result.experiment
@@ -228,7 +287,9 @@ def test_the_command_prints_a_table_and_writes_a_file(
     expected = table(alarms(result, "LinUCB", ["adwin", "feature_drift"]))
     pd.testing.assert_frame_equal(pd.read_parquet(out / "alarms.parquet"), expected)
     assert main(["monitor", e.hash[:12], "--monitor", "feature_drift"]) == 0
-    assert capsys.readouterr().out.splitlines() == [f"{n}: no alarm in 6,000 steps" for n in e.labels]
+    assert capsys.readouterr().out.splitlines() == [
+        f"{n}: no alarm in 6,000 steps" for n in e.labels
+    ]
     for wrong in (["--agent", "Greedy"], ["--monitor", "drift"], ["--monitor", "fallbacks"]):
         assert main(["monitor", e.hash[:12], *wrong]) == 2
         assert capsys.readouterr().err.startswith("error: the ")
@@ -237,7 +298,9 @@ def test_the_command_prints_a_table_and_writes_a_file(
 def test_a_run_with_a_change_prints_its_alarms_and_writes_them(
     result: Result, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As `monitor` does; a run without changes is replayed where asked to, and leaves no file of an earlier one."""
+    """As `monitor` does; a run without changes is replayed where asked to, and leaves no file of an
+    earlier one.
+    """
     e, out = result.experiment, tmp_path / "out"
     file = tmp_path / "experiment.json"
     file.write_text(e.model_dump_json(), encoding="utf-8")
@@ -251,7 +314,9 @@ def test_a_run_with_a_change_prints_its_alarms_and_writes_them(
     assert "the change at step 4,000" in printed[-1]
     assert "Adaptive windowing (ADWIN) (" in printed[-1]
     written = pd.read_parquet(out / "alarms.parquet")
-    pd.testing.assert_frame_equal(written, table([alarm for mine in own.values() for alarm in mine]))
+    pd.testing.assert_frame_equal(
+        written, table([alarm for mine in own.values() for alarm in mine])
+    )
     for quiet in (["--no-alarms"], ["--set", "simulator.changes=[]"]):
         (out / "alarms.parquet").touch()
         assert main([*command, *quiet]) == 0
@@ -267,7 +332,8 @@ def test_alarms_of_a_log_without_truth_are_refused_before_the_run(
 ) -> None:
     file = tmp_path / "experiment.json"
     file.write_text(
-        '{"simulator": {"kind": "logged"}, "agents": [{"kind": "ucb1"}], "steps": 400, "replications": 2}', "utf-8"
+        '{"simulator": {"kind": "logged"}, "agents": [{"kind": "ucb1"}], "steps": 400, "replications": 2}',  # noqa: E501
+        "utf-8",
     )
     assert main(["run", str(file), "--alarms", "--out", str(tmp_path / "out")]) == 2
     assert capsys.readouterr().err.startswith("error: --alarms requires ")

@@ -55,7 +55,9 @@ def test_features_without_drift_raise_alarms_at_about_the_level() -> None:
 
 
 def test_calibration_and_weights_keep_their_levels() -> None:
-    """Of 400 rows with calibrated predictions and exact weights, at the level of 5 %: between 2 % and 9 %."""
+    """Of 400 rows with calibrated predictions and exact weights, at the level of 5 %: between 2 %
+    and 9 %.
+    """
     g, R, n = np.random.default_rng(5), 400, 500
     p = g.uniform(0.1, 0.9, (n, R))
     rewards: FloatArray = (g.random((n, R)) < p).astype(np.float64)
@@ -66,7 +68,9 @@ def test_calibration_and_weights_keep_their_levels() -> None:
         assert 0.02 < len(run(kind, steps, level=0.05)) / R < 0.09
     alarm = run("importance_weight", steps, level=0.9)[0]
     weights = steps.samples.weights[:, alarm.row]  # type: ignore[union-attr,index]
-    assert alarm.statistic == pytest.approx(abs(weights.mean() - 1) / (weights.std(ddof=1) / n**0.5))
+    assert alarm.statistic == pytest.approx(
+        abs(weights.mean() - 1) / (weights.std(ddof=1) / n**0.5)
+    )
     assert alarm.threshold == pytest.approx(norm.ppf(1 - 0.9 / 2))
 
 
@@ -75,9 +79,12 @@ def test_the_calibration_statistic_is_that_of_hosmer_and_lemeshow() -> None:
     assert steps.samples is not None
     (alarm,) = run("calibration", steps, window=1000, level=1.0)
     order = np.argsort(steps.samples.means[:, 0], kind="stable")  # type: ignore[index]
-    means, rewards = (np.split(c[order, 0], 10) for c in (steps.samples.means, steps.samples.rewards))  # type: ignore[index]
+    means, rewards = (
+        np.split(c[order, 0], 10) for c in (steps.samples.means, steps.samples.rewards)
+    )  # type: ignore[index]
     expected = sum(
-        10 * (y.mean() - m.mean()) ** 2 / (m.mean() * (1 - m.mean())) for m, y in zip(means, rewards, strict=True)
+        10 * (y.mean() - m.mean()) ** 2 / (m.mean() * (1 - m.mean()))
+        for m, y in zip(means, rewards, strict=True)
     )
     assert alarm.statistic == pytest.approx(expected)
 
@@ -88,5 +95,7 @@ def test_the_correlation_is_the_largest_of_all_features() -> None:
     g = np.random.default_rng(2)
     y = steps.samples.rewards[:, 0]
     features = np.stack([np.ones(200), -y + g.normal(size=200), g.normal(size=200)], axis=1)
-    (alarm,) = run("correlation", sampled(steps, features=features[:, None]), window=2000, lowest=1.0)
+    (alarm,) = run(
+        "correlation", sampled(steps, features=features[:, None]), window=2000, lowest=1.0
+    )
     assert alarm.statistic == pytest.approx(abs(np.corrcoef(features[:, 1], y)[0, 1]))

@@ -1,9 +1,9 @@
-"""Put one deliberate fault at a time into a copy of the package, and print those that no quick test notices.
+"""Put one deliberate fault at a time into a copy of the package, and print those that no quick test
+notices.
 
-``python -m tests.mutants [part of a path ...] [--sample N] [--seed S]`` changes the files of the package that differ
-from the main branch, or those whose path contains one of the words; with ``--sample`` N faults drawn at random from
-them (without words: from all files).
-"""
+``python -m tests.mutants [part of a path ...] [--sample N] [--seed S]`` changes the files of the
+package that differ from the main branch, or those whose path contains one of the words; with
+``--sample`` N faults drawn at random from them (without words: from all files)."""
 
 from __future__ import annotations
 
@@ -29,8 +29,26 @@ from tests.mutants.selection import quick_tests
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("bandits", "bandits_app")
-COPIED = (*PACKAGES, "pages", "tests", "benchmarks", "docs", "app.py", "pyproject.toml", "README.md")
-LIBRARIES = ("torch", "numba", "pandas", "scipy.stats", "sklearn.linear_model", "pydantic", "hypothesis", "pytest")
+COPIED = (
+    *PACKAGES,
+    "pages",
+    "tests",
+    "benchmarks",
+    "docs",
+    "app.py",
+    "pyproject.toml",
+    "README.md",
+)
+LIBRARIES = (
+    "torch",
+    "numba",
+    "pandas",
+    "scipy.stats",
+    "sklearn.linear_model",
+    "pydantic",
+    "hypothesis",
+    "pytest",
+)
 # libraries are imported once; the package itself in every process
 FORK = multiprocessing.get_context("fork")
 OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "-m", "not slow", "--import-mode=importlib")
@@ -60,11 +78,20 @@ class Copy:
                 shutil.copytree(source / name, self.root / name, ignore=ignored)
             elif (source / name).exists():
                 shutil.copy2(source / name, self.root / name)
-        texts = {path: path.read_text(encoding="utf-8") for path in (self.root / "bandits").rglob("*.py")}
-        self._compiled = {path: text for path, text in texts.items() if re.search(r"^from numba", text, re.MULTILINE)}
+        texts = {
+            path: path.read_text(encoding="utf-8") for path in (self.root / "bandits").rglob("*.py")
+        }
+        self._compiled = {
+            path: text
+            for path, text in texts.items()
+            if re.search(r"^from numba", text, re.MULTILINE)
+        }
 
     def passes(self, tests: list[str], limit: float, cache: Path, *, bytecode: bool) -> bool:
-        """Run tests in a process of their own; False if one fails, crashes or takes more than ``limit`` seconds."""
+        """Run tests in a process of their own.
+
+        False if one fails, crashes or takes more than ``limit`` seconds.
+        """
         process = FORK.Process(target=_test, args=(self.root, tests, cache, bytecode))
         process.start()
         process.join(limit)
@@ -84,10 +111,11 @@ class Copy:
             shutil.copy2(self.source / path, file)
 
     def _cache_for(self, file: Path) -> Path:
-        """Return a folder of compiled code without that of a file and of those that import it, directly or not.
+        """Return a folder of compiled code without that of a file and of those that import it,
+        directly or not.
 
-        numba compiles a file again when it changes, but not the functions of other files that call it.
-        """
+        numba compiles a file again when it changes, but not the functions of other files that call
+        it."""
         if file not in self._compiled:
             return self.cache
         stale, size = {file.stem}, 0
@@ -118,20 +146,31 @@ def _test(root: Path, tests: list[str], cache: Path, bytecode: bool) -> None:
     if "numba" in sys.modules:
         sys.modules["numba"].config.reload_config()
     sys.dont_write_bytecode = not bytecode
-    sys.path[:] = [str(root), *(entry for entry in sys.path if entry and Path(entry).resolve() != ROOT)]
-    for name in [name for name in sys.modules if name.split(".")[0] in ("tests", "bandits", "bandits_app")]:
+    sys.path[:] = [
+        str(root),
+        *(entry for entry in sys.path if entry and Path(entry).resolve() != ROOT),
+    ]
+    for name in [
+        name for name in sys.modules if name.split(".")[0] in ("tests", "bandits", "bandits_app")
+    ]:
         del sys.modules[name]
     os._exit(pytest.main([*OPTIONS, *tests]))
 
 
 def run(faults: list[tuple[str, Mutant]], root: Path = ROOT) -> Iterator[Outcome]:
-    """Try faults, file by file; a file whose tests fail without any fault is left out, with a message."""
+    """Try faults, file by file.
+
+    A file whose tests fail without any fault is left out, with a message.
+    """
     with tempfile.TemporaryDirectory() as folder:
         tree = Copy(root, Path(folder))
         for path, of_file in itertools.groupby(faults, key=lambda pair: pair[0]):
             tests, began = quick_tests(path, root), time.monotonic()
             if not tests or not tree.passes(tests, 1200, tree.cache, bytecode=True):
-                print(f"{path}: left out, {'its tests fail without a fault' if tests else 'it has no quick test'}")
+                print(
+                    f"{path}: left out, "
+                    f"{'its tests fail without a fault' if tests else 'it has no quick test'}"
+                )
                 continue
             seconds = time.monotonic() - began
             print(f"{path}: {len(tests)} test files pass in {seconds:.1f} s", flush=True)
@@ -140,10 +179,15 @@ def run(faults: list[tuple[str, Mutant]], root: Path = ROOT) -> Iterator[Outcome
 
 
 def changed(root: Path = ROOT) -> list[str]:
-    """List the files of the package that differ from the main branch; on that branch, from the last commit but one."""
+    """List the files of the package that differ from the main branch.
+
+    On that branch, from the last commit but one.
+    """
 
     def git(*arguments: str) -> str:
-        return subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=False).stdout.strip()
+        return subprocess.run(
+            ["git", *arguments], cwd=root, capture_output=True, text=True, check=False
+        ).stdout.strip()
 
     main, head = git("rev-parse", "--verify", "-q", "origin/main"), git("rev-parse", "HEAD")
     base = git("merge-base", main, head) if main and main != head else "HEAD~1"
@@ -153,7 +197,9 @@ def changed(root: Path = ROOT) -> list[str]:
 def main(arguments: list[str]) -> int:
     """Try the faults that the arguments name; print the survivors and the share that was caught."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
-    parser.add_argument("words", nargs="*", metavar="PATH", help="parts of paths; default: files that have changed")
+    parser.add_argument(
+        "words", nargs="*", metavar="PATH", help="parts of paths; default: files that have changed"
+    )
     parser.add_argument("--sample", type=int, metavar="N", help="try N faults, drawn at random")
     parser.add_argument("--seed", type=int, default=0, help="of the sample; default: 0")
     parsed = parser.parse_args(arguments)
@@ -163,7 +209,11 @@ def main(arguments: list[str]) -> int:
         paths = [path for path in named if any(word in path for word in parsed.words or [""])]
     else:
         paths = [path for path in changed() if path.endswith(".py")]
-    faults = [(path, fault) for path in paths for fault in mutants((ROOT / path).read_text(encoding="utf-8"))]
+    faults = [
+        (path, fault)
+        for path in paths
+        for fault in mutants((ROOT / path).read_text(encoding="utf-8"))
+    ]
     if parsed.sample is not None and parsed.sample < len(faults):
         places = random.Random(parsed.seed).sample(range(len(faults)), parsed.sample)
         faults = [faults[i] for i in sorted(places)]
@@ -178,7 +228,10 @@ def main(arguments: list[str]) -> int:
     survivors = [outcome for outcome in outcomes if not outcome.caught]
     if outcomes:
         caught = len(outcomes) - len(survivors)
-        print(f"\n{caught} of {len(outcomes)} faults caught ({caught / len(outcomes):.0%}); survivors:")
+        print(
+            f"\n{caught} of {len(outcomes)} faults caught ({caught / len(outcomes):.0%}); "
+            "survivors:"
+        )
         print("\n".join(map(str, survivors)) or "none")
     return 0
 

@@ -8,19 +8,51 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 COMPARE = {
-    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
-    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
-}  # fmt: skip
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
 ARITHMETIC = {
-    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult,
-    ast.Mod: ast.FloorDiv, ast.Pow: ast.Mult, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
-}  # fmt: skip
-OPPOSITES = [("min", "max"), ("argmin", "argmax"), ("any", "all"), ("zeros", "ones"), ("maximum", "minimum")]
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.FloorDiv,
+    ast.Pow: ast.Mult,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+}
+OPPOSITES = [
+    ("min", "max"),
+    ("argmin", "argmax"),
+    ("any", "all"),
+    ("zeros", "ones"),
+    ("maximum", "minimum"),
+]
 OPPOSITE = {**dict(OPPOSITES), **{b: a for a, b in OPPOSITES}}
 # calls that fail at once with swapped arguments
 ORDERED = {"full", "zeros", "ones", "empty", "isinstance", "getattr", "setattr", "hasattr"}
 # texts and ranges of widgets, which change no number
-COSMETIC = {"title", "symbol", "help", "unit", "typical", "usual", "basic", "dtype", "cache", "stacklevel"}
+COSMETIC = {
+    "title",
+    "symbol",
+    "help",
+    "unit",
+    "typical",
+    "usual",
+    "basic",
+    "dtype",
+    "cache",
+    "stacklevel",
+}
 
 
 class Mutant(NamedTuple):
@@ -42,11 +74,15 @@ def mutants(source: str) -> Iterator[Mutant]:
         end = starts[node.end_lineno - 1] + node.end_col_offset
         old = " ".join(raw[start:end].decode().split())
         for new in _changes(node):
-            yield Mutant(node.lineno, f"{old} => {new}", (raw[:start] + new.encode() + raw[end:]).decode())
+            yield Mutant(
+                node.lineno, f"{old} => {new}", (raw[:start] + new.encode() + raw[end:]).decode()
+            )
 
 
 def _places(node: ast.AST) -> Iterator[Any]:
-    """Yield the nodes that can be changed: no annotation, decorator, text, message or import for types."""
+    """Yield the nodes that can be changed: no annotation, decorator, text, message or import for
+    types.
+    """
     if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
         return
     # positions inside an f-string are wrong before Python 3.12
@@ -90,11 +126,22 @@ def _changes(node: Any) -> Iterator[str]:
             for name, bound in (("lower", node.lower), ("upper", node.upper)):
                 # bounds that are numbers are changed as constants
                 if bound is not None and not isinstance(bound, ast.Constant):
-                    yield _with(node, **{name: ast.BinOp(bound, ast.Add(), ast.Constant(1))}, bare=True)
-        case ast.Name(id=name) | ast.Attribute(attr=name) if name in OPPOSITE and isinstance(node.ctx, ast.Load):
-            yield _with(node, **{"id" if isinstance(node, ast.Name) else "attr": OPPOSITE[name]}, bare=True)
-        case ast.Call(args=[first, second, *rest]) if not any(isinstance(a, ast.Starred) for a in (first, second)):
-            if ast.dump(first) != ast.dump(second) and ast.unparse(node.func).split(".")[-1] not in ORDERED:
+                    yield _with(
+                        node, **{name: ast.BinOp(bound, ast.Add(), ast.Constant(1))}, bare=True
+                    )
+        case ast.Name(id=name) | ast.Attribute(attr=name) if name in OPPOSITE and isinstance(
+            node.ctx, ast.Load
+        ):
+            yield _with(
+                node, **{"id" if isinstance(node, ast.Name) else "attr": OPPOSITE[name]}, bare=True
+            )
+        case ast.Call(args=[first, second, *rest]) if not any(
+            isinstance(a, ast.Starred) for a in (first, second)
+        ):
+            if (
+                ast.dump(first) != ast.dump(second)
+                and ast.unparse(node.func).split(".")[-1] not in ORDERED
+            ):
                 yield _with(node, args=[second, first, *rest], bare=True)
         case ast.Expr(value=ast.Call()):
             yield "pass"
@@ -120,8 +167,18 @@ def _with(node: Any, *, bare: bool = False, **changed: Any) -> str:
 
 def _is_text(node: ast.BinOp) -> bool:
     """Whether an operand is a literal text or list, which has no other arithmetic."""
-    literal = (ast.JoinedStr, ast.List, ast.ListComp, ast.Tuple, ast.Dict, ast.DictComp, ast.Set, ast.SetComp)
+    literal = (
+        ast.JoinedStr,
+        ast.List,
+        ast.ListComp,
+        ast.Tuple,
+        ast.Dict,
+        ast.DictComp,
+        ast.Set,
+        ast.SetComp,
+    )
     return any(
-        isinstance(side, literal) or (isinstance(side, ast.Constant) and isinstance(side.value, str))
+        isinstance(side, literal)
+        or (isinstance(side, ast.Constant) and isinstance(side.value, str))
         for side in (node.left, node.right)
     )

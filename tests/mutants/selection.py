@@ -11,7 +11,9 @@ LEFT_OUT = ("slow", "browser", "benchmarks", "mutants")
 
 
 def quick_tests(path: str, root: Path) -> list[str]:
-    """List test files: first those that import the module, then the others of the folder of its package."""
+    """List test files: first those that import the module, then the others of the folder of its
+    package.
+    """
     parts = Path(path).with_suffix("").parts
     module = ".".join(part for part in parts if part != "__init__")
     folder = root / "tests" / ("pages" if parts[0] == "bandits_app" else parts[1])

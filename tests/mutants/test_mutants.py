@@ -1,4 +1,6 @@
-"""Generated faults: each changes one place, and is caught or survives as the tests of its module are."""
+"""Generated faults: each changes one place, and is caught or survives as the tests of its module
+are.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ is None => is not None
 total += value => pass|total += value => total -= value|store.last[0] = total => pass|store.note(total, "é") => pass
 store.note(total, "é") => store.note('é', total)|start > 1 => (start >= 1)|max => min|1.0 => 2.0|/ len => * len
 axis=0 => axis=1|max(total, 1.0) => max(1.0, total)
-"""
+"""  # noqa: E501
 
 
 def test_each_fault_changes_one_place_and_parses() -> None:
@@ -50,7 +52,9 @@ def test_each_fault_changes_one_place_and_parses() -> None:
     for fault in found:
         ast.parse(fault.source)
         lines = fault.source.splitlines()
-        differing = [i + 1 for i, (old, new) in enumerate(zip(original, lines, strict=True)) if old != new]
+        differing = [
+            i + 1 for i, (old, new) in enumerate(zip(original, lines, strict=True)) if old != new
+        ]
         assert differing == [fault.line], fault.change
     assert len({fault.source for fault in found}) == len(found)
 
@@ -59,9 +63,15 @@ def test_every_operator_is_applied() -> None:
     changes = [fault.change for fault in mutants(SOURCE)]
     for expected in EXPECTED.strip().replace("\n", "|").split("|"):
         old, new = expected.split(" => ")
-        assert any(old in change.split(" => ")[0] and new in change.split(" => ")[1] for change in changes), expected
+        assert any(
+            old in change.split(" => ")[0] and new in change.split(" => ")[1] for change in changes
+        ), expected
     # no text, annotation, message or import for types is changed
-    assert not any(word in change for change in changes for word in ("too large", "list[", "A module", "import"))
+    assert not any(
+        word in change
+        for change in changes
+        for word in ("too large", "list[", "A module", "import")
+    )
 
 
 def test_tests_are_found_by_imports_and_packages() -> None:
@@ -73,10 +83,10 @@ def test_tests_are_found_by_imports_and_packages() -> None:
 
 def test_a_fault_that_tests_notice_is_caught_and_another_survives(tmp_path: Path) -> None:
     for path, text in {
-        "bandits/base/tiny.py": "def double(x):\n    return 2 * x\n\n\ndef unused(x):\n    return x - 1\n",
+        "bandits/base/tiny.py": "def double(x):\n    return 2 * x\n\n\ndef unused(x):\n    return x - 1\n",  # noqa: E501
         "bandits/__init__.py": "",
         "bandits/base/__init__.py": "",
-        "tests/base/test_tiny.py": "from bandits.base.tiny import double\n\n\ndef test():\n    assert double(3) == 6\n",
+        "tests/base/test_tiny.py": "from bandits.base.tiny import double\n\n\ndef test():\n    assert double(3) == 6\n",  # noqa: E501
     }.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)

@@ -27,7 +27,13 @@ def softmax(scores: FloatArray) -> FloatArray:
 
 
 def simulate(
-    g: np.random.Generator, n: int = 1000, K: int = 5, *, D: int = 3, vectors: bool = True, positions: int = 0
+    g: np.random.Generator,
+    n: int = 1000,
+    K: int = 5,
+    *,
+    D: int = 3,
+    vectors: bool = True,
+    positions: int = 0,
 ) -> Setting:
     """Simulate a log of clicks; the value is the mean over the log's own contexts."""
     fixed = np.random.default_rng(K)
@@ -38,11 +44,15 @@ def simulate(
     actions = np.minimum((logging.cumsum(axis=1) < g.random((n, 1))).sum(axis=1), K - 1)
     rows = np.arange(n)
     log = DecisionLog(
-        actions=actions, rewards=(g.random(n) < rewards[rows, actions]).astype(float), features=x,
-        names=tuple(f"item {k}" for k in range(K)), feature_names=tuple(f"x{d}" for d in range(D)),
-        propensities=logging[rows, actions], distributions=logging if vectors else None,
+        actions=actions,
+        rewards=(g.random(n) < rewards[rows, actions]).astype(float),
+        features=x,
+        names=tuple(f"item {k}" for k in range(K)),
+        feature_names=tuple(f"x{d}" for d in range(D)),
+        propensities=logging[rows, actions],
+        distributions=logging if vectors else None,
         positions=rows % positions + 1 if positions else None,
-    )  # fmt: skip
+    )
     return Setting(log, target, logging, rewards, float((target * rewards).sum(axis=1).mean()))
 
 
@@ -56,9 +66,22 @@ def full_log(g: np.random.Generator, n: int = 60) -> DecisionLog:
     rows = np.arange(n)
     texts = lambda prefix, m: np.array([f"{prefix}{i % m}" for i in rows], object)  # noqa: E731
     return DecisionLog(
-        actions=actions, rewards=g.normal(size=n), names=names, propensities=p[rows, actions], distributions=p,
-        kinds=texts("exact", 1), features=g.normal(size=(n, 2)), feature_names=("age", "zeit µ"), available=available,
-        positions=rows % 3, segments=texts("s", 2), event_ids=np.array([f"e{i // 3}" for i in rows], object),
-        times=texts("2026-01-0", 7), versions=texts("v", 5), rows=rows % 4, steps=rows // 4, contexts=rows * 7,
+        actions=actions,
+        rewards=g.normal(size=n),
+        names=names,
+        propensities=p[rows, actions],
+        distributions=p,
+        kinds=texts("exact", 1),
+        features=g.normal(size=(n, 2)),
+        feature_names=("age", "zeit µ"),
+        available=available,
+        positions=rows % 3,
+        segments=texts("s", 2),
+        event_ids=np.array([f"e{i // 3}" for i in rows], object),
+        times=texts("2026-01-0", 7),
+        versions=texts("v", 5),
+        rows=rows % 4,
+        steps=rows // 4,
+        contexts=rows * 7,
         columns={"pi": g.random(n)},
-    )  # fmt: skip
+    )

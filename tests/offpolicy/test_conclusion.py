@@ -1,4 +1,6 @@
-"""Conclusions of an evaluation: the gain over the logging policy, its sentences, weights, and background tasks."""
+"""Conclusions of an evaluation: the gain over the logging policy, its sentences, weights, and
+background tasks.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,15 @@ import numpy as np
 import pytest
 
 from bandits.base.errors import UserError
-from bandits.offpolicy import DecisionLog, Matrix, conclusion, evaluate, figures, read_log, write_parquet
+from bandits.offpolicy import (
+    DecisionLog,
+    Matrix,
+    conclusion,
+    evaluate,
+    figures,
+    read_log,
+    write_parquet,
+)
 from bandits.offpolicy.anytime import anytime
 from bandits.offpolicy.background import EvaluationTask, RecordTask, summarise_file
 from bandits.offpolicy.choices import (
@@ -44,7 +54,10 @@ def test_the_gain_is_the_paired_difference_from_the_logged_rewards() -> None:
 
 @pytest.mark.slow
 def test_the_interval_of_the_gain_covers_and_seldom_sees_a_difference_that_is_not_there() -> None:
-    """2,000 logs of 1,000 decisions; shares within 5 standard errors of 95 % and 5 %, and 1 point for the small n."""
+    """2,000 logs of 1,000 decisions.
+
+    Shares within 5 standard errors of 95 % and 5 %, and 1 point for the small n.
+    """
     g, repetitions, n = np.random.default_rng(3), 2000, 1000
     many = simulate(g, 400_000, 4, vectors=False)
     difference = many.value - float((many.logging * many.rewards).sum(axis=1).mean())
@@ -53,7 +66,8 @@ def test_the_interval_of_the_gain_covers_and_seldom_sees_a_difference_that_is_no
         setting = simulate(g, n, 4, vectors=False)
         gain = evaluate(setting.log, Matrix(setting.target), estimators=["snips"]).gain
         covered += gain.low <= difference <= gain.high
-        alike = replace(setting.log, rewards=(g.random(n) < 0.3).astype(float))  # all actions earn the same
+        # all actions earn the same
+        alike = replace(setting.log, rewards=(g.random(n) < 0.3).astype(float))
         gain = evaluate(alike, Matrix(setting.target), estimators=["snips"]).gain
         wrong += not gain.low <= 0 <= gain.high
     bound = 5 * (0.05 * 0.95 / repetitions) ** 0.5 + 0.01
@@ -70,8 +84,8 @@ def test_the_first_sentence_says_more_less_apart_or_that_the_log_cannot_answer()
         for p in (best, worst, 0.97 * setting.logging + 0.03 / 5)
     )
     shape = (
-        r"Matrix would have earned (0\.\d{3}) per decision \(95 % confidence interval 0\.\d{3} to 0\.\d{3}\): "
-        r"(0\.\d{3}) \((\d+(?:\.\d)?) %\) (more|less) than the logging policy, which earned (0\.\d{3}) "
+        r"Matrix would have earned (0\.\d{3}) per decision \(95 % confidence interval 0\.\d{3} to 0\.\d{3}\): "  # noqa: E501
+        r"(0\.\d{3}) \((\d+(?:\.\d)?) %\) (more|less) than the logging policy, which earned (0\.\d{3}) "  # noqa: E501
         r"\(interval of the difference (0\.\d{3}) to (0\.\d{3})\)\."
     )
     for sentence, word, sign in ((more, "more", 1), (less, "less", -1)):
@@ -80,25 +94,37 @@ def test_the_first_sentence_says_more_less_apart_or_that_the_log_cannot_answer()
         value, difference, logged, low, high = (float(found[i]) for i in (1, 2, 5, 6, 7))
         assert found[4] == word
         assert low < difference < high
-        assert value - logged == pytest.approx(sign * difference, abs=1e-9)  # printed numbers subtract
+        # printed numbers subtract
+        assert value - logged == pytest.approx(sign * difference, abs=1e-9)
         assert float(found[3]) == pytest.approx(100 * difference / logged, abs=0.6)
     assert "cannot tell the two apart" in same
     few = setting.log.select(np.arange(60))
-    assert conclusion.sentences(evaluate(few, "always:item 2"))[0].startswith("This log cannot answer reliably what")
+    assert conclusion.sentences(evaluate(few, "always:item 2"))[0].startswith(
+        "This log cannot answer reliably what"
+    )
     exact = evaluate(setting.log, "column:propensity")
     stated = conclusion.sentences(exact)
-    assert stated[0].startswith("The policy in the column propensity is the policy that made this log, which earned ")
+    assert stated[0].startswith(
+        "The policy in the column propensity is the policy that made this log, which earned "
+    )
     assert len(stated) == 1
-    nothing = evaluate(replace(setting.log, rewards=np.zeros(20_000)), Matrix(best), estimators=["ips"])
+    nothing = evaluate(
+        replace(setting.log, rewards=np.zeros(20_000)), Matrix(best), estimators=["ips"]
+    )
     assert "the same as the logging policy" in conclusion.sentences(replace(nothing, alarms=()))[0]
 
 
 def test_a_target_that_made_the_log_has_no_difference_whatever_the_model_predicts() -> None:
-    """Predicted rewards differ between items, so that DR differs from the mean reward; 1/3 is written as .333."""
+    """Predicted rewards differ between items, so that DR differs from the mean reward.
+
+    1/3 is written as .333.
+    """
     g, n = np.random.default_rng(15), 3000
     actions = g.integers(0, 3, n)
     rewards = (g.random(n) < 0.2 + 0.2 * actions).astype(float)
-    log = DecisionLog(actions=actions, rewards=rewards, names=("a", "b", "c"), propensities=np.full(n, 0.333))
+    log = DecisionLog(
+        actions=actions, rewards=rewards, names=("a", "b", "c"), propensities=np.full(n, 0.333)
+    )
     found = evaluate(log, "random")
     assert found.same
     assert found.main == "snips"
@@ -108,42 +134,58 @@ def test_a_target_that_made_the_log_has_no_difference_whatever_the_model_predict
     assert found.alarms == ()
     (stated,) = conclusion.sentences(found)
     earned = f"which earned {rewards.mean():.{conclusion.decimals(found)}f} per decision"
-    assert stated.startswith(f"Choosing at random is the policy that made this log, {earned}: there is no difference")
+    assert stated.startswith(
+        f"Choosing at random is the policy that made this log, {earned}: there is no difference"
+    )
     by_model = conclusion.sentences(evaluate(log, "random", estimators=["dr"]))[0]
-    assert earned in by_model  # what the log holds, whatever is estimated
+    # what the log holds, whatever is estimated
+    assert earned in by_model
     for other in (np.full(n, 0.329), np.where(actions == 1, 0.5, 1 / 3)):
         assert not evaluate(replace(log, propensities=other), "random", estimators=["ips"]).same
     bare = replace(log, propensities=None)
     assert not evaluate(bare, "random").same
-    guessed = evaluate(bare, "random", estimate_propensities=True)  # a model of the log is no record of it
+    # a model of the log is no record of it
+    guessed = evaluate(bare, "random", estimate_propensities=True)
     assert conclusion.sentences(guessed)[0].startswith("This log cannot answer reliably")
 
 
 def test_a_small_difference_of_probabilities_counts_where_rewards_are_of_both_signs() -> None:
-    """Weights within 1 % of 1: 0.0045 x 20 = 0.09 more per decision, ten standard errors of the difference."""
+    """Weights within 1 % of 1: 0.0045 x 20 = 0.09 more per decision, ten standard errors of the
+    difference.
+    """
     g, n = np.random.default_rng(16), 200_000
     actions = g.integers(0, 2, n)
-    log = DecisionLog(actions=actions, rewards=np.where(actions == 1, 10.0, -10.0), names=("a", "b"),
-                      propensities=np.full(n, 0.5), columns={"p": np.where(actions == 1, 0.5045, 0.4955)})  # fmt: skip
+    log = DecisionLog(
+        actions=actions,
+        rewards=np.where(actions == 1, 10.0, -10.0),
+        names=("a", "b"),
+        propensities=np.full(n, 0.5),
+        columns={"p": np.where(actions == 1, 0.5045, 0.4955)},
+    )
     found = evaluate(log, "column:p", estimators=["snips"])
     assert not found.same
     assert found.gain.low > 0.08
     assert "more than the logging policy" in conclusion.sentences(found)[0]
     alike = replace(log, rewards=(g.random(n) < 0.3).astype(float))
     assert evaluate(alike, "column:p", estimators=["snips"]).same
-    other = replace(alike, columns={"p": np.where(actions == 1, 0.52, 0.5)})  # of one action alone
+    # of one action alone
+    other = replace(alike, columns={"p": np.where(actions == 1, 0.52, 0.5)})
     assert not evaluate(other, "column:p", estimators=["snips"]).same
 
 
 @pytest.mark.parametrize(("n", "least"), [(2000, 0.3), (200_000, 0.03)])
-def test_the_decisions_that_10_percent_takes_follow_from_the_interval_of_the_difference(n: int, least: float) -> None:
-    """The half width shrinks with the root of the decisions, so that N = n (half · 2.80 / 1.96 / 10 %)²."""
+def test_the_decisions_that_10_percent_takes_follow_from_the_interval_of_the_difference(
+    n: int, least: float
+) -> None:
+    """The half width shrinks with the root of the decisions, so that N = n (half · 2.80 / 1.96 / 10
+    %)².
+    """
     setting = simulate(np.random.default_rng(16), n, vectors=False)
     found = evaluate(setting.log, Matrix(setting.target), estimators=["ips"])
     half = 100 * (found.gain.high - found.gain.low) / 2 / found.logged
     stated = re.fullmatch(
-        r"To find a difference of 10 % from the logging policy in 80 % of such logs, about ([\d,]+)( of the [\d,]+)? "
-        r"evaluated decisions are (?:needed; the [\d,]+ of this log|enough; all of them) find a difference of "
+        r"To find a difference of 10 % from the logging policy in 80 % of such logs, about ([\d,]+)( of the [\d,]+)? "  # noqa: E501
+        r"evaluated decisions are (?:needed; the [\d,]+ of this log|enough; all of them) find a difference of "  # noqa: E501
         r"([\d.]+) % as often\. The interval of the difference is now ±([\d.]+) %\.",
         found.verdict,
     )
@@ -156,13 +198,20 @@ def test_the_decisions_that_10_percent_takes_follow_from_the_interval_of_the_dif
 
 
 def test_replay_of_a_log_that_is_not_uniform_answers_nothing() -> None:
-    """Item 1 is shown with .9 where rewards are frequent and with .1 where they are rare: replay sees the former."""
+    """Item 1 is shown with .9 where rewards are frequent and with .1 where they are rare: replay
+    sees the former.
+    """
     g, n = np.random.default_rng(10), 20_000
     good = g.random(n) < 0.5
     p = np.where(good, 0.9, 0.1)
     actions = (g.random(n) < p).astype(int)
     rewards = (g.random(n) < np.where(good, 0.46, 0.12)).astype(float)
-    log = DecisionLog(actions=actions, rewards=rewards, names=("0", "1"), propensities=np.where(actions == 1, p, 1 - p))
+    log = DecisionLog(
+        actions=actions,
+        rewards=rewards,
+        names=("0", "1"),
+        propensities=np.where(actions == 1, p, 1 - p),
+    )
     found = evaluate(log, "always:1", estimators=["replay"])
     assert found.gain.low > 0.1  # the truth is 0
     assert conclusion.sentences(found)[0].startswith("This log cannot answer reliably")
@@ -184,17 +233,26 @@ def test_the_gain_has_the_kind_of_interval_that_was_asked_for(interval: str) -> 
         assert (found.gain.low, found.gain.high) == pytest.approx((expected.low, expected.high))
     else:
         target, logged = anytime(w, r, level=0.975), anytime(np.ones(2000), r, level=0.975)
-        assert (found.gain.low, found.gain.high) == pytest.approx((target.low - logged.high, target.high - logged.low))
+        assert (found.gain.low, found.gain.high) == pytest.approx(
+            (target.low - logged.high, target.high - logged.low)
+        )
 
 
 def test_looking_again_and_again_finds_no_difference_that_is_not_there() -> None:
-    """60 logs without a difference, looked at four times: chances of 5 % give more than 9 with probability .001."""
+    """60 logs without a difference, looked at four times: chances of 5 % give more than 9 with
+    probability .001.
+    """
     g, wrong = np.random.default_rng(12), 0
     for _ in range(60):
         actions, rewards = g.integers(0, 2, 6000), (g.random(6000) < 0.09).astype(float)
-        log = DecisionLog(actions=actions, rewards=rewards, names=("0", "1"), propensities=np.full(6000, 0.5))
+        log = DecisionLog(
+            actions=actions, rewards=rewards, names=("0", "1"), propensities=np.full(6000, 0.5)
+        )
         looks = (log.select(np.arange(n)) for n in range(300, 6001, 1900))
-        gains = [evaluate(look, "always:1", estimators=["ips"], interval="anytime").gain for look in looks]
+        gains = [
+            evaluate(look, "always:1", estimators=["ips"], interval="anytime").gain
+            for look in looks
+        ]
         wrong += any(not gain.low <= 0 <= gain.high for gain in gains)
     assert wrong <= 9
 
@@ -202,13 +260,16 @@ def test_looking_again_and_again_finds_no_difference_that_is_not_there() -> None
 def test_what_the_target_would_never_show_has_no_answer() -> None:
     g = np.random.default_rng(13)
     log = DecisionLog(
-        actions=g.integers(0, 2, 50), rewards=g.random(50), names=("0", "1"), propensities=np.full(50, 0.5),
+        actions=g.integers(0, 2, 50),
+        rewards=g.random(50),
+        names=("0", "1"),
+        propensities=np.full(50, 0.5),
         columns={"never": np.zeros(50)},
-    )  # fmt: skip
+    )
     found = evaluate(log, "column:never", estimators=["snips"])
     assert conclusion.sentences(found) == [
-        "This log cannot answer what the policy in the column never would have earned: it would never have shown what "
-        "was shown."
+        "This log cannot answer what the policy in the column never would have earned: it would "
+        "never have shown what was shown."
     ]
 
 
@@ -238,9 +299,9 @@ def test_a_file_is_summarised_in_a_process_of_its_own(tmp_path: Path) -> None:
 def test_numbers_have_the_digits_of_the_logged_mean() -> None:
     found = evaluate("open_bandit/bts/all", "random")
     assert conclusion.sentences(found)[0] == (
-        "Choosing at random would have earned 0.00288 per decision (95 % confidence interval 0.00106 to 0.00469). The "
-        "logging policy earned 0.00420; this log cannot tell the two apart (interval of the difference −0.00308 to "
-        "0.00044)."
+        "Choosing at random would have earned 0.00288 per decision (95 % confidence interval "
+        "0.00106 to 0.00469). The logging policy earned 0.00420; this log cannot tell the two "
+        "apart (interval of the difference −0.00308 to 0.00044)."
     )
 
 
@@ -264,13 +325,20 @@ def test_a_histogram_of_weights_holds_every_decision_and_all_of_the_weight() -> 
     expected, _ = np.histogram(weights[weights > 0], bins=found.edges)
     np.testing.assert_allclose(np.asarray(found.decisions) * 1000, expected, atol=1e-6)
     assert sum(histogram(np.ones(7)).decisions) == pytest.approx(1)
-    assert (found.edges[0], found.edges[-1]) == pytest.approx((weights[weights > 0].min(), weights.max()))
+    assert (found.edges[0], found.edges[-1]) == pytest.approx(
+        (weights[weights > 0].min(), weights.max())
+    )
 
 
 def test_the_bins_of_weights_show_what_counts() -> None:
-    """Thompson sampling gives most items next to no probability; a policy that is the log's has the weight 1 alone."""
+    """Thompson sampling gives most items next to no probability.
+
+    A policy that is the log's has the weight 1 alone.
+    """
     g = np.random.default_rng(7)
-    weights = np.concatenate([np.exp(-g.uniform(10, 60, 300)), g.uniform(0.5, 2, 600), g.uniform(50, 200, 100)])
+    weights = np.concatenate(
+        [np.exp(-g.uniform(10, 60, 300)), g.uniform(0.5, 2, 600), g.uniform(50, 200, 100)]
+    )
     found = histogram(weights)
     assert (found.edges[0], found.edges[-1]) == pytest.approx((0.001, weights.max()))
     assert found.decisions[0] == pytest.approx(0.3)
@@ -292,9 +360,12 @@ def test_figures_show_estimates_logging_policy_and_truth() -> None:
     spec = figures.forest(found)
     bars = {
         (x, x - down, x + up)
-        for trace in spec["data"] if "text" in trace
-        for x, down, up in zip(trace["x"], trace["error_x"]["arrayminus"], trace["error_x"]["array"], strict=True)
-    }  # fmt: skip
+        for trace in spec["data"]
+        if "text" in trace
+        for x, down, up in zip(
+            trace["x"], trace["error_x"]["arrayminus"], trace["error_x"]["array"], strict=True
+        )
+    }
     expected = [tuple(e[:3]) for e in found.estimates.values()]
     np.testing.assert_allclose(sorted(bars), sorted(expected))
     lines = {trace["name"]: set(trace["x"]) for trace in spec["data"] if trace["mode"] == "lines"}
@@ -308,7 +379,10 @@ def test_figures_show_estimates_logging_policy_and_truth() -> None:
     assert "SNIPS, self-normalised inverse propensity scoring:" in "".join(
         t for d in spec["data"] for t in d.get("text", ())
     )
-    assert [trace["name"] for trace in drawn["data"]] == ["share of decisions", "share of sum of weights"]
+    assert [trace["name"] for trace in drawn["data"]] == [
+        "share of decisions",
+        "share of sum of weights",
+    ]
     assert figures.weights(replace(found, weights=None)) is None
 
 
@@ -319,7 +393,9 @@ def test_tasks_record_and_evaluate_as_direct_calls_do() -> None:
     wait_for(lambda: not task.active, "the recording")
     assert task.error == ""
     assert task.steps == 300
-    evaluation = EvaluationTask(task.content, ".parquet", None, "random", {"estimators": ["ips", "dr"]})
+    evaluation = EvaluationTask(
+        task.content, ".parquet", None, "random", {"estimators": ["ips", "dr"]}
+    )
     wait_for(lambda: not evaluation.active, "the evaluation")
     direct = evaluate(record(e, 0, rows=[0, 1]), "random", estimators=["ips", "dr"])
     assert repr(evaluation.evaluation) == repr(direct)
@@ -335,7 +411,9 @@ def test_a_task_that_is_refused_says_why() -> None:
 
 
 def test_a_page_offers_what_a_log_can_answer(tmp_path: Path) -> None:
-    e = experiment("linucb", "epsilon_greedy", "random", "oracle", seed=9, steps=200, replications=2)
+    e = experiment(
+        "linucb", "epsilon_greedy", "random", "oracle", seed=9, steps=200, replications=2
+    )
     assert suggested_logger(e) == "Random"
     assert suggested_logger(experiment("linucb", "epsilon_greedy")) == "ε-greedy"
     assert suggested_logger(experiment("linucb")) == "LinUCB"
@@ -349,12 +427,17 @@ def test_a_page_offers_what_a_log_can_answer(tmp_path: Path) -> None:
     assert summarise(read_log(tmp_path / "random.parquet")) == summarise_run(e, 2, "Random")
     assert summarise_run(e, 2, "Random").uniform
     floor = [{"kind": "floor", "epsilon": 0.1}]
-    floored = experiment({"kind": "linucb", "guards": floor}, "epsilon_greedy", "random", seed=9, steps=200)
+    floored = experiment(
+        {"kind": "linucb", "guards": floor}, "epsilon_greedy", "random", seed=9, steps=200
+    )
     assert suggested_logger(floored) == floored.labels[0]
-    slates = experiment("linucb", "epsilon_greedy", simulator={"kind": "ranking", "n_items": 500}, steps=100)
+    slates = experiment(
+        "linucb", "epsilon_greedy", simulator={"kind": "ranking", "n_items": 500}, steps=100
+    )
     assert suggested_logger(slates) == "ε-greedy"
     summary = summarise_run(slates, 2)
-    assert (summary.n, summary.agents) == (2000, {})  # a row for each of ten slots; no agent as the target
+    # a row for each of ten slots; no agent as the target
+    assert (summary.n, summary.agents) == (2000, {})
     large = experiment("linucb", simulator={"kind": "ranking"}, steps=5000)
     assert suggested_logger(large) is None
     with pytest.raises(UserError, match="10 slots, 50,000 in all, and 10,000 items: record fewer"):
@@ -371,11 +454,17 @@ def test_the_first_target_is_never_the_policy_that_made_the_log() -> None:
     one = experiment(floor, steps=200)
     assert suggested_target(summarise_run(one, 2, one.labels[0]), one.labels[0]) == "random"
     assert suggested_target(summarise(read_log("open_bandit/bts/men"))) == "random"
-    assert suggested_target(summarise(read_log("open_bandit/random/men")), production="bts:men") == "bts:men"
+    assert (
+        suggested_target(summarise(read_log("open_bandit/random/men")), production="bts:men")
+        == "bts:men"
+    )
     part = DecisionLog(
-        actions=np.array([0, 1]), rewards=np.ones(2), names=("a", "b", "c"), propensities=np.array([0.5, 1 / 3]),
+        actions=np.array([0, 1]),
+        rewards=np.ones(2),
+        names=("a", "b", "c"),
+        propensities=np.array([0.5, 1 / 3]),
         available=np.array([[True, True, False], [True] * 3]),
-    )  # fmt: skip
+    )
     assert summarise(part).uniform
     assert not summarise(replace(part, propensities=np.full(2, 0.5))).uniform
     assert suggested_target(summarise(replace(part, propensities=None))) == "random"
@@ -399,7 +488,11 @@ def test_columns_are_guessed_by_their_usual_names() -> None:
         "other",
     ]
     assert suggested_map(names) == {
-        "action": "item_id", "reward": "click", "propensity": "propensity_score", "position": "position",
-        "time": "timestamp", "features": "user_feature_0|user_feature_1",
-    }  # fmt: skip
+        "action": "item_id",
+        "reward": "click",
+        "propensity": "propensity_score",
+        "position": "position",
+        "time": "timestamp",
+        "features": "user_feature_0|user_feature_1",
+    }
     assert suggested_map(["a", "b"]) == {}

@@ -10,7 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bandits.offpolicy import REGISTRY, Matrix, Rounds, evaluate
-from bandits.offpolicy.estimators import clipped_ips, dm, dr, dros, ips, replay, sndr, snips, switch_dr
+from bandits.offpolicy.estimators import (
+    clipped_ips,
+    dm,
+    dr,
+    dros,
+    ips,
+    replay,
+    sndr,
+    snips,
+    switch_dr,
+)
 from bandits.offpolicy.evaluation import given as given_q
 from bandits.offpolicy.weights import slope, weight_grid
 from tests.offpolicy.support import Setting, simulate
@@ -19,7 +29,9 @@ from tests.offpolicy.support import Setting, simulate
 def make(seed: int, n: int = 50) -> Rounds:
     g = np.random.default_rng(seed)
     accepted = (g.random(n) < 0.4).astype(float)
-    return Rounds(g.normal(size=n), g.exponential(size=n), g.normal(size=n), g.normal(size=n), accepted)
+    return Rounds(
+        g.normal(size=n), g.exponential(size=n), g.normal(size=n), g.normal(size=n), accepted
+    )
 
 
 def plain(kind: str, rounds: Rounds, parameter: float = 0.8) -> float:
@@ -70,7 +82,9 @@ def test_limits_of_the_parameters_are_the_other_estimators() -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10_000), n=st.integers(8, 60), K=st.integers(2, 8))
-def test_the_order_of_rows_and_the_names_of_actions_do_not_matter(seed: int, n: int, K: int) -> None:
+def test_the_order_of_rows_and_the_names_of_actions_do_not_matter(
+    seed: int, n: int, K: int
+) -> None:
     g = np.random.default_rng(seed)
     setting = simulate(g, n, K)
     q = g.random((n, K))
@@ -78,14 +92,21 @@ def test_the_order_of_rows_and_the_names_of_actions_do_not_matter(seed: int, n: 
     found = evaluate(setting.log, setting.target, q=q, estimators=kinds)
     rows, actions = g.permutation(n), g.permutation(K)
     mixed = replace(
-        setting.log, actions=np.argsort(actions)[setting.log.actions[rows]], rewards=setting.log.rewards[rows],
-        features=None, feature_names=(), propensities=np.asarray(setting.log.propensities)[rows],
-        distributions=setting.logging[rows][:, actions], names=tuple(setting.log.names[a] for a in actions),
-    )  # fmt: skip
+        setting.log,
+        actions=np.argsort(actions)[setting.log.actions[rows]],
+        rewards=setting.log.rewards[rows],
+        features=None,
+        feature_names=(),
+        propensities=np.asarray(setting.log.propensities)[rows],
+        distributions=setting.logging[rows][:, actions],
+        names=tuple(setting.log.names[a] for a in actions),
+    )
     target = Matrix(setting.target[rows][:, actions])
     other = evaluate(mixed, target, q=q[rows][:, actions], estimators=kinds)
     for kind in kinds:
-        np.testing.assert_allclose(found.estimates[kind], other.estimates[kind], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            found.estimates[kind], other.estimates[kind], rtol=1e-9, atol=1e-12
+        )
     assert found.support.ess == pytest.approx(other.support.ess)
 
 
@@ -95,7 +116,9 @@ def estimates(setting: Setting, weights: np.ndarray, q: np.ndarray) -> Rounds:
 
 
 def test_ips_and_dr_are_unbiased_where_theory_states_it() -> None:
-    """Over 2,000 logs of 300 decisions: |z| < 4, and above 10 where propensities and q are both wrong."""
+    """Over 2,000 logs of 300 decisions: |z| < 4, and above 10 where propensities and q are both
+    wrong.
+    """
     g, errors = np.random.default_rng(11), []
     for _ in range(2000):
         setting = simulate(g, 300)
@@ -104,10 +127,11 @@ def test_ips_and_dr_are_unbiased_where_theory_states_it() -> None:
         wrong = chosen / (0.5 * np.asarray(setting.log.propensities) + 0.5 / 5)
         good, bad = setting.rewards, np.full((300, 5), 0.9)
         cases = (
-            ips(estimates(setting, right, bad)), dr(estimates(setting, right, bad)),
+            ips(estimates(setting, right, bad)),
+            dr(estimates(setting, right, bad)),
             dr(estimates(setting, wrong, good)),
             dr(estimates(setting, 1.3 * wrong, bad)),
-        )  # fmt: skip
+        )
         errors.append([case.mean() - setting.value for case in cases])
     z = np.mean(errors, axis=0) / np.std(errors, axis=0, ddof=1) * np.sqrt(len(errors))
     assert (np.abs(z[:3]) < 4).all(), z
@@ -118,7 +142,8 @@ def test_the_bias_of_snips_shrinks_as_1_over_n() -> None:
     """With rewards correlated with weights: the bias at n = 20 and 80, over 100,000 logs each."""
     g, bias = np.random.default_rng(5), {}
     for n in (20, 80):
-        chosen = g.random((100_000, n)) < 0.5  # of two actions; the target always chooses this one
+        # of two actions; the target always chooses this one
+        chosen = g.random((100_000, n)) < 0.5
         w, r = np.where(chosen, 1.5, 0.5), np.where(chosen, 1.0, 0.0)
         value = 0.75  # E[w r] / E[w]
         found = (w * r).sum(axis=1) / w.sum(axis=1) - value
@@ -133,7 +158,9 @@ def test_replay_accepts_about_n_over_k_rows_and_is_right_on_a_uniform_log() -> N
     for _ in range(500):
         r = g.random((400, 4))
         actions, choice = g.integers(0, 4, 400), g.integers(0, 4, 400)
-        rounds = make(0)._replace(rewards=r[np.arange(400), actions], accepted=(actions == choice).astype(float))
+        rounds = make(0)._replace(
+            rewards=r[np.arange(400), actions], accepted=(actions == choice).astype(float)
+        )
         contributions = replay(rounds)
         z.append((contributions.mean() - 0.5) / (contributions.std() / 20))
         accepted.append(rounds.accepted.mean())
@@ -148,7 +175,10 @@ def test_slope_chooses_as_a_plain_implementation_of_its_rule() -> None:
     chosen = set()
     for seed in range(60):
         g = np.random.default_rng(seed)
-        samples = [g.normal(b, s, 40) for b, s in zip(np.linspace(0, 1, 7) ** 2, np.linspace(3, 0.1, 7), strict=True)]
+        samples = [
+            g.normal(b, s, 40)
+            for b, s in zip(np.linspace(0, 1, 7) ** 2, np.linspace(3, 0.1, 7), strict=True)
+        ]
         widths = [t(39).ppf(0.95) * np.sqrt(x.var() / 39) for x in samples]
         order = sorted(range(7), key=lambda i: -widths[i])
         best = order[0]
@@ -169,7 +199,9 @@ def test_slope_chooses_as_a_plain_implementation_of_its_rule() -> None:
 
 
 def test_slope_has_less_error_than_dr_where_weights_are_heavy() -> None:
-    """Root mean squared errors over 200 logs: the tuned estimators are not above DR with a fair q."""
+    """Root mean squared errors over 200 logs: the tuned estimators are not above DR with a
+    fair q.
+    """
     g, errors = np.random.default_rng(4), []
     for _ in range(200):
         n = 200
@@ -179,7 +211,9 @@ def test_slope_has_less_error_than_dr_where_weights_are_heavy() -> None:
         found = [dr(rounds).mean()]
         for estimator, name in ((switch_dr, "tau"), (dros, "shrinkage")):
             grid = weight_grid(w, square=name == "shrinkage")
-            found.append(slope(lambda x, e=estimator, k=name, data=rounds: e(data, **{k: x}), grid)[1].mean())
+            found.append(
+                slope(lambda x, e=estimator, k=name, data=rounds: e(data, **{k: x}), grid)[1].mean()
+            )
         errors.append(np.array(found) - 0.5)
     rmse = np.sqrt(np.mean(np.square(errors), axis=0))
     assert (rmse[1:] < rmse[0]).all(), rmse

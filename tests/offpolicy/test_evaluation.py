@@ -13,7 +13,16 @@ import pytest
 
 from bandits.base.errors import UserError
 from bandits.cli import main as cli
-from bandits.offpolicy import DecisionLog, Greedy, Matrix, Random, Truth, evaluate, read_log, read_target
+from bandits.offpolicy import (
+    DecisionLog,
+    Greedy,
+    Matrix,
+    Random,
+    Truth,
+    evaluate,
+    read_log,
+    read_target,
+)
 from bandits.offpolicy.open_bandit import NAMES
 from bandits.offpolicy.regression import MODELS, cross_fit, read_model
 from bandits.offpolicy.support import Support, alarms, decisions_required, measure, verdict
@@ -72,12 +81,16 @@ def test_greedy_targets_learn_from_the_log_and_are_better_than_the_logging_polic
 
 @pytest.mark.slow
 def test_intervals_of_all_estimators_hold_the_truth_with_fitted_rewards() -> None:
-    """Of 600 logs of 1,000 decisions (ESS about 490): DR and SNDR in 93 to 97.5 %, biased ones in at least 93 %."""
+    """Of 600 logs of 1,000 decisions (ESS about 490): DR and SNDR in 93 to 97.5 %, biased ones in
+    at least 93 %.
+    """
     g, hits = np.random.default_rng(5), []
     kinds = ["dr", "sndr", "dm", "switch_dr", "dros", "clipped_ips"]
     for _ in range(600):
         setting = simulate(g, 1000)
-        found = evaluate(setting.log, setting.target, estimators=kinds, model="ridge", generator=g).estimates
+        found = evaluate(
+            setting.log, setting.target, estimators=kinds, model="ridge", generator=g
+        ).estimates
         hits.append([found[kind].low <= setting.value <= found[kind].high for kind in kinds])
     rates = dict(zip(kinds, np.mean(hits, axis=0), strict=True))
     assert all(0.93 <= rates[kind] <= 0.975 for kind in ("dr", "sndr")), rates
@@ -98,7 +111,9 @@ def test_targets_have_the_probabilities_they_state() -> None:
     table = np.random.default_rng(1).dirichlet(np.ones(4), 3).T
     by_position = Matrix(table)
     by_position.check(log)
-    np.testing.assert_allclose(by_position.probabilities(log, everything), table.T[np.asarray(log.positions)])
+    np.testing.assert_allclose(
+        by_position.probabilities(log, everything), table.T[np.asarray(log.positions)]
+    )
     for target in (Random(), always, by_position, Matrix(table[:, 0])):
         expected = target.probabilities(log, everything)[np.arange(len(log)), log.actions]
         np.testing.assert_allclose(target.logged(log), expected)
@@ -124,7 +139,10 @@ def test_bad_targets_are_refused(spec: str, sentence: str) -> None:
 def test_bad_matrices_and_arguments_are_refused() -> None:
     log = simulate(np.random.default_rng(0), 20, 3).log
     p = np.full((20, 3), 1 / 3)
-    for change, sentence in ((-0.5, "must be between 0 and 1; got -0.5"), (0.5, "must sum to 1; their sum is 1.16667")):
+    for change, sentence in (
+        (-0.5, "must be between 0 and 1; got -0.5"),
+        (0.5, "must sum to 1; their sum is 1.16667"),
+    ):
         wrong = p.copy()
         wrong[4, 1] = change
         with pytest.raises(UserError, match=f"row 5, target: .*{sentence}"):
@@ -137,7 +155,9 @@ def test_bad_matrices_and_arguments_are_refused() -> None:
         evaluate(log, p, interval="x")
     with pytest.raises(UserError, match="estimator dr: the interval anytime is only for ips"):
         evaluate(log, p, estimators=["dr"], interval="anytime")
-    with pytest.raises(UserError, match=r"q: must have the shape \(n, K\) = \(20, 3\); got \(20, 2\)"):
+    with pytest.raises(
+        UserError, match=r"q: must have the shape \(n, K\) = \(20, 3\); got \(20, 2\)"
+    ):
         evaluate(log, p, q=np.zeros((20, 2)))
     with pytest.raises(UserError, match="level must be between 0 and 1; got 2"):
         evaluate(log, p, level=2)
@@ -152,7 +172,9 @@ def test_a_log_without_propensities_answers_by_dm_and_replay_or_estimated_ones()
     assert found.as_dict()["ess"] is None
     (alarm,) = evaluate(log, setting.target, estimators=["replay"]).alarms
     assert alarm.kind == "replay"
-    with pytest.raises(UserError, match="estimator ips: requires propensities, and the log has none"):
+    with pytest.raises(
+        UserError, match="estimator ips: requires propensities, and the log has none"
+    ):
         evaluate(log, setting.target, estimators=["ips"])
     estimated = evaluate(log, setting.target, estimate_propensities=True)
     assert estimated.alarms[0].kind == "estimated_propensities"
@@ -167,19 +189,54 @@ def test_alarms_ring_beyond_their_bounds() -> None:
         ({"ess": 99}, 5000, "ess", "is 99 of 5,000 decisions; at least 100 is required"),
         ({"ess": 150}, 20_000, "ess", "is 150 of 20,000 decisions; at least 200 is required"),
         ({"largest_share": 0.11}, 5000, "max_weight", "One event has 11 % of the sum"),
-        ({"mean_weight": 1.05}, 5000, "mean_weight", "The mean weight is 1.05, 5 standard errors from 1"),
-        ({"mean_weight": 1.05}, 5000, "mean_weight", "propensities are wrong, or the log hardly ever takes actions"),
+        (
+            {"mean_weight": 1.05},
+            5000,
+            "mean_weight",
+            "The mean weight is 1.05, 5 standard errors from 1",
+        ),
+        (
+            {"mean_weight": 1.05},
+            5000,
+            "mean_weight",
+            "propensities are wrong, or the log hardly ever takes actions",
+        ),
         (
             {"mean_weight": 0.95, "exact_error": 0.02},
             5000,
             "mean_weight",
             "few of the target's rare actions are in the",
         ),
-        ({"mean_weight": 0.95, "exact_error": 0.01}, 5000, "mean_weight", "propensities are wrong, or the log hardly"),
-        ({"mean_weight": 1.05, "exact_error": 0.02}, 5000, "mean_weight", "propensities are wrong, or the log hardly"),
-        ({"mean_weight": 0.5, "mean_weight_error": 1e-17}, 5000, "mean_weight", "is 0.5, without variation from 1"),
-        ({"unsupported_mass": 0.02}, 5000, "unsupported", "gives 2.0 % of its probability to actions that the log"),
-        ({"by_segment": {"a": 0.02}}, 5000, "unsupported_segment", "In the segment a the target gives 2.0 %"),
+        (
+            {"mean_weight": 0.95, "exact_error": 0.01},
+            5000,
+            "mean_weight",
+            "propensities are wrong, or the log hardly",
+        ),
+        (
+            {"mean_weight": 1.05, "exact_error": 0.02},
+            5000,
+            "mean_weight",
+            "propensities are wrong, or the log hardly",
+        ),
+        (
+            {"mean_weight": 0.5, "mean_weight_error": 1e-17},
+            5000,
+            "mean_weight",
+            "is 0.5, without variation from 1",
+        ),
+        (
+            {"unsupported_mass": 0.02},
+            5000,
+            "unsupported",
+            "gives 2.0 % of its probability to actions that the log",
+        ),
+        (
+            {"by_segment": {"a": 0.02}},
+            5000,
+            "unsupported_segment",
+            "In the segment a the target gives 2.0 %",
+        ),
     ):
         (alarm,) = alarms(n, quiet._replace(**change))  # type: ignore[arg-type]
         assert alarm.kind == kind
@@ -193,7 +250,12 @@ def test_support_equals_plain_formulas() -> None:
     assert found.ess == pytest.approx(sum(w) ** 2 / sum(w**2))
     assert found.largest_share == pytest.approx(w.reshape(-1, 3).sum(axis=1).max() / w.sum())
     assert found.mean_weight_error == pytest.approx(np.std(w, ddof=1) / len(w) ** 0.5)
-    never = replace(log, distributions=None, available=None, actions=np.where(log.segments == "s0", 0, log.actions % 2))
+    never = replace(
+        log,
+        distributions=None,
+        available=None,
+        actions=np.where(log.segments == "s0", 0, log.actions % 2),
+    )
     found = measure(never, Matrix(np.array([0.4, 0.3, 0.2, 0.1])), w)
     assert found.unsupported_mass == pytest.approx(0.3)
     assert found.by_segment == pytest.approx({"s0": 0.6, "s1": 0.3})
@@ -204,7 +266,10 @@ def test_support_equals_plain_formulas() -> None:
 
 
 def test_the_error_of_the_mean_weight_is_exact_where_all_propensities_are_known() -> None:
-    """Over 4,000 logs of the same contexts, the mean weight deviates by it (5 %); candidates differ between rows."""
+    """Over 4,000 logs of the same contexts, the mean weight deviates by it (5 %).
+
+    Candidates differ between rows.
+    """
     g, log = np.random.default_rng(9), full_log(np.random.default_rng(3))
     rows, target = np.arange(len(log)), Random()
     wanted = target.probabilities(log, slice(None))
@@ -219,8 +284,12 @@ def test_the_error_of_the_mean_weight_is_exact_where_all_propensities_are_known(
     assert np.mean(means) == pytest.approx(1, abs=4 * found.exact_error / 4000**0.5)
 
 
-def test_rare_actions_that_are_not_in_the_log_are_named_and_right_propensities_are_not_called_wrong() -> None:
-    """Epsilon of .001: where no random choice is logged, the mean weight is far below 1, with hardly any variation."""
+def test_rare_actions_that_are_not_in_the_log_are_named_and_right_propensities_are_not_called_wrong() -> (  # noqa: E501
+    None
+):
+    """Epsilon of .001: where no random choice is logged, the mean weight is far below 1, with
+    hardly any variation.
+    """
     n, g = 2000, np.random.default_rng(10)
     stated = np.full((n, 4), 0.001 / 4)
     stated[:, 0] += 0.999
@@ -229,11 +298,18 @@ def test_rare_actions_that_are_not_in_the_log_are_named_and_right_propensities_a
     for _ in range(500):
         actions = np.minimum((stated.cumsum(axis=1) < g.random((n, 1))).sum(axis=1), 3)
         log = DecisionLog(
-            actions=actions, rewards=np.zeros(n), names=tuple("abcd"), distributions=stated,
+            actions=actions,
+            rewards=np.zeros(n),
+            names=tuple("abcd"),
+            distributions=stated,
             propensities=stated[np.arange(n), actions],
-        )  # fmt: skip
+        )
         w = target[np.arange(n), actions] / np.asarray(log.propensities)
-        texts = [a.sentence for a in alarms(n, measure(log, Matrix(target), w)) if a.kind == "mean_weight"]
+        texts = [
+            a.sentence
+            for a in alarms(n, measure(log, Matrix(target), w))
+            if a.kind == "mean_weight"
+        ]
         rare += any("few of the target's rare actions are in the log" in text for text in texts)
         wrong += any("propensities are wrong" in text for text in texts)
         without += not actions.any()
@@ -247,28 +323,43 @@ def test_actions_with_propensity_0_explain_a_mean_weight_below_1() -> None:
         stated = np.tile(logging, (n, 1))
         actions = g.choice(4, n, p=logging)
         log = DecisionLog(
-            actions=actions, rewards=np.zeros(n), names=tuple("abcd"), distributions=stated,
+            actions=actions,
+            rewards=np.zeros(n),
+            names=tuple("abcd"),
+            distributions=stated,
             propensities=stated[np.arange(n), actions],
-        )  # fmt: skip
+        )
         w = 0.25 / np.asarray(log.propensities)
         texts = {a.kind: a.sentence for a in alarms(n, measure(log, Random(), w))}
         assert "gives 25.0 % of its probability to actions" in texts["unsupported"]
-        if logging[0] < 0.5:  # all weights are alike
-            assert "never takes actions with 25.0 % of the target's probability" in texts["mean_weight"]
+        # all weights are alike
+        if logging[0] < 0.5:
+            assert (
+                "never takes actions with 25.0 % of the target's probability"
+                in texts["mean_weight"]
+            )
         assert "wrong" not in texts.get("mean_weight", "")
         wrong = {a.kind: a.sentence for a in alarms(n, measure(log, Random(), 2 * w))}
         assert "propensities are wrong, or" in wrong["mean_weight"]
 
 
 @pytest.mark.parametrize("vectors", [False, True])
-def test_alarm_of_the_mean_weight_is_rare_with_right_propensities_and_usual_with_wrong_ones(vectors: bool) -> None:
-    """At most 3 of 1,000 right logs ring (4 standard errors); 95 of 100 with halved propensities do."""
+def test_alarm_of_the_mean_weight_is_rare_with_right_propensities_and_usual_with_wrong_ones(
+    vectors: bool,
+) -> None:
+    """At most 3 of 1,000 right logs ring (4 standard errors).
+
+    95 of 100 with halved propensities do.
+    """
     g, false, true = np.random.default_rng(6), 0, 0
     for i in range(1000):
         setting = simulate(g, 400, vectors=vectors)
         chosen = setting.target[np.arange(400), setting.log.actions]
         w = chosen / np.asarray(setting.log.propensities)
-        false += any(a.kind == "mean_weight" for a in alarms(400, measure(setting.log, Matrix(setting.target), w)))
+        false += any(
+            a.kind == "mean_weight"
+            for a in alarms(400, measure(setting.log, Matrix(setting.target), w))
+        )
         if i < 100:
             rung = alarms(400, measure(setting.log, Matrix(setting.target), 2 * w))
             true += "mean_weight" in {a.kind for a in rung}
@@ -304,10 +395,13 @@ def test_open_bandit_logs_answer_for_three_targets(name: str) -> None:
     bts = read_log(name.replace("/random/", "/bts/"))
     np.add.at(frequency, (bts.actions, np.asarray(bts.positions) - 1), 1)
     targets = {
-        "random": Random(), "bts": Matrix(frequency / frequency.sum(axis=0), "bts"),
+        "random": Random(),
+        "bts": Matrix(frequency / frequency.sum(axis=0), "bts"),
         "best": read_target(f"always:{log.names[int(clicks.argmax())]}", np.random.default_rng(0)),
-    }  # fmt: skip
-    found = {key: evaluate(log, target, estimators=["ips", "snips"]) for key, target in targets.items()}
+    }
+    found = {
+        key: evaluate(log, target, estimators=["ips", "snips"]) for key, target in targets.items()
+    }
     for key, one in found.items():
         assert one.estimates["snips"].low < 0.02
         if key == "random" and "/random/" in name:
@@ -321,23 +415,44 @@ def test_open_bandit_logs_answer_for_three_targets(name: str) -> None:
     if "/random/" in name:
         value = found["random"].estimates["ips"]
         assert value.value == pytest.approx(log.rewards.mean())
-        assert (value.high - value.value) / value.value > 0.25  # no smaller difference can be resolved
+        # no smaller difference can be resolved
+        assert (value.high - value.value) / value.value > 0.25
         assert found["best"].support.ess == pytest.approx((log.actions == clicks.argmax()).sum())
 
 
 def test_the_command_writes_estimates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["evaluate", "open_bandit/bts/women", "--target", "random", "--out", str(tmp_path / "out")]
+    arguments = [
+        "evaluate",
+        "open_bandit/bts/women",
+        "--target",
+        "random",
+        "--out",
+        str(tmp_path / "out"),
+    ]
     assert cli.main(arguments) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith("This log cannot answer reliably what choosing at random would have earned")
+    assert printed.startswith(
+        "This log cannot answer reliably what choosing at random would have earned"
+    )
     assert "\nEven if the estimate were right: to find a difference of 10 %" in printed
     assert "alarm: The effective sample size is 2 of 10,000 decisions" in printed
     assert "CC BY 4.0" in printed
     found = json.loads((tmp_path / "out" / "estimates.json").read_text(encoding="utf-8"))
     assert list(found) == [
-        "n", "target", "estimates", "ess", "max_weight", "mean_weight", "mean_weight_error", "unsupported_mass",
-        "alarms", "truth", "main", "logged", "gain",
-    ]  # fmt: skip
+        "n",
+        "target",
+        "estimates",
+        "ess",
+        "max_weight",
+        "mean_weight",
+        "mean_weight_error",
+        "unsupported_mass",
+        "alarms",
+        "truth",
+        "main",
+        "logged",
+        "gain",
+    ]
     assert set(found["estimates"]["ips"]) == {"value", "low", "high", "standard_error"}
     assert {alarm["kind"] for alarm in found["alarms"]} == {"ess", "max_weight"}
     assert found["truth"] is None
@@ -351,11 +466,17 @@ def test_the_command_writes_estimates(tmp_path: Path, capsys: pytest.CaptureFixt
             ["a.csv", "--target", "random"],
             "error: row 2 (line 2 of the file), propensity: must be above 0 and at most 1; got 0",
         ),
-        (["a.csv", "--target", "random", "--map", "reward=x"], "error: column 'x' for reward: the table has"),
+        (
+            ["a.csv", "--target", "random", "--map", "reward=x"],
+            "error: column 'x' for reward: the table has",
+        ),
         (["b.csv", "--target", "random"], "b.csv: No such file"),
         (["open_bandit/x", "--target", "random"], "error: 'open_bandit/x' is no shipped log"),
         (["open_bandit/bts/men", "--target", "x"], "error: target 'x': must be random"),
-        (["open_bandit/bts/men", "--target", "random", "--seed", "x"], "error: seed: must be a whole number"),
+        (
+            ["open_bandit/bts/men", "--target", "random", "--seed", "x"],
+            "error: seed: must be a whole number",
+        ),
         (
             ["open_bandit/bts/men", "--target", "random", "--estimators", "ips,x"],
             "error: estimator 'x': must be one of",
@@ -370,7 +491,9 @@ def test_the_command_refuses_bad_input(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    pd.DataFrame({"action": [1, 2], "reward": [0, 1], "propensity": [0, 1]}).to_csv("a.csv", index=False)
+    pd.DataFrame({"action": [1, 2], "reward": [0, 1], "propensity": [0, 1]}).to_csv(
+        "a.csv", index=False
+    )
     assert cli.main(["evaluate", *arguments, "--out", "out"]) == 2
     output = capsys.readouterr()
     assert output.out == ""
@@ -391,20 +514,27 @@ def test_predicted_rewards_that_are_not_finite_are_refused() -> None:
 def test_an_interval_without_width_raises_an_alarm() -> None:
     found = evaluate("open_bandit/bts/all", "always:3", estimators=["ips"])
     assert found.estimates["ips"].high == 0
-    assert "All contributions to IPS are equal" in next(a.sentence for a in found.alarms if a.kind == "no_variation")
+    assert "All contributions to IPS are equal" in next(
+        a.sentence for a in found.alarms if a.kind == "no_variation"
+    )
 
 
 def test_the_difference_that_a_log_tells_apart_is_found_with_the_stated_power() -> None:
-    """The target earns that much more in 1,500 logs of 2,000 decisions; 80 % within 4 standard errors see it."""
+    """The target earns that much more in 1,500 logs of 2,000 decisions.
+
+    80 % within 4 standard errors see it.
+    """
     g, n, repetitions, rate = np.random.default_rng(9), 2000, 1500, 0.3
-    weights = np.where(g.random((repetitions, n)) < 0.5, 0.5, 1.5)  # of a target that doubts half of the decisions
+    # of a target that doubts half of the decisions
+    weights = np.where(g.random((repetitions, n)) < 0.5, 0.5, 1.5)
     error = float(((weights - 1) * (g.random((repetitions, n)) < rate)).std() / n**0.5)
     stated = verdict(n, rate, error)
     for level, quantile in ((0.95, 1.959964), (0.8, 1.281552)):
         half = 100 * quantile * error / rate
         assert f"is now ±{half:.0f} %" in verdict(n, rate, error, level) or half < 10
     least = float(re.findall(r"find a difference of ([\d.]+) % as", stated)[0].split()[-1]) / 100
-    # items that the target prefers (weight 1.5) earn more, and the others less, so that it gains `least`
+    # items that the target prefers (weight 1.5) earn more, and the others less, so that it gains
+    # `least`
     chance = np.where(weights > 1, rate + 2 * least * rate, rate - 2 * least * rate)
     gains = (weights - 1) * (g.random((repetitions, n)) < chance)
     mean, errors = gains.mean(axis=1), gains.std(axis=1, ddof=1) / n**0.5

@@ -26,7 +26,12 @@ def test_formulas_equal_plain_ones() -> None:
     error = np.std(x, ddof=1) / 30**0.5
     found = normal(x)
     assert found == pytest.approx(
-        (x.mean(), x.mean() - 1.959963984540054 * error, x.mean() + 1.959963984540054 * error, error)
+        (
+            x.mean(),
+            x.mean() - 1.959963984540054 * error,
+            x.mean() + 1.959963984540054 * error,
+            error,
+        )
     )
     found = empirical_bernstein(x, 0, 1)
     log_term = np.log(4 / 0.05)
@@ -37,7 +42,9 @@ def test_formulas_equal_plain_ones() -> None:
 def test_errors_of_groups_are_cluster_robust() -> None:
     """Three equal rows of each event are as much as one; single rows as no groups."""
     x = np.random.default_rng(1).random(40)
-    assert standard_error(np.repeat(x, 3), np.repeat(np.arange(40), 3)) == pytest.approx(standard_error(x))
+    assert standard_error(np.repeat(x, 3), np.repeat(np.arange(40), 3)) == pytest.approx(
+        standard_error(x)
+    )
     assert standard_error(x, np.arange(40)) == pytest.approx(standard_error(x))
     g = np.random.default_rng(0)
     found = bootstrap(np.repeat(x, 3), g, groups=np.repeat(np.arange(40), 3))
@@ -46,7 +53,10 @@ def test_errors_of_groups_are_cluster_robust() -> None:
 
 @pytest.mark.slow
 def test_intervals_of_95_percent_hold_the_truth_in_93_to_97_percent_of_2000_logs() -> None:
-    """IPS and SNIPS with n = 2,000 and an effective sample size of about 700; Bernstein in at least 95 %."""
+    """IPS and SNIPS with n = 2,000 and an effective sample size of about 700.
+
+    Bernstein in at least 95 %.
+    """
     g, hits = np.random.default_rng(7), []
     for i in range(2000):
         w, r = draw(g, 2000)
@@ -63,7 +73,9 @@ def test_intervals_of_95_percent_hold_the_truth_in_93_to_97_percent_of_2000_logs
 
 
 def test_the_confidence_sequence_holds_the_truth_at_all_steps_at_once() -> None:
-    """In at least 95 % of 500 logs the wealth against the true value stays below its bound at all 1,000 steps."""
+    """In at least 95 % of 500 logs the wealth against the true value stays below its bound at all
+    1,000 steps.
+    """
     g, kept, n = np.random.default_rng(3), 0, 1000
     steps = np.arange(1, n + 1)
     for _ in range(500):
@@ -72,8 +84,11 @@ def test_the_confidence_sequence_holds_the_truth_at_all_steps_at_once() -> None:
         for x, mean in ((w * r, value), (w * (1 - r), 1 - value)):
             sums, variance = _running(x)
             deviation = sums - steps * mean
-            positive = deviation > 0  # a lower bound is violated only there
-            inside &= bool((log_wealth(deviation[positive], variance[positive]) <= np.log(2 / 0.05)).all())
+            # a lower bound is violated only there
+            positive = deviation > 0
+            inside &= bool(
+                (log_wealth(deviation[positive], variance[positive]) <= np.log(2 / 0.05)).all()
+            )
         kept += inside
     assert kept >= 0.95 * 500
 
@@ -104,7 +119,9 @@ def test_the_wealth_is_the_mixture_over_bets() -> None:
 
     for deviation, variance in ((0.5, 1.0), (3.0, 4.0), (10.0, 6.0)):
         integral = quad(mixed, 0, 1, args=(deviation, variance))[0]
-        assert log_wealth(np.float64(deviation), np.float64(variance)) == pytest.approx(np.log(integral), rel=1e-8)
+        assert log_wealth(np.float64(deviation), np.float64(variance)) == pytest.approx(
+            np.log(integral), rel=1e-8
+        )
 
 
 @pytest.mark.parametrize("level", [0, 1, -1, 1.5, float("nan")])

@@ -1,4 +1,7 @@
-"""Logs written and read back are equal; bad input is refused in one sentence that names the place."""
+"""Logs written and read back are equal.
+
+Bad input is refused in one sentence that names the place.
+"""
 
 from __future__ import annotations
 
@@ -36,11 +39,29 @@ from tests.offpolicy.support import full_log, simulate
 
 
 @settings(max_examples=25, deadline=None)
-@given(seed=st.integers(0, 1000), left_out=st.sets(st.sampled_from([
-    "kinds", "distributions", "features", "available", "segments", "event_ids", "times", "versions", "rows", "steps",
-    "contexts",
-])))  # fmt: skip
-def test_a_log_written_and_read_back_is_equal(seed: int, left_out: set[str], tmp_path_factory: Any) -> None:
+@given(
+    seed=st.integers(0, 1000),
+    left_out=st.sets(
+        st.sampled_from(
+            [
+                "kinds",
+                "distributions",
+                "features",
+                "available",
+                "segments",
+                "event_ids",
+                "times",
+                "versions",
+                "rows",
+                "steps",
+                "contexts",
+            ]
+        )
+    ),
+)
+def test_a_log_written_and_read_back_is_equal(
+    seed: int, left_out: set[str], tmp_path_factory: Any
+) -> None:
     log = full_log(np.random.default_rng(seed), 12)
     changes: dict[str, Any] = dict.fromkeys(left_out)
     if "features" in left_out:
@@ -57,8 +78,20 @@ def test_parquet_has_the_stated_columns_and_zstd(tmp_path: Path) -> None:
     log = full_log(np.random.default_rng(0))
     write_parquet(log, tmp_path / "a.parquet")
     file = pq.ParquetFile(tmp_path / "a.parquet")
-    names = {"row", "step", "event_id", "segment", "context", "action", "position", "propensity", "propensity_kind",
-             "reward", "version", "propensities"}  # fmt: skip
+    names = {
+        "row",
+        "step",
+        "event_id",
+        "segment",
+        "context",
+        "action",
+        "position",
+        "propensity",
+        "propensity_kind",
+        "reward",
+        "version",
+        "propensities",
+    }
     assert names <= set(file.schema_arrow.names)
     assert file.metadata.row_group(0).column(0).compression == "ZSTD"
     many = simulate(np.random.default_rng(0), 20, 201).log
@@ -99,10 +132,18 @@ def test_a_line_of_dsjson_has_the_fields_of_the_format() -> None:
 
 
 FOREIGN = {
-    "_label_cost": -1.0, "_label_probability": 0.75, "_label_Action": 2, "_labelIndex": 1, "Version": "1",
-    "Timestamp": "2026-01-01T00:00:00Z", "EventId": "x", "a": [2, 1], "p": [0.75, 0.25], "VWState": {"m": "m1"},
+    "_label_cost": -1.0,
+    "_label_probability": 0.75,
+    "_label_Action": 2,
+    "_labelIndex": 1,
+    "Version": "1",
+    "Timestamp": "2026-01-01T00:00:00Z",
+    "EventId": "x",
+    "a": [2, 1],
+    "p": [0.75, 0.25],
+    "VWState": {"m": "m1"},
     "c": {"User": {"age": 3, "city": "Rome"}, "_multi": [{"id": "news"}, {"id": "sport"}]},
-}  # fmt: skip
+}
 
 
 def test_dsjson_of_another_writer_is_read() -> None:
@@ -137,14 +178,21 @@ def test_dsjson_of_another_writer_is_read() -> None:
         ({"_labelIndex": 0}, "line 2, _labelIndex: must be 1; got 0"),
         ({"a": [2, 3]}, "line 2, a: actions must be between 1 and 2"),
         ({"p": [0.75]}, "line 2, p: must have one probability for each different action"),
-        ({"p": [0.75, 0.5]}, "line 2, propensities: the probabilities must sum to 1; their sum is 1.25"),
+        (
+            {"p": [0.75, 0.5]},
+            "line 2, propensities: the probabilities must sum to 1; their sum is 1.25",
+        ),
         (
             {"p": [0.5, 0.5]},
-            "line 2, propensity: must be the entry of the logged action in propensities, 0.5; got 0.75",
+            "line 2, propensity: must be the entry of the logged action in propensities, 0.5; "
+            "got 0.75",
         ),
         ({"EventId": "w"}, "line 2, event_id: must be unique; 'w' appears twice"),
         ({"c": {"_multi": []}}, "line 2, c._multi: must be a list of candidates"),
-        ({"c": {"_multi": [{"id": 1}, {"id": 1}]}}, "line 2, c._multi: candidates must have different names"),
+        (
+            {"c": {"_multi": [{"id": 1}, {"id": 1}]}},
+            "line 2, c._multi: candidates must have different names",
+        ),
         ({"pdrop": 0.5}, "line 2, pdrop: must be 0, sampled logs are not supported; got 0.5"),
     ],
 )
@@ -156,16 +204,22 @@ def test_bad_dsjson_is_refused(change: dict[str, Any], sentence: str) -> None:
 
 @pytest.mark.parametrize("text", ["{", "[1]", "3", '{"EventId": "x"}', "[" * 100_000])
 def test_lines_that_are_no_decisions_are_refused(text: str) -> None:
-    with pytest.raises(UserError, match=r"^line 1: (must be one JSON object|a reward without its decision)"):
+    with pytest.raises(
+        UserError, match=r"^line 1: (must be one JSON object|a reward without its decision)"
+    ):
         read_dsjson([text])
     with pytest.raises(UserError, match=r"a log must have 1 to 2,000,000 rows; got 0"):
         read_dsjson(["\n"])
 
 
 TABLE = {
-    "action": ["a", "b", "a"], "reward": [1, 0, 1], "propensity": [0.5, 0.25, 1.0], "event_id": ["x", "y", "z"],
-    "candidates": ["a|b", "a|b|c", "a"], "position": [1, 2, 1],
-}  # fmt: skip
+    "action": ["a", "b", "a"],
+    "reward": [1, 0, 1],
+    "propensity": [0.5, 0.25, 1.0],
+    "event_id": ["x", "y", "z"],
+    "candidates": ["a|b", "a|b|c", "a"],
+    "position": [1, 2, 1],
+}
 
 
 def table(**columns: list[Any]) -> pd.DataFrame:
@@ -176,20 +230,37 @@ def table(**columns: list[Any]) -> pd.DataFrame:
     ("columns", "sentence"),
     [
         ({"propensity": [0.5, 0, 1]}, "row 3, propensity: must be above 0 and at most 1; got 0"),
-        ({"propensity": [0.5, -0.1, 1]}, "row 3, propensity: must be above 0 and at most 1; got -0.1"),
-        ({"propensity": [0.5, 1.1, 1]}, "row 3, propensity: must be above 0 and at most 1; got 1.1"),
-        ({"propensity": [0.5, None, 1]}, "row 3, propensity: must be above 0 and at most 1; it is missing"),
+        (
+            {"propensity": [0.5, -0.1, 1]},
+            "row 3, propensity: must be above 0 and at most 1; got -0.1",
+        ),
+        (
+            {"propensity": [0.5, 1.1, 1]},
+            "row 3, propensity: must be above 0 and at most 1; got 1.1",
+        ),
+        (
+            {"propensity": [0.5, None, 1]},
+            "row 3, propensity: must be above 0 and at most 1; it is missing",
+        ),
         ({"propensity": ["0.5", "half", "1"]}, "row 3, propensity: must be a number; got 'half'"),
         ({"reward": ["1", "click", "0"]}, "row 3, reward: must be a number; got 'click'"),
         ({"reward": [1, 0, None]}, "row 4, reward: must be a finite number; got nan"),
         ({"reward": [1, 0, float("inf")]}, "row 4, reward: must be a finite number; got inf"),
-        ({"action": ["a", "b", "c"]}, "row 4, action: must be one of the candidates of its row; got c"),
+        (
+            {"action": ["a", "b", "c"]},
+            "row 4, action: must be one of the candidates of its row; got c",
+        ),
         ({"action": ["a", None, "a"]}, "row 3, action: is required; it is missing"),
-        ({"event_id": ["x", "y", "x"]}, "row 4, event_id: must be unique; 'x' appears twice at position 1"),
+        (
+            {"event_id": ["x", "y", "x"]},
+            "row 4, event_id: must be unique; 'x' appears twice at position 1",
+        ),
         ({"position": [1, 1.5, 2]}, "row 3, position: must be a whole number; got 1.5"),
     ],
 )
-def test_bad_values_of_a_table_are_refused(columns: dict[str, Any], sentence: str, tmp_path: Path) -> None:
+def test_bad_values_of_a_table_are_refused(
+    columns: dict[str, Any], sentence: str, tmp_path: Path
+) -> None:
     path = tmp_path / "a.csv"
     table(**columns).to_csv(path, index=False)
     with pytest.raises(ValueError, match="row") as refused:
@@ -204,14 +275,19 @@ WRONG = "propensity: must be above 0 and at most 1; got 2"
     ("text", "place"),
     [
         ("item,propensity,reward\na,.5,1\nb,2,0\n", "row 3 (line 3 of the file)"),
-        ("\ufeffitem,propensity,reward\r\n\r\na,.5,1\r\n  \r\nb,2,0\r\n\r\n", "row 5 (line 5 of the file)"),
+        (
+            "\ufeffitem,propensity,reward\r\n\r\na,.5,1\r\n  \r\nb,2,0\r\n\r\n",
+            "row 5 (line 5 of the file)",
+        ),
         ('item,propensity,reward\n"a\n\nx",.5,1\nb,2,0\n', "row 3 (the header is row 1)"),
         ('item,propensity,reward\n"a\nx",.5,1\nb,2,0\n', "row 3 (the header is row 1)"),
         ("item,propensity,reward\n,.5,1\nb,2,0\n", "row 2 (line 2 of the file)"),
         ("item,propensity,reward\n,,\nb,2,0\n", "row 3 (line 3 of the file)"),
     ],
 )
-def test_a_row_of_a_csv_file_is_named_as_an_editor_and_a_spreadsheet_do(text: str, place: str, tmp_path: Path) -> None:
+def test_a_row_of_a_csv_file_is_named_as_an_editor_and_a_spreadsheet_do(
+    text: str, place: str, tmp_path: Path
+) -> None:
     (tmp_path / "a.csv").write_text(text, "utf-8")
     with pytest.raises(UserError) as refused:
         read_log(tmp_path / "a.csv", {"action": "item"})
@@ -220,11 +296,17 @@ def test_a_row_of_a_csv_file_is_named_as_an_editor_and_a_spreadsheet_do(text: st
 
 
 def test_rows_of_other_files_are_named_too(tmp_path: Path) -> None:
-    pd.DataFrame({"action": ["a", "b"], "propensity": [0.5, 2.0], "reward": 1.0}).to_parquet(tmp_path / "a.parquet")
+    pd.DataFrame({"action": ["a", "b"], "propensity": [0.5, 2.0], "reward": 1.0}).to_parquet(
+        tmp_path / "a.parquet"
+    )
     with pytest.raises(UserError) as refused:
         read_log(tmp_path / "a.parquet")
     assert str(refused.value) == f"row 2 of the table, {WRONG}"
-    lines = [FOREIGN, {**FOREIGN, "_skipLearn": True}, {**FOREIGN, "EventId": "y", "_label_probability": 2}]
+    lines = [
+        FOREIGN,
+        {**FOREIGN, "_skipLearn": True},
+        {**FOREIGN, "EventId": "y", "_label_probability": 2},
+    ]
     (tmp_path / "a.dsjson").write_text("\n\n".join(map(json.dumps, lines)), "utf-8")
     with pytest.raises(UserError) as refused:
         read_log(tmp_path / "a.dsjson")
@@ -234,9 +316,13 @@ def test_rows_of_other_files_are_named_too(tmp_path: Path) -> None:
 def test_a_part_of_a_log_names_rows_as_the_file_does(tmp_path: Path) -> None:
     table(propensity=[0.5, 0.25, 0.125]).to_csv(tmp_path / "a.csv", index=False)
     part = read_log(tmp_path / "a.csv").select(np.array([False, False, True]))
-    with pytest.raises(UserError, match=r"^row 4 \(line 4 of the file\), propensity: must be above 0"):
+    with pytest.raises(
+        UserError, match=r"^row 4 \(line 4 of the file\), propensity: must be above 0"
+    ):
         replace(part, propensities=np.zeros(1))
-    bare = DecisionLog(actions=np.arange(3), rewards=np.ones(3), names=("a", "b", "c")).select(np.array([2]))
+    bare = DecisionLog(actions=np.arange(3), rewards=np.ones(3), names=("a", "b", "c")).select(
+        np.array([2])
+    )
     with pytest.raises(UserError, match=r"^row 3, reward"):
         replace(bare, rewards=np.array([np.nan]))
 
@@ -248,10 +334,19 @@ def test_a_part_of_a_log_names_rows_as_the_file_does(tmp_path: Path) -> None:
             ["[0.5, 0.5]", "[0.5, 0.6]", "[1, 0]"],
             "row 2, propensities: the probabilities must sum to 1; their sum is 1.1",
         ),
-        (["[0.5, 0.5]", "[1.5, -0.5]", "[1, 0]"], "row 2, propensities: the probability of action 0 must be between 0"),
-        (["[0.5, 0.5]", "[1]", "[1, 0]"], "row 2, propensities: must have 2 entries as the first row has; got 1"),
+        (
+            ["[0.5, 0.5]", "[1.5, -0.5]", "[1, 0]"],
+            "row 2, propensities: the probability of action 0 must be between 0",
+        ),
+        (
+            ["[0.5, 0.5]", "[1]", "[1, 0]"],
+            "row 2, propensities: must have 2 entries as the first row has; got 1",
+        ),
         (["[0.5, 0.5]", "[a, 1]", "[1, 0]"], "row 2, propensities: entries must be numbers"),
-        (["[.5, .5]", "[.5, .6]", "[1, 0]"], "row 2, propensities: the probabilities must sum to 1; their sum is 1.1"),
+        (
+            ["[.5, .5]", "[.5, .6]", "[1, 0]"],
+            "row 2, propensities: the probabilities must sum to 1; their sum is 1.1",
+        ),
         (["[0.5, 0.5]", '["a", 1]', "[1, 0]"], "row 2, propensities: entries must be numbers"),
     ],
 )
@@ -265,18 +360,28 @@ def test_bad_vectors_are_refused(vectors: list[str], sentence: str) -> None:
 @pytest.mark.parametrize(("actions", "row"), [(["a", 1], 1), ([1, 2], 2)])
 def test_actions_beside_vectors_are_their_places(actions: list[Any], row: int) -> None:
     frame = pd.DataFrame({"action": actions, "reward": 1.0, "propensities": ["[0.5, 0.5]"] * 2})
-    with pytest.raises(UserError, match=f"row {row}, action: must be its place in propensities, 0 to 1; got"):
+    with pytest.raises(
+        UserError, match=f"row {row}, action: must be its place in propensities, 0 to 1; got"
+    ):
         from_frame(frame)
 
 
 def test_a_table_is_read_by_its_mapping(tmp_path: Path) -> None:
-    frame = pd.DataFrame({
-        "item_id": [10, 9, 10], "click": [1, 0, 0], "score": [0.5, 0.25, 0.5], "age": [30, 40, 50],
-        "city": ["Rome", "Bonn", "Rome"], "pi": [0.1, 0.2, 0.3],
-    })  # fmt: skip
+    frame = pd.DataFrame(
+        {
+            "item_id": [10, 9, 10],
+            "click": [1, 0, 0],
+            "score": [0.5, 0.25, 0.5],
+            "age": [30, 40, 50],
+            "city": ["Rome", "Bonn", "Rome"],
+            "pi": [0.1, 0.2, 0.3],
+        }
+    )
     mapping = read_map("action=item_id,reward=click,propensity=score,features=age|city")
     for name in ("a.csv", "a.parquet"):
-        frame.to_csv(tmp_path / name, index=False) if name == "a.csv" else frame.to_parquet(tmp_path / name)
+        frame.to_csv(tmp_path / name, index=False) if name == "a.csv" else frame.to_parquet(
+            tmp_path / name
+        )
         log = read_log(tmp_path / name, mapping)
         assert log.names == ("9", "10")
         assert log.actions.tolist() == [1, 0, 1]
@@ -299,7 +404,9 @@ DIALECT = "aktion,reward,propensity\nGröße M,1.79,0.5\nGröße M,0.6,0.5\nGrö
         ("a.csv.gz", gzip.compress(DIALECT.encode())),
     ],
 )
-def test_the_dialects_of_a_table_are_the_same_log(name: str, content: bytes, tmp_path: Path) -> None:
+def test_the_dialects_of_a_table_are_the_same_log(
+    name: str, content: bytes, tmp_path: Path
+) -> None:
     (tmp_path / name).write_bytes(content)
     assert reading.column_names(tmp_path / name) == ["aktion", "reward", "propensity"]
     log = read_log(tmp_path / name, {"action": "aktion"})
@@ -311,14 +418,18 @@ def test_names_and_ids_are_texts(tmp_path: Path) -> None:
     ids = ["1234567890123456789", "", "1234567890123456788", "", "1", "01"]
     items = ["None", "NA", "00123", "1e5", "10e4", "123"]
     offered = "|".join([*items, "banner"])
-    rows = "".join(f"{event},{item},1,0.5,{offered},NA\n" for event, item in zip(ids, items, strict=True))
+    rows = "".join(
+        f"{event},{item},1,0.5,{offered},NA\n" for event, item in zip(ids, items, strict=True)
+    )
     (tmp_path / "a.csv").write_text(f"event_id,action,reward,propensity,candidates,segment\n{rows}")
     log = read_log(tmp_path / "a.csv")
     assert [log.names[a] for a in log.actions] == items
     assert log.names == tuple(sorted({*items, "banner"}))
     assert len(set(log.event_ids)) == 6  # type: ignore[arg-type]
     assert set(log.segments) == {"NA"}  # type: ignore[arg-type]
-    assert evaluate(log, "always:1e5", estimators=["ips"]).estimates["ips"].value == pytest.approx(1 / 0.5 / 6)
+    assert evaluate(log, "always:1e5", estimators=["ips"]).estimates["ips"].value == pytest.approx(
+        1 / 0.5 / 6
+    )
 
 
 @pytest.mark.parametrize("row", ["1,0,0.5,9", "1,0,0.5,"])
@@ -343,13 +454,17 @@ def test_bad_mappings_are_refused(text: str, sentence: str) -> None:
 
 
 def test_columns_that_are_missing_are_named() -> None:
-    with pytest.raises(UserError, match=r"column 'action' is required; the table has x; name it by map"):
+    with pytest.raises(
+        UserError, match=r"column 'action' is required; the table has x; name it by map"
+    ):
         from_frame(pd.DataFrame({"x": [1]}))
     with pytest.raises(UserError, match=r"column 'y' for reward: the table has x"):
         from_frame(pd.DataFrame({"x": [1]}), {"reward": "y"})
 
 
-def test_files_that_are_too_large_or_of_another_kind_are_refused(tmp_path: Path, monkeypatch: Any) -> None:
+def test_files_that_are_too_large_or_of_another_kind_are_refused(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
     for name in ("a.csv", "a.parquet", "a.dsjson"):
         (tmp_path / name).write_bytes(b"\xff\x00{" * 10)
         with pytest.raises(UserError):
@@ -375,7 +490,9 @@ def test_the_number_of_rows_is_bounded(monkeypatch: Any) -> None:
     with pytest.raises(UserError, match="a log must have 1 to 2 rows; got 3"):
         from_frame(table())
     monkeypatch.setattr("bandits.offpolicy.dsjson.MAX_CELLS", 3)
-    with pytest.raises(UserError, match="rows times actions must be at most 3; got 2 rows and 2 actions"):
+    with pytest.raises(
+        UserError, match="rows times actions must be at most 3; got 2 rows and 2 actions"
+    ):
         read_dsjson([json.dumps({**FOREIGN, "EventId": str(i)}) for i in range(2)])
     monkeypatch.setattr("bandits.offpolicy.tables.MAX_ROWS", 3)
     monkeypatch.setattr("bandits.offpolicy.tables.MAX_CELLS", 8)
@@ -390,18 +507,30 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
     names, actions, rewards = ("a", "b"), np.array([0, 1]), np.array([0.0, 1.0])
     with pytest.raises(UserError, match="rewards: must have 2 rows as actions has; got 1"):
         DecisionLog(actions=actions, rewards=rewards[:1], names=names)
-    with pytest.raises(UserError, match=r"available: must have the shape \(n, K\) = \(2, 2\); got \(2, 3\)"):
+    with pytest.raises(
+        UserError, match=r"available: must have the shape \(n, K\) = \(2, 2\); got \(2, 3\)"
+    ):
         DecisionLog(actions=actions, rewards=rewards, names=names, available=np.ones((2, 3), bool))
     with pytest.raises(UserError, match="row 2, action: must be between 0 and 1; got 2"):
         DecisionLog(actions=actions * 2, rewards=rewards, names=names)
     with pytest.raises(UserError, match="row 1, age: must be a finite number; got nan"):
         DecisionLog(
-            actions=actions, rewards=rewards, names=names, features=np.array([[np.nan], [1.0]]), feature_names=("age",)
+            actions=actions,
+            rewards=rewards,
+            names=names,
+            features=np.array([[np.nan], [1.0]]),
+            feature_names=("age",),
         )
 
 
 def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    for key, part in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+    for key, part in (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    ):
         yield (*path, key)
         yield from paths(part, (*path, key))
 
@@ -451,8 +580,11 @@ def test_a_damaged_dsjson_is_read_or_refused_in_one_sentence(data: Any) -> None:
 
 def test_a_log_that_is_too_long_for_a_text_is_refused_before_it_is_read() -> None:
     rows = reading.MAX_TEXT_ROWS + 1
-    content = parquet_of(pd.DataFrame({"reward": np.zeros(rows)}))  # no log: reading it would fail
-    with pytest.raises(UserError, match="may have 200,000 decisions; this one has 200,001: take Parquet"):
+    # no log: reading it would fail
+    content = parquet_of(pd.DataFrame({"reward": np.zeros(rows)}))
+    with pytest.raises(
+        UserError, match="may have 200,000 decisions; this one has 200,001: take Parquet"
+    ):
         reading.convert(content, ".csv")
 
 
@@ -460,10 +592,20 @@ def test_a_log_that_is_too_long_for_a_text_is_refused_before_it_is_read() -> Non
 def test_a_recorded_log_as_text_is_read_back(ending: str, tmp_path: Path) -> None:
     """What *What if?* recognises by itself: no mapping is given for what the header names."""
     log = recording.record(
-        read({
-            "agents": [{"kind": "epsilon_greedy"}], "steps": 60, "replications": 2,
-            "simulator": {"kind": "petshop", "n_products": 5, "changes": [{"kind": "withdraw", "at": 20, "items": 1}]},
-        }), 0)  # fmt: skip
+        read(
+            {
+                "agents": [{"kind": "epsilon_greedy"}],
+                "steps": 60,
+                "replications": 2,
+                "simulator": {
+                    "kind": "petshop",
+                    "n_products": 5,
+                    "changes": [{"kind": "withdraw", "at": 20, "items": 1}],
+                },
+            }
+        ),
+        0,
+    )
     write_parquet(log, tmp_path / "log.parquet")
     path = tmp_path / f"log{ending}"
     path.write_bytes(reading.convert((tmp_path / "log.parquet").read_bytes(), ending))

@@ -1,4 +1,6 @@
-"""The Thompson sampling of the Open Bandit shop as a target: probabilities of positions, refusals."""
+"""The Thompson sampling of the Open Bandit shop as a target: probabilities of positions,
+refusals.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ def test_probabilities_of_positions_are_shares_of_draws(seed: int) -> None:
     shares = np.stack([(order[:, s, None] == np.arange(6)).mean(axis=0) for s in range(3)], axis=1)
     p = slot_probabilities(a, b, 3)
     z = np.abs(shares - p) / np.sqrt(np.maximum(p * (1 - p), 1e-6) / n)
-    assert z.max() < 4.5  # 18 shares in each of 3 seeds
+    # 18 shares in each of 3 seeds
+    assert z.max() < 4.5
 
 
 def test_the_first_position_is_the_largest_variable() -> None:
@@ -50,7 +53,7 @@ def test_probabilities_are_those_that_obp_draws(campaign: str) -> None:
     K = len(production.matrix)
     policy = policies.BernoulliTS(
         n_actions=K, len_list=3, is_zozotown_prior=True, campaign=campaign, random_state=1
-    )  # fmt: skip
+    )
     drawn = policy.compute_batch_action_dist(n_rounds=1, n_sim=n)[0]
     p = production.matrix
     expected = n * p

@@ -16,17 +16,23 @@ SMALL_SHOP = {"kind": "petshop", "n_products": 5}
 
 @pytest.mark.slow
 def test_intervals_hold_the_value_in_93_to_97_percent_of_2000_logs() -> None:
-    """Effective sample sizes above 500; 97.5 % and 2 standard errors with bias: one side's misses."""
+    """Effective sample sizes above 500.
+
+    97.5 % and 2 standard errors with bias: one side's misses.
+    """
     found, ess = coverage()
     assert ess > 500
     for name, each in found.items():
         most = 0.975 + 2 * (0.975 * 0.025 / each.n) ** 0.5 if REGISTRY[name].reference else 0.97
         assert 0.93 < each.value < most, name
-    assert found["dm"].value < 0.97  # hardly correlated with DR
+    # hardly correlated with DR
+    assert found["dm"].value < 0.97
 
 
 @pytest.mark.slow
-def test_anytime_intervals_hold_the_value_at_the_worst_of_100_looks_and_normal_ones_do_not() -> None:
+def test_anytime_intervals_hold_the_value_at_the_worst_of_100_looks_and_normal_ones_do_not() -> (
+    None
+):
     """The share of 500 logs: at least 95 % at all looks together, so also at the worst of them."""
     found = looks(500)
     worst, together = found["anytime"]
@@ -36,7 +42,9 @@ def test_anytime_intervals_hold_the_value_at_the_worst_of_100_looks_and_normal_o
 
 @pytest.mark.slow
 def test_the_lower_end_chooses_no_worse_than_the_estimate_where_support_is_little() -> None:
-    """Paired 95 % intervals of the difference in regret over 200 logs: below 0 for SNIPS, not above 0 for IPS."""
+    """Paired 95 % intervals of the difference in regret over 200 logs: below 0 for SNIPS, not above
+    0 for IPS.
+    """
     found = choices(similar=True)
     assert all(each.ess < 100 for each in found.values())
     assert found["snips"].high < 0
@@ -46,10 +54,11 @@ def test_the_lower_end_chooses_no_worse_than_the_estimate_where_support_is_littl
 
 @pytest.mark.slow
 def test_redrawn_propensities_recover_a_known_value() -> None:
-    """IPS of uniform choice on logs of shared LinTS with 1,000 redraws, each replication a log; |z| < 4.
+    """IPS of uniform choice on logs of shared LinTS with 1,000 redraws, each replication a log; |z|
+    < 4.
 
-    Four standard errors are less than 20 % of the value, so that weights wrong by that much would show.
-    """
+    Four standard errors are less than 20 % of the value, so that weights wrong by that much would
+    show."""
     R = often(80, 200)
     log = record(experiment(LINTS, simulator=SMALL_SHOP, steps=25, replications=R, seed=5))
     assert set(np.asarray(log.kinds)) == {"monte_carlo"}
@@ -66,7 +75,9 @@ def test_redrawn_propensities_recover_a_known_value() -> None:
 
 def test_a_decision_counts_as_one_more_redraw() -> None:
     """No propensity is 0, and vectors agree with the propensities of what is shown."""
-    e = experiment({"kind": "lints", "sharing": "shared", "sigma2": 0.05}, simulator=SMALL_SHOP, steps=12)
+    e = experiment(
+        {"kind": "lints", "sharing": "shared", "sigma2": 0.05}, simulator=SMALL_SHOP, steps=12
+    )
     log, lane = record(e), make_lane(e, 0)
     lane.use_compiled = False
     stated = np.concatenate([_stated(lane) for _ in range(12)])
@@ -74,7 +85,9 @@ def test_a_decision_counts_as_one_more_redraw() -> None:
     counts[np.arange(len(log)), log.actions] += 1
     np.testing.assert_allclose(np.asarray(log.distributions), counts / 1001, rtol=1e-12)
     assert np.asarray(log.propensities).min() >= 1 / 1001
-    np.testing.assert_array_equal(np.asarray(log.distributions)[np.arange(len(log)), log.actions], log.propensities)
+    np.testing.assert_array_equal(
+        np.asarray(log.distributions)[np.arange(len(log)), log.actions], log.propensities
+    )
 
 
 def test_redraws_that_a_floor_mixes_are_logged_as_they_are() -> None:
@@ -82,7 +95,9 @@ def test_redraws_that_a_floor_mixes_are_logged_as_they_are() -> None:
     e = experiment(guarded, simulator=SMALL_SHOP, steps=6)
     log, lane = record(e), make_lane(e, 0)
     lane.use_compiled = False
-    np.testing.assert_array_equal(np.asarray(log.distributions), np.concatenate([_stated(lane) for _ in range(6)]))
+    np.testing.assert_array_equal(
+        np.asarray(log.distributions), np.concatenate([_stated(lane) for _ in range(6)])
+    )
 
 
 def _stated(lane: Lane) -> np.ndarray:

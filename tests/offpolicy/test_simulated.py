@@ -33,9 +33,15 @@ SHOP = {"kind": "petshop", "n_products": 10}
 FLOOR = {"kind": "floor", "epsilon": 0.2}
 
 
-@pytest.mark.parametrize("simulator", thinned([SHOP, {"kind": "synthetic"}, {"kind": "wheel"}], lambda n: n == 0))
+@pytest.mark.parametrize(
+    "simulator", thinned([SHOP, {"kind": "synthetic"}, {"kind": "wheel"}], lambda n: n == 0)
+)
 def test_a_log_is_the_run(simulator: dict[str, Any], tmp_path: Path) -> None:
-    agents = ({"kind": "epsilon_greedy", "epsilon": 0.2}, {"kind": "linucb", "guards": [FLOOR]}, "linucb")
+    agents = (
+        {"kind": "epsilon_greedy", "epsilon": 0.2},
+        {"kind": "linucb", "guards": [FLOOR]},
+        "linucb",
+    )
     e = experiment(*agents, simulator=simulator, steps=300, replications=3)
     result = run(e, workers=0)
     for label, kind in zip(e.labels, ("exact", "exact", "deterministic"), strict=True):
@@ -51,8 +57,12 @@ def test_a_log_is_the_run(simulator: dict[str, Any], tmp_path: Path) -> None:
         assert read_log(tmp_path / "log.parquet") == log
 
 
-@pytest.mark.parametrize("agent", [{"kind": "epsilon_greedy"}, {"kind": "linucb", "guards": [FLOOR]}, {"kind": "ucb1"}])
-@pytest.mark.parametrize("simulator", [SHOP, {"kind": "petshop", "layout": "per_row"}, {"kind": "synthetic"}])
+@pytest.mark.parametrize(
+    "agent", [{"kind": "epsilon_greedy"}, {"kind": "linucb", "guards": [FLOOR]}, {"kind": "ucb1"}]
+)
+@pytest.mark.parametrize(
+    "simulator", [SHOP, {"kind": "petshop", "layout": "per_row"}, {"kind": "synthetic"}]
+)
 def test_a_log_of_some_replications_is_that_part_of_the_log_of_all(
     simulator: dict[str, Any], agent: dict[str, Any]
 ) -> None:
@@ -60,9 +70,17 @@ def test_a_log_of_some_replications_is_that_part_of_the_log_of_all(
     whole = record(e)
     for rows in ([0, 1], [3], [2, 0]):
         part = record(e, rows=rows)
-        chosen = whole.select(np.concatenate([np.flatnonzero((whole.steps == t) & (whole.rows == r))
-                                              for t in range(120) for r in rows]))  # fmt: skip
-        if rows != [0, 1] and simulator != SHOP:  # each replication has contexts of its own, numbered in the log
+        chosen = whole.select(
+            np.concatenate(
+                [
+                    np.flatnonzero((whole.steps == t) & (whole.rows == r))
+                    for t in range(120)
+                    for r in rows
+                ]
+            )
+        )
+        # each replication has contexts of its own, numbered in the log
+        if rows != [0, 1] and simulator != SHOP:
             chosen = replace(chosen, contexts=part.contexts)
         assert part == chosen
         assert part.event_ids is not None
@@ -71,10 +89,14 @@ def test_a_log_of_some_replications_is_that_part_of_the_log_of_all(
         assert true_value(part, Random()) == true_value(chosen, Random())
 
 
-def test_rows_that_the_experiment_does_not_have_are_refused_and_few_rows_make_a_long_run_possible() -> None:
+def test_rows_that_the_experiment_does_not_have_are_refused_and_few_rows_make_a_long_run_possible() -> (  # noqa: E501
+    None
+):
     e = experiment("random", simulator=SHOP, steps=50, replications=2)
     for rows in ([], [2], [-1], [0, 0]):
-        with pytest.raises(UserError, match="rows must be one or more different replications from 0 to 1; got"):
+        with pytest.raises(
+            UserError, match="rows must be one or more different replications from 0 to 1; got"
+        ):
             record(e, rows=rows)
     check(experiment("random", steps=100_000, replications=32), rows=[0, 5])
 
@@ -95,8 +117,14 @@ def test_the_truth_of_random_choice_and_of_the_logging_policy_is_that_of_the_run
     log, trace = record(e), make_lane(e, 0).advance(400)
     assert true_value(log, Random()).value == pytest.approx(trace.random_value.mean())
     mixed = Matrix(np.asarray(log.distributions))
-    values = np.array([true_value(log.select(np.asarray(log.rows) == r), Matrix(mixed.matrix[log.rows == r])).value
-                       for r in range(3)])  # fmt: skip
+    values = np.array(
+        [
+            true_value(
+                log.select(np.asarray(log.rows) == r), Matrix(mixed.matrix[log.rows == r])
+            ).value
+            for r in range(3)
+        ]
+    )
     assert true_value(log, mixed).value == pytest.approx(values.mean())
     noise = trace.value.std() / np.sqrt(trace.value.size)
     assert abs(trace.value.mean() - true_value(log, mixed).value) < 4 * noise
@@ -147,7 +175,11 @@ def test_what_is_impossible_is_refused(tmp_path: Path, capsys: pytest.CaptureFix
     with pytest.raises(UserError, match=r"agent is Nobody; it must be one of Random"):
         record(e, "Nobody")
     log = record(e)
-    for spec, words in (("{", "is not JSON"), ('{"kind": "x"}', "kind"), ('{"kind": "linucb", "alpha": -1}', "alpha")):
+    for spec, words in (
+        ("{", "is not JSON"),
+        ('{"kind": "x"}', "kind"),
+        ('{"kind": "linucb", "alpha": -1}', "alpha"),
+    ):
         with pytest.raises(UserError, match=words):
             evaluate(log, spec)
     foreign = DecisionLog(actions=log.actions, rewards=log.rewards, names=log.names)
@@ -159,8 +191,16 @@ def test_what_is_impossible_is_refused(tmp_path: Path, capsys: pytest.CaptureFix
     assert "--out" in capsys.readouterr().err
 
 
-def test_the_command_line_logs_a_run_and_evaluates_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    e = experiment({"kind": "epsilon_greedy", "label": "Mine"}, "random", simulator=SHOP, steps=300, replications=2)
+def test_the_command_line_logs_a_run_and_evaluates_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    e = experiment(
+        {"kind": "epsilon_greedy", "label": "Mine"},
+        "random",
+        simulator=SHOP,
+        steps=300,
+        replications=2,
+    )
     file = tmp_path / "e.json"
     file.write_text(e.model_dump_json(by_alias=True), encoding="utf-8")
     assert main(["run", str(file), "--log", "--out", str(tmp_path / "out"), "--workers", "0"]) == 0
@@ -172,38 +212,70 @@ def test_the_command_line_logs_a_run_and_evaluates_it(tmp_path: Path, capsys: py
     assert set(saved["truth"]) == {"value", "low", "high"}
 
 
-SLATES = {"kind": "ranking", "n_items": 12, "n_candidates": 10, "slate": 3, "n_users": 5, "embedding": 4,
-          "choice": "sigmoid", "intercept": 1.5}  # fmt: skip
+SLATES = {
+    "kind": "ranking",
+    "n_items": 12,
+    "n_candidates": 10,
+    "slate": 3,
+    "n_users": 5,
+    "embedding": 4,
+    "choice": "sigmoid",
+    "intercept": 1.5,
+}
 
 
 @pytest.mark.parametrize(
     ("agent", "kind"),
-    thinned([
-        ({"kind": "random"}, "exact"),
-        ({"kind": "epsilon_greedy", "epsilon": 0.3, "decay": 0.001}, "exact"),
-        ({"kind": "linucb", "guards": [FLOOR]}, "exact"),
-        ({"kind": "linucb", "guards": [{**FLOOR, "new": 0.3, "shows": 40}]}, "exact"),
-        (
-            {
-                "kind": "linucb",
-                "guards": [
-                    {"kind": "fallback", "to": "epsilon_greedy", "median_ms": 90, "p99_ms": 300, "budget_ms": 100}
-                ],
-            },
-            "exact",
-        ),
-        ({"kind": "epsilon_greedy", "guards": [{"kind": "cap", "share": 0.35, "window": 50}]}, "exact"),
-        ({"kind": "ab_test", "winner": "all", "test": 15}, "monte_carlo"),
-        ({"kind": "lints", "sharing": "shared"}, "monte_carlo"),
-        ({"kind": "lints", "sharing": "shared", "sigma2": 0.05, "guards": [{"kind": "fallback", "to": "random"}]},
-         "monte_carlo"),
-        ({"kind": "linucb"}, "deterministic"),
-    ], lambda number: number in (0, 2, 3, 6)),
-)  # fmt: skip
+    thinned(
+        [
+            ({"kind": "random"}, "exact"),
+            ({"kind": "epsilon_greedy", "epsilon": 0.3, "decay": 0.001}, "exact"),
+            ({"kind": "linucb", "guards": [FLOOR]}, "exact"),
+            ({"kind": "linucb", "guards": [{**FLOOR, "new": 0.3, "shows": 40}]}, "exact"),
+            (
+                {
+                    "kind": "linucb",
+                    "guards": [
+                        {
+                            "kind": "fallback",
+                            "to": "epsilon_greedy",
+                            "median_ms": 90,
+                            "p99_ms": 300,
+                            "budget_ms": 100,
+                        }
+                    ],
+                },
+                "exact",
+            ),
+            (
+                {
+                    "kind": "epsilon_greedy",
+                    "guards": [{"kind": "cap", "share": 0.35, "window": 50}],
+                },
+                "exact",
+            ),
+            ({"kind": "ab_test", "winner": "all", "test": 15}, "monte_carlo"),
+            ({"kind": "lints", "sharing": "shared"}, "monte_carlo"),
+            (
+                {
+                    "kind": "lints",
+                    "sharing": "shared",
+                    "sigma2": 0.05,
+                    "guards": [{"kind": "fallback", "to": "random"}],
+                },
+                "monte_carlo",
+            ),
+            ({"kind": "linucb"}, "deterministic"),
+        ],
+        lambda number: number in (0, 2, 3, 6),
+    ),
+)
 def test_a_log_of_slates_states_the_probability_of_each_item_at_each_position(
     agent: dict[str, Any], kind: str, tmp_path: Path
 ) -> None:
-    """Shows of an item at a position minus their probabilities are a martingale: |z| < 4.5 for each of 36."""
+    """Shows of an item at a position minus their probabilities are a martingale: |z| < 4.5 for each
+    of 36.
+    """
     steps = 30 if kind == "monte_carlo" else 150
     e = experiment(agent, simulator=SLATES, steps=steps, replications=3)
     log = record(e)
@@ -215,13 +287,17 @@ def test_a_log_of_slates_states_the_probability_of_each_item_at_each_position(
     clicks = np.bincount(np.asarray(log.rows), log.rewards)
     np.testing.assert_allclose(clicks, run(e, workers=0).histories[e.labels[0]].sums["clicks"][-1])
     clicked = log.rewards.reshape(-1, 3).cumsum(axis=1)
-    np.testing.assert_array_equal(log.columns["examined"].reshape(-1, 3)[:, 1:], clicked[:, :-1] == 0)
+    np.testing.assert_array_equal(
+        log.columns["examined"].reshape(-1, 3)[:, 1:], clicked[:, :-1] == 0
+    )
     if kind == "deterministic":
         assert (log.propensities == 1).all()
     else:
         p = np.asarray(log.distributions)
         np.testing.assert_allclose(p.sum(axis=1), 1)
-        np.testing.assert_array_equal(p[np.arange(len(log)), log.actions], np.asarray(log.propensities))
+        np.testing.assert_array_equal(
+            p[np.arange(len(log)), log.actions], np.asarray(log.propensities)
+        )
         for position in (1, 2, 3):
             at = np.asarray(log.positions) == position
             shows, expected = np.bincount(log.actions[at], minlength=12), p[at].sum(axis=0)
@@ -231,14 +307,19 @@ def test_a_log_of_slates_states_the_probability_of_each_item_at_each_position(
     assert read_log(tmp_path / "log.parquet") == log
     write_dsjson(log, tmp_path / "log.dsjson")
     back = read_log(tmp_path / "log.dsjson")
-    assert replace(back, experiment=log.experiment) == log  # dsjson holds everything but the experiment
+    # dsjson holds everything but the experiment
+    assert replace(back, experiment=log.experiment) == log
 
 
-@pytest.mark.parametrize("guard", [{"kind": "fallback", "to": "random"}, {"kind": "floor", "epsilon": 0.01}])
+@pytest.mark.parametrize(
+    "guard", [{"kind": "fallback", "to": "random"}, {"kind": "floor", "epsilon": 0.01}]
+)
 def test_what_a_guard_hardly_shows_counts_as_one_more_draw(
     guard: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With 8 redraws an item is often shown that none of them chose: then its inverse propensity is at most 9."""
+    """With 8 redraws an item is often shown that none of them chose: then its inverse propensity is
+    at most 9.
+    """
     monkeypatch.setattr(LinTS, "n_redraws", 8)
     agent = {"kind": "lints", "sharing": "shared", "sigma2": 10, "guards": [guard]}
     log = record(experiment(agent, simulator=SHOP, steps=60, replications=2))
@@ -248,17 +329,24 @@ def test_what_a_guard_hardly_shows_counts_as_one_more_draw(
 
 
 def test_slates_are_evaluated_position_by_position() -> None:
-    """Of random choice from its own log: the truth is in the interval, the positions sum up; agents are refused."""
+    """Of random choice from its own log: the truth is in the interval, the positions sum up.
+
+    Agents are refused.
+    """
     log = record(experiment("random", simulator=SLATES, steps=500, replications=3))
     found = evaluate(log, "random", estimators=["ips", "dr"])
     assert found.truth is not None
     assert found.estimates["ips"].low < found.truth.value < found.estimates["ips"].high
     ips = evaluate(log, "random", estimators=["ips"])
     assert list(ips.positions) == ["1", "2", "3"]
-    assert np.mean([e.value for e in ips.positions.values()]) == pytest.approx(ips.estimates["ips"].value)
+    assert np.mean([e.value for e in ips.positions.values()]) == pytest.approx(
+        ips.estimates["ips"].value
+    )
     clicks = [log.rewards[np.asarray(log.positions) == s].mean() for s in (1, 2, 3)]
     assert [e.value for e in ips.positions.values()] == pytest.approx(clicks)
-    assert ips.positions["1"].standard_error == pytest.approx(log.rewards[::3].std(ddof=1) / 1500**0.5)
+    assert ips.positions["1"].standard_error == pytest.approx(
+        log.rewards[::3].std(ddof=1) / 1500**0.5
+    )
     assert [alarm.kind for alarm in found.alarms] == ["positions"]
     assert evaluate(log, "always:3", estimators=["ips"]).truth is None
     with pytest.raises(UserError, match="shows one item at a time; on a log of slates random"):

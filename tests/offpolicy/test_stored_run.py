@@ -30,15 +30,20 @@ def test_the_policy_is_that_of_the_agent_after_half_of_the_log(kind: str) -> Non
     lane.use_compiled = False
     lane.agent.prepare()
     lane.advance(150)
-    round = lane.simulator.round_at(150)  # later ones differ where an agent redraws: it uses up random numbers
-    np.testing.assert_array_equal(policy.matrix[:3], by_item(round, lane.agent.probabilities(round), 10))
+    # later ones differ where an agent redraws: it uses up random numbers
+    round = lane.simulator.round_at(150)
+    np.testing.assert_array_equal(
+        policy.matrix[:3], by_item(round, lane.agent.probabilities(round), 10)
+    )
 
 
 def test_the_oracle_of_a_run_earns_what_the_best_item_does() -> None:
     e = experiment("random", **LOG)
     simulator = make_lane(e, 0).simulator
     rest, policy = frozen_policy(record(e), experiment("oracle", **KEPT), "Oracle")
-    best = [simulator.probabilities(simulator.round_at(step)).max(axis=1) for step in range(150, 300)]
+    best = [
+        simulator.probabilities(simulator.round_at(step)).max(axis=1) for step in range(150, 300)
+    ]
     assert true_value(rest, policy).value == pytest.approx(np.mean(best), rel=1e-12)
 
 
@@ -52,7 +57,9 @@ def test_a_short_run_is_frozen_at_its_end() -> None:
 def test_replications_that_the_run_lacks_are_left_out() -> None:
     log = record(experiment("random", **LOG))
     all_rows, whole = frozen_policy(log, experiment("linucb", **KEPT), "LinUCB")
-    one_row, alone = frozen_policy(log, experiment("linucb", **{**KEPT, "replications": 1}), "LinUCB")
+    one_row, alone = frozen_policy(
+        log, experiment("linucb", **{**KEPT, "replications": 1}), "LinUCB"
+    )
     assert set(np.asarray(one_row.rows)) == {0}
     np.testing.assert_array_equal(alone.matrix, whole.matrix[np.asarray(all_rows.rows) == 0])
 

@@ -12,7 +12,9 @@ from bandits_app.session import owner, workers
 
 @pytest.fixture(scope="session")
 def _pools() -> Iterator[list[Pool]]:
-    """Close the pools of this process after its last test: starting workers takes longer than most tests."""
+    """Close the pools of this process after its last test: starting workers takes longer than most
+    tests.
+    """
     pools: list[Pool] = []
     yield pools
     for each in pools:

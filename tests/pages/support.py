@@ -17,16 +17,22 @@ from tests.support import over, wait_for
 ROOT = Path(__file__).parents[2]
 
 # every visit would scan all installed packages, which takes longer than a page: once is enough
-manifest_scanner.scan_component_manifests = functools.cache(manifest_scanner.scan_component_manifests)
+manifest_scanner.scan_component_manifests = functools.cache(
+    manifest_scanner.scan_component_manifests
+)
 
 
-def open_page(page: str = "home", address: Mapping[str, str] | None = None, **state: object) -> AppTest:
+def open_page(
+    page: str = "home", address: Mapping[str, str] | None = None, **state: object
+) -> AppTest:
     """A new visitor on a page, or on a view of it (labs/guards).
 
     By a link that says ``address``, in a session that knows ``state``.
     """
     name, _, view = page.partition("/")
-    at = AppTest.from_file(str(ROOT / "pages" / "main.py"), default_timeout=120).switch_page(f"{name}.py")
+    at = AppTest.from_file(str(ROOT / "pages" / "main.py"), default_timeout=120).switch_page(
+        f"{name}.py"
+    )
     for field, text in {**(address or {}), **({"view": view} if view else {})}.items():
         at.query_params[field] = text
     for name, value in state.items():
@@ -40,30 +46,48 @@ def ended(job: Job) -> Job:
 
 
 def under_way(job: Job) -> Job:
-    wait_for(lambda: len(job.result.histories) == len(job.experiment.labels), "the first points", over(job))
+    wait_for(
+        lambda: len(job.result.histories) == len(job.experiment.labels),
+        "the first points",
+        over(job),
+    )
     return job
 
 
 def status(at: AppTest) -> str:
     """Return the status of the run that is shown; the bar of a finished one has disappeared."""
     bars = at.get("progress")
-    return str(bars[0].proto.text if bars else next(c.value for c in at.caption if c.value.startswith("Finished: ")))
+    return str(
+        bars[0].proto.text
+        if bars
+        else next(c.value for c in at.caption if c.value.startswith("Finished: "))
+    )
 
 
 def panels(at: AppTest) -> list[dict[str, Any]]:
     """The live panels of a page; what surrounds every page is a component too."""
-    protos = [getattr(found.proto, "bidi_component", found.proto) for found in at.get("bidi_component")]
-    return [live_panel.unpack(proto.bytes) for proto in protos if proto.component_name.endswith("live_panel")]
+    protos = [
+        getattr(found.proto, "bidi_component", found.proto) for found in at.get("bidi_component")
+    ]
+    return [
+        live_panel.unpack(proto.bytes)
+        for proto in protos
+        if proto.component_name.endswith("live_panel")
+    ]
 
 
 def panel(at: AppTest) -> dict[str, Any]:
-    """The first live panel: below the plots of a run, others may show what its agents were trained on."""
+    """The first live panel: below the plots of a run, others may show what its agents were trained
+    on.
+    """
     return panels(at)[0]
 
 
 def board(at: AppTest) -> str:
     """The leaderboard, best first, as text."""
-    return "\n".join(f"{t['label']}: {t['rate']}{t['spread']}, {t['detail']}" for t in panel(at)["legend"])
+    return "\n".join(
+        f"{t['label']}: {t['rate']}{t['spread']}, {t['detail']}" for t in panel(at)["legend"]
+    )
 
 
 def plots(at: AppTest) -> list[dict[str, Any]]:

@@ -23,9 +23,16 @@ def location(path: str, query: str = "") -> str:
     async def send(message: Message) -> None:
         sent.append(message)
 
-    scope = {"type": "http", "method": "GET", "path": path, "query_string": query.encode(), "headers": []}
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": path,
+        "query_string": query.encode(),
+        "headers": [],
+    }
     scope |= {"scheme": "http", "server": ("127.0.0.1", 8501), "root_path": ""}
-    with ThreadPoolExecutor(1) as thread:  # a browser test of this process may have left an event loop in this one
+    # a browser test of this process may have left an event loop in this one
+    with ThreadPoolExecutor(1) as thread:
         thread.submit(asyncio.run, Starlette(routes=routes)(scope, receive, send)).result()
     return {name.decode(): value.decode() for name, value in sent[0]["headers"]}["location"]
 
@@ -35,10 +42,16 @@ def location(path: str, query: str = "") -> str:
     [
         ("/glossary", "", "./learn?view=glossary"),
         ("/which", "", "./?view=which"),
-        ("/behind/a/proxy/guard_rails", "seed=93&agents=linucb", "./labs?seed=93&agents=linucb&view=guards"),
+        (
+            "/behind/a/proxy/guard_rails",
+            "seed=93&agents=linucb",
+            "./labs?seed=93&agents=linucb&view=guards",
+        ),
     ],
 )
-def test_an_address_of_a_view_leads_to_its_page_and_keeps_its_fields(path: str, query: str, expected: str) -> None:
+def test_an_address_of_a_view_leads_to_its_page_and_keeps_its_fields(
+    path: str, query: str, expected: str
+) -> None:
     assert location(path, query) == expected
 
 

@@ -25,7 +25,12 @@ from bandits.experiments.snapshots import snapshot_steps
 from bandits.results import decision as whys
 from bandits.results import metrics
 from bandits.results.change.lost_clicks import without_changes
-from bandits.results.comparison.conclusion import leader_comparisons, learning_summary, ranking, reference_comparisons
+from bandits.results.comparison.conclusion import (
+    leader_comparisons,
+    learning_summary,
+    ranking,
+    reference_comparisons,
+)
 from bandits.results.decision_report import explain_decision
 from bandits.results.export import report
 from bandits.results.result import Result
@@ -92,7 +97,9 @@ def widget(at: AppTest, ending: str) -> Any:
 
 def setting(at: AppTest, name: str) -> Any:
     """A field of the experiment itself; those of agents and guards have longer keys."""
-    (found,) = [e for e in at.sidebar if re.fullmatch(rf"\w+-{name}", getattr(e, "key", None) or "")]
+    (found,) = [
+        e for e in at.sidebar if re.fullmatch(rf"\w+-{name}", getattr(e, "key", None) or "")
+    ]
     return found
 
 
@@ -115,7 +122,9 @@ def choose(at: AppTest, simulator: str) -> AppTest:
 
 def address(at: AppTest) -> str:
     """The run that the address names."""
-    given = {name: text if isinstance(text, str) else text[0] for name, text in at.query_params.items()}
+    given = {
+        name: text if isinstance(text, str) else text[0] for name, text in at.query_params.items()
+    }
     found = url.parse_query(given)
     assert found.same
     return found.experiment.hash
@@ -137,10 +146,13 @@ def test_the_arena_opens_with_a_race_and_not_with_a_form(pool: Pool) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_that_waits_says_how_many_are_before_it(pool: Pool, endless: Callable[[int], Job]) -> None:
+def test_a_run_that_waits_says_how_many_are_before_it(
+    pool: Pool, endless: Callable[[int], Job]
+) -> None:
     race = pool.get(presets()["race"].experiment.hash)
     assert race is None or ended(race)
-    busy = [endless(seed) for seed in range(900, 902 + pool.workers)]  # two more than there are workers
+    # two more than there are workers
+    busy = [endless(seed) for seed in range(900, 902 + pool.workers)]
     wait_for(lambda: pool.queue_position(busy[-1]) == 1, "all workers to be busy", over(*busy))
     assert status(arena(busy[-2])) == "Queued: starts when another run ends"
     at = arena(busy[-1])
@@ -155,9 +167,11 @@ def test_a_run_that_waits_says_how_many_are_before_it(pool: Pool, endless: Calla
 def test_a_link_to_a_long_run_waits_for_run(pool: Pool, gate: Gate) -> None:
     long = experiment("linucb", steps=10_000_000, seed=911)
     gate.hold(911, 100)
-    before = pool.live_jobs()  # a test before this one may have left a run that has not ended yet
+    # a test before this one may have left a run that has not ended yet
+    before = pool.live_jobs()
     at = open_page("arena", url.to_query(long))
-    for _ in range(2):  # the page, and the page drawn again
+    # the page, and the page drawn again
+    for _ in range(2):
         at = settled(at.run())
         assert status(at) == "Not started: a long run waits for Run"
         assert (draft(at), address(at)) == (long, long.hash)
@@ -172,12 +186,15 @@ def test_a_link_to_a_long_run_waits_for_run(pool: Pool, gate: Gate) -> None:
     assert status(press(at, "Stop")).startswith("Stopped at step")
 
 
-def test_a_live_run_grows_and_can_be_stopped(pool: Pool, gate: Gate, endless: Callable[[int], Job]) -> None:
+def test_a_live_run_grows_and_can_be_stopped(
+    pool: Pool, gate: Gate, endless: Callable[[int], Job]
+) -> None:
     job = under_way(endless(910))
     at = arena(job)
     assert status(at).startswith("Step ")
     assert "leads" in board(at)
-    assert sentences(at) == []  # during a run nothing is called significant
+    # during a run nothing is called significant
+    assert sentences(at) == []
     before = plots(at)[1]["data"]
     size = job.result.histories["LinUCB"].size
     gate.hold(910, 2000)
@@ -204,12 +221,18 @@ def test_the_conclusions_compare_with_the_agent_that_the_user_chooses(pool: Pool
     at = settled(choice.set_value("Random").run())
     assert sentences(at)[:2] == reference_comparisons(job.result, "Random")
     assert sentences(at)[:2] != leader_comparisons(job.result)
-    at = settled(next(box for box in at.selectbox if box.label == "Compared with").set_value("").run())
+    at = settled(
+        next(box for box in at.selectbox if box.label == "Compared with").set_value("").run()
+    )
     assert sentences(at)[:2] == leader_comparisons(job.result)
 
 
 def test_an_agent_that_is_called_the_leader_can_be_chosen(pool: Pool) -> None:
-    job = ended(pool.submit(experiment("linucb", "lints", {"kind": "random", "label": "the leader"}, steps=2000)))
+    job = ended(
+        pool.submit(
+            experiment("linucb", "lints", {"kind": "random", "label": "the leader"}, steps=2000)
+        )
+    )
     at = arena(job)
     assert ranking(job.result)[0] != "the leader"
     assert sentences(at)[:2] == leader_comparisons(job.result)
@@ -243,7 +266,9 @@ def test_no_page_keeps_a_run_in_memory_that_the_pool_has_dropped(pool: Pool) -> 
     del before
     with pool._change:
         pool._jobs.clear()
-    wait_for(lambda: gc.collect() >= 0 and shown() is None, "the end of the last reference to the run")
+    wait_for(
+        lambda: gc.collect() >= 0 and shown() is None, "the end of the last reference to the run"
+    )
 
 
 def test_the_correction_of_the_sentence_on_the_shock_is_stated(pool: Pool) -> None:
@@ -253,7 +278,10 @@ def test_the_correction_of_the_sentence_on_the_shock_is_stated(pool: Pool) -> No
     ending = "multiple comparisons; the one after the shock is corrected separately."
     assert any(s.endswith(ending) for s in sentences(arena(shocked)))
     plain = ended(pool.submit(experiment(*agents, steps=2000, seed=926)))
-    assert any(s.endswith("hold together after correction for multiple comparisons.") for s in sentences(arena(plain)))
+    assert any(
+        s.endswith("hold together after correction for multiple comparisons.")
+        for s in sentences(arena(plain))
+    )
 
 
 def test_a_finished_run_shows_its_numbers(pool: Pool) -> None:
@@ -267,12 +295,16 @@ def test_a_finished_run_shows_its_numbers(pool: Pool) -> None:
     assert sentences(at)[:2] == leader_comparisons(job.result)
     assert sentences(at)[2] == learning_summary(job.result)
     click_rate = {t["name"]: t for t in plots(at)[0]["data"] if "fill" not in t}
-    assert click_rate["LinTS"]["y"][-1] == pytest.approx(metrics.ctr(job.histories["LinTS"]).mid[-1], rel=1e-6)
+    assert click_rate["LinTS"]["y"][-1] == pytest.approx(
+        metrics.ctr(job.histories["LinTS"]).mid[-1], rel=1e-6
+    )
     window = at.select_slider(key="view-window")
     assert window.value == 1000
     at = settled(window.set_value(100).run())
     click_rate = {t["name"]: t for t in plots(at)[0]["data"] if "fill" not in t}
-    assert click_rate["LinTS"]["y"][-1] == pytest.approx(metrics.ctr(job.histories["LinTS"], 100).mid[-1], rel=1e-6)
+    assert click_rate["LinTS"]["y"][-1] == pytest.approx(
+        metrics.ctr(job.histories["LinTS"], 100).mid[-1], rel=1e-6
+    )
 
 
 @pytest.mark.slow
@@ -291,7 +323,8 @@ def test_a_run_whose_workers_keep_dying_is_told_in_a_sentence_and_can_be_repeate
     wait_for(given_up, "the pool to give up")
     at = settled(at.run())
     assert status(at) == f"Failed: its worker process died {ATTEMPTS} times"
-    assert "leads" in board(at)  # its results are kept
+    # its results are kept
+    assert "leads" in board(at)
     at = press(at, "Run")
     again = pool.get(job.id)
     assert again is not None
@@ -312,9 +345,11 @@ def test_what_cannot_be_run_is_refused_in_one_sentence_and_the_result_stays(pool
     assert said.startswith("LinUCB, Name is ![x](http://x/y.png); it must be a text of 1 to 40 ")
     assert said.endswith(".")
     assert said.count(". ") == said.count("\n") == 0  # one sentence
-    assert "![x](" not in at.error[0].value  # quoted, not drawn
+    # quoted, not drawn
+    assert "![x](" not in at.error[0].value
     assert (board(at), address(at)) == (before, job.id)
-    assert [b.label for b in at.main.button] == buttons  # a run that is on can still be stopped
+    # a run that is on can still be stopped
+    assert [b.label for b in at.main.button] == buttons
     name_box(at, number).set_value("Mine")
     at = press(settled(at.run()), "Run")
     assert not at.error
@@ -329,16 +364,23 @@ def test_run_says_that_a_result_is_there_already(pool: Pool) -> None:
 
 
 def small_baselines(seed: int) -> Experiment:
-    """The default experiment, shorter and with a small log for the network that is trained on one."""
+    """The default experiment, shorter and with a small log for the network that is trained
+    on one.
+    """
     data = presets()["race"].experiment.model_dump(mode="json")
     agents = [
-        {**a, **({"interactions": 1000, "epochs": 1} if a["kind"] == "static_mlp" else {})} for a in data["agents"]
+        {**a, **({"interactions": 1000, "epochs": 1} if a["kind"] == "static_mlp" else {})}
+        for a in data["agents"]
     ]
     return read({**data, "agents": agents, "steps": 30, "replications": 2, "seed": seed})
 
 
-@pytest.mark.parametrize("kind", thinned([(kind,) for kind in SIMULATORS], lambda _: False, lambda n: n % 4 == 1))
-def test_the_default_experiment_runs_in_every_simulator_and_comes_back(pool: Pool, kind: str) -> None:
+@pytest.mark.parametrize(
+    "kind", thinned([(kind,) for kind in SIMULATORS], lambda _: False, lambda n: n % 4 == 1)
+)
+def test_the_default_experiment_runs_in_every_simulator_and_comes_back(
+    pool: Pool, kind: str
+) -> None:
     start = small_baselines(938)
     at = choose(arena(ended(pool.submit(start))), kind)
     moved = draft(at)
@@ -346,12 +388,15 @@ def test_the_default_experiment_runs_in_every_simulator_and_comes_back(pool: Poo
     if kind != "petshop":
         preset = presets()[SIMULATORS[kind].preset].experiment
         assert (moved.steps, moved.replications, moved.simulator) == (
-            preset.steps, preset.replications, preset.simulator,
-        )  # fmt: skip
+            preset.steps,
+            preset.replications,
+            preset.simulator,
+        )
     kept = {agent.kind for agent in moved.agents}
     for agent, label in zip(start.agents, start.labels, strict=True):
         assert agent.kind in kept or any(
-            f" {label} (" in c.value.replace("\\", "").partition("Left out:")[2] for c in at.sidebar.caption
+            f" {label} (" in c.value.replace("\\", "").partition("Left out:")[2]
+            for c in at.sidebar.caption
         )
     widget(at, "-steps").set_value(6)
     widget(at, "-replications").set_value(2)
@@ -397,11 +442,15 @@ def test_an_impossible_combination_is_named_and_repaired_with_one_button(pool: P
     widget(at, f"agent{number}-sharing").set_value("per_arm")
     widget(at, "-n_items").set_value(500_000.0)
     at = settled(at.run())
-    (sentence,) = refusals(at)  # before Run is pressed
+    # before Run is pressed
+    (sentence,) = refusals(at)
     assert "GiB of memory" in sentence
     assert refusals(press(at, "Run")) == [sentence]
     said = [c.value.replace("\\", "") for c in at.main.caption]
-    assert ":material/build: **The repair.** Changed: LinUCB: Sharing shared instead of per arm." in said
+    assert (
+        ":material/build: **The repair.** Changed: LinUCB: Sharing shared instead of per arm."
+        in said
+    )
     assert "Undo" in [b.label for b in at.button if not b.disabled]
     at = press(at, "Repair and run")
     assert refusals(at) == []
@@ -414,9 +463,13 @@ def test_an_impossible_combination_is_named_and_repaired_with_one_button(pool: P
 def test_an_agent_that_does_not_fit_is_named_and_removed_with_one_button(pool: Pool) -> None:
     at = arena(ended(pool.submit(experiment("random", "neural_linucb", steps=5, seed=934))))
     at = choose(at, "ranking")
-    number = next(n for n, a in at.session_state["draft"].agents.items() if a["kind"] == "neural_linucb")
+    number = next(
+        n for n, a in at.session_state["draft"].agents.items() if a["kind"] == "neural_linucb"
+    )
     at = settled(widget(at, f"agent{number}-pretrain").set_value(100).run())
-    assert refusals(at) == ["Neural-LinUCB requires logged interactions, which Ranking does not provide."]
+    assert refusals(at) == [
+        "Neural-LinUCB requires logged interactions, which Ranking does not provide."
+    ]
     assert any("agents." in e.value for e in at.error) is False
     at = press(at, "Repair and run")
     assert refusals(at) == []
@@ -432,26 +485,40 @@ def test_cards_of_agents_are_one_line_with_name_and_main_parameter(pool: Pool) -
     at = arena(ended(pool.submit(experiment(*agents, seed=933))))
     cards = [e for e in at.sidebar.expander if "Floor" in e.label or "LinUCB" in e.label]
     assert [c.label for c in cards] == [
-        "**LinUCB** :gray[α 0.25]", "**LinUCB 2** :gray[α 2]", "**LinUCB alpha 1.5**", "**Floor**",
-    ]  # fmt: skip
+        "**LinUCB** :gray[α 0.25]",
+        "**LinUCB 2** :gray[α 2]",
+        "**LinUCB alpha 1.5**",
+        "**Floor**",
+    ]
     assert [c.proto.expanded for c in cards] == [True, False, False, False]
     at = press(at, "UCB1")
     cards = [e for e in at.sidebar.expander if "LinUCB" in e.label or "UCB1" in e.label]
-    assert [c.proto.expanded for c in cards] == [False, False, False, True]  # the new one is open
+    # the new one is open
+    assert [c.proto.expanded for c in cards] == [False, False, False, True]
 
 
 def test_a_name_that_states_a_parameter_follows_it(pool: Pool) -> None:
-    agents = ({"kind": "linucb", "label": "alpha 0.25", "alpha": 0.25}, {"kind": "linucb", "label": "alpha 2"})
+    agents = (
+        {"kind": "linucb", "label": "alpha 0.25", "alpha": 0.25},
+        {"kind": "linucb", "label": "alpha 2"},
+    )
     at = arena(ended(pool.submit(experiment(*agents, "random", seed=934))))
 
     def moved(value: float) -> list[str]:
         nonlocal at
-        at = settled(next(s for s in at.sidebar.slider if s.key.endswith("-alpha")).set_value(value).run()).run()
+        at = settled(
+            next(s for s in at.sidebar.slider if s.key.endswith("-alpha")).set_value(value).run()
+        ).run()
         return [e.label for e in at.sidebar.expander if e.label.startswith(("**alpha", "**LinUCB"))]
 
     assert moved(1.0) == ["**alpha 1**", "**alpha 2** :gray[α 0.5]"]
-    assert [t.value for t in at.sidebar.text_input if t.label == "Name"] == ["alpha 1", "alpha 2", ""]
-    assert moved(2.0) == ["**LinUCB** :gray[α 2]", "**alpha 2** :gray[α 0.5]"]  # the other agent has that name
+    assert [t.value for t in at.sidebar.text_input if t.label == "Name"] == [
+        "alpha 1",
+        "alpha 2",
+        "",
+    ]
+    # the other agent has that name
+    assert moved(2.0) == ["**LinUCB** :gray[α 2]", "**alpha 2** :gray[α 0.5]"]
     assert not at.exception
 
 
@@ -460,7 +527,9 @@ def test_menus_group_agents_and_simulators_and_describe_each(pool: Pool) -> None
     captions = [c.value.replace("\\", "") for c in at.sidebar.caption]
     for kind in SIMULATORS:
         assert description(SIMULATORS[kind]) in captions
-    assert any(text.startswith("Not available in Wheel: ") and "Static MLP" in text for text in captions)
+    assert any(
+        text.startswith("Not available in Wheel: ") and "Static MLP" in text for text in captions
+    )
     headings = [m.value for m in at.sidebar.markdown if m.value.startswith("**")]
     assert headings == [
         *(f"**{name}**" for name in ("Recommendation", "Data sets", "Known functions")),
@@ -473,7 +542,11 @@ def test_a_preset_that_was_not_run_yet_stands_above_a_dimmed_previous_result(poo
     assert not [h for h in at.get("html") if "st-key-result{animation:dim" in h.proto.body]
     at = settled(preset_box(at).set_value("wheel").run())
     assert [h for h in at.get("html") if "st-key-result{animation:dim" in h.proto.body]
-    assert [c.value for c in at.caption if "Previous result" in c.value and presets()["wheel"].about in c.value]
+    assert [
+        c.value
+        for c in at.caption
+        if "Previous result" in c.value and presets()["wheel"].about in c.value
+    ]
 
 
 def test_only_who_started_a_run_can_end_it(pool: Pool, gate: Gate) -> None:
@@ -519,7 +592,8 @@ def test_no_press_is_lost_where_the_page_is_interrupted(
     assert next(times, None) is None
     job = pool.get(address(at))
     assert job is not None
-    assert job.experiment.steps == 600  # chosen, or twice the 300 of the run
+    # chosen, or twice the 300 of the run
+    assert job.experiment.steps == 600
     assert status(settled(arena(ended(job)))).startswith("Finished: ")
 
 
@@ -550,7 +624,8 @@ def test_a_finished_run_can_be_continued(pool: Pool) -> None:
     longer = pool.get(address(at))
     assert longer is not None
     assert longer.experiment.steps == draft(at).steps == 600
-    assert not any("Press **Run**" in c.value for c in at.caption)  # it is what is shown
+    # it is what is shown
+    assert not any("Press **Run**" in c.value for c in at.caption)
     assert ended(longer).status == "finished"
 
 
@@ -560,7 +635,9 @@ def test_invalid_widths_are_refused_below_their_field(pool: Pool) -> None:
     for typed in ("64, -3", "many", "", "64; 32", "1.5", ", ".join(["8"] * 7), "99999"):
         widget(at, "-hidden").set_value(typed)
         at = settled(at.run())
-        (refusal,) = [m.value for m in at.sidebar.markdown if m.value.startswith(":small[:red[hidden")]
+        (refusal,) = [
+            m.value for m in at.sidebar.markdown if m.value.startswith(":small[:red[hidden")
+        ]
         assert refusal.endswith("The value stays 64, 32.]"), typed
         assert tuple(at.session_state["draft"].data()["agents"][1]["hidden"]) == (64, 32)
 
@@ -573,7 +650,10 @@ def opened(given: dict[str, str]) -> AppTest:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"simulator": "casino"}, "Simulator, kind is 'casino'; it must be one of petshop, classification"),
+        (
+            {"simulator": "casino"},
+            "Simulator, kind is 'casino'; it must be one of petshop, classification",
+        ),
         (
             {"simulator": "petshop", "agents.0": "linucb", "agents.0.alpha": "1e999"},
             "LinUCB, alpha is '1e999'; numbers must be finite",
@@ -581,18 +661,25 @@ def opened(given: dict[str, str]) -> AppTest:
         ({"agents.0": "linucb", "agents.1": "psychic"}, "Agent 2, kind is 'psychic'"),
         ({"agents.1": "linucb"}, "they must count from 0"),
         ({"agents.0": "linucb", "steps": "many"}, "Steps is 'many'; it must be a whole number"),
-        ({"agents.0": "linucb", "agents.0.label": "<img src=x onerror=alert(1)>"}, "LinUCB, Name is <img src=x"),
+        (
+            {"agents.0": "linucb", "agents.0.label": "<img src=x onerror=alert(1)>"},
+            "LinUCB, Name is <img src=x",
+        ),
         ({"agents.0": "é" * 500}, "must be one of"),
         ({"agents.0": "www.example.com/login"}, "www.example.com/login"),
     ],
 )
-def test_a_link_that_cannot_be_run_is_refused_in_one_sentence(pool: Pool, given: dict[str, str], said: str) -> None:
+def test_a_link_that_cannot_be_run_is_refused_in_one_sentence(
+    pool: Pool, given: dict[str, str], said: str
+) -> None:
     at = opened(given)
     (refusal,) = refusals(at)
     assert said in refusal
-    assert "<img" not in at.error[0].value.replace("\\<", "")  # quoted, not drawn
+    # quoted, not drawn
+    assert "<img" not in at.error[0].value.replace("\\<", "")
     assert address(at) == presets()["race"].experiment.hash
-    assert not at.get("progress")  # no result of another experiment below it
+    # no result of another experiment below it
+    assert not at.get("progress")
 
 
 def test_beside_a_refused_link_the_first_experiment_is_offered(pool: Pool) -> None:
@@ -605,19 +692,34 @@ def test_beside_a_refused_link_the_first_experiment_is_offered(pool: Pool) -> No
 
 
 def test_a_link_to_an_impossible_combination_is_repaired_with_one_button(pool: Pool) -> None:
-    given = {"simulator": "wheel", "agents.0": "beta_ts", "agents.1": "random", "steps": "20", "seed": "930"}
+    given = {
+        "simulator": "wheel",
+        "agents.0": "beta_ts",
+        "agents.1": "random",
+        "steps": "20",
+        "seed": "930",
+    }
     at = opened(given)
-    assert refusals(at) == ["Beta Thompson requires rewards of 0 or 1, which Wheel does not provide."]
+    assert refusals(at) == [
+        "Beta Thompson requires rewards of 0 or 1, which Wheel does not provide."
+    ]
     assert not at.get("progress")
     at = press(at, "Remove Beta Thompson and run")
     assert not at.error
-    assert (draft(at).labels, draft(at).simulator.kind, draft(at).seed) == (("Random",), "wheel", 930)
+    assert (draft(at).labels, draft(at).simulator.kind, draft(at).seed) == (
+        ("Random",),
+        "wheel",
+        930,
+    )
     assert address(at) == draft(at).hash
     assert plots(at)
 
 
 def test_run_or_a_preset_ends_a_refused_link(pool: Pool) -> None:
-    for leave in (lambda at: press(at, "Run"), lambda at: settled(preset_box(at).set_value("wheel").run())):
+    for leave in (
+        lambda at: press(at, "Run"),
+        lambda at: settled(preset_box(at).set_value("wheel").run()),
+    ):
         at = opened({"simulator": "casino"})
         assert refusals(at)
         at = leave(at)
@@ -652,7 +754,8 @@ def test_a_link_that_was_edited_is_followed_and_says_so(pool: Pool) -> None:
 
     assert says_so()
     at = settled(at.run())
-    assert says_so()  # as long as that run is shown
+    # as long as that run is shown
+    assert says_so()
     widget(at, "-alpha").set_value(2.5)
     at = press(settled(at.run()), "Run")
     assert not says_so()
@@ -697,7 +800,8 @@ def test_pages_can_be_left_and_come_back_to(pool: Pool) -> None:
     at.run()
     assert at.switch_page("home.py").run().title[0].value == "Bandit Playground"
     at = settled(at.switch_page("arena.py").run())
-    assert draft(at).agents[0].alpha == 2.5  # what was set stays set
+    # what was set stays set
+    assert draft(at).agents[0].alpha == 2.5
     assert widget(at, "-alpha").value == 2.5
     assert address(at) == job.id
 
@@ -709,7 +813,8 @@ def test_a_run_that_was_deleted_is_not_begun_again_by_itself(pool: Pool) -> None
     at = settled(at.run())
     assert pool.get(job.id) is None
     assert address(at) == presets()["race"].experiment.hash
-    assert draft(at) == job.experiment  # its settings are still in the controls
+    # its settings are still in the controls
+    assert draft(at) == job.experiment
 
 
 def test_equal_experiments_of_two_visitors_are_one_run(pool: Pool) -> None:
@@ -732,16 +837,19 @@ def test_what_was_changed_is_undone_redone_and_reset(pool: Pool) -> None:
     for alpha, agents in ((3.0, 2), (2.0, 2), (begun.agents[0].alpha, 2)):
         at = press(at, "Undo")
         assert (draft(at).agents[0].alpha, len(draft(at).agents)) == (alpha, agents)
-        assert widget(at, "-alpha").value == alpha  # the widgets follow
+        # the widgets follow
+        assert widget(at, "-alpha").value == alpha
     assert draft(at) == begun
     at = press(press(at, "Redo"), "Redo")
     assert widget(at, "-alpha").value == 3.0
     widget(at, "-alpha").set_value(0.7)
     at = settled(at.run())
-    assert [b.disabled for b in at.button if b.label == "Redo"] == [True]  # a new change ends what was ahead
+    # a new change ends what was ahead
+    assert [b.disabled for b in at.button if b.label == "Redo"] == [True]
     at = press(at, "Reset")
     assert draft(at) == begun
-    at = press(at, "Undo")  # a reset can be undone too
+    # a reset can be undone too
+    at = press(at, "Undo")
     assert draft(at).agents[0].alpha == 0.7
 
 
@@ -765,13 +873,15 @@ def test_the_previous_run_is_dotted_and_names_what_changed(pool: Pool) -> None:
     widget(at, "-alpha").set_value(3.0)
     at = run_again(settled(at.run()), pool)
     change = f"alpha {first.experiment.agents[0].alpha:g} to 3"
-    name = f"LinUCB, previous run ({change})"  # the random agent is unchanged: its two curves would coincide
+    # the random agent is unchanged: its two curves would coincide
+    name = f"LinUCB, previous run ({change})"
     assert ghosts(at) == [[name]] * 4
     was = metrics.estimate(metrics.click_rate(first.histories["LinUCB"])).mean
     assert panel(at)["caption"].startswith(
         f"Dotted: previous run. LinUCB: {change} (click-through rate {was:.3f} to 0."
     )
-    assert "previous" not in board(at)  # the tiles are those of every other tab
+    # the tiles are those of every other tab
+    assert "previous" not in board(at)
     at = settled(at.toggle(key="view-previous").set_value(False).run())
     assert ghosts(at) == [[]] * 4
 
@@ -789,7 +899,8 @@ def test_a_submission_that_another_event_interrupts_keeps_the_previous_run(
         st.session_state.job = job.id
         if job is not first and not interrupted:
             interrupted.append(job)
-            st.rerun()  # as Streamlit does, for any event, while the address is written
+            # as Streamlit does, for any event, while the address is written
+            st.rerun()
         return follow(job)
 
     monkeypatch.setattr(followed, "follow", interrupted_once)
@@ -799,10 +910,13 @@ def test_a_submission_that_another_event_interrupts_keeps_the_previous_run(
 
 
 @pytest.mark.parametrize(
-    "changed", thinned(["-seed", "-steps", "-replications", "-n_products"], lambda number: number == 3)
+    "changed",
+    thinned(["-seed", "-steps", "-replications", "-n_products"], lambda number: number == 3),
 )
 def test_a_run_with_other_random_numbers_is_no_previous_run(pool: Pool, changed: str) -> None:
-    at = arena(ended(pool.submit(experiment(seed=962, simulator={"kind": "petshop", "n_products": 5}))))
+    at = arena(
+        ended(pool.submit(experiment(seed=962, simulator={"kind": "petshop", "n_products": 5})))
+    )
     widget(at, "-alpha").set_value(3.0)
     found = widget(at, changed)
     found.set_value(found.value + 1)
@@ -811,7 +925,9 @@ def test_a_run_with_other_random_numbers_is_no_previous_run(pool: Pool, changed:
     assert "Dotted" not in panel(at)["caption"]
 
 
-def test_two_tabs_show_the_same_moment(pool: Pool, gate: Gate, endless: Callable[[int], Job]) -> None:
+def test_two_tabs_show_the_same_moment(
+    pool: Pool, gate: Gate, endless: Callable[[int], Job]
+) -> None:
     """Status, tiles and curves of a live run belong to one step, and are the same in both tabs."""
     job = under_way(endless(966))
     wait_for(lambda: {h.step for h in job.histories.values()} == {1000}, "the gate", over(job))
@@ -853,7 +969,9 @@ def test_axes_spectrum_and_window_are_chosen_for_all_plots(pool: Pool) -> None:
     assert f"at step {snapshot_steps(2000)[3]:,}" in drawn["layout"]["meta"]["note"]
     drawn = plots(settled(at.selectbox(key="view-fourth").set_value("Exploration rate").run()))[3]
     (line,) = [t for t in drawn["data"] if t["name"] == "LinUCB" and "fill" not in t]
-    assert line["y"].tolist() == pytest.approx([c.explored.mean() for c in h.exploration_checks], rel=1e-6)
+    assert line["y"].tolist() == pytest.approx(
+        [c.explored.mean() for c in h.exploration_checks], rel=1e-6
+    )
     at = settled(at.selectbox(key="view-fourth").set_value("Calibration").run())
     at = settled(at.segmented_control(key="view-level").set_value(0.8).run())
     drawn = plots(at)[3]
@@ -870,7 +988,8 @@ def test_presenting_leaves_the_run_and_its_buttons(pool: Pool) -> None:
     at = press(at.run(), "Exit presentation")
     assert at.title[0].value == "Arena"
     assert at.sidebar.button
-    assert draft(at).agents[0].alpha == widget(at, "-alpha").value == 2.5  # what was set in the presentation stays
+    # what was set in the presentation stays
+    assert draft(at).agents[0].alpha == widget(at, "-alpha").value == 2.5
 
 
 def arena_in_presentation(pool: Pool) -> AppTest:
@@ -879,9 +998,12 @@ def arena_in_presentation(pool: Pool) -> AppTest:
     assert not at.exception
     assert not at.title
     assert "Pet shop" in at.subheader[0].value
-    assert any("html{font-size" in h.proto.body and "stSidebar" in h.proto.body for h in at.get("html"))
+    assert any(
+        "html{font-size" in h.proto.body and "stSidebar" in h.proto.body for h in at.get("html")
+    )
     assert {b.label for b in at.main.button} == {"Run", "Continue", "Stop", "Exit presentation"}
-    assert [s.label for s in at.main.slider] == ["Exploration bonus α"]  # the random agent has no parameter
+    # the random agent has no parameter
+    assert [s.label for s in at.main.slider] == ["Exploration bonus α"]
     assert panel(at)["fill"] is True
     assert not sentences(at)
     assert len(plots(at)) == 4
@@ -903,15 +1025,20 @@ def test_the_link_the_formulas_and_the_downloads_are_there(pool: Pool) -> None:
 def asked(at: AppTest) -> tuple[dict[str, Any], str]:
     """The figure and the answer to Why this arm?"""
     (cell,) = panels(at)[-1]["cells"]
-    (said,) = [m.value for m in at.main.markdown if m.value.startswith("**") and " chose " in m.value]
+    (said,) = [
+        m.value for m in at.main.markdown if m.value.startswith("**") and " chose " in m.value
+    ]
     return cell["figure"], said.replace("\\", "").replace("**", "")
 
 
 @pytest.mark.slow
-def test_a_run_that_rests_is_asked_why_it_showed_an_arm(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_rests_is_asked_why_it_showed_an_arm(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     e = experiment("linucb", "lints", "random", steps=600, seed=964)
     at = arena(ended(pool.submit(e)))
-    assert len(panels(at)) == 1  # closed, it computes nothing
+    # closed, it computes nothing
+    assert len(panels(at)) == 1
     at.session_state["why-open"] = True
     at = settled(at.run())
     figure, said = asked(at)
@@ -969,7 +1096,9 @@ def spoken(field: Any) -> str:
     return f"{text} Shaded: the usual range." if declaration(field)["usual"] else text
 
 
-@pytest.mark.parametrize("kind", thinned(AGENTS, lambda number: number % 6 == 0, lambda number: number % 2 == 0))
+@pytest.mark.parametrize(
+    "kind", thinned(AGENTS, lambda number: number % 6 == 0, lambda number: number % 2 == 0)
+)
 def test_every_agent_can_be_added_duplicated_named_and_removed(pool: Pool, kind: str) -> None:
     at = arena(ended(pool.submit(experiment({"kind": "random"}, seed=951))))
     at = press(at, AGENTS[kind].title)
@@ -988,7 +1117,9 @@ def test_every_agent_can_be_added_duplicated_named_and_removed(pool: Pool, kind:
     at = settled(widget(at, f"agent{number}-copy").click().run())
     copy = AGENTS[kind].title
     assert draft(at).labels == ("Random", "Mine", copy if kind != "random" else "Random 2")
-    assert draft(at).agents[2].model_dump(exclude={"label"}) == draft(at).agents[1].model_dump(exclude={"label"})
+    assert draft(at).agents[2].model_dump(exclude={"label"}) == draft(at).agents[1].model_dump(
+        exclude={"label"}
+    )
     at = settled(widget(at, f"agent{number}-remove").click().run())
     assert [a.kind for a in draft(at).agents] == ["random", kind]
     assert draft(at).agents[1].label is None
@@ -1017,7 +1148,9 @@ def test_every_field_of_every_simulator_has_its_widget_and_help(pool: Pool, kind
         if name == "changes":
             added = widget(at, f"simulator-{kind}-changes-0-0-add")
             assert (added.proto.help, added.label) == (field.description, "Add to changes")
-            assert [change.title for change in entry_kinds(SIMULATORS[kind].Params, name).values()] == added.options
+            assert [
+                change.title for change in entry_kinds(SIMULATORS[kind].Params, name).values()
+            ] == added.options
             continue
         told = widget(at, f"simulator-{kind}-{name}")
         if name == "click_rates":
@@ -1032,7 +1165,10 @@ def test_every_field_of_every_simulator_has_its_widget_and_help(pool: Pool, kind
 
 
 def other(at: AppTest, ending: str, field: Any) -> Any:
-    """Give a widget another value than it has; returns that value as the experiment should hold it."""
+    """Give a widget another value than it has.
+
+    Returns that value as the experiment should hold it.
+    """
     found = widget(at, ending)
     for name, choice in (("-data", "wine"), ("-log", "open_bandit/random/all")):
         if ending.endswith(name):
@@ -1057,7 +1193,8 @@ def other(at: AppTest, ending: str, field: Any) -> Any:
         value = next(float(o) for o in found.options if float(o) != found.value)
     elif type(found).__name__ == "Slider":
         value = found.max if found.value != found.max else found.min
-    else:  # a number: one more, or one where there was none
+    else:
+        # a number: one more, or one where there was none
         value = 7 if found.value is None else found.value + 1
     found.set_value(value)
     return value
@@ -1067,14 +1204,18 @@ def other(at: AppTest, ending: str, field: Any) -> Any:
 def test_every_widget_of_an_agent_reaches_the_experiment(pool: Pool, kind: str) -> None:
     at = press(arena(ended(pool.submit(experiment("random", seed=954)))), AGENTS[kind].title)
     number = list(at.session_state["draft"].agents)[-1]
-    fields = {n: f for n, f in AGENTS[kind].Params.model_fields.items() if n not in ("kind", "label", "guards")}
     fields = {
-        n: f for n, f in fields.items() if not declaration(f)["slates"]
-    }  # the pet shop shows one product at a time
+        n: f
+        for n, f in AGENTS[kind].Params.model_fields.items()
+        if n not in ("kind", "label", "guards")
+    }
+    # the pet shop shows one product at a time
+    fields = {n: f for n, f in fields.items() if not declaration(f)["slates"]}
     expected = {}
     for name, field in fields.items():
         expected[name] = other(at, f"agent{number}-{name}", field)
-        at = settled(at.run())  # one at a time, as people do
+        # one at a time, as people do
+        at = settled(at.run())
         agent = at.session_state["draft"].data()["agents"][-1]
         assert {n: tuple(agent[n]) if n == "hidden" else agent[n] for n in expected} == expected
     at = settled(at.run())
@@ -1087,7 +1228,8 @@ def test_every_widget_of_an_agent_reaches_the_experiment(pool: Pool, kind: str) 
 def test_every_widget_of_a_simulator_reaches_the_experiment(pool: Pool, kind: str) -> None:
     start = experiment({"kind": "random", "label": "Mine"}, seed=955, simulator={"kind": kind})
     at = arena(ended(pool.submit(start)))
-    own = ("kind", "click_rates", "changes")  # tested elsewhere
+    # tested elsewhere
+    own = ("kind", "click_rates", "changes")
     fields = {n: f for n, f in SIMULATORS[kind].Params.model_fields.items() if n not in own}
     expected = {}
     for name, field in fields.items():
@@ -1108,7 +1250,9 @@ def test_every_widget_of_a_simulator_reaches_the_experiment(pool: Pool, kind: st
     ),
 )
 def test_every_change_that_is_added_reaches_the_experiment(pool: Pool, kind: str) -> None:
-    at = arena(ended(pool.submit(experiment({"kind": "random"}, seed=957, simulator={"kind": kind}))))
+    at = arena(
+        ended(pool.submit(experiment({"kind": "random"}, seed=957, simulator={"kind": kind})))
+    )
     kinds = entry_kinds(SIMULATORS[kind].Params, "changes")
     for i, change in enumerate(kinds):
         at = settled(widget(at, f"simulator-{kind}-changes-0-{i}-add").select(change).run())
@@ -1152,7 +1296,9 @@ def test_a_browser_that_is_late_does_not_choose_its_preset_again(pool: Pool) -> 
             assert draft(at).steps == steps
 
 
-@pytest.mark.parametrize("name", thinned(presets(), lambda number: number % 16 == 0, lambda number: number % 4 == 0))
+@pytest.mark.parametrize(
+    "name", thinned(presets(), lambda number: number % 16 == 0, lambda number: number % 4 == 0)
+)
 def test_presets_load_into_the_controls(pool: Pool, name: str) -> None:
     at = arena(ended(pool.submit(experiment(seed=956))))
     pick = preset_box(at)
@@ -1160,26 +1306,35 @@ def test_presets_load_into_the_controls(pool: Pool, name: str) -> None:
     assert draft(at) == presets()[name].experiment
     assert preset_box(at).value == name
     assert any(presets()[name].about in c.value for c in at.caption)
-    assert status(at).startswith("Finished: 300 steps")  # only Run runs it
+    # only Run runs it
+    assert status(at).startswith("Finished: 300 steps")
     at = settled(preset_box(at).set_value(None).run())
     assert draft(at) == presets()[name].experiment
     at = settled(setting(at, "steps").set_value(99).run())
-    assert preset_box(at).value is None  # the controls hold something else
+    # the controls hold something else
+    assert preset_box(at).value is None
 
 
-# -- sliders that answer -----------------------------------------------------------------------------------------------
+# -- sliders that answer
+# -----------------------------------------------------------------------------------------------
 
 
 def told_to_browser(at: AppTest) -> dict[str, Any]:
     """What the part of the page that follows sliders was told."""
-    protos = [getattr(found.proto, "bidi_component", found.proto) for found in at.get("bidi_component")]
+    protos = [
+        getattr(found.proto, "bidi_component", found.proto) for found in at.get("bidi_component")
+    ]
     (proto,) = [proto for proto in protos if proto.component_name.endswith("instant_sliders")]
     told: dict[str, Any] = json.loads(proto.json)
     return told
 
 
-def test_sliders_are_followed_while_only_agents_differ_from_the_run_that_is_shown(pool: Pool) -> None:
-    e = experiment({"kind": "linucb", "alpha": 0.5}, "lints", "neural_greedy", "random", seed=971, steps=100)
+def test_sliders_are_followed_while_only_agents_differ_from_the_run_that_is_shown(
+    pool: Pool,
+) -> None:
+    e = experiment(
+        {"kind": "linucb", "alpha": 0.5}, "lints", "neural_greedy", "random", seed=971, steps=100
+    )
     at = arena(ended(pool.submit(e)))
     told = told_to_browser(at)
     assert read(told["experiment"]) == e
@@ -1195,19 +1350,27 @@ def test_sliders_are_followed_while_only_agents_differ_from_the_run_that_is_show
     assert [s["note"] for s in slow] == [slow[0]["slow"], *[""] * (len(slow) - 1)]  # once per agent
     before = names["LinUCB", "alpha"]["frame"], names["LinUCB", "ridge"]["frame"]
     at = settled(widget(at, "-alpha").set_value(0.6).run())
-    assert {s["label"] for s in told_to_browser(at)["sliders"].values()} == {"LinTS", "Neural greedy"}
-    key = next(key for key, s in told["sliders"].items() if (s["label"], s["name"]) == ("LinUCB", "alpha"))
+    assert {s["label"] for s in told_to_browser(at)["sliders"].values()} == {
+        "LinTS",
+        "Neural greedy",
+    }
+    key = next(
+        key for key, s in told["sliders"].items() if (s["label"], s["name"]) == ("LinUCB", "alpha")
+    )
     assert told["moved"] == []
-    assert told_to_browser(at)["moved"] == [key]  # it alone is elsewhere than in the run
+    # it alone is elsewhere than in the run
+    assert told_to_browser(at)["moved"] == [key]
     at = press(at, "Run")
     assert told_to_browser(at)["moved"] == []
     again = {(s["label"], s["name"]): s for s in told_to_browser(at)["sliders"].values()}
-    assert again["LinUCB", "alpha"]["frame"] == before[0]  # what was tried stays
+    # what was tried stays
+    assert again["LinUCB", "alpha"]["frame"] == before[0]
     assert again["LinUCB", "ridge"]["frame"] != before[1]
     at = settled(widget(at, "-alpha").set_value(0.7).run())
     at = settled(widget(at, "-steps").set_value(99).run())
     assert told_to_browser(at)["sliders"] == {}
-    assert told_to_browser(at)["moved"] == []  # the steps differ too
+    # the steps differ too
+    assert told_to_browser(at)["moved"] == []
 
 
 def test_slow_agents_name_their_kept_runs(pool: Pool) -> None:
@@ -1223,7 +1386,9 @@ def test_slow_agents_name_their_kept_runs(pool: Pool) -> None:
     assert "the nearest of 2 stored runs" in next(s["note"] for s in slow if s["kept"])
 
 
-def test_a_run_begun_by_a_slider_gives_way_to_the_next(pool: Pool, endless: Callable[[int], Job]) -> None:
+def test_a_run_begun_by_a_slider_gives_way_to_the_next(
+    pool: Pool, endless: Callable[[int], Job]
+) -> None:
     """One begun by *Run* stays, and so does one that has ended."""
 
     def script() -> None:
@@ -1251,7 +1416,8 @@ def test_a_run_begun_by_a_slider_gives_way_to_the_next(pool: Pool, endless: Call
     assert (pressed.live, second.live) == (True, True)
     third = wanted(0.4, by=False)
     assert pool.get(second.id) is None
-    assert wanted(0.1, by=True) is pressed  # joined, not begun
+    # joined, not begun
+    assert wanted(0.1, by=True) is pressed
     fourth = wanted(0.5, by=True)
     assert (pressed.live, third.live) == (True, True)
     pool.pause(fourth, fourth.owner)  # on purpose
@@ -1264,7 +1430,9 @@ def test_a_run_begun_by_a_slider_gives_way_to_the_next(pool: Pool, endless: Call
 
 def test_the_values_of_a_logarithmic_slider_are_those_of_the_page(pool: Pool) -> None:
     """A value beside the grid stays among them after another is chosen."""
-    at = arena(ended(pool.submit(experiment({"kind": "lints", "sigma2": 0.25}, "random", seed=973))))
+    at = arena(
+        ended(pool.submit(experiment({"kind": "lints", "sigma2": 0.25}, "random", seed=973)))
+    )
     for value in (0.25, 0.05, 0.25):
         at = settled(widget(at, "-sigma2").set_value(value).run())
         at = press(at, "Run")
@@ -1278,19 +1446,30 @@ def test_the_values_of_a_logarithmic_slider_are_those_of_the_page(pool: Pool) ->
     [
         ([], "never"),
         ([{"kind": "shock", "at": 200}], "200 (in Changes)"),
-        ([{"kind": "season", "period": 50}, {"kind": "shock", "at": 250}, {"kind": "shock", "at": 90}],
-         "90, 250 (in Changes)"),
+        (
+            [
+                {"kind": "season", "period": 50},
+                {"kind": "shock", "at": 250},
+                {"kind": "shock", "at": 90},
+            ],
+            "90, 250 (in Changes)",
+        ),
         ([{"kind": "season", "period": 50}], "never (see Changes)"),
     ],
-)  # fmt: skip
-def test_an_empty_market_shock_names_the_one_among_the_changes(changes: list[dict[str, Any]], shown: str) -> None:
-    e = experiment("random", simulator={"kind": "petshop", "n_products": 10, "changes": changes}, seed=77)
+)
+def test_an_empty_market_shock_names_the_one_among_the_changes(
+    changes: list[dict[str, Any]], shown: str
+) -> None:
+    e = experiment(
+        "random", simulator={"kind": "petshop", "n_products": 10, "changes": changes}, seed=77
+    )
     at = open_page("arena", url.to_query(e))
     assert not at.exception
     (box,) = [n for n in at.number_input if n.label == "Market shock (step)"]
     assert box.value is None
     assert box.proto.placeholder == shown
-    if changes:  # the last one is removed: what is shown follows at once
+    # the last one is removed: what is shown follows at once
+    if changes:
         [b for b in at.button if b.key and "-changes-" in b.key][-1].click().run()
         (box,) = [n for n in at.number_input if n.label == "Market shock (step)"]
         now = {1: "never", 3: "250 (in Changes)"}[len(changes)]
@@ -1306,7 +1485,12 @@ def test_the_pages_about_changes_are_linked_below_the_results() -> None:
 
 def test_the_clicks_lost_to_changes_are_computed_on_request(pool: Pool) -> None:
     changes = [{"kind": "shock", "at": 300}]
-    e = experiment("linucb", seed=77, steps=600, simulator={"kind": "petshop", "n_products": 10, "changes": changes})
+    e = experiment(
+        "linucb",
+        seed=77,
+        steps=600,
+        simulator={"kind": "petshop", "n_products": 10, "changes": changes},
+    )
     ended(pool.submit(e))
     at = open_page("arena", url.to_query(e))
     at.button(key="unchanged").click().run()
@@ -1315,7 +1499,10 @@ def test_the_clicks_lost_to_changes_are_computed_on_request(pool: Pool) -> None:
     assert unchanged_job is not None
     ended(unchanged_job)
     at.run()
-    assert any("Clicks lost to the changes, against the same run without them" in m.value for m in at.markdown)
+    assert any(
+        "Clicks lost to the changes, against the same run without them" in m.value
+        for m in at.markdown
+    )
     assert not [b for b in at.button if b.key == "unchanged"]
     job = pool.get(e.hash)
     assert job is not None
@@ -1324,19 +1511,36 @@ def test_the_clicks_lost_to_changes_are_computed_on_request(pool: Pool) -> None:
 
 @pytest.mark.parametrize(
     ("label", "value", "sentence"),
-    thinned([
-        ("Steps T", 0, "Steps is 0; it must be a whole number from 1 to 10,000,000."),
-        ("Replications R", 5000, "Replications is 5000; it must be a whole number from 1 to 4,096."),
-        ("Seed", -5, "Seed is -5; it must be a whole number from 0 to 9,007,199,254,740,991."),
-        ("Products K", 1, "Pet shop, Products is 1; it must be a whole number from 2 to 10,000,000."),
-        (
-            "Market shock (step)", 0,
-            "Pet shop, Market shock is 0; it must be a whole number from 1 to 100,000,000 or empty.",
-        ),
-    ], lambda number: number in (0, 4)),
-)  # fmt: skip
-def test_a_number_out_of_range_is_refused_and_not_run(pool: Pool, label: str, value: int, sentence: str) -> None:
-    """A browser would keep a number to itself that is out of the control's bounds: Run would run the former one."""
+    thinned(
+        [
+            ("Steps T", 0, "Steps is 0; it must be a whole number from 1 to 10,000,000."),
+            (
+                "Replications R",
+                5000,
+                "Replications is 5000; it must be a whole number from 1 to 4,096.",
+            ),
+            ("Seed", -5, "Seed is -5; it must be a whole number from 0 to 9,007,199,254,740,991."),
+            (
+                "Products K",
+                1,
+                "Pet shop, Products is 1; it must be a whole number from 2 to 10,000,000.",
+            ),
+            (
+                "Market shock (step)",
+                0,
+                "Pet shop, Market shock is 0; it must be a whole number from 1 to 100,000,000 or "
+                "empty.",
+            ),
+        ],
+        lambda number: number in (0, 4),
+    ),
+)
+def test_a_number_out_of_range_is_refused_and_not_run(
+    pool: Pool, label: str, value: int, sentence: str
+) -> None:
+    """A browser would keep a number to itself that is out of the control's bounds: Run would run
+    the former one.
+    """
     at = arena(ended(pool.submit(experiment("random", seed=79))))
     (number,) = [n for n in at.sidebar.number_input if n.label == label]
     before, shown = number.value, at.session_state["job"]
@@ -1355,7 +1559,9 @@ def test_a_seed_out_of_range_stays_with_another_simulator(pool: Pool) -> None:
     at = number.set_value(-1).run()
     at = at.button(key="simulator-synthetic").click().run()
     assert not at.exception
-    assert [e.value for e in at.error] == ["Seed is -1; it must be a whole number from 0 to 9,007,199,254,740,991."]
+    assert [e.value for e in at.error] == [
+        "Seed is -1; it must be a whole number from 0 to 9,007,199,254,740,991."
+    ]
     (number,) = [n for n in at.sidebar.number_input if n.label == "Seed"]
     assert number.value == -1
     at = number.set_value(3).run()

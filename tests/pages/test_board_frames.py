@@ -15,7 +15,8 @@ def test_tabs_within_a_tick_show_the_same_content() -> None:
         return frames.get("run", lambda: (status, next(step) // 100), lambda: next(made))
 
     assert [show("running"), show("running")] == [0, 0]
-    assert show("finished") == 1  # another status is shown at once
+    # another status is shown at once
+    assert show("finished") == 1
     assert show("finished") == 1
 
 
@@ -35,7 +36,8 @@ def test_all_parts_of_a_content_are_of_one_moment() -> None:
     def make() -> tuple[int, int]:
         nonlocal step
         first = step
-        step = min(step + 1, 1)  # news arrives once
+        # news arrives once
+        step = min(step + 1, 1)
         return first, step
 
     assert frames.get("run", lambda: ("running", step), make) == (1, 1)

@@ -1,4 +1,6 @@
-"""The lab Cost of confidence: measured elsewhere, filled while it goes on, refused in one sentence."""
+"""The lab Cost of confidence: measured elsewhere, filled while it goes on, refused in one
+sentence.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,14 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from bandits.runtime.pool import Pool
-from bandits.width_cost import LINEAR_METHODS, NEURAL_METHODS, CostRequest, LinearRequest, NeuralRequest, read
+from bandits.width_cost import (
+    LINEAR_METHODS,
+    NEURAL_METHODS,
+    CostRequest,
+    LinearRequest,
+    NeuralRequest,
+    read,
+)
 from bandits.width_cost.measurement import LINE, Measurement
 from bandits_app.labs import cost
 from tests.pages import small_measurement
@@ -26,7 +35,10 @@ def _nothing_measured() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _small_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Measure neural networks with small budgets; tests/browser/test_cost.py measures the default request."""
+    """Measure neural networks with small budgets.
+
+    Tests/browser/test_cost.py measures the default request.
+    """
     monkeypatch.setattr("bandits.width_cost.measurement.measured", small_measurement.measured)
 
 
@@ -67,10 +79,13 @@ def texts(at: AppTest) -> str:
 
 def test_from_the_first_visit_to_tables_and_summary(pool: Pool) -> None:
     cost.measurement.clear()
-    with hold(LINE):  # it waits for its turn until it was looked at
+    # it waits for its turn until it was looked at
+    with hold(LINE):
         at = visit()
         assert status(at).startswith("Waiting")
-    assert [tile["label"] for tile in panel(at)["legend"]] == [method.title for method in NEURAL_METHODS.values()]
+    assert [tile["label"] for tile in panel(at)["legend"]] == [
+        method.title for method in NEURAL_METHODS.values()
+    ]
     assert {tile["rate"] for tile in panel(at)["legend"]} == {"–"}
     at = ended(at)
     assert status(at) == f"Measured: {len(known().report.timings)} sizes"
@@ -85,11 +100,18 @@ def test_from_the_first_visit_to_tables_and_summary(pool: Pool) -> None:
         assert tile["detail"].startswith("exact · " if method.exact else "approximate · ")
     numbers, agreement = (frame.value for frame in at.dataframe)
     assert list(numbers["Method"]) == [method.title for method in NEURAL_METHODS.values()]
-    assert list(numbers.columns)[-3:] == ["Infeasible from p", "Infeasible from t", "Infeasible from K"]
+    assert list(numbers.columns)[-3:] == [
+        "Infeasible from p",
+        "Infeasible from t",
+        "Infeasible from K",
+    ]
     assert len(agreement) == 6
     assert list(agreement["Same choice"][4:]) == ["100 %"] * 2
     assert "**The fastest exact method at these sizes is " in texts(at)
-    assert "For p = 67 weights, K = 5 candidates and t = 20 observations, one decision with exact widths" in texts(at)
+    assert (
+        "For p = 67 weights, K = 5 candidates and t = 20 observations, one decision with exact "
+        "widths" in texts(at)
+    )
 
 
 def test_another_time_limit_measures_nothing_anew(pool: Pool) -> None:
@@ -104,7 +126,8 @@ def test_a_nudge_of_the_controls_measures_nothing_until_it_is_asked(
     pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at = ended(visit())
-    assert "The controls have changed" in texts(at)  # they state the default request
+    # they state the default request
+    assert "The controls have changed" in texts(at)
     for field, value in zip(at.number_input, (9, 5, 20, 5, 10), strict=True):
         field.set_value(value)
     at.text_input[0].set_value("6")
@@ -113,13 +136,16 @@ def test_a_nudge_of_the_controls_measures_nothing_until_it_is_asked(
     at = settled(at.number_input[1].set_value(6).run())
     assert "The controls have changed" in texts(at)
     begun: list[NeuralRequest] = []
-    monkeypatch.setattr(Measurement, "_answer", lambda self: begun.append(self.report.request) or "")
+    monkeypatch.setattr(
+        Measurement, "_answer", lambda self: begun.append(self.report.request) or ""
+    )
     at = press(at)
     wait_for(lambda: begun, "the measurement")
     assert begun == [SMALL.model_copy(update={"n_candidates": 6})]
     assert "K = 6" in panel(at)["note"]
     wait_for(lambda: not known(begun[0]).active, "its end")
-    press(at)  # times are of a moment: asked again, measured again
+    # times are of a moment: asked again, measured again
+    press(at)
     wait_for(lambda: len(begun) == 2, "the second measurement")
 
 
@@ -190,7 +216,8 @@ def test_a_large_catalogue_is_entered_at_a_press(pool: Pool) -> None:
     request = read({"hidden": [300, 320], "n_candidates": 1_000_000}, NeuralRequest).sizes
     assert 4 * request.K * request.p == pytest.approx(400e9, rel=0.01)
     assert "The controls have changed" in texts(at)
-    assert "p = 67" in panel(at)["note"]  # nothing is measured before Measure is pressed
+    # nothing is measured before Measure is pressed
+    assert "p = 67" in panel(at)["note"]
 
 
 SMALL_LINEAR = LinearRequest(n_features=4, n_arms=3, past=50)
@@ -198,7 +225,11 @@ SMALL_LINEAR = LinearRequest(n_features=4, n_arms=3, past=50)
 
 def visit_linear(request: LinearRequest = SMALL_LINEAR) -> AppTest:
     """The tab LinUCB in a session that has requested this already."""
-    return settled(open_page("labs/cost", **{"cost-tab": "LinUCB", "cost-linear-request": request.model_dump_json()}))
+    return settled(
+        open_page(
+            "labs/cost", **{"cost-tab": "LinUCB", "cost-linear-request": request.model_dump_json()}
+        )
+    )
 
 
 def ended_linear(at: AppTest) -> AppTest:
@@ -211,17 +242,21 @@ def ended_linear(at: AppTest) -> AppTest:
 @pytest.mark.slow
 def test_linucb_has_a_tab_with_condition_numbers(pool: Pool) -> None:
     cost.measurement.clear()
-    with hold(LINE):  # one measurement of either tab runs at a time
+    # one measurement of either tab runs at a time
+    with hold(LINE):
         at = visit_linear()
         assert [tab.label for tab in at.tabs] == ["Neural networks", "LinUCB"]
         assert status(at).startswith("Waiting")
-    assert [tile["label"] for tile in panel(at)["legend"]] == [m.title for m in LINEAR_METHODS.values()]
+    assert [tile["label"] for tile in panel(at)["legend"]] == [
+        m.title for m in LINEAR_METHODS.values()
+    ]
     at = ended_linear(at)
     assert status(at) == f"Measured: {len(known(SMALL_LINEAR).report.timings)} sizes"
     cells = panel(at)["cells"]
     assert [cell["figure"]["layout"]["title"]["text"] for cell in cells[4:]] == [
-        "Condition number of A", "Error of the inverse",
-    ]  # fmt: skip
+        "Condition number of A",
+        "Error of the inverse",
+    ]
     assert all(cell["figure"]["data"] for cell in cells)
     (table,) = (frame.value for frame in at.dataframe)
     assert list(table["Method"]) == ["Inverse at each step", "Sherman–Morrison", "Compiled"]
@@ -234,11 +269,16 @@ def test_linucb_has_a_tab_with_condition_numbers(pool: Pool) -> None:
 
 
 @pytest.mark.slow
-def test_linucb_is_measured_when_asked_and_refuses_in_one_sentence(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_linucb_is_measured_when_asked_and_refuses_in_one_sentence(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     at = ended_linear(visit_linear())
-    assert "The controls have changed" in texts(at)  # they state the default request
+    # they state the default request
+    assert "The controls have changed" in texts(at)
     begun: list[LinearRequest] = []
-    monkeypatch.setattr(Measurement, "_answer", lambda self: begun.append(self.report.request) or "")
+    monkeypatch.setattr(
+        Measurement, "_answer", lambda self: begun.append(self.report.request) or ""
+    )
     at = settled(at.number_input[0].set_value(7).run())
     assert begun == []
     at = press(at)

@@ -19,7 +19,9 @@ from bandits.simulators.datasets.csv_table import SAMPLES, Sample
 from tests.pages.support import open_page
 from tests.support import wait_for
 
-SHOP = "age,town,bought\n" + "".join(f"{20 + i % 9},{'Rome' if i % 3 else 'Oslo'},{'ny'[i % 2]}\n" for i in range(30))
+SHOP = "age,town,bought\n" + "".join(
+    f"{20 + i % 9},{'Rome' if i % 3 else 'Oslo'},{'ny'[i % 2]}\n" for i in range(30)
+)
 
 
 @pytest.fixture(autouse=True)
@@ -97,7 +99,13 @@ def test_a_sample_is_one_click_away_and_gives_way_to_an_upload(pool: Pool, sampl
 def test_from_a_csv_to_its_race(pool: Pool) -> None:
     at = upload(visit(), csv_table.sample(), "iris (1).csv")
     shown = at.dataframe[0].value
-    assert shown["Column"].tolist() == ["sepal length", "sepal width", "petal length", "petal width", "species"]
+    assert shown["Column"].tolist() == [
+        "sepal length",
+        "sepal width",
+        "petal length",
+        "petal width",
+        "species",
+    ]
     assert shown["Type"].tolist() == ["number"] * 4 + ["category"]
     assert shown["Example"].tolist() == ["5.1", "3.5", "1.4", "0.2", "setosa"]
     assert shown["Missing"].tolist() == [0] * 5
@@ -105,8 +113,8 @@ def test_from_a_csv_to_its_race(pool: Pool) -> None:
     assert box(at.selectbox, "Target").value == "species"
     assert box(at.text_input, "Name").value == "iris 1"
     assert (
-        "150 examples, 4 features, 3 classes: `setosa` 50, `versicolor` 50, `virginica` 50. Baseline: always "
-        "choosing the most frequent class is right 33 % of the time."
+        "150 examples, 4 features, 3 classes: `setosa` 50, `versicolor` 50, `virginica` 50. "
+        "Baseline: always choosing the most frequent class is right 33 % of the time."
     ) in captions(at)
     at = settled(button(at, "Save and run").click().run(), "Arena")
     (kept,) = uploads.listing()
@@ -118,7 +126,9 @@ def test_from_a_csv_to_its_race(pool: Pool) -> None:
     assert job is not None
     wait_for(lambda: not job.active, "the race")
     assert job.status == "finished", job.error
-    assert f"{kept.id}, uploaded as a CSV of 150 examples" in "\n".join(c.value for c in at.sidebar.caption)
+    assert f"{kept.id}, uploaded as a CSV of 150 examples" in "\n".join(
+        c.value for c in at.sidebar.caption
+    )
     data = next(s for s in at.sidebar.selectbox if s.label == "Data set")
     assert data.value == kept.id
     assert data.options[-1] == "iris 1 (uploaded)"
@@ -150,7 +160,10 @@ def test_identifiers_are_suggested_to_be_left_out(pool: Pool) -> None:
     [
         (b"", "the file is empty"),
         (b"a,b\n1,2,3\n", "row 2 has 3 cells, the header has 2"),
-        (b"PK\x03\x04", "the file is an Excel or zip file, not a CSV: save it as CSV (UTF-8) first"),
+        (
+            b"PK\x03\x04",
+            "the file is an Excel or zip file, not a CSV: save it as CSV (UTF-8) first",
+        ),
         (b"<b>,<b>\n1,2\n", "row 1: columns 1 and 2 are both named '<b>'"),
     ],
 )
@@ -182,7 +195,8 @@ def test_names_and_cells_are_text_and_never_markup(pool: Pool) -> None:
     classes = ("[a](http://b.example)", "`![](http://c.example)`")
     rows = "".join(f"=cmd(){i % 4},{classes[i % 2]}\n" for i in range(30))
     at = upload(visit(), f"=1+1,{nasty}\n{rows}", "![x](http://d.example).csv")
-    assert at.dataframe[0].value["Column"].tolist() == ["'=1+1", nasty]  # a spreadsheet would run it otherwise
+    # a spreadsheet would run it otherwise
+    assert at.dataframe[0].value["Column"].tolist() == ["'=1+1", nasty]
     assert at.dataframe[0].value["Example"].tolist()[0] == "'=cmd()0"
     assert "2 classes: `[a](http://b.example)` 15, `'![](http://c.example)'` 15" in captions(at)
     at = settled(button(at, "Save and run").click().run(), "Arena")
@@ -206,13 +220,16 @@ def test_brought_data_can_be_raced_on_again_and_deleted(pool: Pool) -> None:
     at = settled(at.button(key=f"destructive-{first}").click().run())
     assert [k.id for k in uploads.listing()] == [second]
     assert labels(at).count("Run") == 1
-    at = settled(at.switch_page("arena.py").run(), "Arena")  # its run is still looked at, its data are gone
+    # its run is still looked at, its data are gone
+    at = settled(at.switch_page("arena.py").run(), "Arena")
     data = next(s for s in at.sidebar.selectbox if s.label == "Data set")
     assert (data.value, data.options[-1]) == (first, f"{first} (not found)")
     (run,) = [b for b in at.main.button if b.label == "Run"]
     at = settled(run.click().run(), "Arena")
     (said,) = set(refusals(at))
-    assert said.startswith(f"Data '{first}' is not stored here: upload the CSV again on the page Data")
+    assert said.startswith(
+        f"Data '{first}' is not stored here: upload the CSV again on the page Data"
+    )
 
 
 def test_data_damaged_or_deleted_meanwhile_leave_the_shelf(pool: Pool) -> None:
@@ -225,7 +242,8 @@ def test_data_damaged_or_deleted_meanwhile_leave_the_shelf(pool: Pool) -> None:
     path.write_bytes(whole)
     at = visit()
     at.button(key=f"run-{name}").click()
-    uploads.delete(name)  # between the look at the page and the press of the button
+    # between the look at the page and the press of the button
+    uploads.delete(name)
     assert "Run" not in labels(settled(at.run()))
 
 
@@ -243,7 +261,9 @@ def test_uploaded_data_are_kept_while_another_simulator_is_tried(pool: Pool) -> 
 
 @pytest.mark.slow
 def test_a_hashed_column_is_in_no_file_as_clear_text(pool: Pool) -> None:
-    """From the upload to the end of its run: a search of every byte, also inside compressed tables."""
+    """From the upload to the end of its run: a search of every byte, also inside compressed
+    tables.
+    """
     names = [f"Zaphod{i}Beeblebrox" for i in range(5)]
     rows = "".join(f"{names[i % 5]},{20 + i % 9},{'ny'[i % 2]}\n" for i in range(60))
     at = upload(visit(), f"who,age,bought\n{rows}", "secret.csv")

@@ -40,7 +40,9 @@ def status_line(at: AppTest) -> str:
 
 def titles(at: AppTest) -> list[str]:
     """Return the titles of all figures: first those that require attention."""
-    return [cell["figure"]["layout"]["title"]["text"] for each in panels(at) for cell in each["cells"]]
+    return [
+        cell["figure"]["layout"]["title"]["text"] for each in panels(at) for cell in each["cells"]
+    ]
 
 
 def conclusions(at: AppTest) -> list[str]:
@@ -49,7 +51,9 @@ def conclusions(at: AppTest) -> list[str]:
 
 
 def test_verdicts_of_all_agents_and_figures_of_one(pool: Pool) -> None:
-    job = pool.submit(experiment({"kind": "linucb", "alpha": 10.0}, "lints", "random", seed=971, steps=600))
+    job = pool.submit(
+        experiment({"kind": "linucb", "alpha": 10.0}, "lints", "random", seed=971, steps=600)
+    )
     wait_for(lambda: job.status == "finished", "the run")
     at = page(job)
     table, *_ = at.dataframe
@@ -105,16 +109,21 @@ def test_the_page_does_not_wait_for_reference_values(pool: Pool) -> None:
     wait_for(lambda: "being computed" not in status_line(at.run()), "the comparison")
     table = at.dataframe[0].value.set_index("Diagnostic / agent")
     assert table.loc["Premature convergence", "LinUCB"] != NOT_INFORMATIVE
-    assert sorted(title[2:] for title in titles(at)) == sorted(title[2:] for title in before)  # none more, none less
+    # none more, none less
+    assert sorted(title[2:] for title in titles(at)) == sorted(title[2:] for title in before)
 
 
 def test_the_page_opens_with_the_most_severe_conclusion(pool: Pool) -> None:
-    agents = [{"kind": "linucb", "label": f"alpha {alpha:g}", "alpha": alpha} for alpha in (0.35, 10.0)]
+    agents = [
+        {"kind": "linucb", "label": f"alpha {alpha:g}", "alpha": alpha} for alpha in (0.35, 10.0)
+    ]
     job = pool.submit(experiment(*agents, seed=974, steps=1500, replications=4))
     wait_for(lambda: job.status == "finished", "the run")
     at = page(job)
     worst, best = conclusions(at)
-    assert worst.startswith(f":red[**{MARKS['alarm']}**] **alpha 10 – too much exploration.** It wastes ")
+    assert worst.startswith(
+        f":red[**{MARKS['alarm']}**] **alpha 10 – too much exploration.** It wastes "
+    )
     assert "Less exploration earns more" in worst
     assert "alpha 0.35, with exploration bonus 0.35 instead of 10" in worst
     assert best.startswith(f":green[**{MARKS['healthy']}**] **alpha 0.35.** It wastes ")
@@ -123,36 +132,60 @@ def test_the_page_opens_with_the_most_severe_conclusion(pool: Pool) -> None:
     assert table.loc["Exploration", "alpha 10"] == f"{MARKS['alarm']} too much"
     assert table.loc["Exploration", "alpha 0.35"] == f"{MARKS['healthy']} about right"
     assert at.selectbox[0].value == "alpha 10"
-    at = at.selectbox[0].set_value("alpha 0.35").run().toggle(key="health-folded").set_value(True).run()
+    at = (
+        at.selectbox[0]
+        .set_value("alpha 0.35")
+        .run()
+        .toggle(key="health-folded")
+        .set_value(True)
+        .run()
+    )
     sentences = [c.value for c in at.caption if "because the agent loses little reward" in c.value]
     assert len(sentences) == 1
-    notes = [cell["figure"]["layout"]["meta"]["note"] for each in panels(at) for cell in each["cells"]]
+    notes = [
+        cell["figure"]["layout"]["meta"]["note"] for each in panels(at) for cell in each["cells"]
+    ]
     assert not [note for note in notes if "loses little reward" in note]
 
 
 @pytest.mark.slow
 def test_the_bonus_has_its_bound_and_the_linearity_check_its_plateau(pool: Pool) -> None:
-    """A shared linear model in a quadratic simulator: both are drawn and stated where the page shows their figures."""
+    """A shared linear model in a quadratic simulator: both are drawn and stated where the page
+    shows their figures.
+    """
     world = {"kind": "synthetic", "function": "quadratic", "n_features": 8, "noise": 0.3}
     agent = {"kind": "linucb", "sharing": "shared", "alpha": 0.5}
-    job = pool.submit(experiment(agent, "random", seed=976, steps=1500, replications=16, simulator=world))
+    job = pool.submit(
+        experiment(agent, "random", seed=976, steps=1500, replications=16, simulator=world)
+    )
     wait_for(lambda: job.status == "finished", "the run")
     at = page(job)
     wait_for(lambda: "being computed" not in status_line(at.run()), "the reference values")
     at = at.selectbox[0].set_value("LinUCB").run().toggle(key="health-folded").set_value(True).run()
     assert not at.exception
     by_title = {
-        cell["figure"]["layout"]["title"]["text"][2:]: cell["figure"] for each in panels(at) for cell in each["cells"]
+        cell["figure"]["layout"]["title"]["text"][2:]: cell["figure"]
+        for each in panels(at)
+        for cell in each["cells"]
     }
     bonus = by_title["Exploration bonus"]
     assert bonus["layout"]["showlegend"] is True
     (bound,) = [t for t in bonus["data"] if t["name"] == "√(1/λ min)"]
-    assert (bound["meta"], bound["line"]["dash"], bound["showlegend"]) == ("reference", "dash", True)
-    smallest = np.stack([s.eigenvalues.min(axis=(1, 2)) for s in job.result.histories["LinUCB"].spectra])
+    assert (bound["meta"], bound["line"]["dash"], bound["showlegend"]) == (
+        "reference",
+        "dash",
+        True,
+    )
+    smallest = np.stack(
+        [s.eigenvalues.min(axis=(1, 2)) for s in job.result.histories["LinUCB"].spectra]
+    )
     np.testing.assert_allclose(bound["y"], (smallest**-0.5).mean(axis=1), rtol=1e-5)
     assert "the largest confidence width" in bonus["layout"]["meta"]["note"]
     note = by_title["Linearity check"]["layout"]["meta"]["note"]
-    assert re.search(r"lateau: over the last third the reward per step changes by \S+ \(95 % CI \S+ to \S+\) per", note)
+    assert re.search(
+        r"lateau: over the last third the reward per step changes by \S+ \(95 % CI \S+ to \S+\) per",  # noqa: E501
+        note,
+    )
     assert "below it (without exploration)." in note
 
 
@@ -171,26 +204,50 @@ def test_a_queued_run_has_no_verdicts_yet(pool: Pool, gate: Gate) -> None:
 
 @pytest.mark.slow
 def test_a_two_stage_simulator_shows_the_regret_of_its_index(pool: Pool) -> None:
-    world = {"kind": "ranking", "n_items": 900, "n_candidates": 20, "slate": 3, "retrieval": "nearest", "breadth": 2}
+    world = {
+        "kind": "ranking",
+        "n_items": 900,
+        "n_candidates": 20,
+        "slate": 3,
+        "retrieval": "nearest",
+        "breadth": 2,
+    }
     e = experiment("lints", "random", seed=975, steps=150, simulator=world)
     job = pool.submit(e)
     wait_for(lambda: job.status == "finished", "the run")
     at = page(job)
     (_, table) = at.dataframe
     rows = dict(table.value.to_numpy().tolist())
-    assert {"Recall", "Search time", "Regret of the index", "Regret of LinTS", "Regret of Random"} <= set(rows)
+    assert {
+        "Recall",
+        "Search time",
+        "Regret of the index",
+        "Regret of LinTS",
+        "Regret of Random",
+    } <= set(rows)
     assert [h.value for h in at.subheader] == ["Candidate retrieval"]
 
 
 def test_segments_and_items_have_tables_of_what_they_got(pool: Pool) -> None:
     launch = {"kind": "launch", "at": 1000, "items": 2, "category": "Fish", "quality": 1.5}
-    shop = {"kind": "petshop", "n_products": 20, "persona_shares": [0.5, 0.3, 0.15, 0.05], "changes": [launch]}
-    job = pool.submit(experiment("linucb", "random", seed=979, steps=3000, replications=4, simulator=shop))
+    shop = {
+        "kind": "petshop",
+        "n_products": 20,
+        "persona_shares": [0.5, 0.3, 0.15, 0.05],
+        "changes": [launch],
+    }
+    job = pool.submit(
+        experiment("linucb", "random", seed=979, steps=3000, replications=4, simulator=shop)
+    )
     wait_for(lambda: job.status == "finished", "the run")
     at = page(job)
     assert "Fairness" in [s.value for s in at.subheader]
-    segments, items = (d.value for d in at.dataframe if "Agent" in d.value.columns and len(d.value) in (2, 8))
+    segments, items = (
+        d.value for d in at.dataframe if "Agent" in d.value.columns and len(d.value) in (2, 8)
+    )
     assert segments.columns.tolist()[:2] == ["Agent", "Segment"]
     assert len(segments) == 8
-    assert re.fullmatch(r"−?\d\.\d{3} \(−?\d\.\d{3} to −?\d\.\d{3}\)", segments["Disparity"].iloc[0])
+    assert re.fullmatch(
+        r"−?\d\.\d{3} \(−?\d\.\d{3} to −?\d\.\d{3}\)", segments["Disparity"].iloc[0]
+    )
     assert items["Launch at 1,000: share"].str.contains(" of 0.").all()

@@ -11,15 +11,53 @@ from bandits_app.glossary import document, link_symbol, terms
 from tests.pages.support import ROOT, open_page
 
 BASICS = (
-    "Contextual bandit", "Arm", "Context", "CTR", "Regret", "Pseudo-regret", "Replication", "Run", "Simulator",
-    "Common random numbers", "Confidence interval", "Exploration bonus", "Confidence width", "Posterior", "Prior",
-    "Ridge penalty", "Design matrix A", "Eigenvalue spectrum", "Condition number", "Effective dimension",
-    "Selection entropy", "Coverage", "Calibration", "PIT histogram", "Predictive R²", "Linearity check",
-    "Premature convergence", "Segment", "Slate", "Position bias", "Propensity", "Oracle", "Random baseline",
-    "Normalised performance", "Break-even", "Holm correction", "Paired difference", "Replay buffer",
-    "Discount factor", "Sliding window", "Thompson sampling", "UCB", "ε-greedy", "Random Fourier features", "Sweep",
+    "Contextual bandit",
+    "Arm",
+    "Context",
+    "CTR",
+    "Regret",
+    "Pseudo-regret",
+    "Replication",
+    "Run",
+    "Simulator",
+    "Common random numbers",
+    "Confidence interval",
+    "Exploration bonus",
+    "Confidence width",
+    "Posterior",
+    "Prior",
+    "Ridge penalty",
+    "Design matrix A",
+    "Eigenvalue spectrum",
+    "Condition number",
+    "Effective dimension",
+    "Selection entropy",
+    "Coverage",
+    "Calibration",
+    "PIT histogram",
+    "Predictive R²",
+    "Linearity check",
+    "Premature convergence",
+    "Segment",
+    "Slate",
+    "Position bias",
+    "Propensity",
+    "Oracle",
+    "Random baseline",
+    "Normalised performance",
+    "Break-even",
+    "Holm correction",
+    "Paired difference",
+    "Replay buffer",
+    "Discount factor",
+    "Sliding window",
+    "Thompson sampling",
+    "UCB",
+    "ε-greedy",
+    "Random Fourier features",
+    "Sweep",
     "Successive halving",
-)  # fmt: skip
+)
 
 
 def test_the_document_is_generated_from_the_terms() -> None:
@@ -58,7 +96,9 @@ def test_links_of_the_formulas_lead_to_terms() -> None:
     assert len(linked) > 10
     assert linked <= terms().keys()
     symbols = {
-        str(declaration(field)["symbol"]) for agent in AGENTS.values() for field in agent.Params.model_fields.values()
+        str(declaration(field)["symbol"])
+        for agent in AGENTS.values()
+        for field in agent.Params.model_fields.values()
     }
     for greek in (r"\alpha", r"\lambda", r"\sigma^2", r"\varepsilon", r"\gamma"):
         assert greek in symbols

@@ -25,7 +25,10 @@ def test_agents_run_with_the_guard_and_without_it(pool: Pool) -> None:
     job = pool.get(at.session_state["job"])
     assert job is not None
     assert list(job.experiment.labels) == ["LinUCB", "LinUCB fallback", "LinTS", "LinTS fallback"]
-    assert [[g.kind for g in agent.guards] for agent in job.experiment.agents] == [[], ["fallback"]] * 2
+    assert [[g.kind for g in agent.guards] for agent in job.experiment.agents] == [
+        [],
+        ["fallback"],
+    ] * 2
     ended(job)
     at.run()
     assert any("the fallback made" in m.value for m in at.markdown)
@@ -33,7 +36,9 @@ def test_agents_run_with_the_guard_and_without_it(pool: Pool) -> None:
     assert titles == ["Click-through rate", "Exposure of the arms", "Exposure by segment"]
 
 
-@pytest.mark.parametrize("kind", thinned(["floor", "cap", "delay", "batch", "reset"], lambda n: n in (0, 4)))
+@pytest.mark.parametrize(
+    "kind", thinned(["floor", "cap", "delay", "batch", "reset"], lambda n: n in (0, 4))
+)
 def test_every_guard_is_offered_with_settings_that_run(pool: Pool, kind: str) -> None:
     e = experiment("linucb", seed=52, steps=400)
     ended(pool.submit(e))
@@ -47,7 +52,8 @@ def test_every_guard_is_offered_with_settings_that_run(pool: Pool, kind: str) ->
     assert job.id != e.hash
     ended(job)
     at.run()
-    assert not any(SHOWN in c.value for c in at.caption)  # the controls are those of the run that is drawn
+    # the controls are those of the run that is drawn
+    assert not any(SHOWN in c.value for c in at.caption)
     (agents,) = at.multiselect
     agents.set_value([]).run()
     agents.set_value(["LinUCB"]).run()
@@ -82,5 +88,8 @@ def test_alarms_without_a_change_are_false(pool: Pool) -> None:
     ended(pool.submit(e))
     at = open_page("labs/guards", url.to_query(e))
     next(b for b in at.button if b.label == "Find alarms").click().run()
-    wait_for(lambda: any(m.value.startswith("**Nothing changes in this run") for m in at.run().markdown), "the alarms")
+    wait_for(
+        lambda: any(m.value.startswith("**Nothing changes in this run") for m in at.run().markdown),
+        "the alarms",
+    )
     assert not at.exception

@@ -32,7 +32,9 @@ def test_home_states_its_question_and_shows_a_run(pool: Pool) -> None:
     assert not at.exception
     assert at.title[0].value == "Arena"
     assert read(at.session_state["draft"].data()) == race.experiment
-    given = {name: text if isinstance(text, str) else text[0] for name, text in at.query_params.items()}
+    given = {
+        name: text if isinstance(text, str) else text[0] for name, text in at.query_params.items()
+    }
     assert url.parse_query(given).experiment.hash == race.id
 
 
@@ -45,7 +47,8 @@ def test_home_states_the_conclusions_of_its_run(pool: Pool) -> None:
     assert status(at).startswith("Finished: 20,000 steps, 16 replications, in ")
     for label in race.experiment.labels:
         assert label in board(at)
-    assert len(sentences(at)) == len(race.experiment.labels) + 1  # four pairs, the summary, the scope
+    # four pairs, the summary, the scope
+    assert len(sentences(at)) == len(race.experiment.labels) + 1
     assert all(p["data"] for p in plots(at))
 
 
@@ -60,8 +63,10 @@ def test_home_states_the_facts_of_the_shop_and_zooms_on_the_leading_agents(pool:
     assert "Random choice earns a click-through rate of 0.21, the best choice 0.51." in text
     assert at.table[0].value.loc["Fish hobbyist", "Fish"] == "0.60"
     rate, regret, *_ = plots(at)
-    assert rate["layout"]["yaxis"]["range"][0] > 0.25  # random choice at 0.21 lies outside
-    assert 100 < regret["layout"]["yaxis"]["range"][1] < 2000  # that of Random is about 6,000
+    # random choice at 0.21 lies outside
+    assert rate["layout"]["yaxis"]["range"][0] > 0.25
+    # that of Random is about 6,000
+    assert 100 < regret["layout"]["yaxis"]["range"][1] < 2000
     for plot in (rate, regret):
         assert plot["layout"]["meta"]["note"].endswith(" Zoomed: Random lies outside.")
 
@@ -70,7 +75,9 @@ def test_home_states_the_facts_of_the_shop_and_zooms_on_the_leading_agents(pool:
     ("door", "title", "preset"),
     [("Teach", "Arena", "off"), ("Tune", "Sweep", "race"), ("Research", "Diagnostics", "race")],
 )
-def test_each_door_opens_its_page_with_its_experiment(pool: Pool, door: str, title: str, preset: str) -> None:
+def test_each_door_opens_its_page_with_its_experiment(
+    pool: Pool, door: str, title: str, preset: str
+) -> None:
     at = home()
     at = at.button(f"door-{door}").click().run()
     assert not at.exception

@@ -49,7 +49,12 @@ def line(address: str, path: str = "instant", **options: Any) -> ClientConnectio
 
 
 def question(seq: int = 1, **changes: Any) -> str:
-    asked = {"seq": seq, "experiment": E.model_dump_json(), "label": "LinUCB", "params": {"alpha": 1.5}}
+    asked = {
+        "seq": seq,
+        "experiment": E.model_dump_json(),
+        "label": "LinUCB",
+        "params": {"alpha": 1.5},
+    }
     return json.dumps({**asked, **changes})
 
 
@@ -75,8 +80,14 @@ def test_an_answer_holds_the_plots_of_the_agent(address: str) -> None:
     assert header["rate"] == pytest.approx(expected.sums["clicks"][-1].mean() / 400)
     assert header["tile"]["rate"] == f"{header['rate']:.3f}"
     cells = unpack(body)["cells"]
-    assert [{trace["legendgroup"] for trace in cell["figure"]["data"]} for cell in cells] == [{"LinUCB"}] * 4
-    regret = next(t for t in cells[1]["figure"]["data"] if t.get("legendgroup") == "LinUCB" and not t.get("fill"))
+    assert [{trace["legendgroup"] for trace in cell["figure"]["data"]} for cell in cells] == [
+        {"LinUCB"}
+    ] * 4
+    regret = next(
+        t
+        for t in cells[1]["figure"]["data"]
+        if t.get("legendgroup") == "LinUCB" and not t.get("fill")
+    )
     lost = (expected.sums["best_value"] - expected.sums["value"])[-1].mean()
     assert np.asarray(regret["y"])[-1] == pytest.approx(lost, rel=1e-5)
 
@@ -91,17 +102,26 @@ def test_a_kept_run_is_shown_and_nothing_is_computed(address: str, pool: Pool) -
         header, body = asked(client, question(3, kept=True))
         refused = [
             asked(client, question(kept=True, **changes))[0].get("error", "")
-            for changes in ({"params": {"alpha": 1.4}}, {"params": {"alpha": 1.5, "ridge": 1.0}}, {"label": "Bold"},
-                            {"params": {"steps": 1.5}})
-        ]  # fmt: skip
+            for changes in (
+                {"params": {"alpha": 1.4}},
+                {"params": {"alpha": 1.5, "ridge": 1.0}},
+                {"label": "Bold"},
+                {"params": {"steps": 1.5}},
+            )
+        ]
     mean = result.histories["Bold"].sums["clicks"][-1].mean() / 400
     assert header["rate"] == pytest.approx(mean)
     assert header["tile"]["detail"] == "stored run: alpha = 1.5"
     assert header["sentence"].startswith(f"Stored run: alpha = 1.5, CTR {mean:.3f} ± ")
-    assert {t["legendgroup"] for cell in unpack(body)["cells"] for t in cell["figure"]["data"]} == {"LinUCB"}
+    assert {t["legendgroup"] for cell in unpack(body)["cells"] for t in cell["figure"]["data"]} == {
+        "LinUCB"
+    }
     assert [error.partition(";")[0][:12] for error in refused] == [
-        "this run is ", "a stored run", "a stored run", "the agent ha"
-    ]  # fmt: skip
+        "this run is ",
+        "a stored run",
+        "a stored run",
+        "the agent ha",
+    ]
 
 
 def posted(address: str, text: str, origin: str = "", path: str = "instant") -> tuple[int, bytes]:
@@ -131,7 +151,8 @@ def test_requests_that_wait_are_few(address: str) -> None:
     made, found = channel._channel(), list[int]()
     assert posted(address, question())[0] == 200
     asking = [
-        threading.Thread(target=lambda: found.append(posted(address, question())[0])) for _ in range(channel.WAITING)
+        threading.Thread(target=lambda: found.append(posted(address, question())[0]))
+        for _ in range(channel.WAITING)
     ]
     with made.instant._previews[E.simulator.model_dump_json(), E.seed].lock:
         for thread in asking:
@@ -161,14 +182,33 @@ def test_other_origins_are_refused(address: str, origin: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "", "{", "[]", "null", "[" * 30_000, question(seq=-1), question(params={}), question(params={"alpha": "x"}),
-        question(params={"alpha": None}), question(more=1), question(view={"window": 0}), question(view={"x": "y"}),
-        question(label=3), question(experiment="{"), question(experiment="[" * 30_000), question(experiment="{}x"),
-        question(experiment='{"agents": []}'), question(params={"alpha": -3}), question(label="Nobody"),
-        question(params={"nothing": 1}), question(rest="yes"), question(params={"alpha": 1e999}),
+        "",
+        "{",
+        "[]",
+        "null",
+        "[" * 30_000,
+        question(seq=-1),
+        question(params={}),
+        question(params={"alpha": "x"}),
+        question(params={"alpha": None}),
+        question(more=1),
+        question(view={"window": 0}),
+        question(view={"x": "y"}),
+        question(label=3),
+        question(experiment="{"),
+        question(experiment="[" * 30_000),
+        question(experiment="{}x"),
+        question(experiment='{"agents": []}'),
+        question(params={"alpha": -3}),
+        question(label="Nobody"),
+        question(params={"nothing": 1}),
+        question(rest="yes"),
+        question(params={"alpha": 1e999}),
     ],
-)  # fmt: skip
-def test_what_is_no_question_is_refused_in_a_sentence_and_the_next_is_answered(address: str, text: str) -> None:
+)
+def test_what_is_no_question_is_refused_in_a_sentence_and_the_next_is_answered(
+    address: str, text: str
+) -> None:
     with line(address) as client:
         header, body = asked(client, text)
         assert 10 < len(header["error"]) < 400
@@ -202,10 +242,13 @@ def test_of_many_questions_the_newest_is_answered(address: str) -> None:
         while not answered or answered[-1] < n:
             answered.append(received(client)[0]["seq"])
     assert answered == sorted(set(answered))
-    assert len(answered) < n / 2  # most were dropped
+    # most were dropped
+    assert len(answered) < n / 2
 
 
-def test_more_visitors_than_there_is_room_for(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_visitors_than_there_is_room_for(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(channel, "MAX_CLIENTS", 2)
     wait_for(lambda: channel._channel().clients == 0, "the others to leave")
     with ExitStack() as stack:
@@ -219,7 +262,9 @@ def test_more_visitors_than_there_is_room_for(address: str, monkeypatch: pytest.
 
 
 def test_questions_about_a_simulator_that_is_being_prepared_hold_nobody_up(address: str) -> None:
-    other = question(5, experiment=experiment("linucb", steps=400, replications=4, seed=2).model_dump_json())
+    other = question(
+        5, experiment=experiment("linucb", steps=400, replications=4, seed=2).model_dump_json()
+    )
     with ExitStack() as stack:
         waiting = [stack.enter_context(line(address)) for _ in range(2 * channel.QUICK)]
         for client, text in zip(waiting, (question(), other), strict=False):
@@ -245,13 +290,17 @@ def test_clients_get_the_numbers_that_they_asked_for(address: str) -> None:
     """Several at once, in the same simulator: nobody gets the numbers of another value."""
     values = [0.1 * i for i in range(1, 9)]
     with line(address) as client:
-        alone = {value: asked(client, question(params={"alpha": value}))[0]["rate"] for value in values}
+        alone = {
+            value: asked(client, question(params={"alpha": value}))[0]["rate"] for value in values
+        }
     found: dict[float, list[float]] = {value: [] for value in values}
 
     def ask(value: float) -> None:
         with line(address) as client:
             for seq in range(1, 6):
-                found[value].append(asked(client, question(seq, params={"alpha": value}))[0]["rate"])
+                found[value].append(
+                    asked(client, question(seq, params={"alpha": value}))[0]["rate"]
+                )
 
     threads = [threading.Thread(target=ask, args=(value,)) for value in values]
     for thread in threads:

@@ -1,4 +1,6 @@
-"""The view Lessons: the list, predictions that are kept, filled texts, tasks, links and the card."""
+"""The view Lessons: the list, predictions that are kept, filled texts, tasks, links and the
+card.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,8 @@ def test_a_lesson_from_its_beginning_to_its_card(pool: Pool) -> None:
     at.button(key=f"lesson-open-{RIDGE}").click().run()
     assert heading(at) == "A logbook"
     at = press(at, "Next")
-    assert not [b for b in at.button if b.label == "Next"]  # nothing is shown before the prediction
+    # nothing is shown before the prediction
+    assert not [b for b in at.button if b.label == "Next"]
     at.slider[0].set_value(0.5).run()
     at = press(at, "Keep my prediction")
     assert "half=0.5" in at.query_params["predictions"]
@@ -64,16 +67,26 @@ def test_a_lesson_from_its_beginning_to_its_card(pool: Pool) -> None:
     at.selectbox[0].set_value("fish_hobbyist").run()
     at.toggle[3].set_value(False).run()
     at = press(press(at, "Next"), "Back")
-    assert at.selectbox[0].value == "fish_hobbyist"  # what was changed stays
+    # what was changed stays
+    assert at.selectbox[0].value == "fish_hobbyist"
     assert [each.value for each in at.toggle] == [True, False, False, False]
     at.slider[0].set_value(2.0).run()
     at = press(press(at, "Next"), "Back")
-    assert (at.selectbox[0].value, at.toggle[3].value, at.slider[0].value) == ("fish_hobbyist", False, 2.0)
-    assert "You predicted" not in text(at)  # the answer comes with its explanation
+    assert (at.selectbox[0].value, at.toggle[3].value, at.slider[0].value) == (
+        "fish_hobbyist",
+        False,
+        2.0,
+    )
+    # the answer comes with its explanation
+    assert "You predicted" not in text(at)
     at = press(at, "Next")
-    assert "1 / (2 +\n1\\) = 0.333" in text(at)  # no numbered list
+    # no numbered list
+    assert "1 / (2 +\n1\\) = 0.333" in text(at)
     assert text(at).count("You predicted: 0.5 clicks per visit.") == 1
-    assert "**Not right.** The answer: 0.333 clicks per visit; the prediction is 0.167 too high." in text(at)
+    assert (
+        "**Not right.** The answer: 0.333 clicks per visit; the prediction is 0.167 too high."
+        in text(at)
+    )
     assert r"$\hat\theta=(D^\top D+\lambda I)^{-1}D^\top c$" in text(at)
     at = press(press(press(at, "Next"), "Next"), "Keep my prediction")
     at.selectbox[0].set_value(2).run()
@@ -86,7 +99,8 @@ def test_a_lesson_from_its_beginning_to_its_card(pool: Pool) -> None:
     for _ in range(5):
         at = press(at, "Next")
         shown.append(len(panels(at)))
-    assert shown == [0, 0, 1, 1, 0]  # the steps that speak of the plots draw them
+    # the steps that speak of the plots draw them
+    assert shown == [0, 0, 1, 1, 0]
     assert heading(at) == "Your turn: how much penalty?"
     at = press(at, "Run")
     assert at.info[0].value == "Ridge penalty = 1 gives 0.403. Not yet."
@@ -101,7 +115,10 @@ def test_a_lesson_from_its_beginning_to_its_card(pool: Pool) -> None:
     assert heading(at) == "What you predicted, and what happened"
     assert "Right predictions: **2 of 4**. Solved tasks: **1 of 1**." in text(at)
     assert "You predicted: 0.5 clicks per visit." in text(at)
-    assert "**Not right.** The answer: 0.333 clicks per visit; the prediction is 0.167 too high." in text(at)
+    assert (
+        "**Not right.** The answer: 0.333 clicks per visit; the prediction is 0.167 too high."
+        in text(at)
+    )
     assert text(at).count("**Right.**") == 2
     assert "**Task: Your turn: how much penalty?**" in text(at)
     assert "**Solved.** Ridge penalty = 9 gives 0.0817." in text(at)
@@ -111,7 +128,8 @@ def test_a_lesson_from_its_beginning_to_its_card(pool: Pool) -> None:
     at = press(at, "Start again")
     assert heading(at) == "A logbook"
     assert "predictions" not in at.query_params
-    assert at.session_state["lesson-rounds"] == {RIDGE: 1}  # the sliders of other lessons stay where they are
+    # the sliders of other lessons stay where they are
+    assert at.session_state["lesson-rounds"] == {RIDGE: 1}
     at = press(at, "Next")
     assert at.slider[0].key == f"lesson-{RIDGE}-half-1"
 
@@ -121,9 +139,16 @@ def test_a_link_continues_where_it_was_made(pool: Pool) -> None:
     at = settled(open_page("learn", link))
     assert heading(at) == "Count, then divide"
     ahead = settled(open_page("learn", {"lesson": RIDGE, "step": "14", "predictions": "half=0.5"}))
-    assert heading(ahead) == "A visitor who was never seen"  # at most to the first prediction
-    for broken in ({"lesson": "nothing"}, {"lesson": RIDGE, "step": "x", "predictions": "half=2;=;unseen=-1"}):
-        assert settled(open_page("learn", broken)).subheader[0].value in ("1. A shop and a log", "A logbook")
+    # at most to the first prediction
+    assert heading(ahead) == "A visitor who was never seen"
+    for broken in (
+        {"lesson": "nothing"},
+        {"lesson": RIDGE, "step": "x", "predictions": "half=2;=;unseen=-1"},
+    ):
+        assert settled(open_page("learn", broken)).subheader[0].value in (
+            "1. A shop and a log",
+            "A logbook",
+        )
 
 
 @pytest.mark.slow
@@ -133,14 +158,20 @@ def test_a_run_is_shared_and_the_prediction_is_drawn(pool: Pool) -> None:
     at = settled(open_page("learn", link))
     job = pool.get(lesson.runs["shop"].resolved.hash)
     assert job is not None
-    assert job.owner == ""  # one run for all readers
+    # one run for all readers
+    assert job.owner == ""
     ended(job)
     at = settled(at.run())
-    names = [trace["name"] for p in panels(at) for cell in p["cells"] for trace in cell["figure"]["data"]]
+    names = [
+        trace["name"] for p in panels(at) for cell in p["cells"] for trace in cell["figure"]["data"]
+    ]
     assert "your prediction: 0.4" in names
     off, best = (m.value for m in at.main.markdown if "You predicted: " in m.value)
     assert "You predicted: 0.4 clicks per visit." in off
-    assert "**Not right.** The answer: 0.295 clicks per visit; the prediction is 0.105 too high." in off
+    assert (
+        "**Not right.** The answer: 0.295 clicks per visit; the prediction is 0.105 too high."
+        in off
+    )
     assert best.endswith("**Right.**")
     at = press(at, "Next")
     assert "0.295 (95" in text(at)
@@ -149,7 +180,9 @@ def test_a_run_is_shared_and_the_prediction_is_drawn(pool: Pool) -> None:
 def test_waiting_texts_show_the_progress_of_their_run(pool: Pool) -> None:
     lesson = lessons()["fair-comparisons"]
     pool.delete(lesson.runs["runs"].resolved.hash)  # of other tests
-    at = settled(open_page("learn", {"lesson": lesson.name, "step": "5", "predictions": "one_run=1"}))
+    at = settled(
+        open_page("learn", {"lesson": lesson.name, "step": "5", "predictions": "one_run=1"})
+    )
     assert any("still being computed" in c.value for c in at.caption)
     made = pool.get(lesson.runs["runs"].resolved.hash)
     assert made is not None
@@ -197,12 +230,17 @@ def test_places_are_kept_per_lesson(pool: Pool) -> None:
 
 
 def test_a_number_out_of_range_is_refused_in_words(pool: Pool) -> None:
-    at = press(open_page("learn", {"lesson": "neuralucb-and-its-cost", "step": "3"}), "Keep my prediction")
+    at = press(
+        open_page("learn", {"lesson": "neuralucb-and-its-cost", "step": "3"}), "Keep my prediction"
+    )
     drawn = len(at.main.markdown)
     at = settled(at.number_input[0].set_value(-3).run())
-    assert [e.value for e in at.error] == ["First layer is -3; it must be a whole number from 8 to 256."]
+    assert [e.value for e in at.error] == [
+        "First layer is -3; it must be a whole number from 8 to 256."
+    ]
     assert len(at.main.markdown) < drawn
-    at = press(press(at, "Back"), "Next")  # what was refused is not kept
+    # what was refused is not kept
+    at = press(press(at, "Back"), "Next")
     assert not at.error
     assert at.number_input[0].value == 128
     at = settled(at.number_input[0].set_value(64).run())

@@ -1,4 +1,6 @@
-"""The pages New items and Artwork: from a choice to what was launched and who is shown which picture."""
+"""The pages New items and Artwork: from a choice to what was launched and who is shown which
+picture.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,18 @@ from tests.pages.support import ended, open_page, panels
 from tests.support import experiment
 
 SHOP = {
-    "kind": "petshop", "n_products": 20, "n_users": 100,
+    "kind": "petshop",
+    "n_products": 20,
+    "n_users": 100,
     "changes": [{"kind": "launch", "at": 1000, "items": 2, "category": "Fish", "quality": 1.5}],
-}  # fmt: skip
-PICTURES = {"kind": "artwork", "n_titles": 20, "n_pictures": [3, 5], "n_users": 60, "n_retrieved": 3}
+}
+PICTURES = {
+    "kind": "artwork",
+    "n_titles": 20,
+    "n_pictures": [3, 5],
+    "n_users": 60,
+    "n_retrieved": 3,
+}
 
 
 def visitors(at: AppTest) -> list[list[str]]:
@@ -33,7 +43,9 @@ def test_a_launch_is_edited_run_and_read(pool: Pool) -> None:
     table = next(frame.value for frame in at.dataframe)
     assert list(table["Launch"]) == ["2 at step 1,000"] * 2
     assert list(table["Agent"]) == ["LinUCB", "Random"]
-    assert any("The 2 products launched at step 1,000 get their fair share" in m.value for m in at.markdown)
+    assert any(
+        "The 2 products launched at step 1,000 get their fair share" in m.value for m in at.markdown
+    )
     titles = [cell["figure"]["layout"]["title"]["text"] for p in panels(at) for cell in p["cells"]]
     assert titles == ["Share of 2 products launched at 1,000", "Click-through rate"]
     items = next(n for n in at.number_input if n.label == "Items")
@@ -56,7 +68,10 @@ def test_launches_that_do_not_fit_are_refused_in_one_sentence(pool: Pool) -> Non
     at = open_page("labs/new_items", url.to_query(e))
     next(n for n in at.number_input if n.label == "Items").set_value(5).run()
     assert not at.exception
-    assert any("changes.0.items is 5; at most 4 items can be launched" in m.value.replace("\\", "") for m in at.error)
+    assert any(
+        "changes.0.items is 5; at most 4 items can be launched" in m.value.replace("\\", "")
+        for m in at.error
+    )
 
 
 def test_a_change_that_was_added_stays_while_it_is_edited(pool: Pool) -> None:
@@ -97,7 +112,9 @@ def test_a_title_is_chosen_and_its_pictures_explained(pool: Pool) -> None:
     drawn = [cell["figure"]["layout"]["title"]["text"] for p in panels(at) for cell in p["cells"]]
     assert drawn[:3] == ["Take fraction", "Cumulative regret", "Pictures and visitors"]
     assert [title.split(": ")[1] for title in drawn[3:]] == ["what LinUCB estimates"] * 2
-    (conclusion,) = [m.value for m in at.markdown if "per title" in m.value and "take fraction" in m.value]
+    (conclusion,) = [
+        m.value for m in at.markdown if "per title" in m.value and "take fraction" in m.value
+    ]
     assert "LinUCB minus LinUCB per title" in conclusion
     next(box for box in at.selectbox if box.label == "Agent").set_value("Popularity").run()
     assert {row[1].split("): ")[1] for row in visitors(at)} == {"the same picture for all visitors"}

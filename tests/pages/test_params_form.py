@@ -23,27 +23,43 @@ class Everything(Params):
 
     kind: Literal["everything"] = "everything"
     text: str = param("hello", title="Text", pattern="^[a-z]{1,5}$", help="Small letters.")
-    maybe_text: str | None = param(None, title="Maybe text", empty="no text", help="A text or nothing.")
+    maybe_text: str | None = param(
+        None, title="Maybe text", empty="no text", help="A text or nothing."
+    )
     whole: int = param(3, title="Whole", ge=0, le=10, help="A whole number.")
-    maybe_whole: int | None = param(None, title="Maybe whole", empty="never", ge=1, le=10, help="A number or nothing.")
+    maybe_whole: int | None = param(
+        None, title="Maybe whole", empty="never", ge=1, le=10, help="A number or nothing."
+    )
     real: float = param(0.5, title="Real", ge=0, le=1, help="A number.")
     unbounded: float = param(2.5, title="Unbounded", help="Any number.")
-    maybe_real: float | None = param(None, title="Maybe real", ge=0, le=1, help="A number or nothing.")
+    maybe_real: float | None = param(
+        None, title="Maybe real", ge=0, le=1, help="A number or nothing."
+    )
     widths: tuple[Annotated[int, Field(ge=1, le=99)], ...] = param(
         (8, 4), title="Widths", min_length=1, max_length=3, help="One to three."
     )
     levels: list[float] = param([0.5, 0.95], title="Levels", help="Any numbers.")
     pair: tuple[float, float] = param((0.1, 0.9), title="Pair", help="Two numbers.")
-    maybe_pair: tuple[float, float] | None = param(None, title="Maybe pair", strict=False, help="Two, or nothing.")
+    maybe_pair: tuple[float, float] | None = param(
+        None, title="Maybe pair", strict=False, help="Two, or nothing."
+    )
     names: tuple[str, ...] = param(("a", "b"), title="Names", help="Any texts.")
     table: Annotated[tuple[Row, Row, Row], Field(strict=False)] = param(
-        ((0.1, 0.2), (0.3, 0.4), (0.5, 0.6)), title="Table", table=(("x", "y", "z"), ("left", "right")),
+        ((0.1, 0.2), (0.3, 0.4), (0.5, 0.6)),
+        title="Table",
+        table=(("x", "y", "z"), ("left", "right")),
         help="Three by two.",
-    )  # fmt: skip
+    )
     switch: bool = param(True, title="Switch", help="On or off.")
-    maybe_switch: bool | None = param(None, title="Maybe switch", empty="automatic", help="On, off or automatic.")
-    option: Literal["one_way", "other"] = param("one_way", title="Option", help="one_way: this. other: that.")
-    maybe_option: Literal["up", "down"] | None = param(None, title="Maybe option", empty="none", help="Up or down.")
+    maybe_switch: bool | None = param(
+        None, title="Maybe switch", empty="automatic", help="On, off or automatic."
+    )
+    option: Literal["one_way", "other"] = param(
+        "one_way", title="Option", help="one_way: this. other: that."
+    )
+    maybe_option: Literal["up", "down"] | None = param(
+        None, title="Maybe option", empty="none", help="Up or down."
+    )
     level: Literal[1, 2, 3] = param(2, title="Level", help="Three levels.")
     file: str = param("iris", title="File", help="A file.")
     free: dict[str, int] = param({"a": 1}, title="Free", help="An object.")
@@ -57,7 +73,9 @@ class Fruit(Params):
     """An entry with a field that another one makes appear."""
 
     kind: Literal["fruit"] = "fruit"
-    how: Literal["whole", "cut"] = param("whole", title="How", help="whole: as it is. cut: in pieces.")
+    how: Literal["whole", "cut"] = param(
+        "whole", title="How", help="whole: as it is. cut: in pieces."
+    )
     pieces: int | None = param(None, title="Pieces", ge=1, le=9, help="Number of pieces.")
 
     @classmethod
@@ -79,7 +97,9 @@ class Bread(Params):
 class Basket(Params):
     """A list of entries."""
 
-    items: tuple[Annotated[Fruit | Bread, Field(discriminator="kind")], ...] = param((), title="Items", help="Food.")
+    items: tuple[Annotated[Fruit | Bread, Field(discriminator="kind")], ...] = param(
+        (), title="Items", help="Food."
+    )
 
 
 def basket_page() -> None:
@@ -102,13 +122,19 @@ def test_entries_are_added_filled_in_and_removed() -> None:
     assert items(at) == []
     at = settled(at.selectbox[-1].select("fruit").run())
     at = settled(at.selectbox[-1].select("bread").run())
-    assert items(at) == [{"kind": "fruit", "how": "whole", "pieces": None}, {"kind": "bread", "from": "Ann"}]
+    assert items(at) == [
+        {"kind": "fruit", "how": "whole", "pieces": None},
+        {"kind": "bread", "from": "Ann"},
+    ]
     assert not at.number_input
     at = settled(at.selectbox[0].select("cut").run())
     assert items(at)[0] == {"kind": "fruit", "how": "cut", "pieces": 2}
     at = settled(at.number_input[0].set_value(5).run())
     at = settled(at.text_input[0].set_value("Bob").run())
-    assert items(at) == [{"kind": "fruit", "how": "cut", "pieces": 5}, {"kind": "bread", "from": "Bob"}]
+    assert items(at) == [
+        {"kind": "fruit", "how": "cut", "pieces": 5},
+        {"kind": "bread", "from": "Bob"},
+    ]
     assert Basket.model_validate(at.session_state["values"]).items[1] == Bread(**{"from": "Bob"})
     at = settled(at.button[0].click().run())
     assert items(at) == [{"kind": "bread", "from": "Bob"}]
@@ -206,14 +232,38 @@ def test_an_optional_value_can_be_emptied(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "entered", "sentence"),
     [
-        ("text", "ABC", "text is ABC; it must be a text of 1 to 40 letters, digits, spaces, points, dashes or "
-         "underscores.] The value stays 'hello'."),
-        ("widths", "64, many", "widths.1 is many; it must be a whole number from 1 to 99.] The value stays 8, 4."),
-        ("widths", "64; 32", "widths.0 is 64; 32; it must be a whole number from 1 to 99.] The value stays 8, 4."),
-        ("widths", "1.5", "widths.0 is 1.5; it must be a whole number from 1 to 99.] The value stays 8, 4."),
-        ("widths", "-3", "widths.0 is -3; it must be a whole number from 1 to 99.] The value stays 8, 4."),
-        ("widths", "", "widths is []; it must be a list of 1 to 3 entries, whole numbers from 1 to 99.] "
-         "The value stays 8, 4."),
+        (
+            "text",
+            "ABC",
+            "text is ABC; it must be a text of 1 to 40 letters, digits, spaces, points, dashes or "
+            "underscores.] The value stays 'hello'.",
+        ),
+        (
+            "widths",
+            "64, many",
+            "widths.1 is many; it must be a whole number from 1 to 99.] The value stays 8, 4.",
+        ),
+        (
+            "widths",
+            "64; 32",
+            "widths.0 is 64; 32; it must be a whole number from 1 to 99.] The value stays 8, 4.",
+        ),
+        (
+            "widths",
+            "1.5",
+            "widths.0 is 1.5; it must be a whole number from 1 to 99.] The value stays 8, 4.",
+        ),
+        (
+            "widths",
+            "-3",
+            "widths.0 is -3; it must be a whole number from 1 to 99.] The value stays 8, 4.",
+        ),
+        (
+            "widths",
+            "",
+            "widths is []; it must be a list of 1 to 3 entries, whole numbers from 1 to 99.] "
+            "The value stays 8, 4.",
+        ),
         ("pair", "0.5", "pair.1 is missing.] The value stays 0.1, 0.9."),
         ("pair", "1, 2, 3", "pair is [1, 2, 3]; it must be"),
         ("pair", "1, nan", "pair.1 is NaN; it must be a finite number.] The value stays 0.1, 0.9."),
@@ -222,8 +272,10 @@ def test_an_optional_value_can_be_emptied(name: str) -> None:
         ("free", "{", "free is {; it must be"),
         ("free", '{"a": "b"}', "free.a is b; it must be"),
     ],
-)  # fmt: skip
-def test_what_a_field_does_not_accept_is_refused_below_it(name: str, entered: str, sentence: str) -> None:
+)
+def test_what_a_field_does_not_accept_is_refused_below_it(
+    name: str, entered: str, sentence: str
+) -> None:
     at = enter(visit(), name, entered)
     assert Everything.model_validate(values(at)) == Everything()
     (complaint,) = complaints(at)
@@ -251,7 +303,9 @@ def test_labels_are_the_titles_and_helps_the_descriptions() -> None:
 
 def test_labels_are_readable_without_latex() -> None:
     classes = [*AGENTS.values(), *SIMULATORS.values()]
-    labels = [label(field) for cls in classes for field in cls.Params.model_fields.values() if field.title]
+    labels = [
+        label(field) for cls in classes for field in cls.Params.model_fields.values() if field.title
+    ]
     assert {"Exploration bonus α", "Noise variance σ²", "Ridge λ"} <= set(labels)
     assert not [text for text in labels if re.search(r"[$\\^_{}]", text)]
 
@@ -263,7 +317,9 @@ def logistic_page() -> None:
     from bandits_app.widgets.params_form import fields, form
 
     values = st.session_state.get("values", {})
-    st.session_state["values"] = form(LogisticUCB.Params, fields(LogisticUCB.Params, basic=False), values, "form")
+    st.session_state["values"] = form(
+        LogisticUCB.Params, fields(LogisticUCB.Params, basic=False), values, "form"
+    )
 
 
 def test_the_options_of_glm_ucb_are_in_the_form_with_their_help() -> None:
@@ -275,12 +331,23 @@ def test_the_options_of_glm_ucb_are_in_the_form_with_their_help() -> None:
         ("Bonus schedule", "sqrt log"),
     ):
         assert f"{option}:" in boxes[name].proto.help
-        at = settled(next(box for box in at.selectbox if box.label == name).select(option.replace(" ", "_")).run())
-    at = settled(next(box for box in at.number_input if box.label == "Forced plays (steps)").set_value(20).run())
+        at = settled(
+            next(box for box in at.selectbox if box.label == name)
+            .select(option.replace(" ", "_"))
+            .run()
+        )
+    at = settled(
+        next(box for box in at.number_input if box.label == "Forced plays (steps)")
+        .set_value(20)
+        .run()
+    )
     chosen = at.session_state["values"]
     assert {name: chosen[name] for name in ("width", "bonus", "alpha_schedule", "forced")} == {
-        "width": "design", "bonus": "probability", "alpha_schedule": "sqrt_log", "forced": 20,
-    }  # fmt: skip
+        "width": "design",
+        "bonus": "probability",
+        "alpha_schedule": "sqrt_log",
+        "forced": 20,
+    }
 
 
 def test_the_usual_range_is_shaded_on_the_track_and_in_the_help() -> None:
@@ -292,16 +359,27 @@ def test_the_usual_range_is_shaded_on_the_track_and_in_the_help() -> None:
 
     at = settled(AppTest.from_function(sliders, default_timeout=60).run())
     (style,) = [element.proto.body for element in at.get("html")]
-    alpha, ridge = re.findall(r"st-key-form-(?:alpha|ridge) [^{}]*::before { left: ([\d.]+)%; width: ([\d.]+)%", style)
-    assert alpha == ("2.50", "47.50")  # 0.1 to 2, of 0 to 4
+    alpha, ridge = re.findall(
+        r"st-key-form-(?:alpha|ridge) [^{}]*::before { left: ([\d.]+)%; width: ([\d.]+)%", style
+    )
+    # 0.1 to 2, of 0 to 4
+    assert alpha == ("2.50", "47.50")
     values = [float(text) for text in at.select_slider[0].options]
     first, last = (values.index(end) / (len(values) - 1) for end in (0.1, 1.0))
     assert ridge == (f"{100 * first:.2f}", f"{100 * (last - first):.2f}")
-    assert "gamma" not in style  # its usual range is the whole slider
+    # its usual range is the whole slider
+    assert "gamma" not in style
     assert at.slider[0].proto.help.endswith("Shaded: the usual range.")
-    fields = [(f"{cls.__name__} {name}", f) for cls in AGENTS.values() for name, f in cls.Params.model_fields.items()]
+    fields = [
+        (f"{cls.__name__} {name}", f)
+        for cls in AGENTS.values()
+        for name, f in cls.Params.model_fields.items()
+    ]
     for name, field in fields:
         if usual := declaration(field)["usual"]:
             low, high = usual
             assert field.annotation is float, name
-            assert re.search(rf"usually {low:.10g} to {high:.10g}\b", str(field.description)) or low < 1e-3, name
+            assert (
+                re.search(rf"usually {low:.10g} to {high:.10g}\b", str(field.description))
+                or low < 1e-3
+            ), name

@@ -19,13 +19,15 @@ def test_tiles_of_a_run_in_which_nothing_counts_yet(pool: Pool) -> None:
     e = presets()["replay"].experiment
     job = ended(pool.submit(e.model_copy(update={"steps": 1, "seed": 4})))
     later = run(e.model_copy(update={"steps": 200, "seed": 4}), workers=0)
-    assert {tile["rate"] + tile["spread"] + tile["detail"] for tile in board._tiles(job, job.result)} == {
-        "–0 events count"
-    }
+    assert {
+        tile["rate"] + tile["spread"] + tile["detail"] for tile in board._tiles(job, job.result)
+    } == {"–0 events count"}
     results = {"A": job.result, "B": later}
     looks = styles_of_runs({name: result.experiment for name, result in results.items()})
     tiles = comparison._tiles(results, looks)
-    assert [tile["rate"] == "–" for tile in tiles] == [False] * len(e.agents) + [True] * len(e.agents)
+    assert [tile["rate"] == "–" for tile in tiles] == [False] * len(e.agents) + [True] * len(
+        e.agents
+    )
     rates = [float(tile["rate"]) for tile in tiles[: len(e.agents)]]
     assert rates == sorted(rates, reverse=True)
 

@@ -1,4 +1,6 @@
-"""The Runs page: what goes on, what was interrupted, what is kept, and nothing lost that was not confirmed."""
+"""The Runs page: what goes on, what was interrupted, what is kept, and nothing lost that was not
+confirmed.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ from tests.gate import Gate
 from tests.pages.support import open_page, panel, status
 from tests.support import experiment, over, same, thinned, wait_for
 
-HOSTILE = '<img src=x onerror="alert(1)"> **bold** :smile: ![i](http://x/y.png) \u202e =cmd $x^2$ é😀'
+HOSTILE = (
+    '<img src=x onerror="alert(1)"> **bold** :smile: ![i](http://x/y.png) \u202e =cmd $x^2$ é😀'
+)
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +73,9 @@ def leave_behind(store: Store, e: Experiment) -> Lockstep:
     lockstep = Lockstep(e)
     for _ in lockstep.advance(1000):
         pass
-    store.keep_checkpoint(e.hash, e, pack({k: np.asarray(v) for k, v in lockstep.state_dict().items()}))
+    store.keep_checkpoint(
+        e.hash, e, pack({k: np.asarray(v) for k, v in lockstep.state_dict().items()})
+    )
     return lockstep
 
 
@@ -79,7 +85,9 @@ def visit() -> AppTest:
 
 def told(at: AppTest) -> dict[str, str]:
     """What the address says."""
-    return {name: text if isinstance(text, str) else text[0] for name, text in at.query_params.items()}
+    return {
+        name: text if isinstance(text, str) else text[0] for name, text in at.query_params.items()
+    }
 
 
 def settled(at: AppTest, title: str = "Runs") -> AppTest:
@@ -104,7 +112,9 @@ def listed(at: AppTest) -> Any:
     return at.dataframe[0].value
 
 
-def pick(at: AppTest, store: Store, *chosen: Experiment, among: list[StoredRun] | None = None) -> AppTest:
+def pick(
+    at: AppTest, store: Store, *chosen: Experiment, among: list[StoredRun] | None = None
+) -> AppTest:
     """Tick the rows of these runs."""
     rows = store.runs() if among is None else among
     places = [i for i, each in enumerate(rows) if each.experiment in chosen]
@@ -120,7 +130,8 @@ def text(at: AppTest) -> str:
 
 
 def test_an_empty_shelf_says_how_it_fills_and_leads_to_the_arena(store: Store, pool: Pool) -> None:
-    for job in pool.live_jobs():  # the run of the first page
+    # the run of the first page
+    for job in pool.live_jobs():
         pool.discard(job.id)
     at = visit()
     assert "There are no finished runs yet." in text(at)
@@ -135,11 +146,15 @@ def test_a_run_with_a_change_can_be_told_from_the_run_without_it(store: Store) -
     frame = listed(visit())
     assert list(frame["Title"]) == ["LinUCB"] * 2
     assert list(frame["Changes"]) == ["market shock and launch", ""]
-    put(store, "linucb", simulator={"kind": "petshop", "shock_step": 500}, steps=400)  # after its end
+    put(
+        store, "linucb", simulator={"kind": "petshop", "shock_step": 500}, steps=400
+    )  # after its end
     assert list(listed(visit())["Changes"]) == ["", "market shock and launch", ""]
 
 
-def test_runs_are_listed_newest_first_without_loading_them(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_are_listed_newest_first_without_loading_them(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = put(store, "linucb", "random")
     second = put(store, "lints", steps=400, replications=2)
     store.tag(first.hash, "lesson 3, class")
@@ -158,25 +173,34 @@ def test_runs_are_listed_newest_first_without_loading_them(store: Store, monkeyp
     assert list(frame["Length"]) == [second.steps, first.steps]
     assert list(frame["Tags"]) == ["", "lesson 3, class"]
     assert not {"Notes", "Changes"} & set(frame)  # no run has any
-    assert [when.timestamp() for when in frame["Date"]] == pytest.approx([r.created for r in store.runs()], abs=1e-3)
+    assert [when.timestamp() for when in frame["Date"]] == pytest.approx(
+        [r.created for r in store.runs()], abs=1e-3
+    )
     assert [b.label for b in at.button if b.disabled][-5:] == [
-        "Open in the Arena", "Compare", "Star", "Edit", "Delete"
-    ]  # fmt: skip
+        "Open in the Arena",
+        "Compare",
+        "Star",
+        "Edit",
+        "Delete",
+    ]
 
 
 @pytest.mark.parametrize(
     ("asked", "found"),
-    thinned([
-        ("", {"LinTS", "LinUCB, Random", "Für die Klasse"}),
-        ("linucb", {"LinUCB, Random"}),
-        ("RANDOM pet", {"LinUCB, Random"}),
-        ("klasse", {"Für die Klasse"}),
-        ("FÜR lesson", {"Für die Klasse"}),
-        ("classification", {"Für die Klasse"}),
-        ("lints lesson", set()),
-        ("[.*(", set()),
-    ], lambda number: number % 2 == 0),
-)  # fmt: skip
+    thinned(
+        [
+            ("", {"LinTS", "LinUCB, Random", "Für die Klasse"}),
+            ("linucb", {"LinUCB, Random"}),
+            ("RANDOM pet", {"LinUCB, Random"}),
+            ("klasse", {"Für die Klasse"}),
+            ("FÜR lesson", {"Für die Klasse"}),
+            ("classification", {"Für die Klasse"}),
+            ("lints lesson", set()),
+            ("[.*(", set()),
+        ],
+        lambda number: number % 2 == 0,
+    ),
+)
 def test_search_finds_runs_with_every_word(store: Store, asked: str, found: set[str]) -> None:
     put(store, "linucb", "random")
     put(store, "lints")
@@ -197,7 +221,8 @@ def test_runs_that_differ_in_one_agent_begin_with_it(store: Store) -> None:
     second = put(store, "random", "linucb", {"kind": "epsilon_greedy", "epsilon": 0.3})
     titles = ["ε-greedy (epsilon 0.3), Random, LinUCB", "ε-greedy (epsilon 0.2), Random, LinUCB"]
     assert list(listed(at := visit())["Title"]) == titles
-    assert "Random, LinUCB, ε-greedy (epsilon 0.3)" in text(pick(at, store, second))  # in order, and once
+    # in order, and once
+    assert "Random, LinUCB, ε-greedy (epsilon 0.3)" in text(pick(at, store, second))
     for query in ("epsilon 0.3", "ε 0.3", "EPSILON-greedy 0.3"):
         at = settled(visit().text_input(key="shelf-search").set_value(query).run())
         assert list(listed(at)["Title"]) == ["Random, LinUCB, ε-greedy (epsilon 0.3)"]
@@ -210,7 +235,8 @@ def test_a_choice_never_slips_to_another_run(store: Store) -> None:
     first = put(store, "linucb")
     at = pick(visit(), store, first)
     assert not button(at, "Delete").disabled
-    put(store, "lints")  # another run ends meanwhile, and takes the first row
+    # another run ends meanwhile, and takes the first row
+    put(store, "lints")
     at = settled(at.run())
     assert list(listed(at)["Title"]) == ["LinTS", "LinUCB"]
     assert button(at, "Delete").disabled
@@ -224,7 +250,9 @@ def test_a_run_is_opened_in_the_arena(store: Store) -> None:
     assert status(at).startswith("Finished: 300 steps")
 
 
-def test_a_damaged_run_is_set_aside_in_a_sentence_and_the_page_lives(store: Store, pool: Pool) -> None:
+def test_a_damaged_run_is_set_aside_in_a_sentence_and_the_page_lives(
+    store: Store, pool: Pool
+) -> None:
     e, other = put(store, {"kind": "linucb", "alpha": 2.5}), put(store, "random")
     at = pick(visit(), store, e)
     content = str(store._index.find("id = ?", e.hash)[0]["content"])
@@ -232,8 +260,8 @@ def test_a_damaged_run_is_set_aside_in_a_sentence_and_the_page_lives(store: Stor
     path.write_bytes(path.read_bytes()[:-1])
     at = press(at, "Open in the Arena")
     assert [error.value.replace("\\", "") for error in at.error] == [
-        "The stored file of this run was damaged and has been set aside. Its settings were loaded into the Arena; "
-        "press Run there to compute it again."
+        "The stored file of this run was damaged and has been set aside. Its settings were loaded "
+        "into the Arena; press Run there to compute it again."
     ]
     assert list(listed(at)["Title"]) == ["Random"]
     assert at.session_state["draft"].data()["agents"][0]["alpha"] == 2.5
@@ -250,20 +278,26 @@ def test_title_tags_and_notes_of_a_run_are_edited(store: Store) -> None:
     at = press(at, "Save")
     (line,) = store.runs()
     assert (line.title, line.tags, line.notes) == (
-        "For the board meeting", "lesson 3, class ,,", "Alpha 0.5\nwins."
-    )  # fmt: skip
+        "For the board meeting",
+        "lesson 3, class ,,",
+        "Alpha 0.5\nwins.",
+    )
     assert list(listed(at)["Title"]) == ["For the board meeting"]
     assert list(listed(at)["Notes"]) == ["Alpha 0.5 wins."]
     at = press(pick(at, store, e), "Edit")
     at.text_input(key=f"Title-{e.hash}").set_value(" \n ")
     press(at, "Save")
-    assert store.runs()[0].title == "LinUCB"  # without a title it goes by its agents
+    # without a title it goes by its agents
+    assert store.runs()[0].title == "LinUCB"
 
 
 def test_runs_are_starred_and_the_starred_ones_can_be_shown_alone(store: Store) -> None:
     first, second = put(store, "linucb"), put(store, "random")
     at = press(pick(visit(), store, first), "Star")
-    assert {each.id: each.starred for each in store.runs()} == {first.hash: True, second.hash: False}
+    assert {each.id: each.starred for each in store.runs()} == {
+        first.hash: True,
+        second.hash: False,
+    }
     assert list(listed(at)[listing.STAR]) == ["", listing.STAR]
     at = settled(at.toggle(key="shelf-starred").set_value(True).run())
     assert list(listed(at)["Title"]) == ["LinUCB"]
@@ -280,8 +314,8 @@ def test_a_selected_run_is_described_with_its_intervals(store: Store) -> None:
     assert best is not None
     at = pick(visit(), store, e)
     assert (
-        f"click-through rate {best.ctr.mean:.3f} (95 % CI {best.ctr.low:.3f} to {best.ctr.high:.3f}), regret "
-        in text(at)
+        f"click-through rate {best.ctr.mean:.3f} (95 % CI {best.ctr.low:.3f} to "
+        f"{best.ctr.high:.3f}), regret " in text(at)
     )
     assert "&lt;b&gt;bold&lt;/b&gt;" in text(at)
     assert "Pet shop, 300 steps, 3 replications, seed 42" in text(at)
@@ -323,7 +357,8 @@ def test_nothing_is_deleted_before_it_is_confirmed(store: Store, pool: Pool) -> 
     assert list(listed(at)["Title"]) == ["LinTS"]
     assert [each.id for each in store.runs()] == [third.hash]
     assert job is not None
-    assert pool.get(e.hash) is None  # not from memory either
+    # not from memory either
+    assert pool.get(e.hash) is None
 
 
 def test_only_the_browser_that_started_a_run_may_delete_it(store: Store, pool: Pool) -> None:
@@ -346,7 +381,8 @@ def test_a_run_that_goes_on_cannot_be_deleted(store: Store, pool: Pool, gate: Ga
     e = experiment("linucb", seed=70)
     store.put(e, load_histories(e), 1.0)
     at = press(pick(visit(), store, e), "Delete")
-    pool.delete(e.hash)  # somebody else deletes it, and runs it again
+    # somebody else deletes it, and runs it again
+    pool.delete(e.hash)
     job = pool.submit(e, "somebody else")
     at = press(at, "Delete permanently")
     assert "This run is active; stop it before you delete it" in text(at)
@@ -360,21 +396,29 @@ def test_two_runs_are_compared(store: Store, pool: Pool) -> None:
     at = pick(visit(), store, a)
     assert button(at, "Compare").disabled
     at = press(pick(at, store, a, b), "Compare")
-    assert "B compared with A:\n- steps 500 instead of 300\n- LinUCB: alpha 2 instead of 0.1" in text(at).replace(
-        "\\", ""
+    assert (
+        "B compared with A:\n- steps 500 instead of 300\n- LinUCB: alpha 2 instead of 0.1"
+        in text(at).replace("\\", "")
     )
     came, luck = (d.value for d in at.dataframe)
     results = {name: run(e) for name, e in (("A", a), ("B", b))}
     rate = metrics.estimate(metrics.click_rate(results["B"].histories["LinUCB"]))
     assert came["B"][0] == f"{rate.mean:.3f} ({rate.low:.3f} to {rate.high:.3f})"
     expected = paired(results)
-    assert "**B compared with A up to step 300, 3 paired replications: " in text(at).replace("\\", "")
+    assert "**B compared with A up to step 300, 3 paired replications: " in text(at).replace(
+        "\\", ""
+    )
     assert "; Random earns the same in both.**" in text(at)
-    assert list(luck["Agent"]) == ["LinUCB"]  # Random has common random numbers, and earns the same
+    # Random has common random numbers, and earns the same
+    assert list(luck["Agent"]) == ["LinUCB"]
     assert list(luck["Up to step"]) == ["300"]
-    assert luck["Difference in clicks"][0].lstrip("+−") == f"{abs(expected[0].difference.mean):,.0f}"
+    assert (
+        luck["Difference in clicks"][0].lstrip("+−") == f"{abs(expected[0].difference.mean):,.0f}"
+    )
     shown = panel(at)
-    for cell, title in zip(shown["cells"], ("Click-through rate", "Cumulative regret"), strict=True):
+    for cell, title in zip(
+        shown["cells"], ("Click-through rate", "Cumulative regret"), strict=True
+    ):
         assert cell["figure"]["layout"]["title"]["text"] == title
         lines = {t["name"]: t for t in cell["figure"]["data"] if "fill" not in t}
         assert list(lines) == ["A · LinUCB", "A · Random", "B · LinUCB", "B · Random"]
@@ -386,34 +430,57 @@ def test_two_runs_are_compared(store: Store, pool: Pool) -> None:
     assert len(listed(at)) == 2
 
 
-def test_a_comparison_in_which_all_agents_earn_the_same_has_no_table(store: Store, pool: Pool) -> None:
-    a, b = (put(store, "random", {"kind": "popularity", "label": label}) for label in ("Popular", "Seen"))
+def test_a_comparison_in_which_all_agents_earn_the_same_has_no_table(
+    store: Store, pool: Pool
+) -> None:
+    a, b = (
+        put(store, "random", {"kind": "popularity", "label": label})
+        for label in ("Popular", "Seen")
+    )
     at = press(pick(visit(), store, a, b), "Compare")
     assert "None: the agents that can be compared earn the same." in text(at)
 
 
 def test_rates_of_different_simulators_are_not_ranked_together(store: Store, pool: Pool) -> None:
     shop = put(store, "random", "oracle", seed=2)
-    other, again = put(store, "random", "oracle", simulator={"kind": "classification"}), put(store, "random", "oracle")
+    other, again = (
+        put(store, "random", "oracle", simulator={"kind": "classification"}),
+        put(store, "random", "oracle"),
+    )
     at = press(pick(visit(), store, shop, other, again), "Compare")
-    assert text(at).count("A and C cannot be paired: they differ in seed. Compare their intervals instead.") == 1
+    assert (
+        text(at).count(
+            "A and C cannot be paired: they differ in seed. Compare their intervals instead."
+        )
+        == 1
+    )
     assert text(at).count("Rates of different simulators are not comparable.") == 2
     labels = [tile["label"] for tile in panel(at)["legend"]]
     assert {frozenset(labels[:2]), frozenset(labels[2:4])} == {
-        frozenset({"A · Oracle", "C · Oracle"}), frozenset({"A · Random", "C · Random"})
-    }  # fmt: skip
+        frozenset({"A · Oracle", "C · Oracle"}),
+        frozenset({"A · Random", "C · Random"}),
+    }
     assert labels[4:] == ["B · Oracle", "B · Random"]
 
 
 def test_after_a_comparison_no_run_is_selected(store: Store, pool: Pool) -> None:
-    a, b = put(store, {"kind": "linucb", "alpha": 0.1}), put(store, {"kind": "linucb", "alpha": 2.0})
+    a, b = (
+        put(store, {"kind": "linucb", "alpha": 0.1}),
+        put(store, {"kind": "linucb", "alpha": 2.0}),
+    )
     at = press(press(pick(visit(), store, a, b), "Compare"), "Back to all runs")
     assert len(listed(at)) == 2
     assert all(button(at, label).disabled for label in ("Compare", "Star", "Delete"))
 
 
-def test_runs_that_do_not_pair_say_why_and_deleted_ones_are_not_compared(store: Store, pool: Pool) -> None:
-    a, b, c = put(store, "linucb", seed=1), put(store, "linucb", seed=2), put(store, "lints", seed=2)
+def test_runs_that_do_not_pair_say_why_and_deleted_ones_are_not_compared(
+    store: Store, pool: Pool
+) -> None:
+    a, b, c = (
+        put(store, "linucb", seed=1),
+        put(store, "linucb", seed=2),
+        put(store, "lints", seed=2),
+    )
     at = press(pick(visit(), store, a, b, c), "Compare")
     (setting, _) = (d.value for d in at.dataframe)
     assert list(setting["Setting"]) == ["seed", "LinUCB", "LinTS"]
@@ -422,11 +489,13 @@ def test_runs_that_do_not_pair_say_why_and_deleted_ones_are_not_compared(store: 
     assert "B and C cannot be paired" not in text(at)
     pool.delete(a.hash)
     at = settled(at.run())
-    assert "These runs can be paired, but no agent has the same label or the same parameters in two of them." in text(
-        at
+    assert (
+        "These runs can be paired, but no agent has the same label or the same parameters in two "
+        "of them." in text(at)
     )
     pool.delete(b.hash)
-    assert len(listed(settled(at.run()))) == 1  # nothing left to compare: the list again
+    # nothing left to compare: the list again
+    assert len(listed(settled(at.run()))) == 1
 
 
 def test_what_goes_on_is_told_and_can_be_opened(store: Store, pool: Pool, gate: Gate) -> None:
@@ -441,10 +510,13 @@ def test_what_goes_on_is_told_and_can_be_opened(store: Store, pool: Pool, gate: 
     assert told(at) == url.to_query(job.experiment)
     pool.stop(job)
     wait_for(lambda: job not in pool.processes, "its last checkpoint")
-    assert "Unfinished" in text(visit())  # stopped: it can be resumed from here
+    # stopped: it can be resumed from here
+    assert "Unfinished" in text(visit())
 
 
-def test_an_interrupted_run_is_resumed_to_the_numbers_of_an_uninterrupted_one(store: Store, pool: Pool) -> None:
+def test_an_interrupted_run_is_resumed_to_the_numbers_of_an_uninterrupted_one(
+    store: Store, pool: Pool
+) -> None:
     e = experiment("linucb", "random", steps=3000, seed=72)
     leave_behind(store, e)
     at = visit()
@@ -458,13 +530,19 @@ def test_an_interrupted_run_is_resumed_to_the_numbers_of_an_uninterrupted_one(st
     assert "Unfinished" not in text(visit())
 
 
-def test_whoever_opens_an_interrupted_run_sees_what_it_had_computed(store: Store, pool: Pool) -> None:
+def test_whoever_opens_an_interrupted_run_sees_what_it_had_computed(
+    store: Store, pool: Pool
+) -> None:
     e = experiment("linucb", "random", steps=3000, seed=73)
     lockstep = leave_behind(store, e)
     at = settled(open_page("arena", url.to_query(e)), "Arena")
-    assert status(at) == ("Stopped at step 1,000 of 3,000; results so far are kept · interrupted when the app ended")
+    assert status(at) == (
+        "Stopped at step 1,000 of 3,000; results so far are kept · interrupted when the app ended"
+    )
     rate = metrics.estimate(metrics.click_rate(lockstep.histories["LinUCB"]))
-    assert {tile["label"]: tile["rate"] for tile in panel(at)["legend"]}["LinUCB"] == f"{rate.mean:.3f}"
+    assert {tile["label"]: tile["rate"] for tile in panel(at)["legend"]}[
+        "LinUCB"
+    ] == f"{rate.mean:.3f}"
     press(at, "Resume", "Arena")
     assert ended(pool.get(e.hash)).status == "finished"
 
@@ -483,9 +561,12 @@ def test_an_interrupted_run_is_discarded_when_that_is_confirmed(store: Store, po
     assert "Unfinished" not in text(at)
 
 
-def test_home_goes_on_with_its_race_when_that_was_interrupted(store: Store, pool: Pool, gate: Gate) -> None:
+def test_home_goes_on_with_its_race_when_that_was_interrupted(
+    store: Store, pool: Pool, gate: Gate
+) -> None:
     e = presets()["race"].experiment
-    gate.hold(e.seed, e.steps, training=True)  # one of its agents is not ready before the test is over
+    # one of its agents is not ready before the test is over
+    gate.hold(e.seed, e.steps, training=True)
     if (job := pool.get(e.hash)) is not None:
         pool.discard(e.hash, job.owner)
     made = Lockstep(e)

@@ -18,16 +18,29 @@ HOME = "127.0.0.1:8501"
 
 @pytest.fixture(autouse=True)
 def options(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """The options of the server, as a test sets them; a look-up of the external address fails the test."""
-    found: dict[str, Any] = {"server.allowedHosts": [], "server.corsAllowedOrigins": [], "server.enableCORS": True}
+    """The options of the server, as a test sets them.
+
+    A look-up of the external address fails the test.
+    """
+    found: dict[str, Any] = {
+        "server.allowedHosts": [],
+        "server.corsAllowedOrigins": [],
+        "server.enableCORS": True,
+    }
     monkeypatch.setattr(config, "get_option", lambda name: found[name])
     monkeypatch.setattr(config, "is_manually_set", lambda name: name in found)
-    monkeypatch.setattr(net_util, "get_external_ip", lambda: pytest.fail("the external address was looked up"))
+    monkeypatch.setattr(
+        net_util, "get_external_ip", lambda: pytest.fail("the external address was looked up")
+    )
     return found
 
 
-def ask(kind: str = "http", client: str = "127.0.0.1", **headers: str) -> tuple[list[Message], dict[str, str] | None]:
-    """Send a request through the guard: its answer, and the headers that reached the app, None if it was refused."""
+def ask(
+    kind: str = "http", client: str = "127.0.0.1", **headers: str
+) -> tuple[list[Message], dict[str, str] | None]:
+    """Send a request through the guard: its answer, and the headers that reached the app, None if
+    it was refused.
+    """
     reached: list[dict[str, str]] = []
     sent: list[Message] = []
 
@@ -45,7 +58,8 @@ def ask(kind: str = "http", client: str = "127.0.0.1", **headers: str) -> tuple[
 
     named = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
     scope = {"type": kind, "headers": named, "client": (client, 1), "path": "/", "method": "GET"}
-    with ThreadPoolExecutor(1) as thread:  # a browser test of this process may have left an event loop in this one
+    # a browser test of this process may have left an event loop in this one
+    with ThreadPoolExecutor(1) as thread:
         thread.submit(asyncio.run, Guard(app)(scope, receive, send)).result()
     return sent, reached[0] if reached else None
 
@@ -73,7 +87,17 @@ def test_this_machine_is_known_by_its_names(host: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", [None, "", "evil.example", "127.0.0.1.evil.example", "evil@localhost", "localhost/x", "localhost:x", "[::1"]
+    "host",
+    [
+        None,
+        "",
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "evil@localhost",
+        "localhost/x",
+        "localhost:x",
+        "[::1",
+    ],
 )
 def test_a_name_that_somebody_points_here_is_refused(host: str | None) -> None:
     assert not is_known_host(host)
@@ -89,16 +113,29 @@ def test_a_public_name_is_stated_in_the_options(options: dict[str, Any]) -> None
     options["browser.serverAddress"] = "Bandits.example.org"
     assert is_known_host("bandits.example.org")
     assert is_known_host("localhost")
-    options["server.allowedHosts"] = ["*.school.example", "other.example"]  # then these alone
-    assert [is_known_host(h) for h in ("a.school.example:80", "OTHER.example.", "school.example", "localhost")] == [
-        True, True, False, False,
-    ]  # fmt: skip
+    # then these alone
+    options["server.allowedHosts"] = ["*.school.example", "other.example"]
+    assert [
+        is_known_host(h)
+        for h in ("a.school.example:80", "OTHER.example.", "school.example", "localhost")
+    ] == [
+        True,
+        True,
+        False,
+        False,
+    ]
     options["server.allowedHosts"] = ["*"]
     assert is_known_host("anything.example")
 
 
 def test_a_page_of_another_site_is_refused_without_a_look_up(options: dict[str, Any]) -> None:
-    foreign = ["http://evil.example", "null", "http://127.0.0.1:9000", "https://evil.example:8501", "http://[::1"]
+    foreign = [
+        "http://evil.example",
+        "null",
+        "http://127.0.0.1:9000",
+        "https://evil.example:8501",
+        "http://[::1",
+    ]
     for origin in foreign:
         assert ask("websocket", host=HOME, origin=origin)[1] is None
         assert ask(host=HOME, origin=origin)[1] is None
@@ -118,8 +155,11 @@ def test_only_a_browser_on_this_machine_is_at_the_console(options: dict[str, Any
     assert not at_console("192.0.2.7", **here)
     assert not at_console(host=HOME)  # no browser
     assert not at_console(host="192.168.1.7", origin="http://192.168.1.7")
-    assert not at_console("192.0.2.7", **here, **{CONSOLE_HEADER: "1"})  # said by the visitor
+    # said by the visitor
+    assert not at_console("192.0.2.7", **here, **{CONSOLE_HEADER: "1"})
     assert not at_console("192.0.2.7", **here, **{CONSOLE_HEADER.title(): "1"})
-    assert not at_console(**here, x_forwarded_for="192.0.2.7")  # through a proxy
-    options["browser.serverAddress"] = "bandits.example.org"  # or through one that does not tell
+    # through a proxy
+    assert not at_console(**here, x_forwarded_for="192.0.2.7")
+    # or through one that does not tell
+    options["browser.serverAddress"] = "bandits.example.org"
     assert not at_console(**here)

@@ -20,7 +20,9 @@ def shell(page: str, **state: object) -> dict[str, Any]:
     """The data that a page sends to its shell."""
     at = open_page(page, **state)
     assert not at.exception
-    protos = [getattr(found.proto, "bidi_component", found.proto) for found in at.get("bidi_component")]
+    protos = [
+        getattr(found.proto, "bidi_component", found.proto) for found in at.get("bidi_component")
+    ]
     (proto,) = [proto for proto in protos if proto.component_name.endswith("bandit_shell")]
     data: dict[str, Any] = json.loads(proto.json)
     return data
@@ -41,7 +43,9 @@ def test_the_tour_is_offered_on_home_alone(pool: Pool) -> None:
     assert home["home"]
     assert not home["presenting"]
     assert len(home["steps"]) == len(STEPS) == 5
-    assert [shortcut["keys"] for shortcut in home["shortcuts"]] == [shortcut.keys for shortcut in SHORTCUTS]
+    assert [shortcut["keys"] for shortcut in home["shortcuts"]] == [
+        shortcut.keys for shortcut in SHORTCUTS
+    ]
     assert not shell("learn/glossary")["home"]
 
 

@@ -17,7 +17,11 @@ from tests.pages.support import ended, open_page, panels
 from tests.support import experiment, wait_for
 
 SHOCK = {"kind": "petshop", "n_products": 10, "changes": [{"kind": "shock", "at": 1000}]}
-AGENTS = ({"kind": "linucb"}, {"kind": "linucb", "label": "LinUCB gamma 0.999", "gamma": 0.999}, {"kind": "random"})
+AGENTS = (
+    {"kind": "linucb"},
+    {"kind": "linucb", "label": "LinUCB gamma 0.999", "gamma": 0.999},
+    {"kind": "random"},
+)
 
 
 def shocked(seed: int, **changes: Any) -> Any:
@@ -45,14 +49,26 @@ def test_a_link_shows_recovery_and_what_the_change_cost(pool: Pool) -> None:
     ]
     recovery, never = bullets(at)
     assert recovery.startswith("Recovery from the change at step 1,000")
-    assert never.startswith("Random had nothing to recover: it never reached 95\u00a0% of the best choice")
+    assert never.startswith(
+        "Random had nothing to recover: it never reached 95\u00a0% of the best choice"
+    )
     found = table(at)
-    assert list(found.columns) == ["Agent", "CTR before", "CTR after", "Recovery", "Clicks lost to the change"]
+    assert list(found.columns) == [
+        "Agent",
+        "CTR before",
+        "CTR after",
+        "Recovery",
+        "Clicks lost to the change",
+    ]
     assert list(found["Agent"]) == list(e.labels)
-    assert set(found["Clicks lost to the change"]) == {"press Run"}  # its place is there from the beginning
-    assert [cell["figure"]["layout"]["title"]["text"] for p in panels(at) for cell in p["cells"]] == [
-        "Click-through rate", "Cumulative regret",
-    ]  # fmt: skip
+    # its place is there from the beginning
+    assert set(found["Clicks lost to the change"]) == {"press Run"}
+    assert [
+        cell["figure"]["layout"]["title"]["text"] for p in panels(at) for cell in p["cells"]
+    ] == [
+        "Click-through rate",
+        "Cumulative regret",
+    ]
     ended(pool.submit(without_changes(e)))
     found = table(at.run())
     assert all("±" in cell for cell in found["Clicks lost to the change"])
@@ -60,7 +76,9 @@ def test_a_link_shows_recovery_and_what_the_change_cost(pool: Pool) -> None:
     first = conclusion(pool.get(e.hash).result, pool.get(without_changes(e).hash).result)
     assert "loses least to the change" in first
     assert f"**{first}**" in said
-    assert bullets(at)[2].startswith("Clicks lost to the changes, against the same run without them (8 paired")
+    assert bullets(at)[2].startswith(
+        "Clicks lost to the changes, against the same run without them (8 paired"
+    )
 
 
 def test_run_starts_the_chosen_change_and_its_twin(pool: Pool) -> None:
@@ -109,7 +127,10 @@ def test_values_are_compared_on_request_and_the_link_holds_which(pool: Pool) -> 
     next(b for b in at.button if b.label == "Compare values").click().run()
     assert not at.exception
     assert at.query_params["price"] in ("1.window", ["1.window"])
-    wait_for(lambda: any(" run" in m.value and "all steps" in m.value for m in at.run().markdown), "the comparison")
+    wait_for(
+        lambda: any(" run" in m.value and "all steps" in m.value for m in at.run().markdown),
+        "the comparison",
+    )
     titles = [cell["figure"]["layout"]["title"]["text"] for p in panels(at) for cell in p["cells"]]
     assert "What forgetting costs and earns" in titles
     verdict = next(m.value for m in at.markdown if "all steps" in m.value)
@@ -121,7 +142,12 @@ def test_values_are_compared_on_request_and_the_link_holds_which(pool: Pool) -> 
 def test_a_link_to_values_that_are_not_computed_starts_nothing(pool: Pool) -> None:
     e = shocked(33)
     ended(pool.submit(e))
-    for given, chosen in (("1.window", "window"), ("9.gamma", "gamma"), ("1.nothing", "gamma"), ("x", "gamma")):
+    for given, chosen in (
+        ("1.window", "window"),
+        ("9.gamma", "gamma"),
+        ("1.nothing", "gamma"),
+        ("x", "gamma"),
+    ):
         at = open_page("labs/change", {**url.to_query(e), "price": given})
         assert not at.exception
         assert [s.value for s in at.selectbox if s.label == "Vary"] == [chosen]

@@ -17,7 +17,11 @@ from tests.support import experiment
 
 def running(*steps: int, waiting: tuple[str, ...] = ()) -> Job:
     agents = ("linucb", "lints", "random", "beta_ts")
-    job = Job(experiment(*agents[: len(steps)], steps=20_000), status="running", running_since=time.monotonic())
+    job = Job(
+        experiment(*agents[: len(steps)], steps=20_000),
+        status="running",
+        running_since=time.monotonic(),
+    )
     job.histories = load_histories(job.experiment)
     for history, step in zip(job.histories.values(), steps, strict=True):
         history.step = step
@@ -33,13 +37,20 @@ def running(*steps: int, waiting: tuple[str, ...] = ()) -> Job:
         ((0, 500), ("LinUCB",), "Step 500 of 20,000 · LinUCB is being trained on logged data"),
         ((20_000, 0), ("LinTS",), "1 of 2 agents finished · LinTS is being trained on logged data"),
         ((20_000, 7000, 20_000), (), "2 of 3 agents finished · LinTS at step 7,000 of 20,000"),
-        ((20_000, 7000, 0), ("Random",), "1 of 3 agents finished · LinTS at step 7,000 of 20,000 · "
-         "Random is being trained on logged data"),
-        ((20_000, 7000, 6000, 9000), (), "1 of 4 agents finished · slowest at step 6,000 of "
-         "20,000"),
+        (
+            (20_000, 7000, 0),
+            ("Random",),
+            "1 of 3 agents finished · LinTS at step 7,000 of 20,000 · "
+            "Random is being trained on logged data",
+        ),
+        (
+            (20_000, 7000, 6000, 9000),
+            (),
+            "1 of 4 agents finished · slowest at step 6,000 of 20,000",
+        ),
         ((20_000, 20_000), (), "All 2 agents finished; storing the results"),
     ],
-)  # fmt: skip
+)
 def test_the_status_states_what_is_still_computed(
     steps: tuple[int, ...], waiting: tuple[str, ...], expected: str
 ) -> None:
@@ -55,7 +66,9 @@ def test_the_status_states_what_is_still_computed(
         ((), "at step 0 of 20,000"),
     ],
 )
-def test_a_run_that_goes_no_further_states_how_far_it_came(steps: tuple[int, ...], where: str) -> None:
+def test_a_run_that_goes_no_further_states_how_far_it_came(
+    steps: tuple[int, ...], where: str
+) -> None:
     job = running(*steps) if steps else Job(experiment("random", steps=20_000))
     job.status = "stopped"
     assert status(job) == f"Stopped {where}; results so far are kept"
@@ -82,9 +95,19 @@ def test_a_run_that_waits_states_what_for(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize(
     ("seconds", "expected"),
-    [(0.2, "a few seconds"), (9.9, "a few seconds"), (12, "about 10 s"), (54, "about 50 s"), (56, "about 1 min"),
-     (128, "about 2 min"), (3500, "about 58 min"), (3580, "about 1 hour"), (3700, "about 1 hour"),
-     (5400, "about 1.5 hours"), (52_790, "about 15 hours")],
-)  # fmt: skip
+    [
+        (0.2, "a few seconds"),
+        (9.9, "a few seconds"),
+        (12, "about 10 s"),
+        (54, "about 50 s"),
+        (56, "about 1 min"),
+        (128, "about 2 min"),
+        (3500, "about 58 min"),
+        (3580, "about 1 hour"),
+        (3700, "about 1 hour"),
+        (5400, "about 1.5 hours"),
+        (52_790, "about 15 hours"),
+    ],
+)
 def test_a_time_left_is_in_words(seconds: float, expected: str) -> None:
     assert time_left(seconds).replace(GLUE, " ") == f"{expected} left"

@@ -61,7 +61,8 @@ def finished(sweeper: SweepManager, sweep: Sweep, owner: str = "me") -> Any:
     return found
 
 
-# -- links ---------------------------------------------------------------------------------------------------------
+# -- links
+# ---------------------------------------------------------------------------------------------------------  # noqa: E501
 
 
 @pytest.mark.parametrize(
@@ -90,7 +91,10 @@ def test_a_link_holds_the_whole_sweep(sweep: Sweep) -> None:
         ({"axes.0": "x" * 5000}, "at most 4,000 are allowed"),
         ({"axes.2": "agents.0.ridge:1,2"}, "they must count from 0"),
         ({"refinements.0": "0.2,0.3"}, "write path:value,value"),
-        ({"refinements.1": "agents.0.alpha:0.2"}, "refinements are numbered 1; they must count from 0"),
+        (
+            {"refinements.1": "agents.0.alpha:0.2"},
+            "refinements are numbered 1; they must count from 0",
+        ),
         ({"axes.0": "agents.0.alpha:1e999,2"}, "numbers must be finite"),
         ({"axes.0": "agents.0.alpha,NaN,2,3,linear"}, "numbers must be finite"),
         ({"agents.1": "random"}, "a sweep varies one agent"),
@@ -101,7 +105,8 @@ def test_a_link_is_judged_like_an_upload(changes: dict[str, str], said: str) -> 
         url.parse_query({**url.to_query(small()), **changes})
 
 
-# -- pictures ------------------------------------------------------------------------------------------------------
+# -- pictures
+# ------------------------------------------------------------------------------------------------------  # noqa: E501
 
 
 def test_the_map_shows_every_mean_and_outlines_the_region(two: Landscape) -> None:
@@ -143,13 +148,18 @@ def test_a_curve_over_one_parameter(one: Landscape) -> None:
 
 
 def test_further_axes_stand_at_the_best_values() -> None:
-    sweep = small([ALPHA, RIDGE, {"path": "agents.0.sharing", "values": ["per_arm", "shared"]}], steps=60)
+    sweep = small(
+        [ALPHA, RIDGE, {"path": "agents.0.sharing", "values": ["per_arm", "shared"]}], steps=60
+    )
     landscape = sweeps.run(sweep)
     spec = grid.landscape_figure(landscape, "ctr")
     leader = landscape.leader("ctr")
     assert leader is not None
     best = sweep.values_at(leader)
-    assert spec["layout"]["title"]["text"] == f"Click-through rate at Sharing {grid.format_value(best[2])}"
+    assert (
+        spec["layout"]["title"]["text"]
+        == f"Click-through rate at Sharing {grid.format_value(best[2])}"
+    )
     shown = [p for p in range(sweep.size) if sweep.values_at(p)[2] == best[2]]
     means = landscape.numbers("ctr").mean(axis=1)[shown].reshape(3, 2).T
     np.testing.assert_allclose(spec["data"][0]["z"], means)
@@ -166,12 +176,17 @@ def test_the_curves_of_a_cell_stand_beside_the_best(two: Landscape) -> None:
     leader = two.leader("ctr")
     assert leader is not None
     other = (leader + 1) % 6
-    names = [{trace["name"] for trace in spec["data"]} for spec in grid.point_curves(two, other, "ctr")]
+    names = [
+        {trace["name"] for trace in spec["data"]} for spec in grid.point_curves(two, other, "ctr")
+    ]
     assert names == [{"chosen", "best"}] * 2
-    assert {trace["name"] for trace in grid.point_curves(two, leader, "ctr")[0]["data"]} == {"chosen"}
+    assert {trace["name"] for trace in grid.point_curves(two, leader, "ctr")[0]["data"]} == {
+        "chosen"
+    }
 
 
-# -- what if ------------------------------------------------------------------------------------------------------
+# -- what if
+# ------------------------------------------------------------------------------------------------------  # noqa: E501
 
 
 @pytest.mark.parametrize(
@@ -179,7 +194,8 @@ def test_the_curves_of_a_cell_stand_beside_the_best(two: Landscape) -> None:
     [
         ({"alpha": 1.0, "ridge": 1.0}, (1.0, 1.0)),
         ({"alpha": 0.9, "ridge": 0.2}, (1.0, 0.1)),
-        ({"alpha": 0.3, "ridge": 0.1}, (0.1, 0.1)),  # on a log scale .316 is half way
+        # on a log scale .316 is half way
+        ({"alpha": 0.3, "ridge": 0.1}, (0.1, 0.1)),
         ({"alpha": 0.33, "ridge": 0.1}, (1.0, 0.1)),
         ({"alpha": 0.05, "ridge": 0.1}, None),
         ({"alpha": 1.0, "ridge": 5.0}, None),
@@ -188,8 +204,12 @@ def test_the_curves_of_a_cell_stand_beside_the_best(two: Landscape) -> None:
     ],
     ids=str,
 )
-def test_the_nearest_swept_point_answers(two: Landscape, changes: dict[str, Any], values: Any) -> None:
-    asked = small(agent={"kind": "linucb", **changes}, axes=[{"path": "agents.0.gamma", "values": [0.5, 1.0]}])
+def test_the_nearest_swept_point_answers(
+    two: Landscape, changes: dict[str, Any], values: Any
+) -> None:
+    asked = small(
+        agent={"kind": "linucb", **changes}, axes=[{"path": "agents.0.gamma", "values": [0.5, 1.0]}]
+    )
     found = nearest_points([(two.sweep, two.estimate_at)], asked.experiment)
     if values is None:
         assert found == []
@@ -202,7 +222,8 @@ def test_the_nearest_swept_point_answers(two: Landscape, changes: dict[str, Any]
     assert nearest_points([(two.sweep, two.estimate_at)], small(steps=200).experiment) == []
 
 
-# -- beside the runs -----------------------------------------------------------------------------------------------
+# -- beside the runs
+# -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -213,7 +234,9 @@ def test_processes_come_to_the_same_bits(pool: Pool, two: Landscape, tmp_path: P
         assert np.array_equal(found.landscape.numbers(metric), two.numbers(metric))
 
 
-def test_equal_sweeps_are_one_and_are_found_again(pool: Pool, one: Landscape, tmp_path: Path) -> None:
+def test_equal_sweeps_are_one_and_are_found_again(
+    pool: Pool, one: Landscape, tmp_path: Path
+) -> None:
     first = SweepManager(pool, tmp_path)
     found = finished(first, one.sweep)
     assert first.submit(one.sweep, "somebody else") is found
@@ -264,7 +287,8 @@ def test_one_owner_cannot_take_all_workers(pool: Pool, gate: Gate, tmp_path: Pat
     with pytest.raises(UserError, match="you have 2 sweeps running"):
         sweeper.submit(small(seed=3), "me")
     third = sweeper.submit(small(seed=4), "you")
-    while third.active:  # of theirs 24 blocks wait, one by one let go while one of its 12 waits for its turn
+    # of theirs 24 blocks wait, one by one let go while one of its 12 waits for its turn
+    while third.active:
         wait_for(
             lambda: not third.active or (third.id in waiting_tasks(pool) and standing(gate, 1, 2)),
             "a turn",
@@ -292,7 +316,9 @@ def test_a_server_remembers_the_last_sweeps_and_finds_the_others_again(
     assert np.array_equal(again.landscape.numbers("ctr"), begun[0].landscape.numbers("ctr"))
 
 
-def test_a_cluster_that_cannot_be_used_costs_a_sentence(pool: Pool, one: Landscape, tmp_path: Path) -> None:
+def test_a_cluster_that_cannot_be_used_costs_a_sentence(
+    pool: Pool, one: Landscape, tmp_path: Path
+) -> None:
     found = finished(SweepManager(pool, tmp_path, "tcp://192.0.2.1:8786"), one.sweep)
     assert found.status == "finished"
     assert "continuing on this machine" in found.error
@@ -325,7 +351,9 @@ def test_long_runs_leave_a_sweep_a_worker(gate: Gate, tmp_path: Path) -> None:
         gate.hold(seed, 100)
     try:
         found = SweepManager(pool, tmp_path).submit(small([{**ALPHA, "number": 8}], seed=3), "me")
-        going = [pool.submit(small(steps=10_000_000, seed=seed).experiment, "you") for seed in range(3)]
+        going = [
+            pool.submit(small(steps=10_000_000, seed=seed).experiment, "you") for seed in range(3)
+        ]
 
         def queued() -> bool:
             """The runner has handed over as many blocks as it does."""
@@ -333,8 +361,12 @@ def test_long_runs_leave_a_sweep_a_worker(gate: Gate, tmp_path: Path) -> None:
             running = sum(isinstance(work, Task) for work in list(pool.processes))
             return sum(map(len, waiting_tasks(pool).values())) + running == min(left, 3)
 
-        while found.active:  # of 16 blocks one is let go when the next ones wait
-            wait_for(lambda: not found.active or (queued() and standing(gate, 3)), "a worker for the sweep")
+        # of 16 blocks one is let go when the next ones wait
+        while found.active:
+            wait_for(
+                lambda: not found.active or (queued() and standing(gate, 3)),
+                "a worker for the sweep",
+            )
             gate.hold(3, 100, passes=1)
         assert found.status == "finished"
         wait_for(lambda: going[0].step > 0, "a worker for a run", over(*going))
@@ -353,7 +385,8 @@ def standing(gate: Gate, *seeds: int) -> list[int]:
     return [seed for seed in seeds if gate.stands(seed) is not None]
 
 
-# -- the page ------------------------------------------------------------------------------------------------------
+# -- the page
+# ------------------------------------------------------------------------------------------------------  # noqa: E501
 
 
 @pytest.fixture(scope="module")
@@ -382,7 +415,8 @@ def run(at: AppTest) -> AppTest:
 
 
 def ended(at: AppTest) -> AppTest:
-    if selection.manager().get(at.session_state["sweep-seen"]) is None:  # a link alone computes nothing
+    # a link alone computes nothing
+    if selection.manager().get(at.session_state["sweep-seen"]) is None:
         assert panels(at) == []
         run(at)
     found = selection.manager().get(at.session_state["sweep-seen"])
@@ -442,7 +476,8 @@ def test_a_preset_fills_the_controls(app_pool: Pool) -> None:
     assert box(at, "Preset").value == "varied"
     shown = [c.value for c in at.caption]
     assert preset.about in shown
-    assert any("20 points × 6 replications × 5,000 steps" in text for text in shown)  # nothing is started
+    # nothing is started
+    assert any("20 points × 6 replications × 5,000 steps" in text for text in shown)
     box(at, "Second parameter").set_value("agents.0.alpha").run()
     assert not at.exception
     assert box(at, "Preset").value is None
@@ -460,14 +495,17 @@ def test_a_search_by_optuna_is_run_and_shown(app_pool: Pool) -> None:
     own = {"search": "optuna", "number": 12, "batch": 6, "metric": "pseudo_regret"}
     sweep = sweeps.read(small([ALPHA, ridge]).model_dump(mode="json") | own)
     at = ended(visit(**url.to_query(sweep)))
-    assert at.session_state["sweep-seen"] == sweep.hash  # the controls say all of it
+    # the controls say all of it
+    assert at.session_state["sweep-seen"] == sweep.hash
     assert titles(at)[:3] == [
         "Click-through rate: best so far",
         "Click-through rate against Exploration bonus",
         "Click-through rate against Ridge",
     ]
     assert any("statistically tied" in m.value for m in at.markdown)
-    assert any("there is nothing to refine; more **Points** search further" in m.value for m in at.markdown)
+    assert any(
+        "there is nothing to refine; more **Points** search further" in m.value for m in at.markdown
+    )
     assert "sweep-refine" not in [b.key for b in at.button]
     table = next(frame for frame in at.dataframe if "Explained variance" in frame.value)
     assert set(table.value["Parameter"]) == {"Exploration bonus", "Ridge"}
@@ -478,20 +516,26 @@ def test_a_search_by_optuna_is_run_and_shown(app_pool: Pool) -> None:
     best = found.landscape.best()
     assert best is not None
     assert at.session_state["job"] == found.landscape.sweep.point(best.point).hash
-    at.switch_page("sweep.py").run()  # with the best point in the sidebar
+    # with the best point in the sidebar
+    at.switch_page("sweep.py").run()
     assert not at.exception
     assert any(
-        m.value.startswith(":material/close: Your setting") and "is the best point" in m.value for m in at.markdown
+        m.value.startswith(":material/close: Your setting") and "is the best point" in m.value
+        for m in at.markdown
     )
 
 
 def test_without_optuna_the_page_says_so(app_pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "optuna", None)  # an import of it fails
+    # an import of it fails
+    monkeypatch.setitem(sys.modules, "optuna", None)
     at = visit()
     at.segmented_control[0].set_value("optuna").run()
     assert box(at, "Sampler").value == "tpe"
     run(at)
-    assert any("Optuna, which is not installed; pip install -r requirements-optuna.txt" in e.value for e in at.error)
+    assert any(
+        "Optuna, which is not installed; pip install -r requirements-optuna.txt" in e.value
+        for e in at.error
+    )
 
 
 def test_a_cell_opens_in_the_arena(app_pool: Pool, one: Landscape) -> None:
@@ -504,7 +548,9 @@ def test_a_cell_opens_in_the_arena(app_pool: Pool, one: Landscape) -> None:
     assert at.session_state["job"] == one.sweep.points[best.point].hash
 
 
-def test_the_controls_of_a_sweep_are_there_again_after_another_page(app_pool: Pool, two: Landscape) -> None:
+def test_the_controls_of_a_sweep_are_there_again_after_another_page(
+    app_pool: Pool, two: Landscape
+) -> None:
     at = visit(**url.to_query(two.sweep))
     box(at, "Second parameter").set_value("agents.0.sharing").run()
     at = ended(run(at))
@@ -515,12 +561,14 @@ def test_the_controls_of_a_sweep_are_there_again_after_another_page(app_pool: Po
     assert at.session_state["sweep-seen"] == seen
     assert box(at, "Second parameter").value == "agents.0.sharing"
     assert any("9 points × 4 replications × 300 steps" in c.value for c in at.caption)
-    at.button(key="sweep-open").click().run()  # one point of it is in the Arena's controls
+    # one point of it is in the Arena's controls
+    at.button(key="sweep-open").click().run()
     at = at.switch_page("sweep.py").run()
     assert box(at, "Second parameter").value == "agents.0.sharing"
     at = at.switch_page("arena.py").run()
     next(n for n in at.number_input if n.label.startswith("Steps")).set_value(400).run()
-    at = at.switch_page("sweep.py").run()  # of another experiment now, which the page says
+    # of another experiment now, which the page says
+    at = at.switch_page("sweep.py").run()
     assert not at.exception
     assert box(at, "Second parameter").value == "agents.0.sharing"
     assert any("9 points × 4 replications × 400 steps" in c.value for c in at.caption)
@@ -529,8 +577,12 @@ def test_the_controls_of_a_sweep_are_there_again_after_another_page(app_pool: Po
 def test_the_first_visit_offers_a_sweep_of_the_arenas_agent(app_pool: Pool) -> None:
     at = visit()
     assert box(at, "Agent to sweep").value == "LinUCB"
-    assert [box(at, f"{n} parameter").value for n in ("First", "Second")] == ["agents.0.alpha", "agents.0.ridge"]
-    # nine and seven values on log scales, with 0 and the setting 0.5 as additional values of the first
+    assert [box(at, f"{n} parameter").value for n in ("First", "Second")] == [
+        "agents.0.alpha",
+        "agents.0.ridge",
+    ]
+    # nine and seven values on log scales, with 0 and the setting 0.5 as additional values of the
+    # first
     assert any("77 points × 16 replications" in c.value for c in at.caption)
     assert [t.value for t in at.text_input if t.label == "Additional values"] == ["0, 0.5", ""]
     assert [n.label for n in at.main.number_input] == ["From", "To", "Number of values"] * 2
@@ -546,7 +598,8 @@ def test_the_first_visit_offers_a_sweep_of_the_arenas_agent(app_pool: Pool) -> N
 def test_only_the_swept_agent_is_in_the_sidebar(app_pool: Pool) -> None:
     at = visit()
     assert any(s.label.startswith("Exploration bonus") for s in at.sidebar.slider)
-    assert not any(s.label.startswith("Exploration rate") for s in at.sidebar.slider)  # of another agent
+    # of another agent
+    assert not any(s.label.startswith("Exploration rate") for s in at.sidebar.slider)
     assert not any(b.label == "Add agent" for b in at.sidebar.button)
     choice = box(at, "Agent to sweep")
     choice.set_value(next(label for label in choice.options if "greedy" in label)).run()
@@ -574,10 +627,18 @@ def test_the_log_scale_can_be_switched_on_for_any_range(app_pool: Pool) -> None:
 
 
 def test_the_setting_is_marked_and_the_sweep_is_refined(app_pool: Pool) -> None:
-    sweep = small([{**ALPHA, "high": 1.0, "number": 2}], {"kind": "linucb", "alpha": 0.1}, steps=600)
+    sweep = small(
+        [{**ALPHA, "high": 1.0, "number": 2}], {"kind": "linucb", "alpha": 0.1}, steps=600
+    )
     at = ended(visit(**url.to_query(sweep)))
-    assert any(m.value.startswith(":material/close: Your setting (Exploration bonus **0.1**)") for m in at.markdown)
-    assert any("more than a factor of 2 from its neighbour" in m.value or "of the grid" in m.value for m in at.markdown)
+    assert any(
+        m.value.startswith(":material/close: Your setting (Exploration bonus **0.1**)")
+        for m in at.markdown
+    )
+    assert any(
+        "more than a factor of 2 from its neighbour" in m.value or "of the grid" in m.value
+        for m in at.markdown
+    )
     at.button(key="sweep-refine").click().run()
     assert not at.exception
     at = ended(at)
@@ -588,7 +649,8 @@ def test_the_setting_is_marked_and_the_sweep_is_refined(app_pool: Pool) -> None:
     assert [c for c in at.caption if c.value.startswith("Finished in ")]
     assert at.query_params["refinements.0"]
     assert any("level 1.25 %; refinements may use the rest of 5 %)" in m.value for m in at.markdown)
-    assert run(at).session_state["sweep-seen"] == found.id  # the controls hold the refined sweep
+    # the controls hold the refined sweep
+    assert run(at).session_state["sweep-seen"] == found.id
     at.button(key="sweep-unrefined").click().run()
     assert run(at).session_state["sweep-seen"] == sweep.hash
 
@@ -601,7 +663,12 @@ def test_a_broken_link_is_one_sentence(app_pool: Pool) -> None:
 @pytest.mark.usefixtures("console")
 def test_runs_lists_sweeps_to_open_star_annotate_and_delete(app_pool: Pool, two: Landscape) -> None:
     ended(visit(**url.to_query(two.sweep)))
-    at = AppTest.from_file(str(ROOT / "pages" / "main.py"), default_timeout=120).run().switch_page("runs.py").run()
+    at = (
+        AppTest.from_file(str(ROOT / "pages" / "main.py"), default_timeout=120)
+        .run()
+        .switch_page("runs.py")
+        .run()
+    )
     assert not at.exception
     name = two.sweep.hash
 
@@ -612,11 +679,13 @@ def test_runs_lists_sweeps_to_open_star_annotate_and_delete(app_pool: Pool, two:
         return at.run()
 
     def press(label: str) -> AppTest:
-        found = [b for b in at.button if b.label == label][-1]  # those of sweeps are below those of runs
+        # those of sweeps are below those of runs
+        found = [b for b in at.button if b.label == label][-1]
         return found.click().run()
 
     frame = next(d.value for d in at.dataframe if "Sweep" in d.value)
-    lines = frame[frame["Sweep"] == "LinUCB: Exploration bonus, Ridge"].to_dict("records")  # other tests have some too
+    # other tests have some too
+    lines = frame[frame["Sweep"] == "LinUCB: Exploration bonus, Ridge"].to_dict("records")
     best = next(e.best for e in selection.manager().stored_sweeps() if e.sweep.hash == name)
     assert best is not None
     columns = "Best setting", "Reward per step", "Simulator", "Length"
@@ -634,11 +703,15 @@ def test_runs_lists_sweeps_to_open_star_annotate_and_delete(app_pool: Pool, two:
     at = press("Open in Sweep")
     assert not at.exception
     assert at.title[0].value == "Sweep"
-    assert [box(at, f"{n} parameter").value for n in ("First", "Second")] == ["agents.0.alpha", "agents.0.ridge"]
+    assert [box(at, f"{n} parameter").value for n in ("First", "Second")] == [
+        "agents.0.alpha",
+        "agents.0.ridge",
+    ]
     at = at.switch_page("runs.py").run()
     at = select()
     at = at.button(key="destructive-sweeps").click().run()
-    assert selection.manager().get(name) is not None  # it is asked first
+    # it is asked first
+    assert selection.manager().get(name) is not None
     at = press("Delete permanently")
     assert not at.exception
     assert selection.manager().get(name) is None
@@ -649,7 +722,9 @@ def test_the_arena_says_what_a_sweep_knows(app_pool: Pool, one: Landscape) -> No
     at = AppTest.from_file(str(ROOT / "pages" / "main.py"), default_timeout=120)
     point = one.sweep.points[0].agents[0].model_dump(mode="json")
     agents = [point, {**point, "alpha": 0.12, "label": "Other"}]
-    both = Experiment.model_validate({**one.sweep.points[0].model_dump(mode="json"), "agents": agents})
+    both = Experiment.model_validate(
+        {**one.sweep.points[0].model_dump(mode="json"), "agents": agents}
+    )
     for name, text in experiment_link.to_query(both).items():
         at.query_params[name] = text
     at = at.switch_page("arena.py").run()
@@ -661,16 +736,19 @@ def test_the_arena_says_what_a_sweep_knows(app_pool: Pool, one: Landscape) -> No
     assert not at.exception
     said = [c.value for c in at.caption if "From a previous sweep" in c.value]
     assert len(said) == 1
-    assert "Other" not in said[0]  # the run above shows it as it is
+    # the run above shows it as it is
+    assert "Other" not in said[0]
     assert "at the nearest point, Exploration bonus 0.1" in said[0]
-    job.status = "stopped"  # it has not measured it to its end
+    # it has not measured it to its end
+    job.status = "stopped"
     said = [c.value for c in at.run().caption if "From a previous sweep" in c.value]
     job.status = "finished"
     assert [("Other" in sentence) for sentence in said] == [False, True]
     other = both.model_copy(update={"seed": both.seed + 1})
     at = open_page("arena", experiment_link.to_query(other))
     next(box for box in at.sidebar.number_input if "Seed" in box.label).set_value(both.seed).run()
-    assert sum("From a previous sweep" in c.value for c in at.caption) == 2  # the run above had other users
+    # the run above had other users
+    assert sum("From a previous sweep" in c.value for c in at.caption) == 2
 
 
 def test_the_conclusion_on_choices_stands_above_the_figures(app_pool: Pool) -> None:
@@ -682,7 +760,11 @@ def test_the_conclusion_on_choices_stands_above_the_figures(app_pool: Pool) -> N
     sentence = lines.comparison(job.landscape, "ctr")
     assert sentence.startswith("Even at exploration bonus = 10, it is not certain")
     places = [i for i, each in enumerate(at.main) if sentence in str(getattr(each, "value", ""))]
-    components = [(i, getattr(e.proto, "bidi_component", e.proto)) for i, e in enumerate(at.main) if "bidi" in e.type]
+    components = [
+        (i, getattr(e.proto, "bidi_component", e.proto))
+        for i, e in enumerate(at.main)
+        if "bidi" in e.type
+    ]
     (figures,) = [i for i, found in components if found.component_name.endswith("live_panel")]
     assert len(places) == 1
     assert places[0] < figures
@@ -693,7 +775,9 @@ def test_nothing_is_said_to_lose_against_another_simulator(app_pool: Pool) -> No
 
     def said(*axes: dict[str, Any]) -> tuple[bool, bool]:
         at = ended(visit(**url.to_query(small(list(axes)))))
-        return any("our setting" in m.value for m in at.markdown), any(s.value == "Sensitivity" for s in at.subheader)
+        return any("our setting" in m.value for m in at.markdown), any(
+            s.value == "Sensitivity" for s in at.subheader
+        )
 
     assert said(alpha, {"path": "agents.0.ridge", "values": [0.1, 10.0]}) == (True, True)
     assert said(alpha, {"path": "simulator.shock_step", "values": [None, 100]}) == (False, False)
@@ -721,7 +805,9 @@ def test_a_number_out_of_range_is_refused_and_the_settings_stay(pool: Pool) -> N
     right = steps().value
     at = steps().set_value(0).run()
     assert not at.exception
-    assert [e.value for e in at.error] == ["Steps is 0; it must be a whole number from 1 to 10,000,000."]
+    assert [e.value for e in at.error] == [
+        "Steps is 0; it must be a whole number from 1 to 10,000,000."
+    ]
     assert next(b for b in at.button if b.label == "Run").disabled
     assert not any("Press **Run**" in c.value for c in at.caption)
     at = steps().set_value(right).run()
@@ -745,8 +831,12 @@ def test_the_settings_of_another_agent_are_not_shown_for_an_invalid_experiment(p
 def test_the_setting_is_the_best_tied_or_worse(app_pool: Pool) -> None:
     def verdict(alpha: float) -> str:
         axis = {"path": "agents.0.alpha", "values": [0.1, 0.12, 10.0]}
-        at = ended(visit(**url.to_query(small([axis], {"kind": "linucb", "alpha": alpha}, steps=600))))
-        (found,) = [m.value for m in at.markdown if m.value.startswith(":material/close: Your setting")]
+        at = ended(
+            visit(**url.to_query(small([axis], {"kind": "linucb", "alpha": alpha}, steps=600)))
+        )
+        (found,) = [
+            m.value for m in at.markdown if m.value.startswith(":material/close: Your setting")
+        ]
         return str(found.partition(") ")[2])
 
     first, second, far = map(verdict, (0.1, 0.12, 10.0))

@@ -28,8 +28,14 @@ def put(manager: MemoryUploadedFileManager, session: str, file: str, prefix: str
     async def send(message: Message) -> None:
         raise AssertionError(message)
 
-    scope = {"type": "http", "method": "PUT", "path": f"{prefix}/_stcore/upload_file/{session}/{file}", "headers": []}
-    with ThreadPoolExecutor(1) as thread:  # a browser test of this process may have left an event loop in this one
+    scope = {
+        "type": "http",
+        "method": "PUT",
+        "path": f"{prefix}/_stcore/upload_file/{session}/{file}",
+        "headers": [],
+    }
+    # a browser test of this process may have left an event loop in this one
+    with ThreadPoolExecutor(1) as thread:
         thread.submit(asyncio.run, UploadLimit(app, lambda: manager)(scope, receive, send)).result()
 
 

@@ -1,4 +1,6 @@
-"""The view What if?: logs, target policies, evaluations, files, and the decision log in the Arena."""
+"""The view What if?: logs, target policies, evaluations, files, and the decision log in the
+Arena.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,10 @@ def test_an_agent_is_evaluated_on_the_log_of_another(pool: Pool) -> None:
     assert any("LinUCB would have earned" in text for text in texts)
     assert any("The simulator knows the true value" in text for text in texts)
     assert any("the other 600 decisions" in c.value for c in at.caption)
-    assert [b.label for b in at.get("download_button")] == ["Estimates (JSON)", "Decision log (Parquet)"]
+    assert [b.label for b in at.get("download_button")] == [
+        "Estimates (JSON)",
+        "Decision log (Parquet)",
+    ]
     box(at, "Target policy").select("random").run()
     assert not panels(at)
     assert any("Press **Evaluate**" in c.value for c in at.caption)
@@ -96,9 +101,9 @@ def table(**columns: Any) -> bytes:
     frame = {"item": items, "clicked": (g.random(n) < 0.3).astype(int), "p": np.full(n, 1 / 3)}
     frame |= {"feature_age": g.integers(20, 60, n), "target": np.where(items == 0, 0.5, 0.25)}
     out = io.BytesIO()
-    pd.DataFrame({**frame, **columns}).drop(columns=[k for k, v in columns.items() if v is None]).to_csv(
-        out, index=False
-    )
+    pd.DataFrame({**frame, **columns}).drop(
+        columns=[k for k, v in columns.items() if v is None]
+    ).to_csv(out, index=False)
     return out.getvalue()
 
 
@@ -110,7 +115,11 @@ def with_file(at: AppTest, content: bytes, name: str = "log.csv") -> AppTest:
 @pytest.mark.slow
 def test_a_file_with_propensities(pool: Pool) -> None:
     at = with_file(visit(pool, experiment("linucb", seed=63, steps=200)), table())
-    assert [box(at, label).value for label in ("Action", "Reward", "Propensity")] == ["item", "clicked", "p"]
+    assert [box(at, label).value for label in ("Action", "Reward", "Propensity")] == [
+        "item",
+        "clicked",
+        "p",
+    ]
     assert next(m for m in at.multiselect if m.label == "Features").value == ["feature_age"]
     assert "Probabilities in a column" in box(at, "Target policy").options
     box(at, "Target policy").select("column").run()
@@ -132,14 +141,18 @@ def test_the_controls_stay_where_a_file_is_refused(pool: Pool) -> None:
     box(at, "Log").select("file").run()
 
     def usable() -> tuple[bool, bool]:
-        return not box(at, "Target policy").disabled, not next(b for b in at.button if b.label == "Evaluate").disabled
+        return not box(at, "Target policy").disabled, not next(
+            b for b in at.button if b.label == "Evaluate"
+        ).disabled
 
     assert usable() == (False, False)
     with_file(at, table())
     box(at, "Target policy").select("always").run()
     assert usable() == (True, True)
     with_file(at, table(p=2.0))
-    assert refusals(at) == ["Row 2 (line 2 of the file), propensity: must be above 0 and at most 1; got 2."]
+    assert refusals(at) == [
+        "Row 2 (line 2 of the file), propensity: must be above 0 and at most 1; got 2."
+    ]
     assert usable() == (False, False)
     assert box(at, "Action").value == "item"
     assert box(at, "Target policy").options == ["Always one item"]
@@ -167,8 +180,14 @@ def test_a_file_without_propensities_says_what_is_still_possible(pool: Pool) -> 
     ("content", "message"),
     thinned(
         [
-            (table(p=np.where(np.arange(400) == 6, 0.0, 1 / 3)), "Row 8 (line 8 of the file), propensity"),
-            (table(p=np.where(np.arange(400) == 6, 1.2, 1 / 3)), "Row 8 (line 8 of the file), propensity"),
+            (
+                table(p=np.where(np.arange(400) == 6, 0.0, 1 / 3)),
+                "Row 8 (line 8 of the file), propensity",
+            ),
+            (
+                table(p=np.where(np.arange(400) == 6, 1.2, 1 / 3)),
+                "Row 8 (line 8 of the file), propensity",
+            ),
             (table(clicked=["yes"] * 400), "Row 2 (line 2 of the file), clicked: must be a number"),
             (b"\xff\xfe\x00", "the file is not text in UTF-16"),
         ],
@@ -190,7 +209,10 @@ def test_the_arena_exports_decisions(pool: Pool) -> None:
     assert box(at, "Decisions of").value == "ε-greedy"
     at.number_input(key=f"log-rows-{e.hash[:12]}").set_value(2).run()
     next(b for b in at.button if b.label == "Record decisions").click().run()
-    wait_for(lambda: any(b.label == "Decisions (Parquet)" for b in at.run().get("download_button")), "the log")
+    wait_for(
+        lambda: any(b.label == "Decisions (Parquet)" for b in at.run().get("download_button")),
+        "the log",
+    )
     assert not at.exception
     log = parquet.from_table(pq.read_table(io.BytesIO(recorded(e, "ε-greedy", 2).content)))
     assert log == record(e, "ε-greedy", rows=[0, 1])
@@ -209,7 +231,9 @@ def test_a_run_that_cannot_be_logged_says_why(pool: Pool) -> None:
 
 
 @pytest.mark.slow
-def test_a_file_is_kept_and_replayed_in_the_arena(pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_kept_and_replayed_in_the_arena(
+    pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     at = visit(pool, experiment("linucb", seed=68, steps=200))
     monkeypatch.setenv("BANDITS_HOME", str(tmp_path))
     at = with_file(at, table(p=None))
@@ -234,5 +258,7 @@ def press(at: AppTest, label: str) -> None:
 
 def test_the_server_takes_files_as_large_as_the_page_says() -> None:
     """Streamlit's own limit answers larger ones with an error code instead of a sentence."""
-    config = tomllib.loads((Path(__file__).parents[2] / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
+    config = tomllib.loads(
+        (Path(__file__).parents[2] / ".streamlit" / "config.toml").read_text(encoding="utf-8")
+    )
     assert config["server"]["maxUploadSize"] == MAX_MEGABYTES

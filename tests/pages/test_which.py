@@ -12,7 +12,10 @@ def test_answers_link_their_lines_and_gaps_are_stated() -> None:
     assert sum("arena?" in each.value for each in at.markdown) >= 12
     at = at.selectbox(key="which-change").set_value("sudden").run()
     assert any("gamma 0.9995" in each.value for each in at.markdown)
-    assert any("docs/CHANGE.md" in each.value and "closest experiment: [" in each.value for each in at.markdown)
+    assert any(
+        "docs/CHANGE.md" in each.value and "closest experiment: [" in each.value
+        for each in at.markdown
+    )
     at = at.selectbox(key="which-rewards").set_value("numbers").run()
     assert not at.exception
     assert at.subheader[0].value == "Not measured here"

@@ -12,9 +12,11 @@ from bandits.results.comparison import paired_tests
 from tests.support import experiment, history
 
 REPEATS = 1000
-LOW, HIGH = 0.93, 0.97  # .95 within 2.9 standard errors of a coverage measured 1,000 times
+# .95 within 2.9 standard errors of a coverage measured 1,000 times
+LOW, HIGH = 0.93, 0.97
 REPLICATIONS = (4, 8, 16, 32, 64)
-DRIFTS = {  # expected difference in clicks at each of 400 steps; the noise of a step has standard deviation 1
+# expected difference in clicks at each of 400 steps; the noise of a step has standard deviation 1
+DRIFTS = {
     "steep": np.where(np.arange(400) < 120, -0.5, 0.5),
     "flat": np.where(np.arange(400) < 120, -0.2, 0.2),
     "concave": 0.25 - 0.75 * np.exp(-np.arange(400) / 40),
@@ -30,11 +32,17 @@ def truth(mean: np.ndarray) -> int:
 
 
 def covers(gap: np.ndarray, true_step: int) -> bool:
-    """Whether the interval contains the true step; an interval without an upper end covers all later steps."""
+    """Whether the interval contains the true step.
+
+    An interval without an upper end covers all later steps.
+    """
     grid = np.arange(len(gap))
     found = paired_tests._break_even_interval(gap, grid)
-    if found is None:  # the lower end alone: the interval of the same differences with a certain lead at the end
-        found = paired_tests._break_even_interval(np.vstack([gap, np.full(gap.shape[1], 1e9)]), np.arange(len(gap) + 1))
+    # the lower end alone: the interval of the same differences with a certain lead at the end
+    if found is None:
+        found = paired_tests._break_even_interval(
+            np.vstack([gap, np.full(gap.shape[1], 1e9)]), np.arange(len(gap) + 1)
+        )
     assert found is not None
     return found[0] <= true_step <= found[1]
 
@@ -51,12 +59,19 @@ def coverage(drift: np.ndarray, rows: int, repeats: int, seed: int) -> float:
 
 
 def test_the_interval_covers_the_true_break_even_step() -> None:
-    """400 repetitions with 8 replications: .95 within three standard errors; quartiles would cover half."""
-    assert coverage(DRIFTS["steep"], 8, 400, 1) == pytest.approx(0.95, abs=3 * math.sqrt(0.95 * 0.05 / 400))
+    """400 repetitions with 8 replications: .95 within three standard errors.
+
+    Quartiles would cover half.
+    """
+    assert coverage(DRIFTS["steep"], 8, 400, 1) == pytest.approx(
+        0.95, abs=3 * math.sqrt(0.95 * 0.05 / 400)
+    )
 
 
 def test_without_an_expected_break_even_an_interval_is_rare() -> None:
-    """An expected difference that ends at zero has no break-even step: 2.5 % of the comparisons state an interval."""
+    """An expected difference that ends at zero has no break-even step: 2.5 % of the comparisons
+    state an interval.
+    """
     generator, stated = np.random.default_rng(2), 0
     drift = np.concatenate([np.full(50, -0.2), np.full(50, 0.2)])[:, None]
     for _ in range(400):
@@ -68,7 +83,9 @@ def test_without_an_expected_break_even_an_interval_is_rare() -> None:
 @pytest.mark.parametrize("rows", [1, 2, 3])
 def test_the_interval_is_withheld_below_four_replications(rows: int) -> None:
     steps = np.repeat([[-1.0]] * 5 + [[1.0]] * 20, rows, axis=1)
-    actual = paired_tests.compare(history(steps + np.arange(rows) / 100), history(np.zeros((25, rows))))
+    actual = paired_tests.compare(
+        history(steps + np.arange(rows) / 100), history(np.zeros((25, rows)))
+    )
     assert actual.break_even_step is not None
     assert actual.break_even_interval is None
 
@@ -77,7 +94,9 @@ def test_the_interval_is_withheld_below_four_replications(rows: int) -> None:
 @pytest.mark.parametrize("rows", REPLICATIONS)
 @pytest.mark.parametrize("name", DRIFTS)
 def test_coverage_by_number_of_replications(name: str, rows: int) -> None:
-    """The table of docs/decisions/intervals.md: 1,000 repetitions for each number of replications."""
+    """The table of docs/decisions/intervals.md: 1,000 repetitions for each number of
+    replications.
+    """
     found = coverage(DRIFTS[name], rows, REPEATS, rows)
     print(f"{name}, {rows} replications: {found:.3f}")
     assert LOW <= found <= HIGH
@@ -85,15 +104,24 @@ def test_coverage_by_number_of_replications(name: str, rows: int) -> None:
 
 @pytest.mark.slow
 def test_coverage_with_agents() -> None:
-    """LinUCB with alpha 1.5 against .1 on the pet shop: the truth from 1,024 replications, 1,000 samples of them."""
-    agents = ({"kind": "linucb", "alpha": 1.5}, {"kind": "linucb", "alpha": 0.1, "label": "LinUCB alpha 0.1"})
+    """LinUCB with alpha 1.5 against .1 on the pet shop: the truth from 1,024 replications, 1,000
+    samples of them.
+    """
+    agents = (
+        {"kind": "linucb", "alpha": 1.5},
+        {"kind": "linucb", "alpha": 0.1, "label": "LinUCB alpha 0.1"},
+    )
     shop = {"kind": "petshop", "n_products": 10}
-    a, b = run(experiment(*agents, simulator=shop, steps=4000, replications=1024)).histories.values()
+    a, b = run(
+        experiment(*agents, simulator=shop, steps=4000, replications=1024)
+    ).histories.values()
     gap = a.sums["clicks"] - b.sums["clicks"]
     true_step, generator = truth(gap.mean(axis=1)), np.random.default_rng(3)
     assert 0 < true_step < len(gap)
     for rows in REPLICATIONS:
-        samples = (gap[:, generator.choice(gap.shape[1], rows, replace=False)] for _ in range(REPEATS))
+        samples = (
+            gap[:, generator.choice(gap.shape[1], rows, replace=False)] for _ in range(REPEATS)
+        )
         found = np.mean([covers(sample, true_step) for sample in samples])
         print(f"agents, {rows} replications: {found:.3f}")
         assert LOW <= found <= HIGH

@@ -1,4 +1,6 @@
-"""Who recovers first and who loses least: what the sentence rests on, its words, and its error rates."""
+"""Who recovers first and who loses least: what the sentence rests on, its words, and its error
+rates.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,14 @@ import numpy as np
 import pytest
 
 from bandits import Result, read, run
-from bandits.results.change.conclusion import all_gain, common_rows, conclusion, first_to_recover, least_lost, recovered
+from bandits.results.change.conclusion import (
+    all_gain,
+    common_rows,
+    conclusion,
+    first_to_recover,
+    least_lost,
+    recovered,
+)
 from bandits.results.change.lost_clicks import lost_by_row, without_changes
 from bandits.results.change.recovery import MIN_ROWS, Recovery, recovery_from
 from bandits.results.metrics import estimate
@@ -29,8 +38,10 @@ def made(step: int | None, low: int | None, high: int | None) -> Recovery:
         ({"a": made(900, 700, 1200), "b": made(500, 400, 600)}, "b", ()),
         ({"a": made(900, 600, 1200), "b": made(500, 400, 600)}, "b", ("a",)),
         ({"a": made(0, 0, None), "b": made(0, 0, 0), "c": made(910, 810, 1250)}, "b", ("a",)),
-        ({"a": made(500, 400, None), "b": made(None, 900, None)}, "a", ("b",)),  # its own end is beyond the run
-        ({"a": made(500, 400, 600), "b": made(None, None, None)}, "a", ()),  # b's whole interval is beyond it
+        # its own end is beyond the run
+        ({"a": made(500, 400, None), "b": made(None, 900, None)}, "a", ("b",)),
+        # b's whole interval is beyond it
+        ({"a": made(500, 400, 600), "b": made(None, None, None)}, "a", ()),
         ({"a": made(None, 900, None), "b": made(None, None, None)}, None, ()),
     ],
 )
@@ -46,20 +57,33 @@ def test_an_agent_is_first_where_the_others_intervals_begin_later(
     ("others", "stated"),
     [
         ((made(0, 0, 0), made(700, 500, 900)), "a and b recover at once; c recovers later."),
-        ((made(0, 0, 0), made(1500, 900, None)), "a and b recover at once; c recovers later or not at all."),
-        ((made(0, 0, 0), made(None, 900, None)), "a and b recover at once; c is not shown to recover."),
-        ((made(0, 0, 40), made(700, 500, 900)),
-         "a or b recovers first (with 8 replications it is not certain which); c recovers later."),
+        (
+            (made(0, 0, 0), made(1500, 900, None)),
+            "a and b recover at once; c recovers later or not at all.",
+        ),
+        (
+            (made(0, 0, 0), made(None, 900, None)),
+            "a and b recover at once; c is not shown to recover.",
+        ),
+        (
+            (made(0, 0, 40), made(700, 500, 900)),
+            "a or b recovers first (with 8 replications it is not certain which); c recovers "
+            "later.",
+        ),
         ((made(0, 0, 0), made(0, 0, 0)), "a, b and c recover at once."),
     ],
-)  # fmt: skip
-def test_what_is_known_of_agents_that_are_not_apart(others: tuple[Recovery, ...], stated: str) -> None:
+)
+def test_what_is_known_of_agents_that_are_not_apart(
+    others: tuple[Recovery, ...], stated: str
+) -> None:
     found = dict(zip("abc", (made(0, 0, 0), *others), strict=True))
     assert recovered(first_to_recover(found, dict.fromkeys(found, 8)), found, 8, "") == stated
 
 
 @pytest.mark.parametrize("b", [made(900, None, None), made(None, None, None)])
-def test_nothing_is_shown_of_an_agent_with_too_few_replications_for_an_interval(b: Recovery) -> None:
+def test_nothing_is_shown_of_an_agent_with_too_few_replications_for_an_interval(
+    b: Recovery,
+) -> None:
     for found, rows in (
         ({"a": made(500, 400, 600), "b": b}, {"a": 16, "b": MIN_ROWS - 1}),
         ({"a": made(500, None, None), "b": b}, {"a": MIN_ROWS - 1, "b": MIN_ROWS - 1}),
@@ -72,9 +96,11 @@ def test_nothing_is_shown_of_an_agent_with_too_few_replications_for_an_interval(
 
 def test_the_least_loss_is_compared_with_each_other_agent_by_replication() -> None:
     g = np.random.default_rng(1)
-    common = 100 * g.standard_normal(16)  # what all replications share does not matter
+    # what all replications share does not matter
+    common = 100 * g.standard_normal(16)
     lost = {
-        name: common + mean + g.standard_normal(16) for name, mean in (("a", 50), ("b", 20), ("c", 20.2), ("d", 90))
+        name: common + mean + g.standard_normal(16)
+        for name, mean in (("a", 50), ("b", 20), ("c", 20.2), ("d", 90))
     }
     leader = least_lost(lost)
     assert (leader.label, leader.tied) == ("b", ("c",))
@@ -88,7 +114,8 @@ def test_the_least_loss_is_compared_with_each_other_agent_by_replication() -> No
 def test_losses_are_compared_in_the_replications_that_all_finished() -> None:
     g = np.random.default_rng(1)
     b = 100 + g.standard_normal(16)
-    b[:4] += 500  # four replications cost much more; a diverged in them
+    # four replications cost much more; a diverged in them
+    b[:4] += 500
     a = b + 20 + g.standard_normal(16)
     a[:4] = np.nan
     lost = common_rows({"none": np.full(16, np.nan), "a": a, "b": b})
@@ -101,10 +128,14 @@ def test_losses_are_compared_in_the_replications_that_all_finished() -> None:
 
 
 def test_a_gain_of_all_is_seldom_stated_where_one_gains_nothing() -> None:
-    """At most 2.5 % of 2,000 runs in which two agents gain and one does not, and three standard errors."""
+    """At most 2.5 % of 2,000 runs in which two agents gain and one does not, and three standard
+    errors.
+    """
     g = np.random.default_rng(6)
     draws = g.standard_normal((2000, 3, 16)) - np.array([3.0, 3.0, 0.0])[:, None]
-    wrong = np.mean([all_gain({str(i): estimate(lost) for i, lost in enumerate(draw)}) for draw in draws])
+    wrong = np.mean(
+        [all_gain({str(i): estimate(lost) for i, lost in enumerate(draw)}) for draw in draws]
+    )
     assert 0 < wrong < 0.025 + 3 * (0.025 * 0.975 / 2000) ** 0.5
 
 
@@ -112,9 +143,15 @@ def test_equal_agents_seldom_have_one_that_recovers_first() -> None:
     """At most 5 % of runs with three equal agents, and three standard errors."""
     g, wrong = np.random.default_rng(2), 0
     for _ in range(REPEATS):
-        histories = [forgotten(g.standard_normal(16), g.standard_normal((80, 16))) for _ in range(3)]
-        found = {str(i): recovery_from(history, 1000, family=3) for i, history in enumerate(histories)}
-        first = first_to_recover({label: r for label, r in found.items() if r is not None}, dict.fromkeys(found, 16))
+        histories = [
+            forgotten(g.standard_normal(16), g.standard_normal((80, 16))) for _ in range(3)
+        ]
+        found = {
+            str(i): recovery_from(history, 1000, family=3) for i, history in enumerate(histories)
+        }
+        first = first_to_recover(
+            {label: r for label, r in found.items() if r is not None}, dict.fromkeys(found, 16)
+        )
         wrong += first is not None and len(first.tied) < 2
     assert wrong / REPEATS < 0.05 + 3 * (0.05 * 0.95 / REPEATS) ** 0.5
 
@@ -122,7 +159,10 @@ def test_equal_agents_seldom_have_one_that_recovers_first() -> None:
 def test_equal_agents_seldom_have_one_that_loses_least() -> None:
     """At most 5 % of 400 runs with six equal agents, and three standard errors."""
     g = np.random.default_rng(5)
-    leaders = [least_lost({str(i): lost for i, lost in enumerate(g.standard_normal((6, 16)))}) for _ in range(400)]
+    leaders = [
+        least_lost({str(i): lost for i, lost in enumerate(g.standard_normal((6, 16)))})
+        for _ in range(400)
+    ]
     wrong = np.mean([len(leader.tied) < 5 for leader in leaders])
     assert wrong < 0.05 + 3 * (0.05 * 0.95 / 400) ** 0.5
 
@@ -132,22 +172,42 @@ def test_a_difference_is_found() -> None:
     """One agent recovers in a third of the time of the others, and loses less."""
     g, found = np.random.default_rng(3), np.zeros(2)
     for _ in range(50):
-        histories = [forgotten(g.standard_normal(16) - 2.2 * (i == 0), g.standard_normal((80, 16))) for i in range(3)]
-        each = {str(i): recovery_from(history, 1000, family=3) for i, history in enumerate(histories)}
-        first = first_to_recover({label: r for label, r in each.items() if r is not None}, dict.fromkeys(each, 16))
+        histories = [
+            forgotten(g.standard_normal(16) - 2.2 * (i == 0), g.standard_normal((80, 16)))
+            for i in range(3)
+        ]
+        each = {
+            str(i): recovery_from(history, 1000, family=3) for i, history in enumerate(histories)
+        }
+        first = first_to_recover(
+            {label: r for label, r in each.items() if r is not None}, dict.fromkeys(each, 16)
+        )
         assert first is not None
-        leader = least_lost({str(i): (100 + 400 * (i > 0)) * g.exponential(1, 16) for i in range(3)})
+        leader = least_lost(
+            {str(i): (100 + 400 * (i > 0)) * g.exponential(1, 16) for i in range(3)}
+        )
         found += [(first.label, first.tied) == ("0", ()), (leader.label, leader.tied) == ("0", ())]
     assert found.min() >= 30
 
 
 def shocked(agents: list[dict[str, Any]], **options: Any) -> Any:
     simulator = {"kind": "petshop", "n_products": 10, "changes": [{"kind": "shock", "at": 1500}]}
-    return read({"simulator": simulator, "agents": agents, "steps": 3500, "replications": 16, "seed": 5, **options})
+    return read(
+        {
+            "simulator": simulator,
+            "agents": agents,
+            "steps": 3500,
+            "replications": 16,
+            "seed": 5,
+            **options,
+        }
+    )
 
 
-SLOW, FAST = ({"kind": "linucb", "alpha": 0.4, "gamma": gamma, "label": label}
-              for label, gamma in (("slow", 1.0), ("fast", 0.998)))  # fmt: skip
+SLOW, FAST = (
+    {"kind": "linucb", "alpha": 0.4, "gamma": gamma, "label": label}
+    for label, gamma in (("slow", 1.0), ("fast", 0.998))
+)
 
 
 AGAIN = {**FAST, "label": "again", "gamma": 0.99801}
@@ -178,20 +238,22 @@ def test_the_sentence_of_a_run(everyone: tuple[Result, Result]) -> None:
     stated = conclusion(result, unchanged)
     assert stated.startswith("fast recovers first, after ")
     assert (
-        f"It also loses least to the change: {round(float(lost['fast'].mean()))} clicks, {difference} fewer than slow"
-        in stated
+        f"It also loses least to the change: {round(float(lost['fast'].mean()))} clicks, "
+        f"{difference} fewer than slow" in stated
     )
-    assert "Random" not in stated  # it had nothing to recover
+    # it had nothing to recover
+    assert "Random" not in stated
     assert "Oracle" not in stated
     assert conclusion(result) == stated.partition(" It also")[0]
     assert conclusion(unchanged) == ""
     assert conclusion(*only(everyone, "fast", "again")) == (
-        "With 16 replications it is not certain which of again and fast recovers first. Nor is it certain which of "
-        "again and fast loses least to the change."
+        "With 16 replications it is not certain which of again and fast recovers first. Nor is it "
+        "certain which of again and fast loses least to the change."
     )
     assert conclusion(*only(everyone, "slow", "fast", "again")) == (
-        "again or fast recovers first (with 16 replications it is not certain which); slow is not shown to "
-        "recover. again or fast loses least to the change (again not certain which); slow loses more."
+        "again or fast recovers first (with 16 replications it is not certain which); slow is not "
+        "shown to recover. again or fast loses least to the change (again not certain which); "
+        "slow loses more."
     )
     assert conclusion(*only(everyone, "fast")) == ""
 
@@ -206,7 +268,9 @@ def losing(pair: tuple[Result, Result], **lost: Any) -> tuple[Result, Result]:
     """Return the pair with these losses (R,) of each agent."""
     result, unchanged = copy.deepcopy(pair)
     for label, rows in lost.items():
-        unchanged.histories[label].sums["clicks"][-1] = result.histories[label].sums["clicks"][-1] + rows
+        unchanged.histories[label].sums["clicks"][-1] = (
+            result.histories[label].sums["clicks"][-1] + rows
+        )
     return result, unchanged
 
 
@@ -217,23 +281,48 @@ NOISE = (NOISE - NOISE.mean()) / NOISE.std()
 @pytest.mark.parametrize(
     ("own", "other", "stated"),
     [
-        (-5 + 26 * NOISE, 193, "It also loses least to the change, 198 clicks fewer than slow (95 % CI 184 to 212): "
-         "it earned 5 more than without the change (95 % CI −9 to 19)."),
-        (-50 + NOISE, 193, "It also loses least to the change, 243 clicks fewer than slow (95 % CI 242 to 244): "
-         "it earned 50 more than without the change (95 % CI 49 to 51)."),
-        (-50 + NOISE, -20 + NOISE[::-1], "It also gains most from the change: 50 clicks, 30 more than slow (95 % CI "),
-        (-0.3 + NOISE, NOISE[::-1], "With 16 replications it is not certain which of fast and slow loses least to "),
-        (-0.3 + NOISE, 200, "It also loses least to the change: 0 clicks, 200 fewer than slow (95 % CI 200 to 201)."),
+        (
+            -5 + 26 * NOISE,
+            193,
+            "It also loses least to the change, 198 clicks fewer than slow (95 % CI 184 to 212): "
+            "it earned 5 more than without the change (95 % CI −9 to 19).",
+        ),
+        (
+            -50 + NOISE,
+            193,
+            "It also loses least to the change, 243 clicks fewer than slow (95 % CI 242 to 244): "
+            "it earned 50 more than without the change (95 % CI 49 to 51).",
+        ),
+        (
+            -50 + NOISE,
+            -20 + NOISE[::-1],
+            "It also gains most from the change: 50 clicks, 30 more than slow (95 % CI ",
+        ),
+        (
+            -0.3 + NOISE,
+            NOISE[::-1],
+            "With 16 replications it is not certain which of fast and slow loses least to ",
+        ),
+        (
+            -0.3 + NOISE,
+            200,
+            "It also loses least to the change: 0 clicks, 200 fewer than slow (95 % CI 200 to "
+            "201).",
+        ),
     ],
-)  # fmt: skip
-def test_a_gain_is_stated_only_where_all_gain(pair: tuple[Result, Result], own: Any, other: Any, stated: str) -> None:
+)
+def test_a_gain_is_stated_only_where_all_gain(
+    pair: tuple[Result, Result], own: Any, other: Any, stated: str
+) -> None:
     assert stated in conclusion(*losing(pair, fast=own, slow=other))
 
 
 def test_an_agent_that_loses_more_may_have_gained(everyone: tuple[Result, Result]) -> None:
     lost = {"fast": -50 + NOISE, "again": -50 + NOISE[::-1], "slow": -5 + 26 * NOISE}
     stated = conclusion(*losing(only(everyone, *lost), **lost))
-    assert stated.endswith(" loses least to the change (again not certain which); slow loses more or gains less.")
+    assert stated.endswith(
+        " loses least to the change (again not certain which); slow loses more or gains less."
+    )
 
 
 def test_replications_that_diverged_choose_no_agent(pair: tuple[Result, Result]) -> None:
@@ -246,14 +335,20 @@ def test_replications_that_diverged_choose_no_agent(pair: tuple[Result, Result])
     assert stated.endswith("; 12 replications that all finished).")
     unchanged.histories["slow"].alive[:] = False
     assert "loses" not in conclusion(result, unchanged)
-    result.histories["slow"].alive[7:] = False  # too few for an interval of when it recovers
+    # too few for an interval of when it recovers
+    result.histories["slow"].alive[7:] = False
     assert (
-        conclusion(result, unchanged) == "With 7 replications it is not certain which of fast and slow recovers first."
+        conclusion(result, unchanged)
+        == "With 7 replications it is not certain which of fast and slow recovers first."
     )
 
 
 def test_several_changes_are_named_as_such() -> None:
-    simulator = {"kind": "petshop", "n_products": 10, "changes": [{"kind": "shock", "at": at} for at in (1000, 1500)]}
+    simulator = {
+        "kind": "petshop",
+        "n_products": 10,
+        "changes": [{"kind": "shock", "at": at} for at in (1000, 1500)],
+    }
     e = shocked([SLOW, FAST], simulator=simulator)
     stated = conclusion(run(e), run(without_changes(e)))
     assert "recovers first from the last change" in stated

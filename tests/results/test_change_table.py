@@ -25,12 +25,17 @@ def test_rows_and_columns_do_not_depend_on_what_is_known() -> None:
     assert list(early.iloc[1])[1:4] == list(late.iloc[1])[1:4]
     assert early["Clicks lost to the change"][1] == "computing"
     clicks = lost(result, "LinUCB", unchanged=unchanged)
-    assert late["Clicks lost to the change"][0] == f"{clicks.mean:,.0f} ± {clicks.high - clicks.mean:,.0f}"
+    assert (
+        late["Clicks lost to the change"][0]
+        == f"{clicks.mean:,.0f} ± {clicks.high - clicks.mean:,.0f}"
+    )
 
 
 def test_other_rewards_have_their_own_names() -> None:
     simulator = {"kind": "wheel", "changes": [{"kind": "shock", "at": 50}]}
-    result = run(read({"simulator": simulator, "agents": [{"kind": "random"}], "steps": 100}), workers=0)
+    result = run(
+        read({"simulator": simulator, "agents": [{"kind": "random"}], "steps": 100}), workers=0
+    )
     table = change_table(result, None)
     assert list(table.columns) == [
         "Agent",

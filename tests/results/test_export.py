@@ -1,4 +1,6 @@
-"""Exports: exact tables, a script that reproduces the run, a report that loads nothing from the network."""
+"""Exports: exact tables, a script that reproduces the run, a report that loads nothing from the
+network.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,15 @@ from tests.support import experiment
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = (
-    "</script><script>alert(1)</script>", "<img src=https://elsewhere.example/x onerror=alert(1)>", "<!--<script>",
-    "\"'><a href='https://elsewhere.example'>here</a>", "{title}{{}}", "]]>&lt;b&gt;", "=HYPERLINK(1)", "\u2028x",
-)  # fmt: skip
+    "</script><script>alert(1)</script>",
+    "<img src=https://elsewhere.example/x onerror=alert(1)>",
+    "<!--<script>",
+    "\"'><a href='https://elsewhere.example'>here</a>",
+    "{title}{{}}",
+    "]]>&lt;b&gt;",
+    "=HYPERLINK(1)",
+    "\u2028x",
+)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +53,8 @@ def hostile(result: Result, label: str) -> Result:
     return Result(bad, dict(zip(bad.labels, result.histories.values(), strict=True)))
 
 
-# -- tables --------------------------------------------------------------------------------------------------------
+# -- tables
+# --------------------------------------------------------------------------------------------------------  # noqa: E501
 
 
 def test_csv_preserves_all_digits(result: Result) -> None:
@@ -56,7 +65,9 @@ def test_csv_preserves_all_digits(result: Result) -> None:
 
 def test_parquet_preserves_types(result: Result) -> None:
     data = table_parquet(result)
-    pd.testing.assert_frame_equal(pd.read_parquet(io.BytesIO(data)), result.table(), check_exact=True)
+    pd.testing.assert_frame_equal(
+        pd.read_parquet(io.BytesIO(data)), result.table(), check_exact=True
+    )
     assert data == table_parquet(result)
 
 
@@ -65,7 +76,11 @@ def test_the_exploration_rate_is_exported_where_the_run_holds_it() -> None:
     new = run(experiment("linucb", {"kind": "epsilon_greedy", "epsilon": 1.0}, "random", steps=400))
     histories = {}
     for label, history in new.histories.items():
-        kept = {name: v for name, v in history.state_dict().items() if not name.startswith("exploration.")}
+        kept = {
+            name: v
+            for name, v in history.state_dict().items()
+            if not name.startswith("exploration.")
+        }
         histories[label] = new.experiment.empty_history()
         histories[label].load_state_dict(kept)
     old = Result(new.experiment, histories)
@@ -78,7 +93,9 @@ def test_the_exploration_rate_is_exported_where_the_run_holds_it() -> None:
         for label, history in new.histories.items():
             rows = rates[rates.agent == label]
             assert list(rows.step) == [c.step for c in history.exploration_checks]
-            np.testing.assert_allclose(rows.mid, [c.explored.mean() for c in history.exploration_checks])
+            np.testing.assert_allclose(
+                rows.mid, [c.explored.mean() for c in history.exploration_checks]
+            )
         assert rates[rates.agent == list(new.histories)[1]].mid.mean() > 0.5
         rest = table[table.metric != "exploration_rate"].reset_index(drop=True)
         pd.testing.assert_frame_equal(rest, without)
@@ -86,7 +103,9 @@ def test_the_exploration_rate_is_exported_where_the_run_holds_it() -> None:
     assert "exploration_rate" in new.summary()["agents"]["LinUCB"]
 
 
-@pytest.mark.parametrize("label", ["=1+1", "+x", "-x", "@x", "\tx", "\rx", "\nx", "=cmd|' /C calc'!A0", "a=b"])
+@pytest.mark.parametrize(
+    "label", ["=1+1", "+x", "-x", "@x", "\tx", "\rx", "\nx", "=cmd|' /C calc'!A0", "a=b"]
+)
 def test_cells_are_never_formulas_and_numbers_stay_numbers(result: Result, label: str) -> None:
     text = table_csv(hostile(result, label))
     back = pd.read_csv(io.StringIO(text), keep_default_na=False)
@@ -95,10 +114,12 @@ def test_cells_are_never_formulas_and_numbers_stay_numbers(result: Result, label
     assert not any(name[0] in "=+-@\t\r\n" for name in names)
     assert (label if label == "a=b" else f"'{label}").replace("\r", " ") in names
     np.testing.assert_array_equal(back.mid, result.table().mid)
-    assert (back.low < 0).any()  # a negative number stays a number
+    # a negative number stays a number
+    assert (back.low < 0).any()
 
 
-# -- script --------------------------------------------------------------------------------------------------------
+# -- script
+# --------------------------------------------------------------------------------------------------------  # noqa: E501
 
 
 @pytest.mark.slow
@@ -109,18 +130,27 @@ def test_the_script_reproduces_the_summary_in_a_new_process(result: Result, tmp_
     assert "pip install" in text
     (tmp_path / "again.py").write_text(text, encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "again.py"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [sys.executable, "again.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
-    assert [line.split(" {")[0] for line in done.stdout.splitlines()] == list(result.experiment.labels)
+    assert [line.split(" {")[0] for line in done.stdout.splitlines()] == list(
+        result.experiment.labels
+    )
     result.save(tmp_path / "direct")
     small_result, direct = tmp_path / "results", tmp_path / "direct"
     assert (small_result / "summary.json").read_bytes() == (direct / "summary.json").read_bytes()
-    assert (small_result / "experiment.json").read_bytes() == (direct / "experiment.json").read_bytes()
+    assert (small_result / "experiment.json").read_bytes() == (
+        direct / "experiment.json"
+    ).read_bytes()
 
 
-# -- report --------------------------------------------------------------------------------------------------------
+# -- report
+# --------------------------------------------------------------------------------------------------------  # noqa: E501
 
 
 class Page(HTMLParser):
@@ -148,7 +178,11 @@ class Page(HTMLParser):
             self.texts[self._open[-1]][-1] += data
 
     def figures(self) -> Any:
-        (at,) = [i for i, (_, a) in enumerate(t for t in self.tags if t[0] == "script") if a.get("id") == "figures"]
+        (at,) = [
+            i
+            for i, (_, a) in enumerate(t for t in self.tags if t[0] == "script")
+            if a.get("id") == "figures"
+        ]
         return json.loads(self.texts["script"][at])
 
 
@@ -176,7 +210,8 @@ def test_the_report_contains_the_figures_of_the_board_and_makes_no_requests(resu
         assert not any(name.startswith("on") for name in attributes)
     policy = next(a["content"] for t, a in page.tags if t == "meta" and "http-equiv" in a)
     assert policy is not None
-    assert policy.startswith("default-src 'none'")  # the content security policy blocks requests to other hosts
+    # the content security policy blocks requests to other hosts
+    assert policy.startswith("default-src 'none'")
     assert "http" not in policy
     assert page.texts["h1"] == [", ".join(result.experiment.labels)]
     assert json.loads(page.texts["pre"][0]) == json.loads(result.experiment.model_dump_json())
@@ -189,10 +224,19 @@ def test_the_report_uses_the_selected_window(result: Result) -> None:
 
 
 def test_the_report_states_date_version_seed_and_caveats(result: Result) -> None:
-    page = Page(report(result, date=datetime(2026, 11, 22, 14, 5, tzinfo=timezone(timedelta(hours=2)))))
-    assert page.texts["small"][0] == f"Report of 2026-11-22 12:05 UTC, Bandit Playground {__version__}, seed 42"
+    page = Page(
+        report(result, date=datetime(2026, 11, 22, 14, 5, tzinfo=timezone(timedelta(hours=2))))
+    )
+    assert (
+        page.texts["small"][0]
+        == f"Report of 2026-11-22 12:05 UTC, Bandit Playground {__version__}, seed 42"
+    )
     items = page.texts["li"]
-    for start in ("No real users were served", "Intervals and bands are 95 % confidence intervals", "Regret uses"):
+    for start in (
+        "No real users were served",
+        "Intervals and bands are 95 % confidence intervals",
+        "Regret uses",
+    ):
         assert sum(item.startswith(start) for item in items) == 1
     assert "over 3 replications" in " ".join(items)
     assert any("3 replications are few" in item for item in items)
@@ -202,7 +246,9 @@ def test_the_report_states_date_version_seed_and_caveats(result: Result) -> None
 
 
 def test_the_script_names_what_it_needs() -> None:
-    name = uploads.save_dataset(csv_table.inspect(csv_table.sample()), target="species", title="iris")
+    name = uploads.save_dataset(
+        csv_table.inspect(csv_table.sample()), target="species", title="iris"
+    )
     e = experiment("random", simulator={"kind": "classification", "data": name}, steps=20)
     assert "# It needs the uploaded data" in script(e)
     assert "# It needs" not in script(experiment("random"))
@@ -217,7 +263,8 @@ def test_labels_are_escaped_in_the_report(result: Result, label: str) -> None:
     assert any(label in text for text in page.texts["th"])
     assert any(label in text for text in page.texts["li"])
     names = {trace.get("name") for figure in page.figures() for trace in figure["data"]}
-    assert label.replace("<", "&lt;") in names  # Plotly interprets names as HTML
+    # Plotly interprets names as HTML
+    assert label.replace("<", "&lt;") in names
 
 
 def stop_rows(histories: dict[str, History], label: str, rows: slice) -> None:
@@ -262,14 +309,22 @@ def partial(*labels: str) -> Result:
             "all replications diverged",
             id="all diverged",
         ),
-        pytest.param(lambda: small_result("linucb", "random", replications=1), "1 replication,", id="one replication"),
+        pytest.param(
+            lambda: small_result("linucb", "random", replications=1),
+            "1 replication,",
+            id="one replication",
+        ),
         pytest.param(lambda: small_result("beta_ts", "random"), "ridge model", id="no spectra"),
         pytest.param(lambda: partial("LinUCB"), "not started", id="an agent still waiting"),
         pytest.param(lambda: partial(), "not finished, at step 0", id="not started"),
-        pytest.param(lambda: small_result("random", steps=1, replications=1), "1 steps", id="a single step"),
+        pytest.param(
+            lambda: small_result("random", steps=1, replications=1), "1 steps", id="a single step"
+        ),
     ],
 )
-def test_partial_and_diverged_results_have_a_report_and_tables(make: Callable[[], Result], message: str) -> None:
+def test_partial_and_diverged_results_have_a_report_and_tables(
+    make: Callable[[], Result], message: str
+) -> None:
     odd = make()
     page = Page(report(odd))
     assert message in " ".join(t for tag in page.texts for t in page.texts[tag])
@@ -284,7 +339,9 @@ def test_partial_and_diverged_results_have_a_report_and_tables(make: Callable[[]
 
 def test_an_unfinished_run_has_a_summary_before_its_first_counts() -> None:
     """Counts are stored on a coarser grid than sums."""
-    e = Experiment.model_validate({"agents": [{"kind": "random"}], "steps": 20_000, "replications": 2})
+    e = Experiment.model_validate(
+        {"agents": [{"kind": "random"}], "steps": 20_000, "replications": 2}
+    )
     whole = run(e.model_copy(update={"steps": 50}))
     (label,) = e.labels
     partial = History(e.steps, 2, 50)
@@ -292,6 +349,10 @@ def test_an_unfinished_run_has_a_summary_before_its_first_counts() -> None:
     assert partial.size > 1
     assert partial.count_size == 1
     under_way = Result(e, {label: partial})
-    assert under_way.summary()["agents"][label]["entropy"] == {"mean": None, "low": None, "high": None}
+    assert under_way.summary()["agents"][label]["entropy"] == {
+        "mean": None,
+        "low": None,
+        "high": None,
+    }
     assert under_way.summary()["agents"][label]["ctr"]["mean"] == metrics.click_rate(partial).mean()
     assert "not finished, at step 50" in report(under_way)

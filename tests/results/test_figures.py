@@ -15,7 +15,17 @@ from bandits.results import metrics
 from bandits.results.describe import ParameterChange
 from bandits.results.figures.board import bands, board
 from bandits.results.figures.curves import MAX_POINTS, curves, figure, thin
-from bandits.results.figures.style import COUNT, NUMBER, RATE, REFERENCE, STEP, Spec, palette, styles, tick_text
+from bandits.results.figures.style import (
+    COUNT,
+    NUMBER,
+    RATE,
+    REFERENCE,
+    STEP,
+    Spec,
+    palette,
+    styles,
+    tick_text,
+)
 from bandits.results.metrics import Band
 from bandits.results.result import Result
 from tests.support import experiment, history
@@ -45,7 +55,8 @@ def test_the_board_has_four_plots_with_every_agent() -> None:
     assert [s["layout"]["title"]["text"] for s in specs] == TITLES
     for spec in specs[:3]:
         assert list(lines(spec)) == ["LinUCB", "LinTS", "Random", "LinUCB 2"]
-    assert list(lines(specs[3])) == ["LinUCB", "LinTS", "LinUCB 2"]  # the random agent has no design matrix
+    # the random agent has no design matrix
+    assert list(lines(specs[3])) == ["LinUCB", "LinTS", "LinUCB 2"]
     assert specs[3]["layout"]["yaxis"]["type"] == "log"
     assert all(s["layout"]["meta"]["note"] for s in specs)
 
@@ -66,7 +77,8 @@ def test_lines_show_the_numbers_of_the_metrics() -> None:
             x, y = drawn[label]["x"], drawn[label]["y"]
             value = dict(zip(band.x, band.mid, strict=True))
             assert y.tolist() == [value[step] for step in x]
-            assert x[0] <= max(band.x[0], 500 / 20 + 2 * h.grid[1])  # the first steps of a rate are noise
+            # the first steps of a rate are noise
+            assert x[0] <= max(band.x[0], 500 / 20 + 2 * h.grid[1])
             assert x[-1] == band.x[-1]
 
 
@@ -96,7 +108,9 @@ def test_against_clicks_every_agent_has_its_own_axis() -> None:
             assert (np.diff(line["x"]) >= 0).all()
     regret = lines(board(result, x="earned")[1])["LinUCB"]
     earned = metrics.cumulative_clicks(result.histories["LinUCB"])
-    lost = dict(zip(earned.mid, metrics.pseudo_regret(result.histories["LinUCB"]).mid, strict=False))
+    lost = dict(
+        zip(earned.mid, metrics.pseudo_regret(result.histories["LinUCB"]).mid, strict=False)
+    )
     assert regret["y"][-1] == lost[regret["x"][-1]]
 
 
@@ -127,15 +141,18 @@ def test_the_previous_run_is_drawn_dotted_thin_and_behind_and_names_the_change()
     changes = {"LinUCB": ParameterChange("alpha 0", "alpha 0 to 0.5", "LinUCB")}
     for spec in board(result, before=before, changes=changes)[:3]:
         ghosts = [t for t in spec["data"] if t.get("meta") == "before"]
-        assert [t["name"] for t in ghosts] == ["LinUCB, previous run (alpha 0 to 0.5)"]  # no agent is called UCB1
+        # no agent is called UCB1
+        assert [t["name"] for t in ghosts] == ["LinUCB, previous run (alpha 0 to 0.5)"]
         assert spec["layout"]["meta"]["ends"][ghosts[0]["name"]] == "before: alpha 0"
-        assert spec["data"][: len(ghosts)] == ghosts  # drawn first: behind
+        # drawn first: behind
+        assert spec["data"][: len(ghosts)] == ghosts
         assert {t["line"]["dash"] for t in ghosts} == {"dot"}
         assert [t["line"]["color"] for t in ghosts] == [styles(result.experiment)["LinUCB"].color]
         assert max(len(t["x"]) for t in ghosts) <= MAX_POINTS // 2 + 1
     far = bands(run(experiment("linucb", "ucb1", steps=4000)), BOARD, until=1000)
     longer = board(run(experiment("linucb", steps=1000)), before=far)
-    assert max(t["x"].max() for s in longer[:3] for t in s["data"]) == 1000  # only steps that both runs have
+    # only steps that both runs have
+    assert max(t["x"].max() for s in longer[:3] for t in s["data"]) == 1000
     note = board(result, before=before, changes=changes)[0]["layout"]["meta"]["note"]
     assert "Dotted: previous run (LinUCB: alpha 0 to 0.5)." in note
     assert "Dotted" not in board(result)[0]["layout"]["meta"]["note"]
@@ -144,7 +161,9 @@ def test_the_previous_run_is_drawn_dotted_thin_and_behind_and_names_the_change()
 def test_hiding_an_agent_hides_all_its_traces() -> None:
     for spec in board(small_run(), before=bands(small_run(), BOARD)):
         assert all(
-            t["legendgroup"] in small_run().experiment.labels for t in spec["data"] if t.get("meta") != "reference"
+            t["legendgroup"] in small_run().experiment.labels
+            for t in spec["data"]
+            if t.get("meta") != "reference"
         )
 
 
@@ -161,13 +180,18 @@ def test_thinning_keeps_the_first_and_the_last_point(points: int) -> None:
 
 
 def test_a_band_is_a_closed_outline() -> None:
-    (outline, line) = curves({"a": straight(50)}, {"a": palette(["linucb"])[0]}, title="", note="")["data"]
+    (outline, line) = curves({"a": straight(50)}, {"a": palette(["linucb"])[0]}, title="", note="")[
+        "data"
+    ]
     assert outline["fill"] == "toself"
-    np.testing.assert_array_equal(outline["y"], np.concatenate([2 * line["x"] + 1, 2 * line["x"][::-1] - 1]))
+    np.testing.assert_array_equal(
+        outline["y"], np.concatenate([2 * line["x"] + 1, 2 * line["x"][::-1] - 1])
+    )
     np.testing.assert_array_equal(outline["x"], np.concatenate([line["x"], line["x"][::-1]]))
     assert outline["hoverinfo"] == "skip"
     alone = curves({"a": straight(50, rows=1)}, {"a": palette(["linucb"])[0]}, title="", note="")
-    assert len(alone["data"]) == 1  # one replication has no interval
+    # one replication has no interval
+    assert len(alone["data"]) == 1
 
 
 def test_one_replication_has_no_interval_in_titles() -> None:
@@ -189,13 +213,22 @@ def test_every_kind_has_a_distinct_style_alone_and_with_others(kind: str) -> Non
     kinds = list(REGISTRY)
     looks = dict(zip(kinds, palette(kinds), strict=True))
     assert len(set(looks.values())) == len(kinds)
-    if kind != "oracle":  # the oracle uses any free style
+    # the oracle uses any free style
+    if kind != "oracle":
         assert palette([kind]) == [looks[kind]]
-        assert dict(zip(kinds[::-1], palette(kinds[::-1]), strict=True))[kind].color == looks[kind].color
+        assert (
+            dict(zip(kinds[::-1], palette(kinds[::-1]), strict=True))[kind].color
+            == looks[kind].color
+        )
 
 
 def test_no_style_of_an_agent_is_dotted_like_the_previous_run() -> None:
-    for company in (list(REGISTRY), ["linucb"] * 12, ["oracle"] * 12, *([kind] for kind in REGISTRY)):
+    for company in (
+        list(REGISTRY),
+        ["linucb"] * 12,
+        ["oracle"] * 12,
+        *([kind] for kind in REGISTRY),
+    ):
         assert "dot" not in {look.dash for look in palette(company)}
     assert {line["line"]["dash"] for line in lines(board(small_run())[0]).values()} == {"solid"}
 
@@ -211,23 +244,34 @@ def test_lines_have_names_for_their_ends() -> None:
 
 
 def test_numbers_are_written_by_one_rule_in_all_figures() -> None:
-    """Steps with thousands separators, rates with three decimals, clicks with one, all else three digits."""
+    """Steps with thousands separators, rates with three decimals, clicks with one, all else three
+    digits.
+    """
     rate, regret, entropy, spectrum = board(small_run())
     assert [s["layout"]["xaxis"]["hoverformat"] for s in (rate, regret, entropy)] == [STEP] * 3
     assert [s["layout"]["yaxis"]["hoverformat"] for s in (rate, regret, entropy, spectrum)] == [
-        RATE, COUNT, RATE, NUMBER,
-    ]  # fmt: skip
+        RATE,
+        COUNT,
+        RATE,
+        NUMBER,
+    ]
     assert board(small_run(), x="earned")[0]["layout"]["xaxis"]["hoverformat"] == COUNT
     assert board(small_run(), fourth="calibration_95")[3]["layout"]["yaxis"]["hoverformat"] == RATE
     drawn = figure(regret)
     for axis in (drawn.layout.xaxis, drawn.layout.yaxis):
-        assert (axis.exponentformat, axis.separatethousands) == ("none", True)  # 5,000 and never 5k
+        # 5,000 and never 5k
+        assert (axis.exponentformat, axis.separatethousands) == ("none", True)
     assert drawn.layout.yaxis.hoverformat == COUNT
     steps = board(small_run(), x="log step")[0]["layout"]["xaxis"]["ticktext"]
     assert "1,000" in steps
     assert [tick_text(v) for v in (0.001, 0.5, 5000, 1e6, 1e7, 5e-5)] == [
-        "0.001", "0.5", "5,000", "1,000,000", "10<sup>7</sup>", "5·10<sup>-5</sup>",
-    ]  # fmt: skip
+        "0.001",
+        "0.5",
+        "5,000",
+        "1,000,000",
+        "10<sup>7</sup>",
+        "5·10<sup>-5</sup>",
+    ]
 
 
 def test_twelve_agents_of_one_kind_have_distinct_styles() -> None:
@@ -271,7 +315,8 @@ def test_labels_cannot_contain_markup() -> None:
     name = "<img src=x onerror=alert(1)>"
     spec = curves({name: straight(5)}, {name: palette(["linucb"])[0]}, title="t", note="n")
     assert all("<" not in t["name"] for t in spec["data"])
-    with pytest.raises(ValueError, match="label"):  # experiments refuse such a name
+    # experiments refuse such a name
+    with pytest.raises(ValueError, match="label"):
         Experiment.model_validate({"agents": [{"kind": "random", "label": name}]})
 
 
@@ -319,7 +364,10 @@ def test_the_fourth_plot_can_be_the_exploration_rate() -> None:
 
 
 def test_stopped_replications_are_marked_on_the_curve() -> None:
-    """Two of four replications stop at different steps; an agent without active replications has no curve to mark."""
+    """Two of four replications stop at different steps.
+
+    An agent without active replications has no curve to mark.
+    """
     rng = np.random.default_rng(3)
     clicks = (rng.random((300, 4)) < 0.4).astype(float)
     clicks[120:, 1], clicks[200:, 2] = np.nan, np.nan
@@ -336,7 +384,10 @@ def test_stopped_replications_are_marked_on_the_curve() -> None:
         marks = {t["name"]: t for t in spec["data"] if t.get("marker", {}).get("symbol") == "x"}
         assert list(marks) == ["LinUCB"]
         assert marks["LinUCB"]["x"].tolist() == [120, 200]
-        assert marks["LinUCB"]["text"] == ["1 replication stopped near step 120", "1 replication stopped near step 200"]
+        assert marks["LinUCB"]["text"] == [
+            "1 replication stopped near step 120",
+            "1 replication stopped near step 200",
+        ]
         curve = lines(spec)["LinUCB"]
         value = dict(zip(curve["x"], curve["y"], strict=True))
         assert marks["LinUCB"]["y"].tolist() == [value[120], value[200]]
@@ -352,7 +403,9 @@ def test_stopped_replications_are_marked_on_the_curve() -> None:
         (2.0, 8000.0, ["10", "100", "1,000"]),
     ],
 )
-def test_a_logarithmic_axis_has_numbers_even_within_a_decade(low: float, high: float, shown: list[str] | None) -> None:
+def test_a_logarithmic_axis_has_numbers_even_within_a_decade(
+    low: float, high: float, shown: list[str] | None
+) -> None:
     x, y = np.array([1.0, 2.0]), np.array([low, high])
     looks = dict(zip("a", palette(["linucb"]), strict=True))
     spec = curves({"a": Band(x, y, y, y, 3)}, looks, title="t", note="n", log_y=True)

@@ -1,4 +1,6 @@
-"""What a guard costs: the pairs that are compared, signs, and intervals that agree with the test."""
+"""What a guard costs: the pairs that are compared, signs, and intervals that agree with the
+test.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,9 @@ def test_agents_are_compared_with_themselves_without_the_outermost_guard() -> No
     plain = experiment({"kind": "linucb", "alpha": 0.4}, "lints", "random")
     once = with_and_without(plain, FLOOR, plain.labels[:2])
     assert guard_cost.guarded_pairs(once) == {
-        "LinUCB exploration floor": "LinUCB", "LinTS exploration floor": "LinTS",
-    }  # fmt: skip
+        "LinUCB exploration floor": "LinUCB",
+        "LinTS exploration floor": "LinTS",
+    }
     twice = with_and_without(once, {"kind": "delay", "steps": 5}, ["LinUCB exploration floor"])
     assert list(guard_cost.guarded_pairs(twice).values()) == ["LinUCB exploration floor"]
     assert guard_cost.guarded_pairs(plain) == {}
@@ -31,34 +34,44 @@ def test_agents_are_compared_with_themselves_without_the_outermost_guard() -> No
 
 @pytest.mark.parametrize("replications", [1, 8])
 def test_the_cost_is_the_paired_difference(replications: int) -> None:
-    plain = experiment({"kind": "linucb", "alpha": 0.4}, "random", steps=2000, replications=replications)
+    plain = experiment(
+        {"kind": "linucb", "alpha": 0.4}, "random", steps=2000, replications=replications
+    )
     result = run(with_and_without(plain, FLOOR, plain.labels), workers=0)
     histories = result.histories
     first, second = guard_cost.sentences(result)
-    cost = paired_tests.compare(histories["LinUCB"], histories["LinUCB exploration floor"]).difference
+    cost = paired_tests.compare(
+        histories["LinUCB"], histories["LinUCB exploration floor"]
+    ).difference
     assert cost.mean > 0
     earned = histories["LinUCB"].sums["clicks"][-1].mean()
     share = f"{100 * cost.mean / earned:.1f} %"
     assert first.startswith(
-        f"Exploration floor (epsilon 0.2): LinUCB earns {cost.mean:.0f} fewer clicks, {share}, than without it ("
+        f"Exploration floor (epsilon 0.2): LinUCB earns {cost.mean:.0f} fewer clicks, {share}, "
+        "than without it ("
     )
     assert ("paired replications" in first) == (replications > 1)
-    assert ("not significant" in second) == (replications > 1)  # it changes nothing in the mean
+    # it changes nothing in the mean
+    assert ("not significant" in second) == (replications > 1)
     unguarded = run(plain, workers=0)
     assert guard_cost.sentences(unguarded) == []
     assert guard_cost.conclusion(unguarded) == ""
-    half = r", and for [a-z ]+, the smallest segment, the less shown half of the products gets [\d.]+ % of the shows"
+    half = r", and for [a-z ]+, the smallest segment, the less shown half of the products gets [\d.]+ % of the shows"  # noqa: E501
     assert re.search(half, first)
     ends = re.search(
-        rf"{half} instead of [\d.]+ % \(95 % CI of the difference \+[\d.]+ to \+[\d.]+ percentage points\)\.$", first
+        rf"{half} instead of [\d.]+ % \(95 % CI of the difference \+[\d.]+ to \+[\d.]+ percentage points\)\.$",  # noqa: E501
+        first,
     )
     assert (ends is not None) == (replications > 1)
     costs = (
-        "The exploration floor (epsilon 0.2) costs clicks with LinUCB and is not shown to change the clicks of "
-        "Random; for "
+        "The exploration floor (epsilon 0.2) costs clicks with LinUCB and is not shown to change "
+        "the clicks of Random; for "
         if replications > 1
-        else "One replication cannot tell what the exploration floor (epsilon 0.2) costs LinUCB and Random; for "
-    )  # fmt: skip
+        else (
+            "One replication cannot tell what the exploration floor (epsilon 0.2) costs LinUCB "
+            "and Random; for "
+        )
+    )
     assert guard_cost.conclusion(result).startswith(costs)
 
 
@@ -70,21 +83,37 @@ def test_what_a_floor_and_a_cap_bring_is_stated() -> None:
     bare, guarded = floored.histories["LinUCB"], floored.histories["LinUCB exploration floor"]
     visits = guarded.segments.counts[-1].sum(axis=(0, 2))  # type: ignore[union-attr]
     g = int(visits.argmin())
-    assert f"for {floored.experiment.simulator_class().segment_names()[g]}, the smallest segment" in stated
+    assert (
+        f"for {floored.experiment.simulator_class().segment_names()[g]}, the smallest segment"
+        in stated
+    )
     shares = []
     for history in (guarded, bare):
         counts = np.sort(history.segments.counts[-1][:, g], axis=1)  # type: ignore[union-attr]
         shares.append(counts[:, :5].sum(axis=1) / counts.sum(axis=1))
-    assert shares[0].mean() > 0.08  # ten products: the floor alone gives half of 20 %
-    assert f"gets {100 * shares[0].mean():.1f} % of the shows instead of {100 * shares[1].mean():.1f} %" in stated
+    # ten products: the floor alone gives half of 20 %
+    assert shares[0].mean() > 0.08
+    assert (
+        f"gets {100 * shares[0].mean():.1f} % of the shows instead of {100 * shares[1].mean():.1f} "
+        "%" in stated
+    )
     gap = metrics.estimate(shares[0] - shares[1])
-    assert f"(95 % CI of the difference {100 * gap.low:+.1f} to {100 * gap.high:+.1f} percentage points)" in stated
-    capped = run(with_and_without(plain, {"kind": "cap", "share": 0.2, "window": 100}, plain.labels), workers=0)
+    assert (
+        f"(95 % CI of the difference {100 * gap.low:+.1f} to {100 * gap.high:+.1f} percentage "
+        "points)" in stated
+    )
+    capped = run(
+        with_and_without(plain, {"kind": "cap", "share": 0.2, "window": 100}, plain.labels),
+        workers=0,
+    )
     (stated,) = guard_cost.sentences(capped)
     most = [h.counts[-1].max(axis=1) / h.counts[-1].sum(axis=1) for h in capped.histories.values()]
     assert most[1].mean() < 0.25
     shares = [100 * share.mean() for share in most]
-    assert f"the most shown product gets {shares[1]:.1f} % of the shows instead of {shares[0]:.1f} %" in stated
+    assert (
+        f"the most shown product gets {shares[1]:.1f} % of the shows instead of {shares[0]:.1f} %"
+        in stated
+    )
     late = run(with_and_without(plain, {"kind": "delay", "steps": 50}, plain.labels), workers=0)
     assert "of the shows" not in guard_cost.sentences(late)[0]
 
@@ -92,23 +121,28 @@ def test_what_a_floor_and_a_cap_bring_is_stated() -> None:
 @pytest.fixture(scope="module")
 def several() -> Result:
     """Three agents with and without a floor."""
-    plain = experiment({"kind": "linucb", "alpha": 0.4}, "lints", "random", steps=2000, replications=8)
+    plain = experiment(
+        {"kind": "linucb", "alpha": 0.4}, "lints", "random", steps=2000, replications=8
+    )
     return run(with_and_without(plain, {"kind": "floor", "epsilon": 0.5}, plain.labels), workers=0)
 
 
 def test_several_agents_are_summarised_by_what_is_significant(several: Result) -> None:
     result = several
     each = [
-        re.findall(r"gets ([\d.]+) % of the shows instead of ([\d.]+) %", s)[0] for s in guard_cost.sentences(result)
+        re.findall(r"gets ([\d.]+) % of the shows instead of ([\d.]+) %", s)[0]
+        for s in guard_cost.sentences(result)
     ]
     assert len(each) == 3
     after, before = ([float(share) for share in shares] for shares in zip(*each, strict=True))
     stated = guard_cost.conclusion(result)
     assert stated.startswith(
-        "The exploration floor (epsilon 0.5) costs clicks with LinUCB and LinTS and is not shown to change the clicks "
-        "of Random; for "
+        "The exploration floor (epsilon 0.5) costs clicks with LinUCB and LinTS and is not shown "
+        "to change the clicks of Random; for "
     )
-    shares = f"{min(after)} to {max(after)} % of the shows instead of {min(before)} to {max(before)} %"
+    shares = (
+        f"{min(after)} to {max(after)} % of the shows instead of {min(before)} to {max(before)} %"
+    )
     shares += ", depending on the agent"
     assert stated.endswith(f"half of the products gets {shares}.")
 
@@ -117,7 +151,10 @@ def test_each_guard_of_an_agent_has_its_own_clause() -> None:
     def guarded(label: str, guard: dict[str, Any]) -> dict[str, Any]:
         return {"kind": "linucb", "alpha": 0.4, "label": label, "guards": [guard]}
 
-    plain, faint = {"kind": "linucb", "alpha": 0.4}, guarded("faint", {"kind": "floor", "epsilon": 0.001})
+    plain, faint = (
+        {"kind": "linucb", "alpha": 0.4},
+        guarded("faint", {"kind": "floor", "epsilon": 0.001}),
+    )
     late, strong = guarded("late", {"kind": "delay", "steps": 1000}), guarded("strong", FLOOR)
     result = run(experiment(plain, late, faint, steps=2000, replications=8), workers=0)
     assert guard_cost.conclusion(result) == (
@@ -125,7 +162,9 @@ def test_each_guard_of_an_agent_has_its_own_clause() -> None:
         "the exploration floor (epsilon 0.001) is not shown to change the clicks of LinUCB."
     )
     assert " than without them (95 % CI" in guard_cost.sentences(result)[0]
-    assert guard_cost.conclusion(run(experiment(plain, strong, faint, steps=2000, replications=8), workers=0)) == (
+    assert guard_cost.conclusion(
+        run(experiment(plain, strong, faint, steps=2000, replications=8), workers=0)
+    ) == (
         "The exploration floor (epsilon 0.2) costs clicks with LinUCB; "
         "the exploration floor (epsilon 0.001) is not shown to change the clicks of LinUCB."
     )
@@ -135,8 +174,9 @@ def test_pairs_with_one_common_replication_or_none_state_no_effect(several: Resu
     result = copy.deepcopy(several)
     result.histories["LinTS"].alive[1:] = False
     assert guard_cost.conclusion(result).startswith(
-        "The exploration floor (epsilon 0.5) costs clicks with LinUCB and is not shown to change the clicks of Random; "
-        "one replication cannot tell what the exploration floor (epsilon 0.5) costs LinTS; for "
+        "The exploration floor (epsilon 0.5) costs clicks with LinUCB and is not shown to change "
+        "the clicks of Random; one replication cannot tell what the exploration floor (epsilon "
+        "0.5) costs LinTS; for "
     )
     result.histories["LinTS"].alive[:] = False
     assert "LinTS" not in guard_cost.conclusion(result)

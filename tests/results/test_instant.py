@@ -1,4 +1,6 @@
-"""What a slider shows: the numbers of a run, within limits, with an honest difference from where it was."""
+"""What a slider shows: the numbers of a run, within limits, with an honest difference from where it
+was.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,10 @@ def raced(**changes: Any) -> Experiment:
     ("steps", "replications", "decisions", "expected"),
     [
         (2000, 4, MOVING, (2000, 4)),
-        (2000, 64, MOVING, (2000, 20)),  # fewer replications first
-        (20_000, 16, MOVING, (10_000, 4)),  # then fewer steps, with at least four replications
+        # fewer replications first
+        (2000, 64, MOVING, (2000, 20)),
+        # then fewer steps, with at least four replications
+        (20_000, 16, MOVING, (10_000, 4)),
         (20_000, 2, MOVING, (20_000, 2)),
         (100_000, 1, MOVING, (40_000, 1)),
         (20_000, 16, RESTING, (20_000, 16)),
@@ -45,8 +49,13 @@ def test_an_answer_has_the_numbers_of_two_runs_and_their_paired_interval() -> No
     found = Instant().answer(e, "LinUCB", {"alpha": 2.0})
     data = e.model_dump(mode="json")
     data["agents"][0]["alpha"] = 2.0
-    before, after = run(e, workers=0).histories["LinUCB"], run(read(data), workers=0).histories["LinUCB"]
-    np.testing.assert_array_equal(found.result.histories["LinUCB"].sums["clicks"], after.sums["clicks"])
+    before, after = (
+        run(e, workers=0).histories["LinUCB"],
+        run(read(data), workers=0).histories["LinUCB"],
+    )
+    np.testing.assert_array_equal(
+        found.result.histories["LinUCB"].sums["clicks"], after.sums["clicks"]
+    )
     gap = after.sums["clicks"][-1] - before.sums["clicks"][-1]
     half = t_quantile(5) * gap.std(ddof=1) / 5**0.5
     assert found.whole
@@ -62,7 +71,8 @@ def test_what_takes_long_is_no_quick_answer(monkeypatch: pytest.MonkeyPatch) -> 
     def quick(**more: bool) -> Any:
         return instant.answer(e, "LinUCB", {"alpha": 2.0}, quick=True, **more).gain
 
-    with pytest.raises(NotQuickError):  # nothing is prepared
+    # nothing is prepared
+    with pytest.raises(NotQuickError):
         quick()
     expected = instant.answer(e, "LinUCB", {"alpha": 2.0}).gain
     assert quick() == expected
@@ -79,10 +89,14 @@ def test_what_takes_long_is_no_quick_answer(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("x", ["step", "log step", "earned"])
 def test_the_curves_of_an_answer_are_those_of_the_board(x: XAxis) -> None:
     result = Instant().answer(raced(steps=900, replications=5), "LinUCB", {"alpha": 2.0}).result
-    whole = [[t for t in plot["data"] if t.get("legendgroup") == "LinUCB"] for plot in board(result, 100, x=x)]
+    whole = [
+        [t for t in plot["data"] if t.get("legendgroup") == "LinUCB"]
+        for plot in board(result, 100, x=x)
+    ]
     curves = agent_traces(result, 100, x=x)
     np.testing.assert_equal(curves, whole)
-    assert [len(traces) for traces in curves] == [2] * 4  # a band and a line
+    # a band and a line
+    assert [len(traces) for traces in curves] == [2] * 4
     assert agent_traces(result, 100, x=x, spectrum=False)[3] == []
 
 
@@ -125,7 +139,9 @@ def test_a_difference_that_may_be_chance_is_called_that() -> None:
         ("LinUCB", {"alpha": float("nan")}, "must be"),
     ],
 )
-def test_what_cannot_be_tried_is_refused_in_a_sentence(label: str, params: dict[str, float], message: str) -> None:
+def test_what_cannot_be_tried_is_refused_in_a_sentence(
+    label: str, params: dict[str, float], message: str
+) -> None:
     with pytest.raises(UserError, match=message):
         Instant().answer(raced(), label, params)
 
@@ -163,14 +179,20 @@ def test_visitors_share_simulators_and_few_are_kept() -> None:
             other = experiment({"kind": "linucb", "alpha": alpha}, seed=seed, steps=50)
             instant.answer(other, "LinUCB", {"alpha": 1.0})
     assert len(instant._previews) == module.KEPT
-    (kept,) = {id(w): w for (_, seed), w in instant._previews.items() if seed == module.KEPT}.values()
-    assert len(kept._starts) == 2  # two experiments of one simulator and seed
+    (kept,) = {
+        id(w): w for (_, seed), w in instant._previews.items() if seed == module.KEPT
+    }.values()
+    # two experiments of one simulator and seed
+    assert len(kept._starts) == 2
 
 
 @pytest.mark.parametrize(
-    ("alive", "words"), [([True, False, True, True], "1 of 4 replications diverged."), ([False] * 4, "All")]
+    ("alive", "words"),
+    [([True, False, True, True], "1 of 4 replications diverged."), ([False] * 4, "All")],
 )
-def test_replications_that_diverge_are_counted(monkeypatch: pytest.MonkeyPatch, alive: list[bool], words: str) -> None:
+def test_replications_that_diverge_are_counted(
+    monkeypatch: pytest.MonkeyPatch, alive: list[bool], words: str
+) -> None:
     whole = Preview.run
 
     def diverging(self: Preview, e: Experiment, label: str) -> Result:
@@ -189,4 +211,5 @@ def test_a_hiccup_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     instant = Instant()
     with pytest.raises(UserError, match="too slow"):
         instant.answer(raced(), "LinUCB", {"alpha": 2.0})
-    assert instant.answer(raced(), "LinUCB", {"alpha": 2.0}).sentence  # held up once, and fast after all
+    # held up once, and fast after all
+    assert instant.answer(raced(), "LinUCB", {"alpha": 2.0}).sentence

@@ -28,7 +28,11 @@ class Run:
 
     def __init__(self) -> None:
         self.experiment = experiment(
-            {"kind": "linucb", "sharing": "shared", "ridge": 2.0}, "lints", "popularity", "random", steps=4103
+            {"kind": "linucb", "sharing": "shared", "ridge": 2.0},
+            "lints",
+            "popularity",
+            "random",
+            steps=4103,
         )
         self.result = run(self.experiment)
         self.traces = traces(self.experiment)
@@ -57,7 +61,9 @@ def close(band: metrics.Band, x: Any, rows: Any) -> None:
 
 
 def starts(grid: np.ndarray, window: int) -> list[int]:
-    """Return the start of the window of every grid point: at least ``window`` steps before, or 0."""
+    """Return the start of the window of every grid point: at least ``window`` steps before,
+    or 0.
+    """
     return [max([g for g in grid if g <= t - window], default=0) for t in grid[1:]]
 
 
@@ -66,31 +72,39 @@ def test_grids_contain_the_start_regular_steps_and_the_end() -> None:
     assert h.grid[0] == 0
     assert h.grid[-2:].tolist() == [4100, 4103]
     assert len(set(np.diff(h.grid[:-1]))) == 1
-    assert h.grid[1] > 1  # otherwise these tests would not cover the rounding of windows to the grid
+    # otherwise these tests would not cover the rounding of windows to the grid
+    assert h.grid[1] > 1
     assert len(set(np.diff(h.count_grid[:-1]))) == 1
     assert h.count_grid[-1] == 4103
     assert h.size == len(h.grid) <= 2002
 
 
 @pytest.mark.parametrize("window", WINDOWS)
-def test_click_rate_is_the_mean_click_of_the_window(pair: tuple[History, Trace], window: int) -> None:
+def test_click_rate_is_the_mean_click_of_the_window(
+    pair: tuple[History, Trace], window: int
+) -> None:
     h, trace = pair
     ends = h.grid[1:]
     begins = starts(h.grid, window)
     rows = [trace.rewards[s:t].mean(axis=0) for s, t in zip(begins, ends, strict=True)]
-    # a window is at least as long as requested, unless the run is shorter, and at most one grid spacing longer
+    # a window is at least as long as requested, unless the run is shorter, and at most one grid
+    # spacing longer
     assert all(t - s >= min(window, t) for s, t in zip(begins, ends, strict=True))
     assert all(t - s <= window + h.grid[1] for s, t in zip(begins, ends, strict=True))
     close(metrics.ctr(h, window), ends, rows)
 
 
 @pytest.mark.parametrize("name", ["best_value", "random_value"])
-def test_references_are_the_mean_expectation_of_the_window(pair: tuple[History, Trace], name: str) -> None:
+def test_references_are_the_mean_expectation_of_the_window(
+    pair: tuple[History, Trace], name: str
+) -> None:
     h, trace = pair
     for window in WINDOWS:
         spans = zip(starts(h.grid, window), h.grid[1:], strict=True)
         close(
-            metrics.reference(h, name, window), h.grid[1:], [getattr(trace, name)[s:t].mean(axis=0) for s, t in spans]
+            metrics.reference(h, name, window),
+            h.grid[1:],
+            [getattr(trace, name)[s:t].mean(axis=0) for s, t in spans],
         )
 
 
@@ -123,20 +137,25 @@ def test_entropy_and_coverage_of_what_was_shown(pair: tuple[History, Trace], win
 
 
 def test_entropy_of_a_window_shorter_than_the_catalogue() -> None:
-    items = np.arange(4).repeat(3).reshape(4, 3, 1)  # four different items in four steps, of 100
+    # four different items in four steps, of 100
+    items = np.arange(4).repeat(3).reshape(4, 3, 1)
     actual = metrics.entropy(history(np.zeros((4, 3)), items, n_items=100))
     assert actual.mid[-1] == pytest.approx(1.0)  # the maximum
     same = metrics.entropy(history(np.zeros((4, 3)), n_items=100))
-    assert same.mid.tolist() == [0.0] * 4  # also in a window of one step
+    # also in a window of one step
+    assert same.mid.tolist() == [0.0] * 4
     half = metrics.entropy(history(np.zeros((4, 3)), items // 2, n_items=100), window=4)
     assert half.mid[-1] == pytest.approx(np.log(2) / np.log(4))
 
 
 def test_entropy_of_optimal_play_on_the_published_pet_shop() -> None:
     """Two personas prefer cat food, so only three of fifty products are ever shown."""
-    e = Experiment.model_validate({"agents": [{"kind": "oracle"}], "steps": 4000, "replications": 4})
+    e = Experiment.model_validate(
+        {"agents": [{"kind": "oracle"}], "steps": 4000, "replications": 4}
+    )
     h = run(e).histories["Oracle"]
-    even = stats.entropy([1, 2, 1]) / np.log(50)  # if the four personas were equally frequent: .266
+    # if the four personas were equally frequent: .266
+    even = stats.entropy([1, 2, 1]) / np.log(50)
     assert metrics.entropy(h, 4000).mid[-1] == pytest.approx(even, abs=0.02)
     assert metrics.catalogue_coverage(h, 4000).mid[-1] == pytest.approx(3 / 50)
 
@@ -154,20 +173,25 @@ def test_the_spectrum_is_that_of_the_design_matrix_on_the_span_of_the_features()
         by_step[t + 1] = A.copy()
     assert [s.step for s in h.spectra] == snapshot_steps(4103)
     assert h.spectra[-1].step == 4103
-    expected = np.stack([np.linalg.eigvalsh(basis.T @ by_step[s.step] @ basis)[:, ::-1] for s in h.spectra])
+    expected = np.stack(
+        [np.linalg.eigvalsh(basis.T @ by_step[s.step] @ basis)[:, ::-1] for s in h.spectra]
+    )
     for i, step in ((-1, None), (4, h.spectra[4].step), (4, h.spectra[5].step - 1)):
         band = metrics.spectrum(h, step)
         assert band is not None
         np.testing.assert_allclose(band.mid, np.median(expected[i], axis=0), rtol=1e-9)
         np.testing.assert_allclose(band.low, np.quantile(expected[i], 0.1, axis=0), rtol=1e-9)
         np.testing.assert_allclose(band.high, np.quantile(expected[i], 0.9, axis=0), rtol=1e-9)
-        np.testing.assert_array_equal(band.x, np.arange(1, 9))  # one-hots: nine features span eight directions
+        # one-hots: nine features span eight directions
+        np.testing.assert_array_equal(band.x, np.arange(1, 9))
     smallest, condition = metrics.smallest_eigenvalue(h), metrics.condition_number(h)
     assert smallest is not None
     assert condition is not None
     steps = [s.step for s in h.spectra]
     np.testing.assert_allclose(smallest.mid, expected[:, :, -1].mean(axis=1), rtol=1e-9)
-    np.testing.assert_allclose(condition.mid, (expected[:, :, 0] / expected[:, :, -1]).mean(axis=1), rtol=1e-9)
+    np.testing.assert_allclose(
+        condition.mid, (expected[:, :, 0] / expected[:, :, -1]).mean(axis=1), rtol=1e-9
+    )
     np.testing.assert_array_equal(smallest.x, steps)
 
 
@@ -195,8 +219,11 @@ def test_smallest_eigenvalues_of_one_model_per_arm_are_their_median() -> None:
 
 def test_agents_without_a_design_matrix_have_no_spectrum() -> None:
     h = the_run().result.histories["Random"]
-    assert [metrics.spectrum(h), metrics.smallest_eigenvalue(h), metrics.condition_number(h)] == [None] * 3
-    assert metrics.spectrum(the_run().result.histories["LinUCB"], step=3) is None  # before the first snapshot
+    assert [metrics.spectrum(h), metrics.smallest_eigenvalue(h), metrics.condition_number(h)] == [
+        None
+    ] * 3
+    # before the first snapshot
+    assert metrics.spectrum(the_run().result.histories["LinUCB"], step=3) is None
 
 
 def test_exploration_rate_averages_the_checks_of_a_run(pair: tuple[History, Trace]) -> None:
@@ -205,7 +232,10 @@ def test_exploration_rate_averages_the_checks_of_a_run(pair: tuple[History, Trac
     rate = metrics.exploration_rate(h)
     assert rate is not None
     close(rate, snapshot_steps(4103), rows)
-    mean, early = metrics.mean_exploration_rate(h), metrics.mean_exploration_rate(h, snapshot_steps(4103)[4])
+    mean, early = (
+        metrics.mean_exploration_rate(h),
+        metrics.mean_exploration_rate(h, snapshot_steps(4103)[4]),
+    )
     assert mean is not None
     assert early is not None
     np.testing.assert_allclose(mean, rows.mean(axis=0))
@@ -233,8 +263,12 @@ def test_oracle_share_is_between_random_and_the_oracle() -> None:
         rows = (t.value - t.random_value).sum(axis=0) / (t.best_value - t.random_value).sum(axis=0)
         share = metrics.estimate(metrics.oracle_share(result.histories[label]))
         assert share.mean == pytest.approx(rows.mean())
-        assert share.high - share.mean == pytest.approx(stats.t.ppf(0.975, 2) * stats.sem(rows), abs=1e-12)
-    assert metrics.estimate(metrics.oracle_share(result.histories["Oracle"])).mean == pytest.approx(1.0)
+        assert share.high - share.mean == pytest.approx(
+            stats.t.ppf(0.975, 2) * stats.sem(rows), abs=1e-12
+        )
+    assert metrics.estimate(metrics.oracle_share(result.histories["Oracle"])).mean == pytest.approx(
+        1.0
+    )
     assert abs(metrics.estimate(metrics.oracle_share(result.histories["Random"])).mean) < 0.1
 
 
@@ -248,7 +282,9 @@ def test_oracle_share_is_nan_if_all_arms_are_equal() -> None:
 def test_band_and_estimate_are_student_t_intervals(n: int) -> None:
     values = np.random.default_rng(n).normal(3, 2, size=(7, n))
     actual = metrics.band(np.arange(7), values, np.ones(n, np.bool_))
-    low, high = stats.t.interval(0.95, n - 1, loc=values.mean(axis=1), scale=stats.sem(values, axis=1))
+    low, high = stats.t.interval(
+        0.95, n - 1, loc=values.mean(axis=1), scale=stats.sem(values, axis=1)
+    )
     np.testing.assert_allclose(actual.low, low)
     np.testing.assert_allclose(actual.high, high)
     assert metrics.estimate(values[0]) == pytest.approx((values[0].mean(), low[0], high[0]))
@@ -257,7 +293,12 @@ def test_band_and_estimate_are_student_t_intervals(n: int) -> None:
 def test_one_row_has_no_interval_and_none_no_value() -> None:
     values = np.array([[1.0, 2.0], [3.0, 4.0]])
     one = metrics.band(np.arange(2), values, np.array([False, True]))
-    assert (one.mid.tolist(), one.low.tolist(), one.high.tolist(), one.rows) == ([2, 4], [2, 4], [2, 4], 1)
+    assert (one.mid.tolist(), one.low.tolist(), one.high.tolist(), one.rows) == (
+        [2, 4],
+        [2, 4],
+        [2, 4],
+        1,
+    )
     none = metrics.band(np.arange(2), values, np.zeros(2, np.bool_))
     assert none.rows == 0
     assert np.isnan([none.mid, none.low, none.high]).all()
@@ -288,10 +329,14 @@ def test_stopped_rows_are_excluded_from_metrics() -> None:
         assert a.rows == b.rows == 3
         for own, other in zip(a[1:4], b[1:4], strict=True):
             np.testing.assert_array_equal(own, other)
-    assert metrics.estimate(metrics.total(stopped, "clicks")) == metrics.estimate(metrics.total(remaining, "clicks"))
+    assert metrics.estimate(metrics.total(stopped, "clicks")) == metrics.estimate(
+        metrics.total(remaining, "clicks")
+    )
     other = history(np.roll(clicks, 1, axis=0), items)
     kept = history(np.roll(clicks, 1, axis=0)[:, [0, 1, 3]], items[:, [0, 1, 3]])
-    np.testing.assert_equal(tuple(paired_tests.compare(stopped, other)), tuple(paired_tests.compare(remaining, kept)))
+    np.testing.assert_equal(
+        tuple(paired_tests.compare(stopped, other)), tuple(paired_tests.compare(remaining, kept))
+    )
 
 
 def test_agents_with_all_rows_stopped_are_reported() -> None:
@@ -321,7 +366,9 @@ def test_a_comparison_is_paired_by_row() -> None:
     assert actual.difference.mean == pytest.approx(d.mean())
     assert actual.difference[1:] == pytest.approx(stats.t.interval(0.95, 2, d.mean(), stats.sem(d)))
     assert actual.p_value == pytest.approx(stats.ttest_rel(a, b).pvalue)
-    assert actual.probability_better == pytest.approx(1 - stats.ttest_rel(a, b, alternative="greater").pvalue)
+    assert actual.probability_better == pytest.approx(
+        1 - stats.ttest_rel(a, b, alternative="greater").pvalue
+    )
     back = result.compare("Random", "LinUCB")
     assert back.difference.mean == -actual.difference.mean
     assert back.probability_better == pytest.approx(1 - actual.probability_better)
@@ -340,21 +387,29 @@ def test_common_random_numbers_narrow_the_intervals_of_differences() -> None:
     [
         ((1, 1, 1, 1), 0, 0),  # always ahead
         ((-1, -1, -1, -1), None, 4),  # never
-        ((0, 0, 0, 0), None, 0),  # never: ties are not a lead
-        ((-1, -1, 1, 1, 1, 1), 5, 2),  # crosses once, ahead from step 5
+        # never: ties are not a lead
+        ((0, 0, 0, 0), None, 0),
+        # crosses once, ahead from step 5
+        ((-1, -1, 1, 1, 1, 1), 5, 2),
         ((0, 0, 1, 1), 3, 0),  # equal at first
-        ((1, 1, -3, 1, 1, 1), 5, 1),  # leads, falls behind, leads to the end
-        ((1, 1, 1, -4), None, 1),  # crosses back at the end
-        ((1, 1, -2), None, 0),  # back to equal at the end
+        # leads, falls behind, leads to the end
+        ((1, 1, -3, 1, 1, 1), 5, 1),
+        # crosses back at the end
+        ((1, 1, 1, -4), None, 1),
+        # back to equal at the end
+        ((1, 1, -2), None, 0),
     ],
 )
-def test_break_even_is_the_first_step_of_a_lasting_lead(steps: tuple[int, ...], at: int | None, cost: float) -> None:
+def test_break_even_is_the_first_step_of_a_lasting_lead(
+    steps: tuple[int, ...], at: int | None, cost: float
+) -> None:
     actual = paired_tests.compare(*histories_with_gap(*steps))
     assert actual.break_even_step == at
     assert actual.exploration_cost == pytest.approx(cost)
     if at is None:
         assert actual.break_even_interval is None
-    else:  # all rows are equal, so resampling does not change the result
+    else:
+        # all rows are equal, so resampling does not change the result
         assert actual.break_even_interval == (at, at)
 
 
@@ -365,7 +420,9 @@ def test_the_break_even_interval_covers_the_step_and_requires_significance() -> 
     low, high = actual.break_even_interval
     assert low <= actual.break_even_step <= high
     assert low < high
-    assert actual == paired_tests.compare(*histories_with_gap(*[-0.5] * 20, *[0.5] * 60, noise=0.4))  # fixed seed
+    assert actual == paired_tests.compare(
+        *histories_with_gap(*[-0.5] * 20, *[0.5] * 60, noise=0.4)
+    )  # fixed seed
     barely = paired_tests.compare(*histories_with_gap(*[-0.5] * 20, *[0.5] * 20, 0.2, noise=0.4))
     assert barely.break_even_interval is None
 
@@ -374,7 +431,8 @@ def test_break_even_is_stated_in_steps_of_a_long_run() -> None:
     shift = np.concatenate([np.full(3000, -0.5), np.full(7000, 0.5)])
     a, b = histories_with_gap(*shift)
     actual = paired_tests.compare(a, b)
-    assert actual.break_even_step == a.grid[a.grid > 6000][0]  # the first stored step after they were equal
+    # the first stored step after they were equal
+    assert actual.break_even_step == a.grid[a.grid > 6000][0]
     assert actual.exploration_cost == pytest.approx(1500)
 
 
@@ -382,7 +440,8 @@ def test_agents_at_different_steps_are_compared_at_common_steps() -> None:
     a, _ = histories_with_gap(*[1.0] * 10)
     late = history(np.zeros((4, 6)), steps=10)
     assert paired_tests.compare(a, late).difference.mean == a.sums["clicks"][4].mean()
-    assert paired_tests.compare(late, History(10, 6, 5)).break_even_step is None  # one has not started
+    # one has not started
+    assert paired_tests.compare(late, History(10, 6, 5)).break_even_step is None
 
 
 def test_one_row_gives_no_significance() -> None:
@@ -454,7 +513,10 @@ def test_holm_against_a_worked_example() -> None:
 def test_a_history_does_not_depend_on_how_traces_are_split() -> None:
     e = experiment(steps=2500)
     whole = traces(e)["LinUCB"]
-    pieces = [Trace(s, *(getattr(whole, c)[s : s + 333] for c in COLUMNS), whole.alive) for s in range(0, 2500, 333)]
+    pieces = [
+        Trace(s, *(getattr(whole, c)[s : s + 333] for c in COLUMNS), whole.alive)
+        for s in range(0, 2500, 333)
+    ]
     assert join(pieces).rewards.shape == whole.rewards.shape
     made = History(2500, 3, 10)
     for piece in pieces:
@@ -467,7 +529,10 @@ def test_a_history_does_not_depend_on_how_traces_are_split() -> None:
 
 
 def test_items_are_counted_for_each_segment() -> None:
-    """Against the trace itself, at every snapshot; a grid of fewer points where the catalogue is larger."""
+    """Against the trace itself, at every snapshot.
+
+    A grid of fewer points where the catalogue is larger.
+    """
     e = experiment(steps=450)
     whole, segments = traces(e)["LinUCB"], run(e).histories["LinUCB"].segments
     assert segments is not None
@@ -482,13 +547,17 @@ def test_items_are_counted_for_each_segment() -> None:
 
 
 def test_click_rate_counts_the_steps_whose_clicks_are_stored() -> None:
-    """Long runs are stored on a grid of steps; a run stopped in between has clicks up to the last grid step."""
+    """Long runs are stored on a grid of steps.
+
+    A run stopped in between has clicks up to the last grid step.
+    """
     every = int(History(10_000_000, 1, 5).grid[1])
     stopped = history(np.ones((2 * every - 1, 2)), steps=10_000_000)
     assert stopped.step > stopped.grid[stopped.size - 1] == every
     assert metrics.click_rate(stopped).tolist() == [1.0, 1.0]
     barely = history(np.ones((every - 1, 2)), steps=10_000_000)
-    assert metrics.click_rate(barely).tolist() == [0.0, 0.0]  # no step stored yet: no division by zero
+    # no step stored yet: no division by zero
+    assert metrics.click_rate(barely).tolist() == [0.0, 0.0]
     assert paired_tests.compare(barely, stopped).break_even_step is None
 
 

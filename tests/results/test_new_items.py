@@ -1,4 +1,6 @@
-"""What the lab New items states: shares of traffic and regret of launches, exactly, and who never finds them."""
+"""What the lab New items states: shares of traffic and regret of launches, exactly, and who never
+finds them.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,13 @@ LAUNCHES = [
 
 
 def experiment(**options: Any) -> Any:
-    simulator = {"kind": "petshop", "n_products": 30, "n_users": 100, "changes": LAUNCHES, **options}
+    simulator = {
+        "kind": "petshop",
+        "n_products": 30,
+        "n_users": 100,
+        "changes": LAUNCHES,
+        **options,
+    }
     agents = [{"kind": "random"}, {"kind": "oracle"}, {"kind": "linucb", "alpha": 0.4}]
     return read({"simulator": simulator, "agents": agents, "steps": 4000, "replications": 3})
 
@@ -33,13 +41,25 @@ def result() -> Result:
 
 
 PICTURES = {
-    "kind": "artwork", "n_titles": 25, "n_pictures": [3, 6], "n_users": 100, "n_retrieved": 4,
+    "kind": "artwork",
+    "n_titles": 25,
+    "n_pictures": [3, 6],
+    "n_users": 100,
+    "n_retrieved": 4,
     "changes": [{"kind": "launch", "at": 500, "items": 8}],
-}  # fmt: skip
+}
 SLATES = {
-    "kind": "ranking", "n_users": 30, "n_items": 60, "n_candidates": 20, "slate": 3, "embedding": 4,
-    "changes": [{"kind": "launch", "at": 500, "items": 30, "quality": 2}, {"kind": "withdraw", "at": 700, "items": 3}],
-}  # fmt: skip
+    "kind": "ranking",
+    "n_users": 30,
+    "n_items": 60,
+    "n_candidates": 20,
+    "slate": 3,
+    "embedding": 4,
+    "changes": [
+        {"kind": "launch", "at": 500, "items": 30, "quality": 2},
+        {"kind": "withdraw", "at": 700, "items": 3},
+    ],
+}
 
 
 @pytest.mark.parametrize(
@@ -48,7 +68,9 @@ SLATES = {
         [
             pytest.param({}, id="shared"),
             pytest.param({"layout": "per_row", "variety": 0.3}, id="per row"),
-            pytest.param({"changes": [*LAUNCHES, {"kind": "drift", "start": 500, "end": 1500}]}, id="drift"),
+            pytest.param(
+                {"changes": [*LAUNCHES, {"kind": "drift", "start": 500, "end": 1500}]}, id="drift"
+            ),
         ],
         lambda number: number == 2,
     ),
@@ -63,7 +85,8 @@ def test_the_share_of_regret_is_that_of_every_single_decision(options: dict[str,
     lost = trace.best_value - trace.value
     for i, cohort in enumerate(wanted.cohorts):
         shown = np.stack([cohort.items[r, trace.items[:, r, 0]] for r in range(3)], axis=1)
-        since = np.arange(e.steps) >= cohort.step  # the sums are stored at steps of the launches
+        # the sums are stored at steps of the launches
+        since = np.arange(e.steps) >= cohort.step
         by_new = np.where(shown & since[:, None], lost, 0).sum(axis=0)
         share = by_new / lost[since].sum(axis=0)
         measured = new_items.regret_share(history, cohort, i)
@@ -73,13 +96,20 @@ def test_the_share_of_regret_is_that_of_every_single_decision(options: dict[str,
 
 
 def test_new_titles_are_judged_by_what_their_pictures_earn() -> None:
-    """The retrieval decides how often a title is shown: every agent has the same share of traffic."""
+    """The retrieval decides how often a title is shown: every agent has the same share of
+    traffic.
+    """
     agents = [{"kind": "default"}, {"kind": "oracle"}, {"kind": "random"}]
     e = read({"simulator": PICTURES, "agents": agents, "steps": 2000, "replications": 3})
     found = run(e, workers=0, progress=False)
     table, (sentence,) = new_items.launch_table(found), new_items.conclusions(found)
     assert table is not None
-    assert table["Share of traffic"].nunique() == table["Launch"].nunique() == table["Optimal"].nunique() == 1
+    assert (
+        table["Share of traffic"].nunique()
+        == table["Launch"].nunique()
+        == table["Optimal"].nunique()
+        == 1
+    )
     assert table["Launch"][0] == "8 titles at step 500"
     assert table.query("Agent == 'Oracle'")["Take fraction"].tolist() == [table["Optimal"][0]]
     assert sentence.startswith("Take fraction on the 8 titles launched at step 500: Oracle 0.")
@@ -89,7 +119,10 @@ def test_new_titles_are_judged_by_what_their_pictures_earn() -> None:
     (cohort,) = wanted.cohorts
     trace = Lockstep(e).runners["Default"].lane.advance(e.steps)
     shown = np.stack([cohort.items[r, trace.items[:, r, 0]] for r in range(3)], axis=1)
-    means = [np.where(shown, c, 0).sum(axis=0) / shown.sum(axis=0) for c in (trace.value, trace.best_value)]
+    means = [
+        np.where(shown, c, 0).sum(axis=0) / shown.sum(axis=0)
+        for c in (trace.value, trace.best_value)
+    ]
     measured = new_items.rates(found.histories["Default"], cohort, 0)
     assert measured is not None
     for own, mean in zip(measured, means, strict=True):
@@ -107,8 +140,12 @@ def test_new_titles_are_judged_by_what_their_pictures_earn() -> None:
 
 
 def test_slates_have_shares_of_their_slots() -> None:
-    """Every step of a short run is looked at, so the oracle's share of the new items is the fair one."""
-    e = read({"simulator": SLATES, "agents": [{"kind": "oracle"}, {"kind": "random"}], "steps": 1800})
+    """Every step of a short run is looked at, so the oracle's share of the new items is the fair
+    one.
+    """
+    e = read(
+        {"simulator": SLATES, "agents": [{"kind": "oracle"}, {"kind": "random"}], "steps": 1800}
+    )
     found = run(e, workers=0, progress=False)
     summary = found.summary()["agents"]
     (oracle,), (random,) = (summary[label]["launches"] for label in ("Oracle", "Random"))
@@ -131,7 +168,9 @@ def test_the_oracle_loses_nothing_and_has_its_fair_share(result: Result) -> None
     assert all(text.startswith("after ") for text in oracle["Fair share reached"])
     first, second = new_items.conclusions(result)
     rows = result.experiment.replications
-    assert first.startswith("The 4 products launched at step 1,000 get their fair share for good after ")
+    assert first.startswith(
+        "The 4 products launched at step 1,000 get their fair share for good after "
+    )
     assert re.search(rf"\d steps with Oracle \({rows} of {rows} replications\)", first)
     assert f"; never with Random ({rows} of {rows}), shown too little" in first
     random = table.query("Agent == 'Random'")["Fair share reached"].tolist()
@@ -143,7 +182,9 @@ def test_one_replication_has_no_median_and_one_item_is_singular() -> None:
     launch = [{"kind": "launch", "at": 1000, "items": 1, "category": "Fish", "quality": 1.5}]
     e = experiment(changes=launch).model_copy(update={"replications": 1})
     (sentence,) = new_items.conclusions(run(e, workers=0, progress=False))
-    assert sentence.startswith("The 1 product launched at step 1,000 gets its fair share for good after ")
+    assert sentence.startswith(
+        "The 1 product launched at step 1,000 gets its fair share for good after "
+    )
     assert "(" not in sentence
     assert sentence.endswith("shown too little.")
 
@@ -157,17 +198,25 @@ def test_curves_are_shares_of_the_last_thousand_decisions(result: Result) -> Non
     at = int(np.searchsorted(band.x, 3500))
     end, start = (int(np.searchsorted(grid, step)) for step in (band.x[at], band.x[at] - 1000))
     assert band.mid[at] == pytest.approx((shown[end] - shown[start]).mean() / 1000)
-    first = (shown[1] - shown[0]) / (grid[1] - grid[0])  # the first window is shorter
+    # the first window is shorter
+    first = (shown[1] - shown[0]) / (grid[1] - grid[0])
     assert band.mid[0] == pytest.approx(first.mean())
     assert band.low.min() >= 0
     names = [figure["layout"]["title"]["text"] for figure in new_items.cohort_figures(result)]
-    assert names == ["Share of 4 products launched at 1,000", "Share of 3 products launched at 2,000"]
-    assert new_items.fair_band(wanted, history, cohort).mid[-1] == pytest.approx(cohort.deserved[-1])
+    assert names == [
+        "Share of 4 products launched at 1,000",
+        "Share of 3 products launched at 2,000",
+    ]
+    assert new_items.fair_band(wanted, history, cohort).mid[-1] == pytest.approx(
+        cohort.deserved[-1]
+    )
 
 
 @pytest.mark.slow
 def test_intervals_of_the_share_of_regret_hold_the_mean() -> None:
-    """Of 60 experiments of 8 replications, at least 51 intervals hold the mean of all: 95 % on average."""
+    """Of 60 experiments of 8 replications, at least 51 intervals hold the mean of all: 95 % on
+    average.
+    """
     shares = []
     e = experiment().model_copy(update={"replications": 64, "steps": 2400})
     found = run(e, workers=0, progress=False)

@@ -1,4 +1,6 @@
-"""Results and kinds in notebooks: figures, leaderboard, tables, progress bar, cheap import, examples of docstrings."""
+"""Results and kinds in notebooks: figures, leaderboard, tables, progress bar, cheap import,
+examples of docstrings.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,11 @@ from tests.support import experiment
 
 @lru_cache(maxsize=1)
 def finished() -> Result:
-    return run(experiment({"kind": "linucb", "label": "LinUCB"}, {"kind": "random", "label": "Random"}, steps=1200))
+    return run(
+        experiment(
+            {"kind": "linucb", "label": "LinUCB"}, {"kind": "random", "label": "Random"}, steps=1200
+        )
+    )
 
 
 @pytest.mark.parametrize("name", ["board", *(name for name in CURVES if name != "counted")])
@@ -39,7 +45,9 @@ def test_every_curve_has_a_figure_in_the_colours_of_the_app(name: str) -> None:
 
 
 def test_an_unknown_curve_is_refused() -> None:
-    with pytest.raises(UserError, match=r"^plot is 'clickrate'; it must be one of board, ctr, clicks, "):
+    with pytest.raises(
+        UserError, match=r"^plot is 'clickrate'; it must be one of board, ctr, clicks, "
+    ):
         finished().plot("clickrate")
 
 
@@ -49,11 +57,16 @@ def test_a_result_displays_as_its_escaped_leaderboard(monkeypatch: pytest.Monkey
     assert f"{ctr['mean']:.3f} ({ctr['low']:.3f} to {ctr['high']:.3f})" in page
     assert page.index("LinUCB") < page.index("Random")
     assert "95 % CI" in page
-    odd = Result(experiment("random", steps=10, replications=1), {"Random": experiment("random").empty_history()})
+    odd = Result(
+        experiment("random", steps=10, replications=1),
+        {"Random": experiment("random").empty_history()},
+    )
     assert "nan" not in odd._repr_html_()
     history = finished().histories["Random"]
     label = "<b>x</b>"
-    strange = Experiment.model_construct(**{**dict(finished().experiment), "agents": finished().experiment.agents})
+    strange = Experiment.model_construct(
+        **{**dict(finished().experiment), "agents": finished().experiment.agents}
+    )
     monkeypatch.setattr(Experiment, "labels", property(lambda self: (label, "y")))
     assert "&lt;b&gt;x&lt;/b&gt;" in Result(strange, {label: history, "y": history})._repr_html_()
 
@@ -69,12 +82,19 @@ def test_the_kinds_are_those_of_the_registries() -> None:
     ):
         assert [kind.kind for kind in listed] == list(registry)
         assert [kind.title for kind in listed] == [cls.title for cls in registry.values()]
-        assert all(kind.summary and "\n" not in kind.summary and "]_" not in kind.summary for kind in listed)
+        assert all(
+            kind.summary and "\n" not in kind.summary and "]_" not in kind.summary
+            for kind in listed
+        )
         assert max(map(len, repr(listed).split("\n"))) <= 120
         assert listed._repr_html_().count("<tr>") == len(registry) + 1
         assert len(listed.to_frame()) == len(registry)
     families = {kind.kind: kind.family for kind in bandits.list_agents()}
-    assert (families["linucb"], families["ucb1"], families["neural_ucb"]) == ("linear", "context free", "neural")
+    assert (families["linucb"], families["ucb1"], families["neural_ucb"]) == (
+        "linear",
+        "context free",
+        "neural",
+    )
 
 
 class Terminal(io.StringIO):
@@ -98,7 +118,10 @@ def test_a_progress_bar_appears_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.slow
 def test_imports_are_cheap() -> None:
-    """Neither numpy nor numba for the package itself; neither pandas, scipy, torch nor plotly for an experiment."""
+    """Neither numpy nor numba for the package itself.
+
+    Neither pandas, scipy, torch nor plotly for an experiment.
+    """
     heavy = {"pandas", "scipy.special", "torch", "plotly", "pyarrow", "sklearn"}
     for code, absent in (
         ("import bandits; bandits.__version__", {"numpy", "numba", "pydantic"}),
@@ -106,7 +129,9 @@ def test_imports_are_cheap() -> None:
         ("from bandits.__main__ import main; main(['list'])", heavy),
     ):
         command = f"import sys, json; {code}; print(); print(json.dumps(sorted(sys.modules)))"
-        done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", command], capture_output=True, text=True, check=True
+        )
         assert not absent & set(json.loads(done.stdout.splitlines()[-1])), code
 
 

@@ -21,9 +21,22 @@ from tests.support import often, thinned
 
 SIMULATORS: list[dict[str, Any]] = [
     {"kind": "petshop", "n_products": 12, "n_users": 60},
-    {"kind": "petshop", "n_products": 8, "n_users": 60, "features": "interaction", "shock_step": 90},
+    {
+        "kind": "petshop",
+        "n_products": 8,
+        "n_users": 60,
+        "features": "interaction",
+        "shock_step": 90,
+    },
     {"kind": "petshop", "n_products": 6, "layout": "per_row", "features": "both"},
-    {"kind": "ranking", "n_users": 30, "n_items": 60, "n_candidates": 12, "slate": 3, "embedding": 4},
+    {
+        "kind": "ranking",
+        "n_users": 30,
+        "n_items": 60,
+        "n_candidates": 12,
+        "slate": 3,
+        "embedding": 4,
+    },
     {"kind": "synthetic", "n_features": 4, "n_arms": 3},
     {"kind": "wheel"},
 ]
@@ -49,10 +62,15 @@ GUARDS: list[dict[str, Any]] = [
     {"kind": "fallback", "to": "epsilon_greedy", "median_ms": 5, "p99_ms": 90},
 ]
 PARAMS: dict[str, tuple[str, float, float]] = {
-    "linucb": ("alpha", 0, 4), "lints": ("sigma2", 0.001, 2), "epsilon_greedy": ("epsilon", 0, 1),
-    "ucb1": ("alpha", 0, 4), "beta_ts": ("prior_clicks", 0.5, 5), "logistic_ucb": ("alpha", 0, 2),
-    "logistic_ts": ("sigma2", 0.01, 1), "sgd_ts": ("sigma2", 0.01, 1),
-}  # fmt: skip
+    "linucb": ("alpha", 0, 4),
+    "lints": ("sigma2", 0.001, 2),
+    "epsilon_greedy": ("epsilon", 0, 1),
+    "ucb1": ("alpha", 0, 4),
+    "beta_ts": ("prior_clicks", 0.5, 5),
+    "logistic_ucb": ("alpha", 0, 2),
+    "logistic_ts": ("sigma2", 0.01, 1),
+    "sgd_ts": ("sigma2", 0.01, 1),
+}
 KINDS = list(AGENTS)
 SHARING = ("linucb", "lints", "epsilon_greedy")
 
@@ -61,7 +79,10 @@ def same(preview: History, whole: History) -> None:
     """Compare everything but the snapshots before the last."""
     a, b = preview.state_dict(), whole.state_dict()
     of_snapshots = ("spectrum.", "calibration.", "checkup.", "exploration.", "segment_exploration.")
-    names = {name for name in b if not name.startswith(of_snapshots)} - {"seconds", "processor_seconds"}
+    names = {name for name in b if not name.startswith(of_snapshots)} - {
+        "seconds",
+        "processor_seconds",
+    }
     assert names <= a.keys()
     for name in names:
         np.testing.assert_array_equal(a[name], b[name], err_msg=name)
@@ -71,7 +92,9 @@ def same(preview: History, whole: History) -> None:
 
 
 def possible(data: dict[str, Any]) -> Experiment:
-    """Read a drawn experiment, unless its changes contradict each other or its guards are impossible together."""
+    """Read a drawn experiment, unless its changes contradict each other or its guards are
+    impossible together.
+    """
     try:
         return read(data)
     except UserError:
@@ -84,11 +107,16 @@ def possible(data: dict[str, Any]) -> Experiment:
 def test_a_preview_equals_a_run(data: st.DataObject) -> None:
     simulator = data.draw(st.sampled_from(SIMULATORS))
     if simulator["kind"] == "petshop" and "shock_step" not in simulator:
-        simulator = {**simulator, "changes": data.draw(st.lists(st.sampled_from(CHANGES), max_size=2))}
+        simulator = {
+            **simulator,
+            "changes": data.draw(st.lists(st.sampled_from(CHANGES), max_size=2)),
+        }
     plain: dict[str, Any] = {"simulator": simulator, "steps": 150, "replications": 3}
     e = possible({**plain, "agents": [{"kind": "random"}]})
     capabilities = e.simulator_class().describe(e.simulator).capabilities
-    kind = data.draw(st.sampled_from([kind for kind in PARAMS if AGENTS[kind].needs <= capabilities]))
+    kind = data.draw(
+        st.sampled_from([kind for kind in PARAMS if AGENTS[kind].needs <= capabilities])
+    )
     agent = suited_agent(kind, {**plain, "agents": []})
     if kind in SHARING and e.simulator.kind == "petshop":
         agent["sharing"] = data.draw(st.sampled_from(["per_arm", "shared"]))
@@ -99,12 +127,16 @@ def test_a_preview_equals_a_run(data: st.DataObject) -> None:
     shortest = AT + 1 if simulator.get("changes") else 1
     for _ in range(2):
         size = data.draw(
-            st.fixed_dictionaries({"steps": st.integers(shortest, 200), "replications": st.integers(1, 4)})
+            st.fixed_dictionaries(
+                {"steps": st.integers(shortest, 200), "replications": st.integers(1, 4)}
+            )
         )
         value = data.draw(st.floats(low, high))
         result = preview.update(e.labels[0], **size, **{name: value})
         assert getattr(result.experiment.agents[0], name) == value
-        same(result.histories[e.labels[0]], run(result.experiment, workers=0).histories[e.labels[0]])
+        same(
+            result.histories[e.labels[0]], run(result.experiment, workers=0).histories[e.labels[0]]
+        )
 
 
 @pytest.mark.parametrize("guard", thinned(GUARDS, lambda number: number in (0, 2, 3, 5, 6, 8)))
@@ -122,7 +154,9 @@ def test_a_preview_of_a_guarded_agent_equals_a_run(guard: dict[str, Any]) -> Non
 
 def test_previews_of_guarded_agents_draw_their_random_numbers_once() -> None:
     guards = [{"kind": "floor"}, {"kind": "fallback", "to": "random"}]
-    preview = Preview(read({"agents": [{"kind": "linucb", "guards": guards}], "steps": 50, "replications": 2}))
+    preview = Preview(
+        read({"agents": [{"kind": "linucb", "guards": guards}], "steps": 50, "replications": 2})
+    )
     (label,), left = preview.experiment.labels, []
     for alpha in (0.5, 1.0, 2.0):
         preview.update(label, alpha=alpha)
@@ -132,32 +166,47 @@ def test_previews_of_guarded_agents_draw_their_random_numbers_once() -> None:
     assert left[0] == left[1] == left[2]
 
 
-@pytest.mark.parametrize("kind", thinned(AGENTS, lambda number: KINDS[number] in ("linucb", "beta_ts", "oracle")))
+@pytest.mark.parametrize(
+    "kind", thinned(AGENTS, lambda number: KINDS[number] in ("linucb", "beta_ts", "oracle"))
+)
 def test_every_agent_has_a_preview_with_the_curves_of_a_run(kind: str) -> None:
     params = (AGENTS[kind].test_params() or [{}])[0]
     simulator = {**SIMULATORS[0], "changes": CHANGES[:1]}
-    agent = {"kind": kind, **params, "guards": [{"kind": "delay", "steps": 5}] if AGENTS[kind].learns else []}
+    agent = {
+        "kind": kind,
+        **params,
+        "guards": [{"kind": "delay", "steps": 5}] if AGENTS[kind].learns else [],
+    }
     e = read({"simulator": simulator, "agents": [agent], "steps": 60, "replications": 2})
     if kind == "static_mlp":
-        run(e, workers=0)  # which trains it
+        # which trains it
+        run(e, workers=0)
     (label,) = e.labels
     preview = Preview(e)
-    preview.update(label, steps=40)  # what it leaves behind changes nothing
+    # what it leaves behind changes nothing
+    preview.update(label, steps=40)
     actual, whole = preview.update(label), run(e, workers=0)
     same(actual.histories[label], whole.histories[label])
     for name in ("ctr", "pseudo_regret", "realised_regret", "entropy", "spectrum"):
-        for mine, other in zip(actual.curve(name).values(), whole.curve(name).values(), strict=True):
+        for mine, other in zip(
+            actual.curve(name).values(), whole.curve(name).values(), strict=True
+        ):
             np.testing.assert_array_equal(np.asarray(mine.mid), np.asarray(other.mid))
     (mine,), (other,) = (result.summary()["agents"].values() for result in (actual, whole))
-    unknown = {"exploration_rate"}  # a preview asks no agent for its best means: nothing that redraws shows it
+    # a preview asks no agent for its best means: nothing that redraws shows it
+    unknown = {"exploration_rate"}
     for one in (*mine.get("segments", {}).values(), *other.get("segments", {}).values()):
         one.pop("exploration")
-    assert {n: v for n, v in mine.items() if n not in unknown} == {n: v for n, v in other.items() if n not in unknown}
+    assert {n: v for n, v in mine.items() if n not in unknown} == {
+        n: v for n, v in other.items() if n not in unknown
+    }
     assert preview.seconds(label) > 0
 
 
 def test_a_label_stays_whatever_its_parameter() -> None:
-    preview = Preview(read({"agents": [{"kind": "linucb"}, {"kind": "linucb", "label": "mine"}], "steps": 30}))
+    preview = Preview(
+        read({"agents": [{"kind": "linucb"}, {"kind": "linucb", "label": "mine"}], "steps": 30})
+    )
     assert list(preview.update("LinUCB", alpha=2.0).histories) == ["LinUCB"]
     result = preview.update("mine", alpha=2.0)
     assert list(result.histories) == ["mine"]
@@ -168,10 +217,16 @@ def test_a_label_stays_whatever_its_parameter() -> None:
     ("change", "message"),
     [
         ({"label": "nobody"}, "there is no agent nobody; the agents are LinUCB, Static MLP"),
-        ({"label": "LinUCB", "alpha": 11.0}, "agents.0.alpha (LinUCB) is 11.0; it must be a number from 0 to 10"),
+        (
+            {"label": "LinUCB", "alpha": 11.0},
+            "agents.0.alpha (LinUCB) is 11.0; it must be a number from 0 to 10",
+        ),
         ({"label": "LinUCB", "steps": 0}, "steps is 0; it must be a whole number from 1"),
         ({"label": "LinUCB", "colour": 1}, "agents.0.colour"),
-        ({"label": "Static MLP"}, "Static MLP is trained before its first step; run the experiment instead"),
+        (
+            {"label": "Static MLP"},
+            "Static MLP is trained before its first step; run the experiment instead",
+        ),
     ],
 )
 def test_what_is_refused(change: dict[str, Any], message: str) -> None:
@@ -187,9 +242,11 @@ def test_kept_draws_are_those_of_plain_streams_and_end_at_the_limit() -> None:
         return np.concatenate([draws.slice(0, 1500), draws.slice(900, 300)])
 
     plain, kept = Streams(3, range(2)), KeptStreams(3, range(2), limit=100_000)
-    for scale in (1.0, 2.0, 1.0, 1, True):  # a function of another value is another function
+    # a function of another value is another function
+    for scale in (1.0, 2.0, 1.0, 1, True):
         np.testing.assert_array_equal(drawn(kept, scale), drawn(plain, scale))
-    assert 0 <= kept.left < 1024 * 2 * 4 * 8  # no further block fits
+    # no further block fits
+    assert 0 <= kept.left < 1024 * 2 * 4 * 8
 
 
 def test_draws_of_a_function_that_uses_more_than_plain_values_are_not_shared() -> None:
@@ -204,15 +261,19 @@ def test_draws_of_a_function_that_uses_more_than_plain_values_are_not_shared() -
 
     def functions(scale: Scale) -> list[Any]:
         return [
-            scale.draw, partial(Scale.draw, scale), lambda g, n: scale.draw(g, n), lambda g, n, of=scale: of.draw(g, n),
+            scale.draw,
+            partial(Scale.draw, scale),
+            lambda g, n: scale.draw(g, n),
+            lambda g, n, of=scale: of.draw(g, n),
             lambda g, n, *, by=scale.by: by * g.random((n, 4)),
-        ]  # fmt: skip
+        ]
 
     for scale in (Scale(1.0), Scale(100.0)):
         found.append([kept.blocks("agent", f, width=4).slice(0, 5) for f in functions(scale)])
     for small, large in zip(*found, strict=True):
         np.testing.assert_array_equal(100 * small, large)
-    assert kept.left == KeptStreams(3, range(2)).left  # nothing is kept for agents that are gone
+    # nothing is kept for agents that are gone
+    assert kept.left == KeptStreams(3, range(2)).left
 
 
 def test_a_long_preview_needs_no_more_memory_than_its_parts() -> None:
@@ -223,13 +284,16 @@ def test_a_long_preview_needs_no_more_memory_than_its_parts() -> None:
     preview.update("Oracle")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 60_000 * 8 * 8 * 4  # a trace of all steps has seven numbers a step, and was 33 MB
+    # a trace of all steps has seven numbers a step, and was 33 MB
+    assert peak < 60_000 * 8 * 8 * 4
 
 
 def test_a_slider_in_a_notebook() -> None:
     import ipywidgets
 
-    e = Experiment.model_validate({"agents": [{"kind": "lints"}, {"kind": "linucb"}], "steps": 30, "replications": 2})
+    e = Experiment.model_validate(
+        {"agents": [{"kind": "lints"}, {"kind": "linucb"}], "steps": 30, "replications": 2}
+    )
     preview = bandits.Preview(e)
     widget = preview.interact("LinTS", "sigma2")
     slider = widget.children[0]

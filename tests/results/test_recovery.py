@@ -24,17 +24,27 @@ REPEATS = often(400, 2000)
 
 
 def made(gap: FloatArray, points: int = 100_000) -> History:
-    """Return a history whose optimum is 1 at every step and whose shortfall below it is ``gap (T, R)``."""
+    """Return a history whose optimum is 1 at every step and whose shortfall below it is ``gap (T,
+    R)``.
+    """
     steps, rows = gap.shape
     found = History(steps, rows, 0, points=points)
-    value, best = np.vstack([np.zeros(rows), np.cumsum(1 - gap, axis=0)]), np.arange(steps + 1.0)[:, None]
-    found.sums["value"][:], found.sums["best_value"][:] = value[found.grid], np.repeat(best[found.grid], rows, axis=1)
+    value, best = (
+        np.vstack([np.zeros(rows), np.cumsum(1 - gap, axis=0)]),
+        np.arange(steps + 1.0)[:, None],
+    )
+    found.sums["value"][:], found.sums["best_value"][:] = (
+        value[found.grid],
+        np.repeat(best[found.grid], rows, axis=1),
+    )
     found.step = steps
     return found
 
 
 def after_shock(lost: FloatArray, rows: int = 1) -> History:
-    """Return a history with a shock at step 1,000, after which ``lost (T,)`` is lost at each step, in every row."""
+    """Return a history with a shock at step 1,000, after which ``lost (T,)`` is lost at each step,
+    in every row.
+    """
     gap = np.concatenate([np.zeros(1000), lost])
     return made(np.repeat(gap[:, None], rows, axis=1))
 
@@ -42,13 +52,19 @@ def after_shock(lost: FloatArray, rows: int = 1) -> History:
 def test_recovery_is_the_end_of_the_first_window_that_loses_at_most_five_percent() -> None:
     lost = np.where(np.arange(3000) < 700, 0.5, 0.0)
     found = recovery.recovery_from(after_shock(lost), 1000)
-    # of a window that ends t steps after the shock, 1200 - t steps lose .5 each: at most 5 % of 500 from t = 1150 on
+    # of a window that ends t steps after the shock, 1200 - t steps lose .5 each: at most 5 % of 500
+    # from t = 1150 on
     assert found == recovery.Recovery(step=1150, low=None, high=None, recovered_share=1.0)
 
 
 @pytest.mark.parametrize(
     ("lost", "step"),
-    [(np.zeros(3000), 0), (np.full(3000, 0.04), 0), (np.full(3000, 0.06), None), (np.zeros(499), "nothing")],
+    [
+        (np.zeros(3000), 0),
+        (np.full(3000, 0.04), 0),
+        (np.full(3000, 0.06), None),
+        (np.zeros(499), "nothing"),
+    ],
     ids=["nothing lost", "four percent", "six percent", "too short"],
 )
 def test_recovery_at_once_and_never(lost: FloatArray, step: Any) -> None:
@@ -72,12 +88,16 @@ def test_the_first_window_begins_at_the_change() -> None:
 
 def test_the_share_that_recovered_counts_replications_by_themselves() -> None:
     slow, quick = np.full(2000, 0.5), np.where(np.arange(2000) < 300, 0.5, 0.0)
-    gap = np.column_stack([np.concatenate([np.zeros(1000), lost]) for lost in (slow, quick, quick, quick)])
+    gap = np.column_stack(
+        [np.concatenate([np.zeros(1000), lost]) for lost in (slow, quick, quick, quick)]
+    )
     found = recovery.recovery_from(made(gap), 1000)
     assert found is not None
     assert found.recovered_share == 0.75
-    assert found.step is None  # the mean over replications still loses 12.5 %
-    assert found.low is None  # fewer than eight replications
+    # the mean over replications still loses 12.5 %
+    assert found.step is None
+    # fewer than eight replications
+    assert found.low is None
 
 
 def test_diverged_replications_are_left_out() -> None:
@@ -90,7 +110,9 @@ def test_diverged_replications_are_left_out() -> None:
 
 
 def forgotten(normals: FloatArray, noise: FloatArray) -> History:
-    """Return replications whose recovery times are skewed to the right: ``normals (R,)``, ``noise (80, R)``."""
+    """Return replications whose recovery times are skewed to the right: ``normals (R,)``, ``noise
+    (80, R)``.
+    """
     t = np.arange(4000)[:, None]
     gap = 0.4 * np.exp(-t / (800 * np.exp(0.5 * normals))) + 0.02 * noise.repeat(50, axis=0)
     return made(np.vstack([np.zeros((1000, len(normals))), gap]), points=200)
@@ -120,14 +142,24 @@ def test_the_interval_covers_the_expected_recovery(rows: int) -> None:
 
 @pytest.mark.slow
 def test_discounting_halves_the_recovery_from_a_shock_and_costs_clicks_without_one() -> None:
-    """The figures of a trial with eight replications: 5,320 steps for plain LinUCB, 1,380 for a discount of .9995."""
+    """The figures of a trial with eight replications: 5,320 steps for plain LinUCB, 1,380 for a
+    discount of .9995.
+    """
     agents = [
         {"kind": "linucb", "alpha": 0.4, "label": "all"},
         {"kind": "linucb", "alpha": 0.4, "gamma": 0.9995, "label": "discounted"},
         {"kind": "linucb", "alpha": 0.4, "window": 5000, "label": "window"},
     ]
     shocked, still = (
-        run(read({"simulator": {"kind": "petshop", "changes": changes}, "agents": agents, "replications": 16}))
+        run(
+            read(
+                {
+                    "simulator": {"kind": "petshop", "changes": changes},
+                    "agents": agents,
+                    "replications": 16,
+                }
+            )
+        )
         for changes in ([{"kind": "shock", "at": 10_000}], [])
     )
     plain, discounted, windowed = (recovery.recovery(shocked, a["label"]) for a in agents)
@@ -145,7 +177,9 @@ def test_discounting_halves_the_recovery_from_a_shock_and_costs_clicks_without_o
 def test_files_reports_and_the_command_line_state_the_recovery(tmp_path: Path) -> None:
     parts = {"kind": "petshop", "n_products": 10, "changes": [{"kind": "shock", "at": 600}]}
     agents = [{"kind": "linucb"}, {"kind": "random"}, {"kind": "oracle"}]
-    result = run(read({"simulator": parts, "agents": agents, "steps": 2400, "replications": 8}), workers=0)
+    result = run(
+        read({"simulator": parts, "agents": agents, "steps": 2400, "replications": 8}), workers=0
+    )
     result.save(tmp_path)
     saved = json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))["agents"]
     found = recovery.recovery(result, "LinUCB")
@@ -153,14 +187,21 @@ def test_files_reports_and_the_command_line_state_the_recovery(tmp_path: Path) -
     assert saved["LinUCB"]["recovery"] == {**found._asdict()}
     assert saved["Oracle"]["recovery"]["step"] == 0
     sentence, never = recovery.sentences(result)
-    assert sentence.startswith("Recovery from the change at step 600 (within 5 % of the best choice over 500 steps): ")
-    assert "Random" not in sentence  # it had nothing to recover
-    assert never.startswith("Random had nothing to recover: it never reached 95 % of the best choice before the change")
+    assert sentence.startswith(
+        "Recovery from the change at step 600 (within 5 % of the best choice over 500 steps): "
+    )
+    # it had nothing to recover
+    assert "Random" not in sentence
+    assert never.startswith(
+        "Random had nothing to recover: it never reached 95 % of the best choice before the change"
+    )
     assert "Oracle" not in sentence
     assert sentence in report(result)
 
 
-def test_before_a_change_the_share_of_the_last_window_counts_and_any_window_can_reach_the_level() -> None:
+def test_before_a_change_the_share_of_the_last_window_counts_and_any_window_can_reach_the_level() -> (  # noqa: E501
+    None
+):
     gap = np.repeat(np.concatenate([np.full(600, 0.04), np.full(900, 0.3)])[:, None], 2, axis=1)
     found = recovery.before_change(made(gap), 1300)
     assert found == recovery.Before(share=pytest.approx(0.7), reached=True)
@@ -173,15 +214,24 @@ def test_before_a_change_the_share_of_the_last_window_counts_and_any_window_can_
 
 
 def test_the_change_is_named_from_its_start_to_its_end_and_counted_from_the_end() -> None:
-    drift = {"kind": "drift", "start": 300, "end": 800, "from": "new_puppy_parent", "to": "mature_dog_owner"}
+    drift = {
+        "kind": "drift",
+        "start": 300,
+        "end": 800,
+        "from": "new_puppy_parent",
+        "to": "mature_dog_owner",
+    }
     parts = {"kind": "petshop", "n_products": 10, "changes": [drift]}
-    result = run(read({"simulator": parts, "agents": [{"kind": "linucb"}], "steps": 1600}), workers=0)
+    result = run(
+        read({"simulator": parts, "agents": [{"kind": "linucb"}], "steps": 1600}), workers=0
+    )
     assert recovery.change_span(result.experiment.simulator) == (300, 800)
     assert recovery.last_change(result.experiment.simulator) == 800
-    (sentence,) = recovery.sentences(result)  # fewer than 500 steps before it: nothing is stated about them
+    # fewer than 500 steps before it: nothing is stated about them
+    (sentence,) = recovery.sentences(result)
     assert sentence.startswith(
-        "Recovery from the change from step 300 to 800 (within 5 % of the best choice over 500 steps, counted from "
-        "step 800): LinUCB "
+        "Recovery from the change from step 300 to 800 (within 5 % of the best choice over 500 "
+        "steps, counted from step 800): LinUCB "
     )
 
 
@@ -194,12 +244,14 @@ def test_the_change_is_named_from_its_start_to_its_end_and_counted_from_the_end(
         (recovery.Before(float("nan"), reached=False), ""),
         (
             recovery.Before(0.42, reached=False),
-            "UCB1 had nothing to recover: it never reached 95 % of the best choice before the change (42 % in the last "
-            "500 steps before it).",
+            "UCB1 had nothing to recover: it never reached 95 % of the best choice before the "
+            "change (42 % in the last 500 steps before it).",
         ),
     ],
 )
-def test_an_agent_that_was_never_at_the_level_cannot_recover(before: recovery.Before | None, words: str) -> None:
+def test_an_agent_that_was_never_at_the_level_cannot_recover(
+    before: recovery.Before | None, words: str
+) -> None:
     assert recovery._never_there("UCB1", before) == words
 
 
@@ -227,7 +279,9 @@ def test_the_interval_is_always_stated(found: Recovery, words: str) -> None:
         (Recovery(800, 500, 1200, 0.9), "after 800 steps (95 % CI 500 to 1,200)"),
     ],
 )
-def test_before_the_end_of_the_run_what_lies_beyond_is_not_known(found: Recovery, words: str) -> None:
+def test_before_the_end_of_the_run_what_lies_beyond_is_not_known(
+    found: Recovery, words: str
+) -> None:
     assert recovery._spoken(found, 12_000) == words
 
 
@@ -246,7 +300,9 @@ def test_the_words_follow_from_the_step_that_an_agent_has_reached() -> None:
 def test_without_a_change_nothing_is_stated() -> None:
     parts = {"kind": "petshop", "n_products": 10, "changes": [{"kind": "season", "period": 100}]}
     for simulator in (parts, {**parts, "changes": []}):
-        result = run(read({"simulator": simulator, "agents": [{"kind": "random"}], "steps": 900}), workers=0)
+        result = run(
+            read({"simulator": simulator, "agents": [{"kind": "random"}], "steps": 900}), workers=0
+        )
         assert recovery.recovery(result, "Random") is None
         assert "recovery" not in result.summary()["agents"]["Random"]
         assert recovery.sentences(result) == []

@@ -1,4 +1,6 @@
-"""In which run an agent earns more: the words, and how often one is named although runs are equal."""
+"""In which run an agent earns more: the words, and how often one is named although runs are
+equal.
+"""
 
 from __future__ import annotations
 
@@ -19,28 +21,50 @@ def concluded(**results: Result) -> list[str]:
 def result_of(clicks: dict[str, FloatArray]) -> Result:
     """Return a run with these clicks (T, R) of each agent."""
     steps, rows = next(iter(clicks.values())).shape
-    e = experiment(*({"kind": "linucb", "label": label} for label in clicks), steps=steps, replications=rows)
+    e = experiment(
+        *({"kind": "linucb", "label": label} for label in clicks), steps=steps, replications=rows
+    )
     return Result(e, {label: history(of, n_items=10) for label, of in clicks.items()})
 
 
 def test_the_sentence_of_two_runs() -> None:
     clicks = np.zeros((40, 8))
     up = clicks.copy()
-    up[:20] = 1  # 20 clicks in every replication, and 0 or 1 more
+    # 20 clicks in every replication, and 0 or 1 more
+    up[:20] = 1
     up[20, :6] = 1
     half = up.copy()
     half[:10] = 0
     noise = clicks.copy()
     noise[0, :2] = 1
-    first = result_of({"better": clicks, "worse": up, "equal": up, "open": clicks, "exact": clicks, "rare": clicks})
+    first = result_of(
+        {
+            "better": clicks,
+            "worse": up,
+            "equal": up,
+            "open": clicks,
+            "exact": clicks,
+            "rare": clicks,
+        }
+    )
     constant, rare = clicks.copy(), clicks.copy()
     constant[:3], rare[0, :3] = 1, 1
     rare[0, 3] = 1
-    second = result_of({"better": half, "worse": clicks, "equal": up, "open": noise, "exact": constant, "rare": rare})
+    second = result_of(
+        {
+            "better": half,
+            "worse": clicks,
+            "equal": up,
+            "open": noise,
+            "exact": constant,
+            "rare": rare,
+        }
+    )
     assert concluded(A=first, B=second) == [
-        "B compared with A, 8 paired replications: worse earns 21 clicks fewer in B (95 % CI 20 to 21); better earns "
-        "11 clicks more in B (95 % CI 10 to 11); exact earns 3 clicks more in B in each replication; the difference "
-        "for open and rare is not significant; equal earns the same in both."
+        "B compared with A, 8 paired replications: worse earns 21 clicks fewer in B (95 % CI 20 "
+        "to 21); better earns 11 clicks more in B (95 % CI 10 to 11); exact earns 3 clicks more "
+        "in B in each replication; the difference for open and rare is not significant; equal "
+        "earns the same in both."
     ]
 
 
@@ -49,17 +73,20 @@ def test_a_small_difference_is_not_rounded_to_nothing() -> None:
     more = clicks.copy()
     more[0, :24] = 1
     assert concluded(A=result_of({"x": more}), B=result_of({"x": clicks})) == [
-        "B compared with A, 60 paired replications: x earns 0.4 clicks fewer in B (95 % CI 0.3 to 1)."
+        "B compared with A, 60 paired replications: x earns 0.4 clicks fewer in B (95 % CI 0.3 to "
+        "1)."
     ]
 
 
 def test_diverged_replications_are_counted() -> None:
     g = np.random.default_rng(2)
-    first, second = (result_of({"x": g.random((40, 8)) < p, "y": g.random((40, 8)) < p}) for p in (0.2, 0.8))
+    first, second = (
+        result_of({"x": g.random((40, 8)) < p, "y": g.random((40, 8)) < p}) for p in (0.2, 0.8)
+    )
     second.histories["x"].alive[:3] = False
     (stated,) = concluded(A=first, B=second)
     assert re.fullmatch(
-        r"B compared with A: [xy] earns .* more in B \(95 % CI \d+ to \d+; . paired replications\); [xy] earns .*\.",
+        r"B compared with A: [xy] earns .* more in B \(95 % CI \d+ to \d+; . paired replications\); [xy] earns .*\.",  # noqa: E501
         stated,
     )
     assert "; 5 paired replications)" in stated
@@ -82,12 +109,16 @@ def test_one_replication_tells_nothing_and_runs_without_common_numbers_have_no_s
         run(experiment({"kind": "linucb", "alpha": alpha}, replications=1, seed=seed))
         for alpha, seed in ((0.0, 1), (2.0, 1), (0.0, 2))
     )
-    assert concluded(A=one, B=other) == ["B compared with A: one common replication cannot tell for LinUCB."]
+    assert concluded(A=one, B=other) == [
+        "B compared with A: one common replication cannot tell for LinUCB."
+    ]
     assert concluded(A=one, B=apart) == []
 
 
 def test_an_agent_matched_by_its_parameters_has_both_labels() -> None:
-    mine, yours = (run(experiment({"kind": "linucb", "label": label})) for label in ("mine", "yours"))
+    mine, yours = (
+        run(experiment({"kind": "linucb", "label": label})) for label in ("mine", "yours")
+    )
     assert concluded(A=mine, B=yours) == [
         "B compared with A, 3 paired replications: mine (in B: yours) earns the same in both."
     ]
@@ -98,7 +129,12 @@ def test_equal_runs_seldom_have_an_agent_that_earns_more() -> None:
     g, wrong = np.random.default_rng(8), 0
     for _ in range(400):
         runs = {
-            name: result_of({label: (g.random((50, 6)) < 0.5).astype(float) for label in ("x", "y")}) for name in "ABC"
+            name: result_of(
+                {label: (g.random((50, 6)) < 0.5).astype(float) for label in ("x", "y")}
+            )
+            for name in "ABC"
         }
-        wrong += any(" in B (" in sentence or " in C (" in sentence for sentence in concluded(**runs))
+        wrong += any(
+            " in B (" in sentence or " in C (" in sentence for sentence in concluded(**runs)
+        )
     assert 0 < wrong / 400 < 0.05 + 3 * (0.05 * 0.95 / 400) ** 0.5

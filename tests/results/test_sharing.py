@@ -1,4 +1,6 @@
-"""One model for all titles against one per title: differences and factors from known histories, and their coverage."""
+"""One model for all titles against one per title: differences and factors from known histories, and
+their coverage.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +20,40 @@ from bandits.results.result import Result
 STEPS = 6000
 SHARED = {"kind": "linucb", "label": "S", "sharing": "shared"}
 TITLE = {"kind": "linucb", "label": "T", "sharing": "per_category"}
-PICTURES = {"kind": "artwork", "n_titles": 20, "n_pictures": [3, 5], "n_users": 60, "n_retrieved": 3}
+PICTURES = {
+    "kind": "artwork",
+    "n_titles": 20,
+    "n_pictures": [3, 5],
+    "n_users": 60,
+    "n_retrieved": 3,
+}
 
 
 def known(value: np.ndarray, clicks: np.ndarray | None = None) -> History:
-    """Return a history of expected rewards (T, R), where the oracle earns 0.6 and random choice 0.2 per step."""
+    """Return a history of expected rewards (T, R), where the oracle earns 0.6 and random choice 0.2
+    per step.
+    """
     steps, rows = value.shape
-    best, random, nothing = np.full((steps, rows), 0.6), np.full((steps, rows), 0.2), np.zeros((steps, rows), np.int64)
+    best, random, nothing = (
+        np.full((steps, rows), 0.6),
+        np.full((steps, rows), 0.2),
+        np.zeros((steps, rows), np.int64),
+    )
     history = History(steps, rows, 2)
     earned = value if clicks is None else clicks
-    history.extend(Trace(0, nothing[:, :, None], nothing, earned, best, value, best, random, np.ones(rows, np.bool_)))
+    history.extend(
+        Trace(
+            0,
+            nothing[:, :, None],
+            nothing,
+            earned,
+            best,
+            value,
+            best,
+            random,
+            np.ones(rows, np.bool_),
+        )
+    )
     return history
 
 
@@ -50,7 +76,9 @@ def test_pairs_are_agents_of_one_kind_and_name_what_else_differs() -> None:
 
 
 def test_the_first_whole_window_that_closes_the_gap_is_found() -> None:
-    """0.7 of the gap from 0.2 to 0.6 is 0.48: a window of 1,000 steps needs 900 at 0.5 and 100 at 0.3."""
+    """0.7 of the gap from 0.2 to 0.6 is 0.48: a window of 1,000 steps needs 900 at 0.5 and 100 at
+    0.3.
+    """
     needed = sharing.impressions_needed(learning([0, 2000, 3000, STEPS]))
     spacing = int(learning([0]).grid[1])
     np.testing.assert_allclose(needed[:3], [1000, 2900, 3900], atol=spacing)
@@ -62,7 +90,8 @@ def test_the_difference_is_paired_and_the_factor_is_a_ratio() -> None:
     noise = np.random.default_rng(0).normal(0, 0.05, 4)
     shared, apart = learning([1500, 1600, 1700, 1800]), learning([4500, 4700, 4900, 5100])
     for history in (shared, apart):
-        history.sums["clicks"] = history.sums["value"] + noise * history.grid[:, None]  # replications differ much
+        # replications differ much
+        history.sums["clicks"] = history.sums["value"] + noise * history.grid[:, None]
     (found,) = sharing.comparisons(result([SHARED, TITLE], S=shared, T=apart))
     gain = 0.2 * np.array([3000, 3100, 3200, 3300]) / STEPS
     np.testing.assert_allclose(found.difference.mean, gain.mean(), rtol=1e-9)
@@ -73,30 +102,49 @@ def test_the_difference_is_paired_and_the_factor_is_a_ratio() -> None:
     assert 2.2 < found.factor.low < found.factor.mean < found.factor.high < 2.4
     assert found.learned == (4, 4)
     assert found.at_once == (0, 0)
-    same = sharing.comparisons(result([TITLE, SHARED], T=apart, S=shared))  # whichever comes first
+    # whichever comes first
+    same = sharing.comparisons(result([TITLE, SHARED], T=apart, S=shared))
     np.testing.assert_allclose(np.array(same[0].difference), np.array(found.difference))
 
 
 def test_sentences_follow_from_the_numbers() -> None:
-    early, late, never = learning([2400, 2500, 2450]), learning([4900, 5000, 4950]), learning([STEPS] * 3)
-    first = {label: sharing.conclusions(result([SHARED, TITLE], S=a, T=b))[0] for label, a, b in (
-        ("ahead", early, late), ("behind", late, early), ("never", early, never), ("same", early, early),
-    )}  # fmt: skip
-    assert first["ahead"].startswith("S has the higher take fraction: 0.418, against 0.335 of T; S minus T 0.083")
-    assert "T needed 1.7 times as many impressions as S" in first["ahead"]
-    assert first["behind"].startswith("T has the higher take fraction: 0.418, against 0.335 of S; S minus T −0.083")
-    assert (
-        "S closed 70 % of the gap between random choice and the oracle in 3 of 3 replications, T in 0."
-        in first["never"]
+    early, late, never = (
+        learning([2400, 2500, 2450]),
+        learning([4900, 5000, 4950]),
+        learning([STEPS] * 3),
     )
-    assert first["same"].startswith("S (0.418) and T (0.418) are not shown to differ in take fraction")
+    first = {
+        label: sharing.conclusions(result([SHARED, TITLE], S=a, T=b))[0]
+        for label, a, b in (
+            ("ahead", early, late),
+            ("behind", late, early),
+            ("never", early, never),
+            ("same", early, early),
+        )
+    }
+    assert first["ahead"].startswith(
+        "S has the higher take fraction: 0.418, against 0.335 of T; S minus T 0.083"
+    )
+    assert "T needed 1.7 times as many impressions as S" in first["ahead"]
+    assert first["behind"].startswith(
+        "T has the higher take fraction: 0.418, against 0.335 of S; S minus T −0.083"
+    )
+    assert (
+        "S closed 70 % of the gap between random choice and the oracle in 3 of 3 replications, T "
+        "in 0." in first["never"]
+    )
+    assert first["same"].startswith(
+        "S (0.418) and T (0.418) are not shown to differ in take fraction"
+    )
     one = sharing.conclusions(result([SHARED, TITLE], S=learning([2400]), T=learning([4900])))[0]
     assert "one replication, which gives no interval" in one
     assert not sharing.conclusions(result([SHARED], S=early))
 
 
 def test_a_difference_that_chance_explains_is_not_stated() -> None:
-    """The interval is corrected for all pairs, so that it agrees with the other sentences of the run."""
+    """The interval is corrected for all pairs, so that it agrees with the other sentences of the
+    run.
+    """
     base = np.full((STEPS, 4), 0.4)
     apart, other = known(base), known(base + np.array([0.05, -0.02, 0.03, -0.04]))
     shared = known(base + np.array([0.01, 0.004, 0.008, -0.002]))
@@ -110,7 +158,9 @@ def test_a_difference_that_chance_explains_is_not_stated() -> None:
 
 
 def test_an_agent_that_learns_in_its_first_window_opens_one_end_of_the_factor() -> None:
-    """The window ends at 1,000 impressions, of which it may have needed fewer, in one replication or in all."""
+    """The window ends at 1,000 impressions, of which it may have needed fewer, in one replication
+    or in all.
+    """
     once, some, late = learning([0] * 3), learning([0, 2500, 2450]), learning([4000, 5000, 4950])
     agents = [SHARED, TITLE]
     (least,) = sharing.comparisons(result(agents, S=some, T=late))
@@ -119,7 +169,9 @@ def test_an_agent_that_learns_in_its_first_window_opens_one_end_of_the_factor() 
     assert least.factor is not None
     assert most.factor is not None
     assert (least.factor.high, most.factor.low) == (np.inf, 0)
-    np.testing.assert_allclose([least.factor.low * most.factor.high, least.factor.mean * most.factor.mean], 1)
+    np.testing.assert_allclose(
+        [least.factor.low * most.factor.high, least.factor.mean * most.factor.mean], 1
+    )
     three = sharing.conclusions(result(agents, S=once, T=learning([4800, 4900, 5000])))[0]
     assert "T needed at least 5.8 times as many impressions as S (95 % CI 5.6 or more)." in three
     assert (
@@ -136,17 +188,27 @@ def test_an_agent_that_learns_in_its_first_window_opens_one_end_of_the_factor() 
         (both,) = sharing.comparisons(result(agents, S=shared, T=apart))
         assert both.factor is None
         sentence = sharing.conclusions(result(agents, S=shared, T=apart))[0]
-        assert f"within the first 1,000 impressions {counts}: no ratio of impressions is known." in sentence
+        assert (
+            f"within the first 1,000 impressions {counts}: no ratio of impressions is known."
+            in sentence
+        )
         assert "times as many" not in sentence
 
 
-BEFORE = 2000  # steps that a history can begin earlier, so that no agent has learned in its first window
+# steps that a history can begin earlier, so that no agent has learned in its first window
+BEFORE = 2000
 
 
-def drawn(generator: np.random.Generator, middles: tuple[float, float], rows: int, before: int = 0) -> list[History]:
-    """Simulate both agents on the same visitors: learning curves around a random step, of noisy expected rewards."""
+def drawn(
+    generator: np.random.Generator, middles: tuple[float, float], rows: int, before: int = 0
+) -> list[History]:
+    """Simulate both agents on the same visitors: learning curves around a random step, of noisy
+    expected rewards.
+    """
     steps = np.arange(-BEFORE, STEPS)[:, None]
-    noise = np.repeat(generator.normal(0, 0.02, (len(steps) // 100, rows)), 100, axis=0)  # of visitors
+    noise = np.repeat(
+        generator.normal(0, 0.02, (len(steps) // 100, rows)), 100, axis=0
+    )  # of visitors
     visitors, found = generator.normal(0, 0.15, rows), []
     for middle in middles:
         at = middle * np.exp(visitors + generator.normal(0, 0.15, rows)) - 600
@@ -157,7 +219,9 @@ def drawn(generator: np.random.Generator, middles: tuple[float, float], rows: in
 
 @cache
 def ratio(middles: tuple[float, float]) -> float:
-    """Return the ratio of impressions of the population, of histories that censor none of 2,000 replications."""
+    """Return the ratio of impressions of the population, of histories that censor none of 2,000
+    replications.
+    """
     logs = []
     for seed in range(20):
         histories = drawn(np.random.default_rng([7, seed]), middles, 100, BEFORE)
@@ -168,7 +232,8 @@ def ratio(middles: tuple[float, float]) -> float:
 
 
 def missed(middles: tuple[float, float], runs: int, rows: int = 8) -> tuple[float, list[int]]:
-    """Return the runs, of those that state a factor, whose interval misses the ratio, beyond the 99.9 % quantile of
+    """Return the runs, of those that state a factor, whose interval misses the ratio, beyond the
+    99.9 % quantile of
     5 % (0 or less: not too many), and how often none, at least, at most and both ends are stated.
     """
     truth, outside, kinds = ratio(middles), 0, [0, 0, 0, 0]
@@ -184,9 +249,15 @@ def missed(middles: tuple[float, float], runs: int, rows: int = 8) -> tuple[floa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("middles", "kind"), [((300, 2000), 1), ((2000, 300), 2), ((1900, 2600), 3)])
-def test_intervals_of_the_factor_hold_the_ratio_of_whole_histories(middles: tuple[float, float], kind: int) -> None:
-    """Almost all replications of one agent are censored, then of the other, then none: 40 runs of each."""
+@pytest.mark.parametrize(
+    ("middles", "kind"), [((300, 2000), 1), ((2000, 300), 2), ((1900, 2600), 3)]
+)
+def test_intervals_of_the_factor_hold_the_ratio_of_whole_histories(
+    middles: tuple[float, float], kind: int
+) -> None:
+    """Almost all replications of one agent are censored, then of the other, then none: 40 runs of
+    each.
+    """
     beyond, kinds = missed(middles, 40)
     assert kinds[kind] >= 38
     assert beyond <= 0
@@ -194,9 +265,15 @@ def test_intervals_of_the_factor_hold_the_ratio_of_whole_histories(middles: tupl
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rows", [3, 8])
-@pytest.mark.parametrize("middles", [(700, 2000), (1000, 2000), (1300, 2600), (1200, 1300), (2600, 1300), (2000, 1000)])
-def test_intervals_of_the_factor_hold_it_however_many_are_censored(middles: tuple[float, float], rows: int) -> None:
-    """The end that is stated depends on the run, and the share of runs that miss the ratio is still at most 5 %."""
+@pytest.mark.parametrize(
+    "middles", [(700, 2000), (1000, 2000), (1300, 2600), (1200, 1300), (2600, 1300), (2000, 1000)]
+)
+def test_intervals_of_the_factor_hold_it_however_many_are_censored(
+    middles: tuple[float, float], rows: int
+) -> None:
+    """The end that is stated depends on the run, and the share of runs that miss the ratio is still
+    at most 5 %.
+    """
     assert missed(middles, 200, rows)[0] <= 0
 
 

@@ -44,7 +44,13 @@ def test_a_shock_between_stored_steps_leaves_its_interval_out() -> None:
 
 def test_the_leader_after_the_shock_is_compared_over_the_steps_after_it() -> None:
     e = experiment(
-        {"kind": "linucb", "gamma": 0.99}, "linucb", "oracle", "random", simulator=SHOCKED, steps=3000, replications=8
+        {"kind": "linucb", "gamma": 0.99},
+        "linucb",
+        "oracle",
+        "random",
+        simulator=SHOCKED,
+        steps=3000,
+        replications=8,
     )
     result = run(e)
     found = around_shock(result)
@@ -64,7 +70,11 @@ def test_the_leader_after_the_shock_is_compared_over_the_steps_after_it() -> Non
 def test_the_leader_after_the_shock_need_not_be_the_best_agent() -> None:
     e = experiment("linucb", "random", simulator=SHOCKED, steps=1000, replications=3)
     before = (np.arange(1000) < 600).astype(float)[:, None] * np.ones(3)
-    found = around_shock(Result(e, {"LinUCB": history(before, n_items=10), "Random": history(1 - before, n_items=10)}))
+    found = around_shock(
+        Result(
+            e, {"LinUCB": history(before, n_items=10), "Random": history(1 - before, n_items=10)}
+        )
+    )
     assert found is not None
     assert (found.best, found.leader, found.runner_up) == ("LinUCB", "Random", "LinUCB")
     assert (found.before.mean, found.after.mean, found.leader_after.mean) == (1, 0, 1)
@@ -89,7 +99,8 @@ def test_a_shock_without_stored_steps_on_both_sides_has_no_rates() -> None:
     last, before_last = (int(history.grid[-n]) for n in (1, 2))
     for step in (0, 1, spacing - 1, before_last + 1, last - 1, last, last + 1):
         assert rates_around(history, step) is None, step
-    for step in (spacing, before_last):  # one interval on one of the sides
+    # one interval on one of the sides
+    for step in (spacing, before_last):
         rates = rates_around(history, step)
         assert rates is not None
         assert all(rate.mean > 0 for rate in rates)

@@ -45,7 +45,11 @@ def comparison(
 @pytest.mark.parametrize(
     ("actual", "p", "sentence"),
     [
-        (comparison(), 0.001, "A earned 412 more clicks than B (95 % CI 380 to 445; 16 paired replications)."),
+        (
+            comparison(),
+            0.001,
+            "A earned 412 more clicks than B (95 % CI 380 to 445; 16 paired replications).",
+        ),
         (
             comparison(even=3100, interval=(2900, 3400), cost=57.2),
             0.001,
@@ -60,22 +64,27 @@ def comparison(
         (
             comparison((12345.6, 11000.0, 13000.0)),
             0.001,
-            "A earned 12,346 more clicks than B (95 % CI 11,000 to 13,000; 16 paired replications).",
+            "A earned 12,346 more clicks than B (95 % CI 11,000 to 13,000; 16 paired "
+            "replications).",
         ),
         (
             comparison((100.0, 90.0, 110.0)),
-            0.005,  # corrected to five times the p value: a 99 % interval, 2.947 / 2.131 times as wide
+            # corrected to five times the p value: a 99 % interval, 2.947 / 2.131 times as wide
+            0.005,
             "A earned 100 more clicks than B (95 % CI 86 to 114; 16 paired replications).",
         ),
         (
             comparison((1.0, -20.0, 26.0), even=10)._replace(p_value=0.4),
             0.4,
-            "A and B do not differ significantly: 1 click (95 % CI −20 to 26; 16 paired replications).",
+            "A and B do not differ significantly: 1 click (95 % CI −20 to 26; 16 paired "
+            "replications).",
         ),
         (
-            comparison((212.0, -0.3, 424.3))._replace(p_value=0.052),  # an end that is not 0 is not written as 0
+            # an end that is not 0 is not written as 0
+            comparison((212.0, -0.3, 424.3))._replace(p_value=0.052),
             0.052,
-            "A and B do not differ significantly: 212 clicks (95 % CI −0.3 to 424; 16 paired replications).",
+            "A and B do not differ significantly: 212 clicks (95 % CI −0.3 to 424; 16 paired "
+            "replications).",
         ),
         (
             comparison((5.0, float("nan"), float("nan")), rows=1),
@@ -96,8 +105,10 @@ def test_a_comparison_in_one_sentence(actual: Comparison, p: float, sentence: st
 @given(
     gap=st.lists(st.integers(-20, 20), min_size=2, max_size=8).filter(lambda v: len(set(v)) > 1),
     pairs=st.integers(1, 66),
-)  # fmt: skip
-def test_a_corrected_interval_contains_zero_if_and_only_if_p_exceeds_005(gap: list[int], pairs: int) -> None:
+)
+def test_a_corrected_interval_contains_zero_if_and_only_if_p_exceeds_005(
+    gap: list[int], pairs: int
+) -> None:
     clicks = np.array([gap], dtype=float)
     actual = paired_tests.compare(history(clicks), history(np.zeros_like(clicks)))
     p_value = min(1.0, pairs * actual.p_value)
@@ -109,7 +120,13 @@ def test_a_corrected_interval_contains_zero_if_and_only_if_p_exceeds_005(gap: li
 
 
 def test_numbers_are_formatted() -> None:
-    assert [count(n) for n in (0, 999.6, 1234, math.nan, math.inf)] == ["0", "1,000", "1,234", "–", "–"]
+    assert [count(n) for n in (0, 999.6, 1234, math.nan, math.inf)] == [
+        "0",
+        "1,000",
+        "1,234",
+        "–",
+        "–",
+    ]
     assert [percent(n) for n in (0.874, math.nan)] == ["87 %", "–"]
     assert [percent(n, 1) for n in (0.8745, -0.031, -0.0001)] == ["87.5 %", "−3.1 %", "0.0 %"]
 
@@ -126,15 +143,20 @@ def test_numbers_are_formatted() -> None:
         (Fallback(p99_ms=50), "fallback (to random, budget ms 10, p99 ms 50)"),
     ],
 )
-def test_a_guard_is_named_with_its_main_values_and_what_is_changed(guard: GuardParams, words: str) -> None:
+def test_a_guard_is_named_with_its_main_values_and_what_is_changed(
+    guard: GuardParams, words: str
+) -> None:
     assert describe_guard(guard) == words
 
 
 def test_what_fewest_runs_have_is_named_first() -> None:
-    runs = [experiment("linucb", "random", {"kind": "epsilon_greedy", "epsilon": e}) for e in (0.1, 0.2)]
+    runs = [
+        experiment("linucb", "random", {"kind": "epsilon_greedy", "epsilon": e}) for e in (0.1, 0.2)
+    ]
     assert describe_rarest_first(runs) == [
-        "ε-greedy (epsilon 0.1), LinUCB, Random", "ε-greedy (epsilon 0.2), LinUCB, Random",
-    ]  # fmt: skip
+        "ε-greedy (epsilon 0.1), LinUCB, Random",
+        "ε-greedy (epsilon 0.2), LinUCB, Random",
+    ]
     assert describe_rarest_first(runs[:1]) == [describe_agents(runs[0])]
     assert describe_rarest_first([]) == []
 
@@ -145,7 +167,8 @@ def test_ranking_is_by_clicks_per_step_so_far() -> None:
     dead = np.full((10, 3), np.nan)
     histories = {
         "LinUCB": history(slow),
-        "LinTS": history(lead[:5], steps=10),  # half the steps, but more clicks per step
+        # half the steps, but more clicks per step
+        "LinTS": history(lead[:5], steps=10),
         "Random": history(dead, alive=[False] * 3),
         "UCB1": History(10, 3, 5),
     }
@@ -173,7 +196,8 @@ def test_any_agent_can_be_the_reference_with_the_same_correction() -> None:
         found = reference_comparisons(result, label)
         assert len(found) == 3
         assert all(label in sentence for sentence in found)
-        assert len(set(found) & set(leader)) == 1  # the pair with the leader: the same interval
+        # the pair with the leader: the same interval
+        assert len(set(found) & set(leader)) == 1
 
 
 def test_verdicts_are_corrected_for_the_number_of_pairs() -> None:
@@ -186,13 +210,18 @@ def test_verdicts_are_corrected_for_the_number_of_pairs() -> None:
     pair = Result(e, {"LinUCB": lead, "LinTS": other})
     assert 0.01 < pair.compare("LinUCB", "LinTS").p_value < 0.05
     assert "earned" in leader_comparisons(pair)[0]
-    crowd = Result(e, {"LinUCB": lead, "LinTS": other, "Random": other, "UCB1": other, "Popularity": other})
+    crowd = Result(
+        e, {"LinUCB": lead, "LinTS": other, "Random": other, "UCB1": other, "Popularity": other}
+    )
     assert all("do not differ significantly" in sentence for sentence in leader_comparisons(crowd))
 
 
 def test_agents_stopped_in_every_replication_are_not_compared() -> None:
     e = experiment("linucb", "random", steps=10)
-    histories = {"LinUCB": history(np.full((10, 3), np.nan), alive=[False] * 3), "Random": history(np.ones((10, 3)))}
+    histories = {
+        "LinUCB": history(np.full((10, 3), np.nan), alive=[False] * 3),
+        "Random": history(np.ones((10, 3))),
+    }
     assert leader_comparisons(Result(e, histories)) == []
 
 
@@ -200,13 +229,17 @@ def test_the_summary_states_whether_agents_learned() -> None:
     learned = learning_summary(run(experiment("oracle", "linucb", "random", steps=1000)))
     assert learned.startswith("LinUCB closed ")
     assert "of the gap between random choice and the oracle (95 % CI " in learned
-    assert learning_summary(run(experiment("oracle", "random"))) == "No agent learns during this run."
+    assert (
+        learning_summary(run(experiment("oracle", "random"))) == "No agent learns during this run."
+    )
     stubborn = {"kind": "epsilon_greedy", "epsilon": 1.0}
     assert "No learning agent is significantly better than random choice" in learning_summary(
         run(experiment(stubborn, steps=1000))
     )
     flat = {"kind": "petshop", "n_products": 5, "click_rates": [[0.5] * 5] * 4}
-    assert learning_summary(run(experiment("linucb", simulator=flat))).startswith("Nothing can be learned here")
+    assert learning_summary(run(experiment("linucb", simulator=flat))).startswith(
+        "Nothing can be learned here"
+    )
 
 
 def test_one_replication_is_reported_as_such() -> None:
@@ -222,14 +255,21 @@ def test_a_preset_is_a_valid_experiment_with_a_title_and_a_sentence(preset: Pres
     e = preset.experiment
     assert read(e.model_dump_json()) == e
     assert len(set(e.labels)) == len(e.labels) >= 2
-    assert e.replications > 1  # a band needs more than one run
+    # a band needs more than one run
+    assert e.replications > 1
     # a short run: seconds on two cores, or minutes where the text states it, and little memory
-    assert e.steps * e.replications * len(e.agents) <= (4_000_000 if "minutes" in preset.about else 2_000_000)
+    assert e.steps * e.replications * len(e.agents) <= (
+        4_000_000 if "minutes" in preset.about else 2_000_000
+    )
     assert e.memory() < 2**30
 
 
 def test_presets_equal_the_files_and_are_distinct() -> None:
-    actual = [path for path in (files("bandits.experiments.presets")).iterdir() if path.name.endswith(".json")]
+    actual = [
+        path
+        for path in (files("bandits.experiments.presets")).iterdir()
+        if path.name.endswith(".json")
+    ]
     assert len(presets()) == len(actual) >= 5
     assert next(iter(presets())) == "race"
     assert len({p.title for p in presets().values()}) == len(actual)
@@ -240,7 +280,14 @@ def test_presets_equal_the_files_and_are_distinct() -> None:
 
 def test_the_first_preset_compares_two_exploration_bonuses_with_other_baselines() -> None:
     e: Experiment = presets()["race"].experiment
-    assert [a.kind for a in e.agents] == ["linucb", "linucb", "lints", "epsilon_greedy", "static_mlp", "random"]
+    assert [a.kind for a in e.agents] == [
+        "linucb",
+        "linucb",
+        "lints",
+        "epsilon_greedy",
+        "static_mlp",
+        "random",
+    ]
     assert [getattr(a, "alpha", None) for a in e.agents[:2]] == [0.5, 1.5]
     assert (e.simulator.kind, e.steps, e.replications) == ("petshop", 20_000, 16)
 
@@ -261,16 +308,21 @@ def test_agents_with_few_clicks_are_named() -> None:
     e = experiment("linucb", "lints", "random", steps=10)
     few, enough, half = np.zeros((10, 3)), np.zeros((10, 3)), np.full((10, 3), 0.25)
     few[0, :2], enough[:7] = 1, 1
-    (note,) = rare_reward_notes(Result(e, {"LinUCB": history(few), "LinTS": history(enough), "Random": history(half)}))
+    (note,) = rare_reward_notes(
+        Result(e, {"LinUCB": history(few), "LinTS": history(enough), "Random": history(half)})
+    )
     assert "LinUCB (2)" in note
     assert "LinTS" not in note
-    assert "Random" not in note  # rewards that are no counts
+    # rewards that are no counts
+    assert "Random" not in note
     assert rare_reward_notes(Result(e, {"LinTS": history(enough)})) == []
 
 
 @pytest.mark.parametrize("replications", [4, 8, 16, 32])
 def test_intervals_of_means_cover_from_the_stated_number_of_clicks(replications: int) -> None:
-    """2,000 repetitions: .95 within .02 at the number of clicks below which the page warns, far less at 1.2 clicks."""
+    """2,000 repetitions: .95 within .02 at the number of clicks below which the page warns, far
+    less at 1.2 clicks.
+    """
 
     def coverage(clicks: float) -> float:
         generator = np.random.default_rng(replications)

@@ -31,7 +31,9 @@ NAN = math.nan
         ((NAN, NAN, NAN), "count", "–"),
     ],
 )
-def test_a_mean_has_the_digits_of_its_interval(ends: tuple[float, float, float], form: words.Form, stated: str) -> None:
+def test_a_mean_has_the_digits_of_its_interval(
+    ends: tuple[float, float, float], form: words.Form, stated: str
+) -> None:
     assert words.stated(Estimate(*ends), form) == stated
 
 

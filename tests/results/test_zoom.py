@@ -15,7 +15,8 @@ def test_the_axes_fit_the_leading_agents_and_the_note_names_the_others() -> None
     plots = board(result)
     rate, regret, *rest = zoom(plots, result)
     assert rest == plots[2:]
-    assert "range" not in plots[0]["layout"]["yaxis"]  # the original is unchanged
+    # the original is unchanged
+    assert "range" not in plots[0]["layout"]["yaxis"]
     low, high = rate["layout"]["yaxis"]["range"]
     drawn = {t.get("legendgroup", t["name"]): t for t in plots[0]["data"] if "fill" not in t}
     assert low > np.max(drawn["random choice"]["y"])

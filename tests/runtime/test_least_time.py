@@ -1,4 +1,6 @@
-"""Runs that cannot end within the time limit are refused by arithmetic, and no run that ended would have been."""
+"""Runs that cannot end within the time limit are refused by arithmetic, and no run that ended would
+have been.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,13 @@ def test_presets_and_long_runs_are_accepted() -> None:
 
 @pytest.mark.parametrize("training", ["newest", "replay", "everything"])
 def test_no_run_takes_less_than_the_bound(training: str) -> None:
-    agent = {"kind": "neural_greedy", "hidden": [128, 128], "training": training, "every": 5, "updates": 20}
+    agent = {
+        "kind": "neural_greedy",
+        "hidden": [128, 128],
+        "training": training,
+        "every": 5,
+        "updates": 20,
+    }
     e = experiment(agent, steps=200, replications=2)
     began = time.process_time()
     run(e)

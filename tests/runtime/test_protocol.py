@@ -11,7 +11,8 @@ from bandits.runtime.protocol import receive, send
 
 ARRAYS: dict[str, Any] = {
     "a/b": np.arange(6.0).reshape(2, 3),
-    "columns": np.asfortranarray(np.arange(6).reshape(2, 3)),  # its order of memory decides the bits of products
+    # its order of memory decides the bits of products
+    "columns": np.asfortranarray(np.arange(6).reshape(2, 3)),
     "part": np.arange(20)[::3],
     "number": np.array(3),
     "none": np.zeros((0, 4)),

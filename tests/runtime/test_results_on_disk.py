@@ -23,7 +23,9 @@ from tests.support import experiment, same, wait_for
 def finished_job(size: int = 10) -> Job:
     e = experiment()
     result = run(e)
-    return Job(e, histories=dict(result.histories), saved={"step": np.array(300), "0.x": np.zeros(size)})
+    return Job(
+        e, histories=dict(result.histories), saved={"step": np.array(300), "0.x": np.zeros(size)}
+    )
 
 
 class FullDisk(Store):
@@ -53,7 +55,9 @@ def test_a_result_is_stored_where_its_checkpoint_does_not_fit(tmp_path: Path) ->
         same(actual.histories[label], history)
 
 
-def test_a_result_that_was_not_stored_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_result_that_was_not_stored_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(jobs, "RETRY_INTERVAL", 0.01)
     store, job = FullDisk(tmp_path), finished_job()
     store.full = ("put",)
@@ -68,7 +72,9 @@ def test_a_result_that_was_not_stored_is_tried_again(tmp_path: Path, monkeypatch
 def test_a_locked_index_delays_a_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "RETRY_INTERVAL", 0.01)
     connect = sqlite3.connect
-    monkeypatch.setattr(sqlite3, "connect", lambda *values, **more: connect(*values, **{**more, "timeout": 0.01}))
+    monkeypatch.setattr(
+        sqlite3, "connect", lambda *values, **more: connect(*values, **{**more, "timeout": 0.01})
+    )
     store, job = Store(tmp_path), finished_job()
     other = connect(tmp_path / "index.sqlite", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -80,7 +86,9 @@ def test_a_locked_index_delays_a_result(tmp_path: Path, monkeypatch: pytest.Monk
     assert store.get(job.id) is not None
 
 
-def test_the_saved_state_of_a_finished_run_is_in_the_store_and_not_in_memory(tmp_path: Path) -> None:
+def test_the_saved_state_of_a_finished_run_is_in_the_store_and_not_in_memory(
+    tmp_path: Path,
+) -> None:
     store, job = FullDisk(tmp_path), finished_job()
     store.full = ("checkpoint",)
     save(store, job, finished=True)
@@ -88,7 +96,8 @@ def test_the_saved_state_of_a_finished_run_is_in_the_store_and_not_in_memory(tmp
     assert job.saved  # the only copy
     store.full = ()
     save(store, job, finished=True)
-    assert job.saved  # other shares may still ask which agents have ended
+    # other shares may still ask which agents have ended
+    assert job.saved
     job.end("stopped")
     assert job.saved  # it can go on
     job.end("finished")
@@ -96,12 +105,19 @@ def test_the_saved_state_of_a_finished_run_is_in_the_store_and_not_in_memory(tmp
     assert saved_state(store, job.id).keys() == {"step", "0.x"}
 
 
-def test_ended_runs_take_bounded_memory_and_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ended_runs_take_bounded_memory_and_are_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = Store(tmp_path)
     results = [run(experiment(seed=seed, steps=30)) for seed in range(5)]
     for result in results[:4]:
         store.put(result.experiment, result.histories, 1.0)
-    unstored = Job(results[4].experiment, status="finished", histories=dict(results[4].histories), unstored=True)
+    unstored = Job(
+        results[4].experiment,
+        status="finished",
+        histories=dict(results[4].histories),
+        unstored=True,
+    )
     monkeypatch.setattr(pools, "MAX_ENDED_BYTES", 2 * unstored.nbytes)
     pool = Pool(1, store)
     try:
@@ -122,9 +138,13 @@ def test_ended_runs_take_bounded_memory_and_are_read_again(tmp_path: Path, monke
         pool.close()
 
 
-def test_a_deleted_result_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deleted_result_is_not_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     attempts: list[Any] = []
-    monkeypatch.setattr(jobs.threading, "Timer", lambda _, attempt: attempts.append(attempt) or _Never())
+    monkeypatch.setattr(
+        jobs.threading, "Timer", lambda _, attempt: attempts.append(attempt) or _Never()
+    )
     store, job = FullDisk(tmp_path), finished_job()
     store.full = ("put",)
     save(store, job, finished=True)
@@ -149,7 +169,9 @@ class _Never:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("size", "kept"), [(10, True), (2_000_000, False)])
-def test_a_finished_run_keeps_a_small_checkpoint_only(size: int, kept: bool, tmp_path: Path) -> None:
+def test_a_finished_run_keeps_a_small_checkpoint_only(
+    size: int, kept: bool, tmp_path: Path
+) -> None:
     store, job = Store(tmp_path), finished_job(size)
     job.saved["0.x"] = np.random.default_rng(0).random(size)
     save(store, job)
@@ -159,7 +181,13 @@ def test_a_finished_run_keeps_a_small_checkpoint_only(size: int, kept: bool, tmp
 
 
 @pytest.mark.parametrize(
-    "state", [b"no arrays", (2**62).to_bytes(8, "little"), pack({"step": np.array(3)}), pack({"step": np.array("x")})]
+    "state",
+    [
+        b"no arrays",
+        (2**62).to_bytes(8, "little"),
+        pack({"step": np.array(3)}),
+        pack({"step": np.array("x")}),
+    ],
 )
 def test_a_forged_checkpoint_is_not_continued(state: bytes, tmp_path: Path) -> None:
     e, store = experiment(), Store(tmp_path)

@@ -1,4 +1,6 @@
-"""The order of the queue: addresses and owners take turns, short runs pass long ones, forgotten runs give way."""
+"""The order of the queue: addresses and owners take turns, short runs pass long ones, forgotten
+runs give way.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ def served(queue: Scheduler) -> list[Job]:
     while queue.n_runs:
         first = min((*queue._runs, *queue._first), key=queue.position)
         job = queue.next(0, 0)
-        assert job is first  # the position that a page shows
+        # the position that a page shows
+        assert job is first
         assert isinstance(job, Job)
         found.append(job)
     return found

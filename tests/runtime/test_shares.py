@@ -35,7 +35,9 @@ def test_every_agent_is_dealt_to_exactly_one_worker() -> None:
 
 
 def test_the_largest_states_are_dealt_to_different_workers() -> None:
-    job = Job(experiment("random", {"kind": "neural_ucb", "hidden": [64]}, "popularity", "ensemble"))
+    job = Job(
+        experiment("random", {"kind": "neural_ucb", "hidden": [64]}, "popularity", "ensemble")
+    )
     hands = deal(job, range(4), 2)
     assert [len({1, 3} & hand) for hand in hands] == [1, 1]
 
@@ -62,10 +64,14 @@ def test_agents_move_to_the_worker_with_the_shortest_rest() -> None:
 @pytest.mark.parametrize("spare", [False, True])
 def test_no_move_costs_more_than_it_gains(spare: bool) -> None:
     almost_done = job_at(999, 1.0, 1.0, 1.0, 1.0)
-    assert plan(almost_done, [Share(almost_done, {0, 1}), Share(almost_done, {2, 3})], spare=spare) is None
+    assert (
+        plan(almost_done, [Share(almost_done, {0, 1}), Share(almost_done, {2, 3})], spare=spare)
+        is None
+    )
     even = job_at(100, 1.0, 1.0, 1.0, 1.0)
     assert plan(even, [Share(even, {0, 1}), Share(even, {2, 3})], spare=False) is None
-    assert plan(even, [Share(even, {0}), Share(even, {1})], spare=spare) is None  # the last agent of a worker stays
+    # the last agent of a worker stays
+    assert plan(even, [Share(even, {0}), Share(even, {1})], spare=spare) is None
     assert plan(even, [], spare=spare) is None
 
 

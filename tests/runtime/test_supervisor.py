@@ -1,4 +1,6 @@
-"""The supervisor without worker processes: their messages are written by the tests, one after the other."""
+"""The supervisor without worker processes: their messages are written by the tests, one after the
+other.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ from tests.support import experiment
 
 
 class Scripted:
-    """A worker process that sends given messages and then ends; what it is sent is kept in ``sent``."""
+    """A worker process that sends given messages and then ends.
+
+    What it is sent is kept in ``sent``.
+    """
 
     silence = 0.0
 
@@ -50,7 +55,9 @@ def leaves(job: Job, agents: list[int], step: int) -> Scripted:
 
 
 def running(supervisor: Supervisor, *shares: set[int]) -> tuple[Job, list[Share]]:
-    """Return a run of four agents that is computed in these shares, by workers that never answer."""
+    """Return a run of four agents that is computed in these shares, by workers that never
+    answer.
+    """
     job = Job(experiment("linucb", "lints", "beta_ts", "random"), status="running")
     job.histories = load_histories(job.experiment)
     made = [Share(job, agents) for agents in shares]
@@ -66,7 +73,8 @@ def test_a_run_that_is_queued_while_a_share_leaves_gives_no_agent_to_two_workers
     supervisor._run_share(first, cast(WorkerProcess, leaves(job, [0, 1], 100)))
     assert job.status == "queued"
     with supervisor.change:
-        next_share = supervisor.division.take()  # another worker begins before the second share has left
+        # another worker begins before the second share has left
+        next_share = supervisor.division.take()
     assert isinstance(next_share, Share)
     assert next_share.agents == {0, 1}
     worker = Scripted()
@@ -102,12 +110,15 @@ def test_a_worker_takes_no_new_work_between_check_and_kill() -> None:
 
     class Suspended(Scripted):
         def kill(self) -> None:
-            other = Thread(target=lambda: locked.append(not supervisor.change.acquire(blocking=False)))
+            other = Thread(
+                target=lambda: locked.append(not supervisor.change.acquire(blocking=False))
+            )
             other.start()
             other.join()
 
     process = cast(WorkerProcess, Suspended())
-    supervisor._kill(share, process)  # it computes something else
+    # it computes something else
+    supervisor._kill(share, process)
     assert locked == []
     supervisor.division.processes[share] = process
     supervisor._kill(share, process)

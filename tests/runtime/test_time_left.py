@@ -12,10 +12,13 @@ from bandits.runtime import time_left
 from bandits.runtime.time_left import MAX_SAMPLES, AgentClock, RunClock
 
 STEPS = 10_000
-COSTS: dict[str, Callable[[float], float]] = {  # seconds until a step
+# seconds until a step
+COSTS: dict[str, Callable[[float], float]] = {
     "constant": lambda t: 0.001 * t,
-    "linear": lambda t: 1e-3 * t + 1e-6 * t**2,  # a replay buffer that is read as a whole
-    "quadratic": lambda t: 1e-3 * t + 1e-9 * t**3,  # a triangular solve with all observations
+    # a replay buffer that is read as a whole
+    "linear": lambda t: 1e-3 * t + 1e-6 * t**2,
+    # a triangular solve with all observations
+    "quadratic": lambda t: 1e-3 * t + 1e-9 * t**3,
 }
 
 
@@ -35,7 +38,9 @@ def test_a_growing_cost_is_extrapolated(cost: str, share: float) -> None:
 
 
 def test_the_average_so_far_would_be_far_too_short() -> None:
-    """At a third of the steps, the average cost so far would give a quarter of the time that a growing cost takes."""
+    """At a third of the steps, the average cost so far would give a quarter of the time that a
+    growing cost takes.
+    """
     elapsed, step = COSTS["quadratic"], 3300
     left = clock_at(step, elapsed).seconds_left(STEPS)
     assert left is not None
@@ -54,7 +59,10 @@ def test_noise_of_the_steps_is_averaged() -> None:
     for share in (0.2, 0.5, 0.8):
         errors = []
         for _ in range(20):
-            elapsed, step = np.cumsum(0.05 * rng.lognormal(sigma=0.3, size=STEPS // 50)), int(share * STEPS)
+            elapsed, step = (
+                np.cumsum(0.05 * rng.lognormal(sigma=0.3, size=STEPS // 50)),
+                int(share * STEPS),
+            )
             clock = AgentClock()
             for i, seconds in enumerate(elapsed[: step // 50], 1):
                 clock.add(50 * i, float(seconds))
@@ -70,7 +78,8 @@ def test_few_samples_give_no_prediction_and_many_are_thinned() -> None:
     clock = clock_at(STEPS, COSTS["linear"], chunk=1)
     assert len(clock.steps) <= MAX_SAMPLES
     assert clock.seconds_left(STEPS) == pytest.approx(0.0, abs=1e-6)
-    clock.add(10, 0.1)  # the run was repeated
+    # the run was repeated
+    clock.add(10, 0.1)
     assert clock.steps == [10]
 
 
@@ -93,9 +102,12 @@ def test_the_slowest_agent_decides_and_one_that_has_not_begun_is_waited_for() ->
 
 
 def test_a_time_is_stated_when_predictions_agree() -> None:
-    """The first steps are slow and erratic: their growth, extrapolated to all steps, would be hours."""
+    """The first steps are slow and erratic: their growth, extrapolated to all steps, would be
+    hours.
+    """
     run = RunClock(STEPS)
-    early = [0.5, 1.0, 1.5, 2.2, 3.0, 4.5, 6.5, 9.0]  # seconds until steps 20, 40, ...
+    # seconds until steps 20, 40, ...
+    early = [0.5, 1.0, 1.5, 2.2, 3.0, 4.5, 6.5, 9.0]
     for i, seconds in enumerate(early, 1):
         run.record({"a": (20 * i, seconds)}, seconds)
     wild = run.predict()
@@ -125,5 +137,7 @@ def test_the_costs_are_fitted_once_a_second(monkeypatch: pytest.MonkeyPatch) -> 
     run = RunClock(STEPS)
     for i in range(1, 1001):
         run.record({name: (5 * i, 0.01 * i) for name in "abc"}, 0.01 * i)  # ten seconds
-        assert run.agents["a"].seconds_left(STEPS) == (None if i < 5 else pytest.approx(0.01 * (2000 - i), rel=0.02))
+        assert run.agents["a"].seconds_left(STEPS) == (
+            None if i < 5 else pytest.approx(0.01 * (2000 - i), rel=0.02)
+        )
     assert 8 <= len(fits) / 3 <= 12

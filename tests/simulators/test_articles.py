@@ -1,4 +1,6 @@
-"""Three articles: listing 16.3 of chapter 16, its trap of unscaled features, and what products of features mend."""
+"""Three articles: listing 16.3 of chapter 16, its trap of unscaled features, and what products of
+features mend.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def simulator_of(**options: Any) -> Articles:
 
 
 def first_bonuses(**options: Any) -> FloatArray:
-    lane = make("linucb", Articles, rows=(0, 1), options=options, alpha=1.5, ridge=1.0, sharing="shared")
+    lane = make(
+        "linucb", Articles, rows=(0, 1), options=options, alpha=1.5, ridge=1.0, sharing="shared"
+    )
     found = lane.agent.explain(lane.simulator.round_at(0))
     assert found.width is not None
     np.testing.assert_array_equal(found.width[0], found.width[1])
@@ -55,12 +59,14 @@ def test_click_rates_are_those_of_device_and_engagement(encoding: str, scale: st
     for step in range(60):
         features = built.round_at(step).features
         for x, p in zip(features, built.probabilities(built.round_at(step)), strict=True):
-            visitor = x[0, :5] if encoding == "concatenation" else x[0].reshape(5, 4)[:, 0]  # article 1: tech is 1
+            # article 1: tech is 1
+            visitor = x[0, :5] if encoding == "concatenation" else x[0].reshape(5, 4)[:, 0]
             device = int(visitor[:3].argmax())
             devices.add(device)
             np.testing.assert_allclose(p, RATES[device] + 0.1 * (visitor[4] - 0.5), rtol=1e-12)
     assert devices == {0, 1, 2}
-    assert (RATES.argmax(axis=1) == [0, 1, 2]).all()  # another article for each device
+    # another article for each device
+    assert (RATES.argmax(axis=1) == [0, 1, 2]).all()
 
 
 def test_visitors_are_uniform_over_the_grid() -> None:
@@ -72,19 +78,29 @@ def test_visitors_are_uniform_over_the_grid() -> None:
 
 @pytest.mark.slow
 def test_products_reach_the_best_choice_and_sums_do_not() -> None:
-    """The preset: a model that is shared prefers one article for all; the limit is its best column of rates."""
+    """The preset: a model that is shared prefers one article for all.
+
+    The limit is its best column of rates.
+    """
     experiment = presets()["articles"].experiment
     summary = run(experiment, workers=0).summary()["agents"]
     limit, best = RATES.mean(axis=0).max(), RATES.max(axis=1).mean()
     assert summary["LinUCB shared"]["ctr"]["low"] < limit + 0.01
     assert summary["LinUCB per arm"]["ctr"]["low"] > 0.9 * best > limit
-    mended = read({**experiment.model_dump(mode="json"), "simulator": {"kind": "articles", "encoding": "interaction"}})
+    mended = read(
+        {
+            **experiment.model_dump(mode="json"),
+            "simulator": {"kind": "articles", "encoding": "interaction"},
+        }
+    )
     assert run(mended, workers=0).summary()["agents"]["LinUCB shared"]["ctr"]["low"] > 0.9 * best
 
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_before_it_learns_the_agent_shows_the_oldest_article_to_everybody(scale: str) -> None:
-    """As under the preset's batch of 500: the third article has the longest features in all four cases."""
+    """As under the preset's batch of 500: the third article has the longest features in all four
+    cases.
+    """
     assert [guard.kind for guard in presets()["articles"].experiment.agents[1].guards] == ["batch"]
     for encoding in ENCODINGS:
         options = {"scale": scale, "encoding": encoding}
@@ -99,7 +115,10 @@ def test_the_sweep_preset_compares_all_four_features() -> None:
 
 
 def test_unknown_encodings_and_scales_are_refused() -> None:
-    for options, text in (({"encoding": "sum"}, "simulator.encoding"), ({"scale": "norm"}, "simulator.scale")):
+    for options, text in (
+        ({"encoding": "sum"}, "simulator.encoding"),
+        ({"scale": "norm"}, "simulator.scale"),
+    ):
         with pytest.raises(UserError, match=text):
             read({"simulator": {"kind": "articles", **options}, "agents": [{"kind": "random"}]})
 

@@ -23,11 +23,23 @@ def simulator_of(data: str = "wine", **options: Any) -> Classification:
     return Classification(Classification.Params(data=data, **options), Streams(5, ROWS))
 
 
-@pytest.mark.parametrize(("kind", "published", "spread"), [("linucb", 2604.4, 34.6), ("lints", 2700.5, 46.7)])
-def test_the_regret_on_magic_equals_the_published_one(kind: str, published: float, spread: float) -> None:
+@pytest.mark.parametrize(
+    ("kind", "published", "spread"), [("linucb", 2604.4, 34.6), ("lints", 2700.5, 46.7)]
+)
+def test_the_regret_on_magic_equals_the_published_one(
+    kind: str, published: float, spread: float
+) -> None:
     """Zhang, Zhou, Li, Gu (2021), T = 10,000: mean and standard deviation over 8 runs."""
     extra = {"alpha": 1.0} if kind == "linucb" else {"sigma2": 1.0}
-    lane = make(kind, Classification, rows=range(8), options={"data": "magic"}, sharing="shared", ridge=1.0, **extra)
+    lane = make(
+        kind,
+        Classification,
+        rows=range(8),
+        options={"data": "magic"},
+        sharing="shared",
+        ridge=1.0,
+        **extra,
+    )
     trace = lane.advance(10_000)
     wrong = (trace.rewards == 0).sum(axis=0)
     regret = (trace.best_value - trace.value).sum(axis=0)
@@ -47,7 +59,8 @@ def test_declared_sizes_equal_those_of_the_data(name: str) -> None:
 
 
 def test_every_data_set_is_a_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BANDITS_HOME", str(tmp_path))  # other tests upload data sets
+    # other tests upload data sets
+    monkeypatch.setenv("BANDITS_HOME", str(tmp_path))
     assert list(Classification.Params.choices("data") or ()) == list(SIZES)
 
 
@@ -61,8 +74,15 @@ def test_adult_is_encoded_by_the_protocol() -> None:
     column = list(frame.columns).index(text)
     names = sorted(set(frame[text].str.strip()) - {"?"})
     age = frame.iloc[:, 0].to_numpy(float)
-    coded = frame[text].str.strip().map({**{n: i for i, n in enumerate(names)}, "?": -1}).to_numpy(float)
-    np.testing.assert_allclose(data.features[:, column] * age, coded * data.features[:, 0], atol=1e-9)
+    coded = (
+        frame[text]
+        .str.strip()
+        .map({**{n: i for i, n in enumerate(names)}, "?": -1})
+        .to_numpy(float)
+    )
+    np.testing.assert_allclose(
+        data.features[:, column] * age, coded * data.features[:, 0], atol=1e-9
+    )
     assert (coded == -1).any()
     assert data.classes == ("<=50K", ">50K")
 
@@ -84,12 +104,15 @@ def test_encodings() -> None:
         for arm in range(3):
             assert np.array_equal(wide[:, arm, 13 * arm : 13 * (arm + 1)], x[:, arm])
         assert ((wide != 0).sum(axis=2) <= 13).all()
-        assert not context.round_at(step).users.any()  # the index of the example could reveal the label
+        # the index of the example could reveal the label
+        assert not context.round_at(step).users.any()
 
 
 def test_every_epoch_is_a_new_shuffle_of_all_examples() -> None:
     built, n = simulator_of(), 178
-    epochs = [np.stack([example(built, built.round_at(e * n + i)) for i in range(n)]) for e in range(3)]
+    epochs = [
+        np.stack([example(built, built.round_at(e * n + i)) for i in range(n)]) for e in range(3)
+    ]
     for order in epochs:
         assert (np.sort(order, axis=0) == np.arange(n)[:, None]).all()
         assert not np.array_equal(order[:, 0], order[:, 1])
@@ -107,7 +130,12 @@ def test_rounds_do_not_depend_on_the_labels(encoding: Any) -> None:
     for step in range(300):
         a, b = honest.round_at(step), mixed.round_at(step)
         assert not a.segments.any()
-        for x, y in ((a.users, b.users), (a.items, b.items), (a.features, b.features), (a.available, b.available)):
+        for x, y in (
+            (a.users, b.users),
+            (a.items, b.items),
+            (a.features, b.features),
+            (a.available, b.available),
+        ):
             assert np.array_equal(x, y)
         differs |= not np.array_equal(honest.probabilities(a), mixed.probabilities(b))
     assert differs
@@ -129,14 +157,21 @@ def test_the_true_class_has_reward_one() -> None:
 def test_features_are_finite(data: str) -> None:
     for kind in ("linucb", "lints"):
         for sharing in ("shared", "per_arm", "hybrid"):
-            trace = make(kind, Classification, rows=[0], options={"data": data}, sharing=sharing).advance(60)
+            trace = make(
+                kind, Classification, rows=[0], options={"data": data}, sharing=sharing
+            ).advance(60)
             assert trace.alive.all()
             assert np.isfinite(trace.value).all()
 
 
 def test_static_mlp_is_accepted_but_not_offered_where_all_arms_share_one_vector() -> None:
-    """Stored runs and links with this pair open; forms do not offer it: it cannot distinguish the classes."""
+    """Stored runs and links with this pair open.
+
+    Forms do not offer it: it cannot distinguish the classes.
+    """
     for encoding, offered in (("block", True), ("context", False)):
         simulator = {"kind": "classification", "data": "wine", "encoding": encoding}
         experiment = read({"simulator": simulator, "agents": [{"kind": "static_mlp"}], "steps": 10})
-        assert ("static_mlp" in Draft(experiment.model_dump(mode="json")).available_kinds()) == offered
+        assert (
+            "static_mlp" in Draft(experiment.model_dump(mode="json")).available_kinds()
+        ) == offered

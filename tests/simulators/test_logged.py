@@ -34,9 +34,13 @@ from bandits.sweeps import read as read_sweep
 AGENTS = [{"kind": "linucb"}, {"kind": "beta_ts"}, {"kind": "random"}]
 
 
-def replay(steps: int = 600, agents: object = AGENTS, replications: int = 4, **simulator: object) -> Experiment:
+def replay(
+    steps: int = 600, agents: object = AGENTS, replications: int = 4, **simulator: object
+) -> Experiment:
     simulator = {"kind": "logged", "parts": 4, **simulator}
-    return read({"simulator": simulator, "agents": agents, "steps": steps, "replications": replications})
+    return read(
+        {"simulator": simulator, "agents": agents, "steps": steps, "replications": replications}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +60,9 @@ def test_the_events_are_those_of_the_shipped_log(campaign: str) -> None:
 
 
 def test_an_event_counts_where_the_agent_chose_what_the_log_shows() -> None:
-    """Against a loop over the log: clicks, counted events and what was shown, in parts that share no event."""
+    """Against a loop over the log: clicks, counted events and what was shown, in parts that share
+    no event.
+    """
     parts = 3
     lane = make_lane(replay(steps=900, replications=3, parts=parts), 0)
     trace = lane.advance(900)
@@ -74,7 +80,10 @@ def test_an_event_counts_where_the_agent_chose_what_the_log_shows() -> None:
 
 
 def test_who_always_chose_what_was_logged_would_earn_the_whole_log() -> None:
-    simulator, events = Logged(Logged.Params(parts=50), Streams(1, range(50))), logs.load("open_bandit/random/men")
+    simulator, events = (
+        Logged(Logged.Params(parts=50), Streams(1, range(50))),
+        logs.load("open_bandit/random/men"),
+    )
     rewards = np.zeros((200, 50))
     for step in range(201):
         logged = events.items[step % 200 * 50 + np.arange(50)][:, None]
@@ -117,7 +126,8 @@ def test_rates_are_per_counted_event(result: Result) -> None:
     n, clicks = h.sums["counted"][-1], h.sums["clicks"][-1]
     np.testing.assert_array_equal(metrics.click_rate(h), clicks / n)
     curve = result.plot("board").data
-    assert curve  # drawn without a truth
+    # drawn without a truth
+    assert curve
     assert np.isnan(metrics.total(h, "best_value")).all()
 
 
@@ -157,7 +167,9 @@ def test_before_the_first_event_counts_there_is_no_rate_and_nobody_has_stopped()
 
 
 def test_rates_name_their_unit(result: Result) -> None:
-    """Clicks per counted event in the figures of one run and of several, and in the header of the report."""
+    """Clicks per counted event in the figures of one run and of several, and in the header of the
+    report.
+    """
     (drawn, _), (one, *_) = overlay({"A": result}), board(result)
     assert drawn["layout"]["yaxis"]["title"]["text"] == one["layout"]["yaxis"]["title"]["text"]
     assert one["layout"]["yaxis"]["title"]["text"] == "clicks per counted event"
@@ -176,16 +188,26 @@ def test_only_a_log_that_is_used_up_is_too_small() -> None:
         return note.rpartition("; ")[2]
 
     assert [advice(*used) for used in ((200, 50), (199, 50), (200, 49))] == [
-        "a larger log is needed.", "use more steps or replications.", "use more steps or replications.",
-    ]  # fmt: skip
+        "a larger log is needed.",
+        "use more steps or replications.",
+        "use more steps or replications.",
+    ]
 
 
 def test_an_interval_agrees_with_the_verdict_beside_it() -> None:
-    """Of three agents the first two differ at the 5 % level alone, but not corrected for three pairs."""
+    """Of three agents the first two differ at the 5 % level alone, but not corrected for three
+    pairs.
+    """
     e = replay(steps=200)
     counted = [100.0] * 4
-    clicks = {"LinUCB": [20, 24, 22, 27], "Beta Thompson": [16, 18, 15, 21], "Random": [18, 22, 20, 23]}
-    result = Result(e, {label: counting(counted, list(map(float, mine))) for label, mine in clicks.items()})
+    clicks = {
+        "LinUCB": [20, 24, 22, 27],
+        "Beta Thompson": [16, 18, 15, 21],
+        "Random": [18, 22, 20, 23],
+    }
+    result = Result(
+        e, {label: counting(counted, list(map(float, mine))) for label, mine in clicks.items()}
+    )
     pairs = unpaired.compare_pairs(result.histories)
     found, p = pairs["LinUCB", "Beta Thompson"]
     assert found.p_value < 0.05 < p
@@ -195,7 +217,9 @@ def test_an_interval_agrees_with_the_verdict_beside_it() -> None:
         assert (level < 0.05) == (not wide.low <= 0 <= wide.high)
         assert unpaired.corrected(one, one.p_value) == one.difference
     share = found.p_value / p
-    expected = unpaired.compare(result.histories["LinUCB"], result.histories["Beta Thompson"], 1 - 0.05 * share)
+    expected = unpaired.compare(
+        result.histories["LinUCB"], result.histories["Beta Thompson"], 1 - 0.05 * share
+    )
     assert unpaired.corrected(found, p) == pytest.approx(expected.difference)
     (sentence,) = (s for s in leader_comparisons(result) if "Beta Thompson" in s)
     assert "cannot tell LinUCB and Beta Thompson apart" in sentence
@@ -203,18 +227,28 @@ def test_an_interval_agrees_with_the_verdict_beside_it() -> None:
 
 
 def test_the_band_of_a_rate_covers() -> None:
-    """Bands of the ratio of clicks to counted events, with few events and unequal numbers of them."""
+    """Bands of the ratio of clicks to counted events, with few events and unequal numbers
+    of them.
+    """
     generator, inside, repetitions = np.random.default_rng(6), 0, 1000
     for _ in range(repetitions):
         n = generator.poisson(100, size=4).astype(float)
-        curve = metrics.ctr(counting(n.tolist(), generator.binomial(n.astype(int), 0.2).tolist()), 200)
+        curve = metrics.ctr(
+            counting(n.tolist(), generator.binomial(n.astype(int), 0.2).tolist()), 200
+        )
         inside += bool(curve.low[-1] <= 0.2 <= curve.high[-1])
     assert abs(inside / repetitions - 0.95) < 3 * np.sqrt(0.05 * 0.95 / repetitions)
 
 
 def test_lessons_name_the_numbers_of_a_replay() -> None:
-    clicks = {"LinUCB": [20, 24, 22, 27], "Beta Thompson": [16, 18, 15, 21], "Random": [18, 22, 20, 23]}
-    histories = {label: counting([100.0] * 4, list(map(float, mine))) for label, mine in clicks.items()}
+    clicks = {
+        "LinUCB": [20, 24, 22, 27],
+        "Beta Thompson": [16, 18, 15, 21],
+        "Random": [18, 22, 20, 23],
+    }
+    histories = {
+        label: counting([100.0] * 4, list(map(float, mine))) for label, mine in clicks.items()
+    }
     source = RunSource(replay(steps=200), Result(replay(steps=200), histories))
     p = unpaired.compare_pairs(histories)["LinUCB", "Random"][1]
     assert 0.05 < p < 1
@@ -222,7 +256,9 @@ def test_lessons_name_the_numbers_of_a_replay() -> None:
     assert source.quantity("p_value_holm", ("Random", "LinUCB")) == p
     h = histories["Random"]
     h.sums["clicks"][h.grid >= 20], h.sums["counted"][h.grid >= 20] = [1, 2, 3, 4], 10
-    assert source.quantity("early_ctr", ("Random",)) == metrics.estimate(np.array([0.1, 0.2, 0.3, 0.4]))
+    assert source.quantity("early_ctr", ("Random",)) == metrics.estimate(
+        np.array([0.1, 0.2, 0.3, 0.4])
+    )
 
 
 def test_after_the_end_of_the_log_nothing_counts() -> None:
@@ -271,7 +307,9 @@ def test_nothing_is_claimed_that_a_log_does_not_show(result: Result) -> None:
     assert {o.metric for o in run_comparison.outcomes([result])} == {"ctr", "clicks"}
     words = [*leader_comparisons(result), *replay_notes(result), *caveats(result)]
     words.append(learning_summary(result))
-    assert not any("paired replications" in each or "common random numbers" in each for each in words)
+    assert not any(
+        "paired replications" in each or "common random numbers" in each for each in words
+    )
     assert any("nothing is paired" in each for each in words)
     page = report(result)
     assert "Counted events" in page
@@ -280,7 +318,9 @@ def test_nothing_is_claimed_that_a_log_does_not_show(result: Result) -> None:
 
 
 def test_differences_of_rates_hold_their_error_rate() -> None:
-    """Welch's interval of two agents of equal rate, with as many clicks as the note on rare rewards asks for."""
+    """Welch's interval of two agents of equal rate, with as many clicks as the note on rare rewards
+    asks for.
+    """
     generator, errors, repetitions = np.random.default_rng(5), 0, 1500
     e = replay(steps=200)
     for _ in range(repetitions):
@@ -301,8 +341,14 @@ def users_log(g: np.random.Generator, n: int = 600) -> DecisionLog:
     """Make a uniform log in which item 0 earns more for large x, and item 1 for small."""
     x, actions = g.normal(size=(n, 1)), g.integers(0, 3, n)
     p = np.select([actions == 0, actions == 1], [x[:, 0] > 0, x[:, 0] < 0], 0.2).astype(float)
-    return DecisionLog(actions=actions, rewards=(g.random(n) < p).astype(float), names=("red", "7", "blue"),
-                       propensities=np.full(n, 1 / 3), features=x, feature_names=("x",))  # fmt: skip
+    return DecisionLog(
+        actions=actions,
+        rewards=(g.random(n) < p).astype(float),
+        names=("red", "7", "blue"),
+        propensities=np.full(n, 1 / 3),
+        features=x,
+        feature_names=("x",),
+    )
 
 
 @pytest.fixture
@@ -319,8 +365,16 @@ def test_a_users_log_is_replayed_event_by_event(empty_home: Path) -> None:
     assert [info.id for info in kept_logs.listing()] == [name]
     assert keep_for_replay(replace(log, rewards=1 - log.rewards), "My shop") != name
     kept = kept_logs.load(name)
-    np.testing.assert_array_equal(kept.features, np.hstack([np.ones((600, 1)), np.asarray(log.features)]))
-    e = replay(steps=300, replications=2, log=name, parts=2, agents=[{"kind": "linucb"}, {"kind": "random"}])
+    np.testing.assert_array_equal(
+        kept.features, np.hstack([np.ones((600, 1)), np.asarray(log.features)])
+    )
+    e = replay(
+        steps=300,
+        replications=2,
+        log=name,
+        parts=2,
+        agents=[{"kind": "linucb"}, {"kind": "random"}],
+    )
     lane = make_lane(e, 0)
     trace, r = lane.advance(300), 1
     mine = np.arange(300) * 2 + r
@@ -331,23 +385,33 @@ def test_a_users_log_is_replayed_event_by_event(empty_home: Path) -> None:
     round = lane.simulator.round_at(17)
     np.testing.assert_array_equal(round.features[1, 2], [1.0, np.asarray(log.features)[35, 0]])
     assert [lane.simulator.name(k) for k in range(3)] == ["red", "item 7", "blue"]
-    rates = {label: metrics.click_rate(h).mean() for label, h in run(e, workers=0).histories.items()}
+    rates = {
+        label: metrics.click_rate(h).mean() for label, h in run(e, workers=0).histories.items()
+    }
     assert rates["LinUCB"] > rates["Random"] + 0.1  # it learns
 
 
-def test_a_log_that_is_not_here_or_damaged_or_deleted_is_named_in_one_sentence(empty_home: Path) -> None:
+def test_a_log_that_is_not_here_or_damaged_or_deleted_is_named_in_one_sentence(
+    empty_home: Path,
+) -> None:
     name = keep_for_replay(users_log(np.random.default_rng(1)), "Mine")
     assert not Logged.portable(replay(log=name).simulator)
     path = empty_home / "logs" / f"{name}.parquet"
     content = path.read_bytes()
     with pytest.raises(UserError, match=r"parts is 100; the log has only 50 events"):
-        make_lane(replay(log=keep_for_replay(users_log(np.random.default_rng(2), 50), "Small"), parts=100), 0)
+        make_lane(
+            replay(
+                log=keep_for_replay(users_log(np.random.default_rng(2), 50), "Small"), parts=100
+            ),
+            0,
+        )
     path.write_bytes(content[: len(content) // 2])
     with pytest.raises(UserError, match="is damaged: upload the log again under Data, What if"):
         kept_logs.load(name)
     kept_logs.delete(name)
     with pytest.raises(
-        UserError, match=r"is not kept here: upload it again under Data, What if\?; known are open_bandit"
+        UserError,
+        match=r"is not kept here: upload it again under Data, What if\?; known are open_bandit",
     ):
         replay(log=name)
 

@@ -1,4 +1,6 @@
-"""Launches, withdrawals and products that differ do what their parameters state, and nothing else."""
+"""Launches, withdrawals and products that differ do what their parameters state, and
+nothing else.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,23 @@ WITHDRAWAL = {"kind": "withdraw", "at": 70, "items": 2}
 AGENTS = ["linucb", "beta_ts", "ucb1", "epsilon_greedy", "popularity", "random", "oracle"]
 
 
-def shop(*changes: dict[str, Any], rows: int = 3, n: int = 30, seed: int = 3, **options: Any) -> PetShop:
+def shop(
+    *changes: dict[str, Any], rows: int = 3, n: int = 30, seed: int = 3, **options: Any
+) -> PetShop:
     given: dict[str, Any] = {"n_products": n, "n_users": 200, **options, "changes": changes}
     return PetShop(PetShop.Params(**given), Streams(seed, range(rows)))
 
 
-def experiment(agents: list[Any], *changes: dict[str, Any], steps: int = 120, **options: Any) -> Any:
-    simulator = {"kind": "petshop", "n_products": 30, "n_users": 200, **options, "changes": list(changes)}
+def experiment(
+    agents: list[Any], *changes: dict[str, Any], steps: int = 120, **options: Any
+) -> Any:
+    simulator = {
+        "kind": "petshop",
+        "n_products": 30,
+        "n_users": 200,
+        **options,
+        "changes": list(changes),
+    }
     given = [{"kind": agent} if isinstance(agent, str) else agent for agent in agents]
     return read({"simulator": simulator, "agents": given, "steps": steps, "replications": 3})
 
@@ -42,8 +54,15 @@ def test_the_variation_of_products_of_another_quality_is_not_that_of_the_categor
 
 def test_a_shop_without_variety_keeps_its_hash_and_its_numbers() -> None:
     new = {"variety": 0.0, "hints": 0.0, "persona_shares": [0.25] * 4}
-    bare, stated = (read({"simulator": {"kind": "petshop", **o}, "agents": [{"kind": "linucb"}]}) for o in ({}, new))
-    assert bare.hash == stated.hash == "436246ae71399e5cbafc73459cd11dd74b4a09482b556d279a8465261aba90e4"
+    bare, stated = (
+        read({"simulator": {"kind": "petshop", **o}, "agents": [{"kind": "linucb"}]})
+        for o in ({}, new)
+    )
+    assert (
+        bare.hash
+        == stated.hash
+        == "436246ae71399e5cbafc73459cd11dd74b4a09482b556d279a8465261aba90e4"
+    )
     made = shop()
     table = np.array(CLICK_RATES)[made._personas[:, made.round_at(0).users[0]]][0]
     assert np.array_equal(made.probabilities(made.round_at(0))[0], table[made._categories[0]])
@@ -57,7 +76,8 @@ def test_variety_multiplies_each_products_rates_by_one_factor_of_mean_one(variet
     rates, varied = (s._rates_at(0).probabilities for s in (plain, made))
     free = (varied < 0.95).all(axis=0)
     factor = varied[:, free] / rates[:, free]
-    np.testing.assert_allclose(factor, np.broadcast_to(factor[0], factor.shape))  # of all personas
+    # of all personas
+    np.testing.assert_allclose(factor, np.broadcast_to(factor[0], factor.shape))
     assert varied.max() <= 0.95
     assert made._factor is not None
     z = (np.log(made._factor[0]) + variety**2 / 2) / variety
@@ -80,7 +100,9 @@ def test_a_hint_has_the_correlation_with_what_differs(hints: float) -> None:
 
 
 @pytest.mark.parametrize(("features", "more"), [("additive", 1), ("interaction", 21), ("both", 21)])
-def test_hints_are_a_column_and_its_products_with_persona_and_category(features: str, more: int) -> None:
+def test_hints_are_a_column_and_its_products_with_persona_and_category(
+    features: str, more: int
+) -> None:
     plain, made = shop(features=features), shop(features=features, hints=0.8)
     old, new = plain.round_at(5).features, made.round_at(5).features
     D = old.shape[2]
@@ -152,11 +174,21 @@ def test_the_optimum_is_that_of_the_items_of_the_moment() -> None:
 
 @pytest.mark.parametrize("kind", AGENTS)
 def test_compiled_steps_equal_single_steps_around_a_launch(kind: str) -> None:
-    e = experiment([kind], LAUNCH, {**WITHDRAWAL, "at": 100}, {"kind": "shock", "at": 60}, variety=0.3, hints=0.5)
+    e = experiment(
+        [kind],
+        LAUNCH,
+        {**WITHDRAWAL, "at": 100},
+        {"kind": "shock", "at": 60},
+        variety=0.3,
+        hints=0.5,
+    )
     fast, slow = make_lane(e, 0), make_lane(e, 0)
     slow.use_compiled = False
     a, b = fast.advance(120), slow.advance(120)
-    assert all(np.array_equal(getattr(a, n), getattr(b, n)) for n in ("items", "rewards", "value", "best_value"))
+    assert all(
+        np.array_equal(getattr(a, n), getattr(b, n))
+        for n in ("items", "rewards", "value", "best_value")
+    )
     missing = ~slow.simulator.round_at(0).available
     assert not any(missing[r, a.items[:40, r, 0]].any() for r in range(3))
     gone = ~slow.simulator.round_at(110).available
@@ -180,7 +212,10 @@ def test_regret_counts_and_marks_follow() -> None:
     at = int(np.searchsorted(found.count_grid, 40))
     assert found.counts[at][new].sum() == 0
     assert found.counts[-1][new].sum() > 0
-    assert "launch of 3 items, quality 1.5 at step 40; withdrawal of 2 items at step 70" in description(e)
+    assert (
+        "launch of 3 items, quality 1.5 at step 40; withdrawal of 2 items at step 70"
+        in description(e)
+    )
     assert parse_query(to_query(e)).experiment.hash == e.hash
 
 
@@ -196,15 +231,36 @@ def test_a_log_holds_only_items_that_were_available() -> None:
     [
         ({"variety": 0.6}, ("simulator.variety is 0.6", "from 0 to 0.5")),
         ({"hints": -0.1}, ("simulator.hints is -0.1", "from 0 to 1")),
-        ({"persona_shares": [0.5, 0.5]}, ("simulator.persona_shares is", "a list of 4 to 4 entries")),
+        (
+            {"persona_shares": [0.5, 0.5]},
+            ("simulator.persona_shares is", "a list of 4 to 4 entries"),
+        ),
         ({"persona_shares": [0.5] * 4}, ("simulator.persona_shares are 0.5, 0.5", "add up to 1")),
         ({"changes": [{**LAUNCH, "at": 0}]}, ("simulator.changes.0.at is 0", "from 1 to")),
-        ({"changes": [{**LAUNCH, "at": 120}]}, ("simulator.changes.0 begins at step 120", "before the run's end, 120")),
-        ({"changes": [{**LAUNCH, "category": "Bird"}]}, ("simulator.changes.0.category is Bird", "Dog Food")),
-        ({"changes": [{**LAUNCH, "items": 7}]}, ("simulator.changes.0.items is 7", "at most 6 items can be launched")),
-        ({"changes": [{**LAUNCH, "quality": -1}]}, ("simulator.changes.0.quality is -1", "from 0 to 10")),
-        ({"changes": [{**WITHDRAWAL, "items": 30}]}, ("simulator.changes.0.items is 30", "at most 29 items")),
-        ({"changes": [LAUNCH, {**WITHDRAWAL, "at": 9, "items": 27}]}, ("changes.1.items is 27", "at most 26 items")),
+        (
+            {"changes": [{**LAUNCH, "at": 120}]},
+            ("simulator.changes.0 begins at step 120", "before the run's end, 120"),
+        ),
+        (
+            {"changes": [{**LAUNCH, "category": "Bird"}]},
+            ("simulator.changes.0.category is Bird", "Dog Food"),
+        ),
+        (
+            {"changes": [{**LAUNCH, "items": 7}]},
+            ("simulator.changes.0.items is 7", "at most 6 items can be launched"),
+        ),
+        (
+            {"changes": [{**LAUNCH, "quality": -1}]},
+            ("simulator.changes.0.quality is -1", "from 0 to 10"),
+        ),
+        (
+            {"changes": [{**WITHDRAWAL, "items": 30}]},
+            ("simulator.changes.0.items is 30", "at most 29 items"),
+        ),
+        (
+            {"changes": [LAUNCH, {**WITHDRAWAL, "at": 9, "items": 27}]},
+            ("changes.1.items is 27", "at most 26 items"),
+        ),
         (
             {"changes": [WITHDRAWAL, {**WITHDRAWAL, "category": "Fish", "at": 80}]},
             (),
@@ -215,8 +271,10 @@ def test_a_log_holds_only_items_that_were_available() -> None:
         ),
     ],
     ids=str,
-)  # fmt: skip
-def test_what_cannot_be_is_refused_in_one_sentence(options: dict[str, Any], words: tuple[str, ...]) -> None:
+)
+def test_what_cannot_be_is_refused_in_one_sentence(
+    options: dict[str, Any], words: tuple[str, ...]
+) -> None:
     given = {"kind": "petshop", "n_products": 30, **options}
     if not words:
         read({"simulator": given, "agents": [{"kind": "random"}], "steps": 120})

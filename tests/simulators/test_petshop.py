@@ -33,7 +33,12 @@ def test_the_table_of_click_probabilities() -> None:
     }
     assert CATEGORIES == ("Dog Food", "Dog Toy", "Cat Food", "Cat Toy", "Fish")
     assert PetShop.Params().click_rates == CLICK_RATES
-    assert shop().segment_names() == ["new puppy parent", "cat connoisseur", "budget shopper", "fish hobbyist"]
+    assert shop().segment_names() == [
+        "new puppy parent",
+        "cat connoisseur",
+        "budget shopper",
+        "fish hobbyist",
+    ]
 
 
 @pytest.mark.parametrize("n_products", [5, 12, 50])
@@ -84,7 +89,9 @@ def test_feature_maps(features: Any, D: int, layout: Any) -> None:
         who = np.eye(4)[np.broadcast_to(round.segments[:, None], kinds.shape)]
         what = np.eye(5)[kinds]
         both = (who[..., :, None] * what[..., None, :]).reshape(3, 50, 20)
-        expected = {"additive": [who, what], "interaction": [both], "both": [who, what, both]}[features]
+        expected = {"additive": [who, what], "interaction": [both], "both": [who, what, both]}[
+            features
+        ]
         assert round.features.shape == (3, 50, D)
         assert np.array_equal(round.features, np.concatenate(expected, axis=2))
 
@@ -105,7 +112,10 @@ def test_random_and_oracle_have_the_published_rates() -> None:
     """Random .210 to .212, oracle about .5125; the mix of personas varies from shop to shop."""
     rows, T = range(64), 2000
     n = len(rows) * T
-    earned = {k: make(k, PetShop, rows=rows, options={"layout": "per_row"}).advance(T) for k in ("random", "oracle")}
+    earned = {
+        k: make(k, PetShop, rows=rows, options={"layout": "per_row"}).advance(T)
+        for k in ("random", "oracle")
+    }
     clicks = earned["random"].rewards.mean()
     error = 3 * np.sqrt(0.211 * 0.789 / n)
     assert 0.210 - error < clicks < 0.212 + error
@@ -130,14 +140,18 @@ def test_a_shock_permutes_preferences_and_the_oracle_adapts() -> None:
         assert np.array_equal(shaken.probabilities(round), RATES[taste[:, None], kinds])
     trace = make("oracle", PetShop, options={"shock_step": 100}).advance(300)
     assert np.array_equal(trace.value, trace.best_value)
-    loyal = make("linucb", PetShop, options={"shock_step": 3000, "n_products": 5}, sharing="per_arm").advance(3300)
+    loyal = make(
+        "linucb", PetShop, options={"shock_step": 3000, "n_products": 5}, sharing="per_arm"
+    ).advance(3300)
     regret = loyal.best_value - loyal.value
     assert regret[3000:].mean() > regret[2500:3000].mean() + 0.1
 
 
 def click_rate(**params: Any) -> float:
     features = params.pop("features", "additive")
-    trace = make("linucb", PetShop, rows=range(8), options={"features": features}, **params).advance(20_000)
+    trace = make(
+        "linucb", PetShop, rows=range(8), options={"features": features}, **params
+    ).advance(20_000)
     return float(trace.value.mean())
 
 
@@ -150,7 +164,9 @@ def test_one_shared_model_needs_interaction_features() -> None:
 
 def test_linucb_without_pre_training_after_60000_steps() -> None:
     """32 separate runs of the published setting: .491 to .504, mean .498."""
-    trace = make("linucb", PetShop, rows=range(8), options={"layout": "per_row"}, alpha=1.5).advance(60_000)
+    trace = make(
+        "linucb", PetShop, rows=range(8), options={"layout": "per_row"}, alpha=1.5
+    ).advance(60_000)
     assert abs(trace.rewards.mean() - 0.498) < 0.013 / np.sqrt(8) * 3
 
 
@@ -161,7 +177,9 @@ def plain_notebook_shop(n_products: int = 50, n_users: int = 1000) -> tuple[list
     listed = [name for name in names for _ in range(n_products // 5)]
     listed += list(generator.choice(names, n_products - len(listed)))
     products = generator.permutation(listed)
-    return [str(p) for p in products], [str(generator.choice(list(PERSONAS))) for _ in range(n_users)]
+    return [str(p) for p in products], [
+        str(generator.choice(list(PERSONAS))) for _ in range(n_users)
+    ]
 
 
 @pytest.mark.parametrize(("n_products", "n_users"), [(50, 1000), (23, 70)])

@@ -16,7 +16,7 @@ from bandits.simulators.datasets.csv_table import inspect
 from bandits.simulators.datasets.protection import GROUPS, installation_key, protect
 
 ROWS = "".join(
-    f"{i},{'Oslo' if i < 3 else 'Rome' if i % 2 else ''},{1000 + i * 7.5},{i * 0.5 if i < 4 else ''},{'ny'[i % 2]}\n"
+    f"{i},{'Oslo' if i < 3 else 'Rome' if i % 2 else ''},{1000 + i * 7.5},{i * 0.5 if i < 4 else ''},{'ny'[i % 2]}\n"  # noqa: E501
     for i in range(40)
 )
 TABLE = inspect(f"id,town,income,few,bought\n{ROWS}".encode())
@@ -35,19 +35,28 @@ def test_hashes_are_hmacs_of_name_and_value_with_the_key_of_the_installation() -
     towns = made.column("town")
     assert towns.values[3] == expected
     assert [t == "?" for t in towns.values] == [t == "?" for t in TABLE.column("town").values]
-    assert (towns.kind, towns.distinct, towns.missing) == ("category", 2, TABLE.column("town").missing)
+    assert (towns.kind, towns.distinct, towns.missing) == (
+        "category",
+        2,
+        TABLE.column("town").missing,
+    )
     assert made.column("id").kind == "category"
     assert len(set(made.column("id").values)) == 40
     assert made.column("income") is TABLE.column("income")
-    assert protect(TABLE, target="bought", hashed=["town"]).column("town") == towns  # the same key again
+    # the same key again
+    assert protect(TABLE, target="bought", hashed=["town"]).column("town") == towns
     both = inspect(b"a,b,c\n" + b"x,x,0\nx,x,1\n" * 4)
     pair = protect(both, target="c", hashed=["a", "b"])
     assert pair.column("a").values[0] != pair.column("b").values[0]
 
 
 def test_another_upload_gives_other_hashes() -> None:
-    """Values that another visitor uploads to try them out have no hash in common with the data set."""
-    tried = protect(inspect(b"town,bought\n" + b"Rome,n\nOslo,y\n" * 20), target="bought", hashed=["town"])
+    """Values that another visitor uploads to try them out have no hash in common with the
+    data set.
+    """
+    tried = protect(
+        inspect(b"town,bought\n" + b"Rome,n\nOslo,y\n" * 20), target="bought", hashed=["town"]
+    )
     own = protect(TABLE, target="bought", hashed=["town"]).column("town")
     assert not set(own.texts()) & set(tried.column("town").texts())
 
@@ -58,7 +67,9 @@ def test_the_key_is_made_once_and_is_readable_for_its_owner_alone() -> None:
     assert installation_key() == key
     assert stat.S_IMODE((home() / "hash_key").stat().st_mode) == 0o600
     (home() / "hash_key").write_bytes(b"short")
-    with pytest.raises(UserError, match="the key for hashes is damaged: it has 5 bytes, not 32; delete the file"):
+    with pytest.raises(
+        UserError, match="the key for hashes is damaged: it has 5 bytes, not 32; delete the file"
+    ):
         installation_key()
 
 
@@ -71,7 +82,8 @@ def test_the_key_of_a_process_that_was_first_is_used(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr("bandits.simulators.datasets.protection.secrets.token_bytes", late)
     assert installation_key() == first
-    assert [path.name for path in home().iterdir()] == ["hash_key"]  # no temporary file is left
+    # no temporary file is left
+    assert [path.name for path in home().iterdir()] == ["hash_key"]
 
 
 def test_coarsened_numbers_are_the_means_of_groups_of_equal_size() -> None:
@@ -90,10 +102,12 @@ def test_coarsened_numbers_are_the_means_of_groups_of_equal_size() -> None:
 @pytest.mark.parametrize(
     ("values", "sizes"),
     [
-        ([1000] * 99 + [250], [100]),  # one value that is alone in its place
+        # one value that is alone in its place
+        ([1000] * 99 + [250], [100]),
         ([0] * 95 + [3, 5, 7, 9, 11], [95, 5]),
         ([*range(10)], [5, 5]),
-        ([*range(12)], [5, 7]),  # a short rest joins the last group
+        # a short rest joins the last group
+        ([*range(12)], [5, 7]),
         ([7] * 50 + [1, 2, 3, 4] + [9, 9, 9], [57]),
     ],
 )
@@ -105,7 +119,8 @@ def test_no_group_of_numbers_has_fewer_than_five_rows(values: list[int], sizes: 
 
 def test_rare_texts_are_put_together() -> None:
     towns = protect(TABLE, target="bought", coarsened=["town"]).column("town")
-    assert towns.values[0] == "other"  # Oslo, in three rows
+    # Oslo, in three rows
+    assert towns.values[0] == "other"
     assert towns.values[3] == "Rome"
     assert towns.values[4] == "?"
     assert towns.distinct == 2
@@ -113,9 +128,18 @@ def test_rare_texts_are_put_together() -> None:
 
 def test_what_does_not_fit_is_refused_in_one_sentence() -> None:
     for options, sentence in (
-        ({"hashed": ["town"], "coarsened": ["town"]}, "column 'town' is both hashed and coarsened; choose one"),
-        ({"coarsened": ["bought"]}, "the target column 'bought' cannot be coarsened; it can be hashed"),
-        ({"coarsened": ["few"]}, "column 'few' has 4 known values; it must have at least 5 to be coarsened"),
+        (
+            {"hashed": ["town"], "coarsened": ["town"]},
+            "column 'town' is both hashed and coarsened; choose one",
+        ),
+        (
+            {"coarsened": ["bought"]},
+            "the target column 'bought' cannot be coarsened; it can be hashed",
+        ),
+        (
+            {"coarsened": ["few"]},
+            "column 'few' has 4 known values; it must have at least 5 to be coarsened",
+        ),
         ({"hashed": ["nothing"]}, "there is no column 'nothing'"),
     ):
         with pytest.raises(UserError, match=sentence):

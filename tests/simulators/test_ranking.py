@@ -56,7 +56,9 @@ def test_probabilities_follow_the_formula(choice: str) -> None:
             )
             own = simulator.items[r, round.items[r]] @ u / 0.004
             everything = {"catalogue": catalogue, "candidates": own}.get(choice)
-            expected = expit(own - 1.5) if everything is None else np.exp(own) / np.exp(everything).sum()
+            expected = (
+                expit(own - 1.5) if everything is None else np.exp(own) / np.exp(everything).sum()
+            )
             np.testing.assert_allclose(p[r], expected, rtol=1e-10)
 
 
@@ -77,16 +79,21 @@ def test_values_of_slates_equal_an_enumeration_of_all_slates(bias: float) -> Non
 
 
 @given(
-    p=st.lists(st.floats(0, 1), min_size=2, max_size=6), b=st.lists(st.floats(0, 1), min_size=1, max_size=6)
-)  # fmt: skip
+    p=st.lists(st.floats(0, 1), min_size=2, max_size=6),
+    b=st.lists(st.floats(0, 1), min_size=1, max_size=6),
+)
 def test_the_value_of_a_random_slate_equals_the_mean_of_all(p: list[float], b: list[float]) -> None:
     bias = np.array(b[: len(p)])
     every = [cascade(np.array(p), bias, s) for s in permutations(range(len(p)), len(bias))]
-    assert ranking_kernels.random_value(np.array([p]), bias)[0] == pytest.approx(np.mean(every), abs=1e-12)
+    assert ranking_kernels.random_value(np.array([p]), bias)[0] == pytest.approx(
+        np.mean(every), abs=1e-12
+    )
 
 
 def test_the_user_examines_the_slots_until_the_first_click() -> None:
-    """10^6 visits to one slate: clicks and examinations by slot within three standard errors, and the feedback."""
+    """10^6 visits to one slate: clicks and examinations by slot within three standard errors, and
+    the feedback.
+    """
     simulator = built(rows=1, temperature=0.01)
     round, n = simulator.round_at(0), 1_000_000
     slate, p = np.array([[4, 1, 5]]), simulator.probabilities(simulator.round_at(0))[0, [4, 1, 5]]
@@ -99,7 +106,8 @@ def test_the_user_examines_the_slots_until_the_first_click() -> None:
     assert (rewards.sum(1) <= 1).all()
     value = simulator.respond(round, slate, draws[:1])[1].value[0]
     assert abs(rewards.sum() / n - value) < 3 * np.sqrt(value * (1 - value) / n)
-    for draw in draws[:200]:  # `respond` gives the same user
+    # `respond` gives the same user
+    for draw in draws[:200]:
         feedback, _ = simulator.respond(round, slate, draw[None])
         alone = ranking_kernels.cascade_clicks((p * b)[None], draw[None])
         assert np.array_equal(feedback.rewards, alone[0])
@@ -115,10 +123,13 @@ def test_candidates_are_distinct_and_equally_likely() -> None:
     expected = 40_000 / 30
     chi2 = ((counts[~np.eye(6, dtype=bool)] - expected) ** 2 / expected).sum()
     assert chi2 < 29 + 5 * np.sqrt(2 * 29)
-    assert ranking_kernels.distinct(np.array([[0.0, 0.999999999999], [1.0, 1.0]]), pool).tolist() == [
+    # 0 takes the position of 5
+    assert ranking_kernels.distinct(
+        np.array([[0.0, 0.999999999999], [1.0, 1.0]]), pool
+    ).tolist() == [
         [0, 5],
         [5, 0],
-    ]  # 0 takes the position of 5
+    ]
 
 
 @pytest.mark.parametrize(("features", "D"), [("concatenation", 6), ("product", 3), ("both", 9)])
@@ -139,13 +150,16 @@ def test_features_are_those_of_user_and_item(features: str, D: int, constant: bo
 
 
 def test_published_results_are_reproduced() -> None:
-    """The optimum earns .0507 on average and almost nothing in the median round, a random slate .0003; with the
+    """The optimum earns .0507 on average and almost nothing in the median round, a random slate
+    .0003; with the
     candidates in the softmax, .90 / .49 / .17 / .05 at temperatures .001 / .005 / .01 / .02."""
 
     def looks(steps: int, **params: Any) -> tuple[FloatArray, FloatArray]:
         simulator = Ranking(Ranking.Params(**params), Streams(42, range(8)))
         truths = [
-            simulator.respond(simulator.round_at(s), np.tile(np.arange(10), (8, 1)), simulator.uniforms.at(s))[1]
+            simulator.respond(
+                simulator.round_at(s), np.tile(np.arange(10), (8, 1)), simulator.uniforms.at(s)
+            )[1]
             for s in range(steps)
         ]
         return np.array([t.best_value for t in truths]), np.array([t.random_value for t in truths])
@@ -163,7 +177,9 @@ def test_published_results_are_reproduced() -> None:
 
 def test_the_value_of_a_random_slate_of_fifty_is_accurate_for_high_rates() -> None:
     for p, expected in ((0.99, 1.0), (0.3, 1 - 0.7**50), (1e-9, 1 - (1 - 1e-9) ** 50)):
-        assert ranking_kernels.random_value(np.full((1, 100), p), np.ones(50))[0] == pytest.approx(expected, abs=1e-12)
+        assert ranking_kernels.random_value(np.full((1, 100), p), np.ones(50))[0] == pytest.approx(
+            expected, abs=1e-12
+        )
 
 
 def test_every_row_has_the_layout_of_its_replication() -> None:
@@ -184,22 +200,40 @@ def test_the_closed_form_for_ten_of_five_hundred_equals_random_subsets() -> None
     p, bias = rng.beta(0.3, 3, (1, 500)), 1 / np.arange(1, 11)
     shown = np.stack([rng.permutation(500)[:10] for _ in range(20_000)])
     drawn = 1 - (1 - p[0][shown] * bias).prod(axis=1)
-    assert abs(ranking_kernels.random_value(p, bias)[0] - drawn.mean()) < 4 * drawn.std() / np.sqrt(len(drawn))
+    assert abs(ranking_kernels.random_value(p, bias)[0] - drawn.mean()) < 4 * drawn.std() / np.sqrt(
+        len(drawn)
+    )
     small = p[:, :9]
     pairs = [1 - (1 - small[0, i]) * (1 - small[0, j]) for i, j in combinations(range(9), 2)]
-    assert ranking_kernels.random_value(small, np.ones(2))[0] == pytest.approx(np.mean(pairs), rel=1e-12)
+    assert ranking_kernels.random_value(small, np.ones(2))[0] == pytest.approx(
+        np.mean(pairs), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"n_candidates": 600, "n_items": 500}, "simulator.n_candidates is 600; it must be at most n_items, 500"),
-        ({"slate": 11, "n_candidates": 10}, "simulator.slate is 11; it must be at most n_candidates, 10"),
-        ({"choice": "catalogue", "n_users": 100_000, "n_items": 100_000}, "at most 200,000,000 pairs are allowed"),
-        ({"temperature": 0.0}, "simulator.temperature is 0.0; it must be a number from 0.0001 to 1"),
+        (
+            {"n_candidates": 600, "n_items": 500},
+            "simulator.n_candidates is 600; it must be at most n_items, 500",
+        ),
+        (
+            {"slate": 11, "n_candidates": 10},
+            "simulator.slate is 11; it must be at most n_candidates, 10",
+        ),
+        (
+            {"choice": "catalogue", "n_users": 100_000, "n_items": 100_000},
+            "at most 200,000,000 pairs are allowed",
+        ),
+        (
+            {"temperature": 0.0},
+            "simulator.temperature is 0.0; it must be a number from 0.0001 to 1",
+        ),
     ],
 )
-def test_invalid_parameters_are_refused_in_one_sentence(changes: dict[str, Any], message: str) -> None:
+def test_invalid_parameters_are_refused_in_one_sentence(
+    changes: dict[str, Any], message: str
+) -> None:
     with pytest.raises(UserError, match=message):
         read({"simulator": {"kind": "ranking", **changes}, "agents": [{"kind": "random"}]})
 
@@ -207,7 +241,10 @@ def test_invalid_parameters_are_refused_in_one_sentence(changes: dict[str, Any],
 def test_tuned_vectors_require_vector_features() -> None:
     agents = [{"kind": "neural_click_ts", "vectors": "tuned"}]
     assert read({"simulator": {"kind": "ranking", "features": "concatenation"}, "agents": agents})
-    with pytest.raises(UserError, match="requires user and item vectors as features, which Ranking does not provide"):
+    with pytest.raises(
+        UserError,
+        match="requires user and item vectors as features, which Ranking does not provide",
+    ):
         read({"simulator": {"kind": "ranking"}, "agents": agents})
 
 
@@ -215,7 +252,8 @@ def test_log_sum_exp_has_the_bits_of_scipy() -> None:
     rng = np.random.default_rng(3)
     for scale in (1e-3, 1.0, 300.0):
         values = scale * rng.standard_normal((50, 700))
-        values[:5] = np.round(values[:5])  # ties for the largest
+        # ties for the largest
+        values[:5] = np.round(values[:5])
         np.testing.assert_array_equal(log_sum_exp(values), logsumexp(values, axis=1))
 
 
@@ -227,8 +265,12 @@ def test_agents_that_share_a_simulator_have_the_numbers_of_agents_with_their_own
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where the simulator keeps too few steps for the second agent."""
-    data = {"simulator": {"kind": "ranking", **SMALL, "features": "concatenation"}, "agents": [{"kind": "random"},
-            {"kind": kind}], "steps": 60, "replications": 3}  # fmt: skip
+    data = {
+        "simulator": {"kind": "ranking", **SMALL, "features": "concatenation"},
+        "agents": [{"kind": "random"}, {"kind": kind}],
+        "steps": 60,
+        "replications": 3,
+    }
     e = read(data)
     alone = make_lane(e, 1).advance(60)
     for size in (2**25, 0):
@@ -251,7 +293,10 @@ WITHDRAWAL = {"kind": "withdraw", "at": 70, "items": 3}
 @pytest.mark.parametrize("retrieval", ["random", "exact"])
 @pytest.mark.parametrize("layout", ["shared", "per_row"])
 def test_candidates_are_items_of_the_moment(retrieval: str, layout: str) -> None:
-    """All of them, at random; or those with the largest inner product among the items that are there."""
+    """All of them, at random.
+
+    Or those with the largest inner product among the items that are there.
+    """
     made = built(retrieval=retrieval, layout=layout, changes=[LAUNCH, WITHDRAWAL])
     new = [set(items.tolist()) for items in made.launched()[0]]
     assert all(len(items) == 5 for items in new)
@@ -259,7 +304,8 @@ def test_candidates_are_items_of_the_moment(retrieval: str, layout: str) -> None
     everything = set(range(14))
     for r in range(4):
         before, after, last = (
-            {int(i) for round in part for i in round.items[r]} for part in (rounds[:40], rounds[40:70], rounds[70:])
+            {int(i) for round in part for i in round.items[r]}
+            for part in (rounds[:40], rounds[40:70], rounds[70:])
         )
         assert not before & new[r]
         assert after & new[r]
@@ -272,7 +318,8 @@ def test_candidates_are_items_of_the_moment(retrieval: str, layout: str) -> None
         for step in (0, 50, 100):
             there = sorted(everything - (new[r] if step < 40 else gone if step >= 70 else set()))
             utility = (
-                made.items[made._layout_index[r], there] @ made.users[made._layout_index[r], rounds[step].users[r]]
+                made.items[made._layout_index[r], there]
+                @ made.users[made._layout_index[r], rounds[step].users[r]]
             )
             nearest = np.array(there)[np.argsort(-utility, kind="stable")[:7]]
             assert sorted(nearest) == rounds[step].items[r].tolist()
@@ -283,7 +330,9 @@ def test_candidates_are_items_of_the_moment(retrieval: str, layout: str) -> None
 
 @pytest.mark.parametrize("choice", ["candidates", "sigmoid"])
 def test_quality_is_a_factor_of_the_click_probabilities_of_what_is_launched(choice: str) -> None:
-    made, plain = (built(choice=choice, intercept=1.0, changes=[{**LAUNCH, "quality": q}]) for q in (1.5, 1.0))
+    made, plain = (
+        built(choice=choice, intercept=1.0, changes=[{**LAUNCH, "quality": q}]) for q in (1.5, 1.0)
+    )
     for step in range(35, 60):
         round = made.round_at(step)
         assert np.array_equal(round.items, plain.round_at(step).items)
@@ -298,16 +347,30 @@ def test_steps_before_the_first_change_are_those_without_it_where_only_withdrawa
     plain, made = built(), built(changes=[WITHDRAWAL])
     for step in (0, 30, 69):
         assert np.array_equal(plain.round_at(step).items, made.round_at(step).items)
-        assert np.array_equal(plain.probabilities(plain.round_at(step)), made.probabilities(made.round_at(step)))
+        assert np.array_equal(
+            plain.probabilities(plain.round_at(step)), made.probabilities(made.round_at(step))
+        )
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"retrieval": "nearest", "n_items": 40}, "simulator.changes.0 needs simulator.retrieval random or exact"),
-        ({"choice": "catalogue"}, "simulator.changes.0 needs simulator.choice candidates or sigmoid"),
-        ({"changes": [{**LAUNCH, "items": 8}]}, "changes.0.items is 8; at most 7 items can be launched"),
-        ({"changes": [{**WITHDRAWAL, "items": 14}]}, "changes.0.items is 14; at most 7 items can be withdrawn"),
+        (
+            {"retrieval": "nearest", "n_items": 40},
+            "simulator.changes.0 needs simulator.retrieval random or exact",
+        ),
+        (
+            {"choice": "catalogue"},
+            "simulator.changes.0 needs simulator.choice candidates or sigmoid",
+        ),
+        (
+            {"changes": [{**LAUNCH, "items": 8}]},
+            "changes.0.items is 8; at most 7 items can be launched",
+        ),
+        (
+            {"changes": [{**WITHDRAWAL, "items": 14}]},
+            "changes.0.items is 14; at most 7 items can be withdrawn",
+        ),
         ({"changes": [{**LAUNCH, "at": 0}]}, "simulator.changes.0.at is 0"),
         ({"changes": [{**LAUNCH, "at": 120}]}, "simulator.changes.0 begins at step 120"),
     ],
@@ -320,4 +383,10 @@ def test_launches_that_cannot_be_are_refused(options: dict[str, Any], words: str
     assert "\n" not in str(error.value)
     if options.keys() & {"retrieval", "choice"}:
         moved = Ranking.Params.closest({k: v for k, v in given.items() if k != "kind"})
-        read({"simulator": {"kind": "ranking", **moved}, "agents": [{"kind": "random"}], "steps": 120})
+        read(
+            {
+                "simulator": {"kind": "ranking", **moved},
+                "agents": [{"kind": "random"}],
+                "steps": 120,
+            }
+        )

@@ -25,16 +25,25 @@ SCALES = get_args(Scale)
 
 def plan(**simulator: Any) -> dict[str, Any]:
     world = {"kind": "classification", "data": "wine", **simulator}
-    return {"simulator": world, "agents": [{"kind": "linucb", "sharing": "shared", "alpha": 1.0, "ridge": 1.0}]}
+    return {
+        "simulator": world,
+        "agents": [{"kind": "linucb", "sharing": "shared", "alpha": 1.0, "ridge": 1.0}],
+    }
 
 
 @pytest.mark.parametrize("data", ["wine", "digits", "breast_cancer"])
 def test_scaled_features_equal_those_of_scikit_learn(data: str) -> None:
     raw = load(data, "none").features
     assert np.abs(raw).max() > 10
-    for scale, reference in (("norm", Normalizer()), ("minmax", MinMaxScaler()), ("standard", StandardScaler())):
+    for scale, reference in (
+        ("norm", Normalizer()),
+        ("minmax", MinMaxScaler()),
+        ("standard", StandardScaler()),
+    ):
         found = load(data, scale)
-        np.testing.assert_allclose(found.features, reference.fit_transform(raw), rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(
+            found.features, reference.fit_transform(raw), rtol=1e-9, atol=1e-9
+        )
         assert np.array_equal(found.labels, load(data).labels)
 
 
@@ -78,18 +87,24 @@ def test_rounds_and_logs_hold_scaled_features_of_uploads(
     scale: Scale, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BANDITS_HOME", str(tmp_path))
-    text = "age,city,bought\n" + "".join(f"{20 + i},{'Rome' if i % 3 else 'Oslo'},{'ny'[i % 2]}\n" for i in range(12))
+    text = "age,city,bought\n" + "".join(
+        f"{20 + i},{'Rome' if i % 3 else 'Oslo'},{'ny'[i % 2]}\n" for i in range(12)
+    )
     name = uploads.save_dataset(inspect(text.encode()), target="bought", title="Mine")
     raw = np.array([[20 + i, float(i % 3 > 0)] for i in range(12)])
     expected = {tuple(x) for x in scaled(raw, scale)}
-    built = Classification(Classification.Params(data=name, scale=scale, encoding="context"), Streams(3, (0, 1)))
+    built = Classification(
+        Classification.Params(data=name, scale=scale, encoding="context"), Streams(3, (0, 1))
+    )
     seen = {tuple(x) for step in range(12) for x in built.round_at(step).features[:, 0]}
     assert seen == expected
     assert {tuple(x) for x in built.log(0, 300).values} == expected
 
 
 def test_small_numbers_are_learned_from_only_where_features_are_scaled() -> None:
-    """docs/data.md: after the norm, one of 13 features of wine has nearly all of the length of an example."""
+    """docs/data.md: after the norm, one of 13 features of wine has nearly all of the length of an
+    example.
+    """
     share = (load("wine").features ** 2).mean(axis=0)
     assert share.max() > 0.97
     right = {}

@@ -1,4 +1,7 @@
-"""The synthetic simulator equals that of the NeuralUCB paper; expected rewards follow the formulas."""
+"""The synthetic simulator equals that of the NeuralUCB paper.
+
+Expected rewards follow the formulas.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,9 @@ def simulator_of(rows: tuple[int, ...] = ROWS, seed: int = 5, **options: Any) ->
 
 
 def contexts(simulator_of: Synthetic, steps: int) -> FloatArray:
-    return np.concatenate([simulator_of.round_at(step).features for step in range(steps)])  # (steps R, K, D)
+    return np.concatenate(
+        [simulator_of.round_at(step).features for step in range(steps)]
+    )  # (steps R, K, D)
 
 
 @each_function
@@ -65,7 +70,9 @@ def test_bernoulli_rewards_follow_a_logistic_model() -> None:
     for step in range(20):
         round = draws.round_at(step)
         p = draws.probabilities(round)
-        np.testing.assert_allclose(np.log(p / (1 - p)), plain.probabilities(round), rtol=1e-10, atol=1e-14)
+        np.testing.assert_allclose(
+            np.log(p / (1 - p)), plain.probabilities(round), rtol=1e-10, atol=1e-14
+        )
 
 
 @pytest.mark.parametrize("where", ["ball", "sphere"])
@@ -77,23 +84,26 @@ def test_contexts_are_uniform(where: Any) -> None:
         np.testing.assert_allclose(radius, 1, rtol=1e-12)
     else:
         assert kstest(radius**3, "uniform").statistic < limit
-    for axis in (x / radius[:, None]).T:  # Archimedes: on the sphere in three dimensions each coordinate is uniform
+    # Archimedes: on the sphere in three dimensions each coordinate is uniform
+    for axis in (x / radius[:, None]).T:
         assert kstest((axis + 1) / 2, "uniform").statistic < limit
 
 
 def expected(function: str, where: str, d: int = 20, K: int = 4) -> tuple[float, float]:
-    """Return the expected reward of the best of K arms and of a random one by an integral over quantiles.
+    """Return the expected reward of the best of K arms and of a random one by an integral over
+    quantiles.
 
-    (a.x)^2 of a uniform point of the sphere is Beta(1/2, (d - 1)/2); the ball is the projection of a sphere with two
-    more dimensions. The largest of K uniforms has the quantiles u^(1/K).
-    """
+    (a.x)^2 of a uniform point of the sphere is Beta(1/2, (d - 1)/2); the ball is the projection of
+    a sphere with two more dimensions. The largest of K uniforms has the quantiles u^(1/K)."""
     square, h = beta(0.5, (d - 1 if where == "sphere" else d + 1) / 2), ALONG[function]
     u = (np.arange(100_000) + 0.5) / 100_000
     most = u ** (1 / K)
-    if function == "linear":  # a.x is symmetric
+    # a.x is symmetric
+    if function == "linear":
         along = np.sign(most - 0.5) * np.sqrt(square.ppf(np.abs(2 * most - 1)))
         return float(h(along).mean()), 0.0
-    best = square.ppf(most if function == "quadratic" else 1 - most)  # cos(3 t) falls from 0 to 1
+    # cos(3 t) falls from 0 to 1
+    best = square.ppf(most if function == "quadratic" else 1 - most)
     return float(h(np.sqrt(best)).mean()), float(h(np.sqrt(square.ppf(u))).mean())
 
 
@@ -102,13 +112,22 @@ def expected(function: str, where: str, d: int = 20, K: int = 4) -> tuple[float,
 def test_the_regret_of_random_choice_equals_the_integral(function: str, where: str) -> None:
     best, mean = expected(function, where)
     rows, T = range(8), 500
-    trace = make("random", Synthetic, rows=rows, options={"function": function, "contexts": where}).advance(T)
-    for measured, exact in ((trace.best_value, best), (trace.random_value, mean), (trace.value, mean)):
+    trace = make(
+        "random", Synthetic, rows=rows, options={"function": function, "contexts": where}
+    ).advance(T)
+    for measured, exact in (
+        (trace.best_value, best),
+        (trace.random_value, mean),
+        (trace.value, mean),
+    ):
         assert abs(measured.mean() - exact) < 4.5 * measured.std() / np.sqrt(measured.size)
 
 
 def test_the_best_arm_of_a_form_equals_an_independent_simulation() -> None:
-    """Draw the ball as the projection of a sphere with two more dimensions; the mean of x'A'Ax is tr(A'A) / (d + 2)."""
+    """Draw the ball as the projection of a sphere with two more dimensions.
+
+    The mean of x'A'Ax is tr(A'A) / (d + 2).
+    """
     trace = make("random", Synthetic, rows=range(8), options={"function": "form"}).advance(1500)
     A = Streams(7, (0,)).generator("layout").standard_normal((20, 20))
     x = np.random.default_rng(0).standard_normal((40_000, 4, 22))
@@ -117,11 +136,15 @@ def test_the_best_arm_of_a_form_equals_an_independent_simulation() -> None:
     error = np.hypot(best.std() / 200, trace.best_value.std() / np.sqrt(trace.best_value.size))
     assert abs(trace.best_value.mean() - best.mean()) < 4.5 * error
     exact = np.square(A).sum() / 22
-    assert abs(trace.random_value.mean() - exact) < 4.5 * trace.random_value.std() / np.sqrt(trace.random_value.size)
+    assert abs(trace.random_value.mean() - exact) < 4.5 * trace.random_value.std() / np.sqrt(
+        trace.random_value.size
+    )
 
 
 def test_regret_equals_the_measured_values() -> None:
-    """A separate run, two seeds of T = 10,000: 6476 on quadratic, about 59,500 on form. The unit ball of the paper
+    """A separate run, two seeds of T = 10,000: 6476 on quadratic, about 59,500 on form.
+
+    The unit ball of the paper
     fits (6432); the unit sphere of the authors' code (7046) does not."""
     best, mean = expected("quadratic", "ball")
     step = make("random", Synthetic, rows=range(4)).advance(1000)
@@ -142,9 +165,12 @@ def test_linucb_is_between_random_and_the_oracle_on_nonlinear_rewards() -> None:
         (f, kind): (t.best_value - t.value).mean()
         for f in ("quadratic", "form")
         for kind, more in (("random", {}), ("linucb", {"sharing": "shared"}))
-        for t in [make(kind, Synthetic, rows=range(4), options={"function": f}, **more).advance(4000)]
+        for t in [
+            make(kind, Synthetic, rows=range(4), options={"function": f}, **more).advance(4000)
+        ]
     }
-    assert 0.3 < total["quadratic", "linucb"] / total["quadratic", "random"] < 0.85  # measured .63 at T = 10,000
+    # measured .63 at T = 10,000
+    assert 0.3 < total["quadratic", "linucb"] / total["quadratic", "random"] < 0.85
     assert 0.5 < total["form", "linucb"] / total["form", "random"] < 0.97  # .87
 
 
@@ -170,17 +196,26 @@ def test_bernoulli_rewards_have_their_probability() -> None:
     assert set(np.unique(trace.rewards)) == {0.0, 1.0}
     variance = (trace.value * (1 - trace.value)).mean()
     assert abs((trace.rewards - trace.value).mean()) < 4.5 * np.sqrt(variance / trace.rewards.size)
-    assert (trace.best_rewards >= trace.rewards).all()  # the same uniform against the larger probability
+    # the same uniform against the larger probability
+    assert (trace.best_rewards >= trace.rewards).all()
 
 
 @each_function
 @pytest.mark.parametrize("reward", ["gaussian", "bernoulli"])
 @pytest.mark.parametrize("layout", ["shared", "per_row"])
 def test_a_row_does_not_depend_on_other_rows(function: Any, reward: Any, layout: Any) -> None:
-    options = {"function": function, "reward": reward, "layout": layout, "n_features": 7, "n_arms": 3}
+    options = {
+        "function": function,
+        "reward": reward,
+        "layout": layout,
+        "n_features": 7,
+        "n_arms": 3,
+    }
     whole = make("linucb", Synthetic, rows=range(5), options=options).advance(60)
     for rows in ((0,), (1, 3), (4, 2, 0)):
-        assert same(make("linucb", Synthetic, rows=rows, options=options).advance(60), take(whole, rows))
+        assert same(
+            make("linucb", Synthetic, rows=rows, options=options).advance(60), take(whole, rows)
+        )
 
 
 def test_layout_shared_or_each_row_its_own() -> None:
@@ -188,12 +223,13 @@ def test_layout_shared_or_each_row_its_own() -> None:
     for layout, same_everywhere in (("shared", True), ("per_row", False)):
         built = simulator_of(layout=layout, function="linear")
         round = built.round_at(0)
-        a = built.probabilities(
-            round._replace(contexts=Contexts(x, *list(round.contexts)[1:]))
-        )  # the weights themselves
+        # the weights themselves
+        a = built.probabilities(round._replace(contexts=Contexts(x, *list(round.contexts)[1:])))
         np.testing.assert_allclose(np.linalg.norm(a, axis=1), 1, rtol=1e-12)
         assert np.allclose(a[0], a[1]) == same_everywhere
-    assert not np.array_equal(simulator_of(seed=6).round_at(0).features, simulator_of().round_at(0).features)
+    assert not np.array_equal(
+        simulator_of(seed=6).round_at(0).features, simulator_of().round_at(0).features
+    )
 
 
 @pytest.mark.parametrize("layout", ["shared", "per_row"])
@@ -209,13 +245,26 @@ def test_the_log_is_random_choice_in_this_simulator(layout: Any) -> None:
 
 
 def test_a_network_trained_offline_fits_the_layout_of_its_row() -> None:
-    params: dict[str, Any] = {"interactions": 4000, "epochs": 4, "hidden": (16,), "learning_rate": 0.01}
-    options: dict[str, Any] = {"reward": "bernoulli", "function": "linear", "scale": 10.0, "n_features": 4}
+    params: dict[str, Any] = {
+        "interactions": 4000,
+        "epochs": 4,
+        "hidden": (16,),
+        "learning_rate": 0.01,
+    }
+    options: dict[str, Any] = {
+        "reward": "bernoulli",
+        "function": "linear",
+        "scale": 10.0,
+        "n_features": 4,
+    }
     options["layout"] = "per_row"
     trace = make("static_mlp", Synthetic, options=options, **params).advance(300)
     room = (trace.best_value - trace.random_value).mean(axis=0)
     assert ((trace.value - trace.random_value).mean(axis=0) > 0.7 * room).all()
-    assert same(make("static_mlp", Synthetic, rows=(2,), options=options, **params).advance(300), take(trace, [2]))
+    assert same(
+        make("static_mlp", Synthetic, rows=(2,), options=options, **params).advance(300),
+        take(trace, [2]),
+    )
 
 
 @pytest.mark.parametrize("agent", ["beta_ts", "static_mlp"])
@@ -226,7 +275,10 @@ def test_agents_that_require_clicks_are_refused_where_rewards_are_numbers(agent:
 
     read(experiment("bernoulli"))
     title = REGISTRY[agent].title
-    with pytest.raises(UserError, match=rf"^agents.1 \({title}\) requires rewards of 0 or 1, which Synthetic does not"):
+    with pytest.raises(
+        UserError,
+        match=rf"^agents.1 \({title}\) requires rewards of 0 or 1, which Synthetic does not",
+    ):
         read(experiment("gaussian"))
     assert "binary" in StaticMLP.needs
 

@@ -23,9 +23,22 @@ def wheel(rows: tuple[int, ...] = (0, 1, 2), **options: Any) -> Wheel:
 
 
 def test_expected_rewards_by_region() -> None:
-    """Values from Riquelme's ``sample_wheel_bandit_data``: the rim includes delta, and zero counts as negative."""
+    """Values from Riquelme's ``sample_wheel_bandit_data``: the rim includes delta, and zero counts
+    as negative.
+    """
     low, built = [1.0, 1.0, 1.0, 1.0, 1.2], wheel(delta=0.5)
-    points = np.array([[0.1, 0.1], [0.4, 0.4], [0.4, -0.4], [-0.4, 0.4], [-0.4, -0.4], [0.5, 0], [0, 0.5], [0.49, 0]])
+    points = np.array(
+        [
+            [0.1, 0.1],
+            [0.4, 0.4],
+            [0.4, -0.4],
+            [-0.4, 0.4],
+            [-0.4, -0.4],
+            [0.5, 0],
+            [0, 0.5],
+            [0.49, 0],
+        ]
+    )
     high = [None, 0, 1, 2, 3, 1, 2, None]
     for means, arm in zip(built.means(points), high, strict=True):
         assert means.tolist() == [50.0 if a == arm else m for a, m in enumerate(low)]
@@ -42,7 +55,10 @@ def test_points_are_uniform_in_the_disc() -> None:
 
 @pytest.mark.parametrize("delta", [0.0, 0.5, 0.9, 0.99])
 def test_the_regret_of_random_choice_follows_the_formula(delta: float) -> None:
-    """At the rim 50 - (50 + 3 + 1.2) / 5 = 39.16, elsewhere 1.2 - 5.2 / 5 = .16; the rim has area 1 - delta^2."""
+    """At the rim 50 - (50 + 3 + 1.2) / 5 = 39.16, elsewhere 1.2 - 5.2 / 5 = .16.
+
+    The rim has area 1 - delta^2.
+    """
     trace = make("random", Wheel, rows=ROWS, options={"delta": delta}).advance(2000)
     lost = trace.best_value - trace.random_value
     rim = trace.best_value == 50
@@ -51,7 +67,8 @@ def test_the_regret_of_random_choice_follows_the_formula(delta: float) -> None:
     assert abs(rim.mean() - share) <= 4.5 * np.sqrt(share * (1 - share) / n)
     formula = share * 39.16 + delta**2 * 0.16
     assert abs(lost.mean() - formula) <= 4.5 * 39 * np.sqrt(share * (1 - share) / n) + 1e-9
-    shown = trace.best_value - trace.value  # equal to the random agent
+    # equal to the random agent
+    shown = trace.best_value - trace.value
     assert abs(shown.mean() - formula) < 4.5 * shown.std() / np.sqrt(n)
 
 
@@ -62,7 +79,8 @@ def test_noise_equals_that_of_the_authors_code() -> None:
         assert len(some) > 1000
         assert kstest(some / spread, "norm").statistic < 2.226 / np.sqrt(len(some))
     best = (trace.best_rewards - trace.best_value) / np.where(trace.best_value == 50, 0.01, 0.05)
-    np.testing.assert_allclose(draws / np.where(high, 0.01, 0.05), best, atol=1e-9)  # the same noise for the best arm
+    # the same noise for the best arm
+    np.testing.assert_allclose(draws / np.where(high, 0.01, 0.05), best, atol=1e-9)
 
 
 @pytest.mark.parametrize(("features", "N"), [("plain", 2), ("constant", 3)])
@@ -76,13 +94,18 @@ def test_encodings(features: Any, N: int) -> None:
         for arm in range(5):
             assert np.array_equal(wide[:, arm, N * arm : N * (arm + 1)], x[:, arm])
         assert ((wide != 0).sum(axis=2) <= N).all()
-        assert np.array_equal(context.probabilities(context.round_at(step)), block.probabilities(block.round_at(step)))
+        assert np.array_equal(
+            context.probabilities(context.round_at(step)), block.probabilities(block.round_at(step))
+        )
 
 
 def test_a_row_does_not_depend_on_other_rows() -> None:
     whole = make("lints", Wheel, rows=range(5), options={"features": "constant"}).advance(60)
     for rows in ((0,), (1, 3), (4, 2, 0)):
-        assert same(make("lints", Wheel, rows=rows, options={"features": "constant"}).advance(60), take(whole, rows))
+        assert same(
+            make("lints", Wheel, rows=rows, options={"features": "constant"}).advance(60),
+            take(whole, rows),
+        )
 
 
 def test_the_log_is_random_choice_in_this_simulator() -> None:
@@ -96,7 +119,8 @@ def test_the_log_is_random_choice_in_this_simulator() -> None:
 
 def test_agents_that_require_clicks_are_refused() -> None:
     with pytest.raises(
-        UserError, match=r"^agents.0 \(Beta Thompson\) requires rewards of 0 or 1, which Wheel does not"
+        UserError,
+        match=r"^agents.0 \(Beta Thompson\) requires rewards of 0 or 1, which Wheel does not",
     ):
         read({"simulator": {"kind": "wheel"}, "agents": [{"kind": "beta_ts"}], "steps": 10})
 

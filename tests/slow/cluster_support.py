@@ -13,7 +13,8 @@ from pathlib import Path
 from bandits.base.processes import worker_environment
 from tests.support import wait_for
 
-WORKER = ("--nthreads", "1", "--no-dashboard", "--death-timeout", "60")  # workers without a scheduler exit
+# workers without a scheduler exit
+WORKER = ("--nthreads", "1", "--no-dashboard", "--death-timeout", "60")
 
 
 class Dask:
@@ -30,20 +31,31 @@ class Dask:
         Options of all commands.
     """
 
-    def __init__(self, folder: Path, workers: int = 0, scheme: str = "tcp", options: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, folder: Path, workers: int = 0, scheme: str = "tcp", options: tuple[str, ...] = ()
+    ) -> None:
         self._folder, self._options, self._count = folder, options, 0
         self._processes: list[subprocess.Popen[bytes]] = []
         about = folder / "scheduler.json"
         self.scheduler = self._start(
-            "scheduler", "--host", f"{scheme}://127.0.0.1", "--port", "0", "--no-dashboard", "--no-show",
-            "--scheduler-file", str(about),
-        )  # fmt: skip
+            "scheduler",
+            "--host",
+            f"{scheme}://127.0.0.1",
+            "--port",
+            "0",
+            "--no-dashboard",
+            "--no-show",
+            "--scheduler-file",
+            str(about),
+        )
         wait_for(lambda: about.exists() and about.read_text().endswith("}"), "a Dask scheduler")
         self.address = str(json.loads(about.read_text())["address"])
         if workers:
             self.work("--nworkers", str(workers))
 
-    def work(self, *options: str, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> None:
+    def work(
+        self, *options: str, env: Mapping[str, str] | None = None, cwd: Path | None = None
+    ) -> None:
         """Start one or more workers."""
         given = () if "--nthreads" in options else WORKER[:2]
         self._start("worker", self.address, *given, *WORKER[2:], *options, env=env, cwd=cwd)
@@ -66,7 +78,11 @@ class Dask:
             process.wait()
 
     def _start(
-        self, role: str, *arguments: str, env: Mapping[str, str] | None = None, cwd: Path | None = None
+        self,
+        role: str,
+        *arguments: str,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
     ) -> subprocess.Popen[bytes]:
         self._count += 1
         place = self._folder / f"{role}-{self._count}"
@@ -75,8 +91,10 @@ class Dask:
         with (place / "log").open("wb") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "dask", role, *arguments, *local, *self._options],
-                stdout=log, stderr=log, env={**os.environ, **(env if env is not None else worker_environment())},
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **(env if env is not None else worker_environment())},
                 cwd=cwd or place,
-            )  # fmt: skip
+            )
         self._processes.append(process)
         return process

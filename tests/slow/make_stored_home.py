@@ -1,4 +1,5 @@
-"""Write the home of version 1.0 that later versions must open: ``python -m tests.slow.make_stored_home``.
+"""Write the home of version 1.0 that later versions must open: ``python -m
+tests.slow.make_stored_home``.
 
 Run it once per format that is promised, never to make a test pass.
 """
@@ -51,13 +52,21 @@ def experiment(data: dict[str, Any]) -> Experiment:
 def facts(result: Result) -> dict[str, Any]:
     """Return what must stay: the hash, the link, and every number of the summary."""
     numbers = json.loads(json.dumps(plain(result.summary())))
-    return {"hash": result.experiment.hash, "link": url.to_query(result.experiment), "summary": numbers}
+    return {
+        "hash": result.experiment.hash,
+        "link": url.to_query(result.experiment),
+        "summary": numbers,
+    }
 
 
 def sweep_facts(landscape: Landscape) -> dict[str, Any]:
     """Return what must stay of a sweep."""
     sweep = landscape.sweep
-    return {"hash": sweep.hash, "link": sweep_url.to_query(sweep), "ctr": landscape.numbers("ctr").tolist()}
+    return {
+        "hash": sweep.hash,
+        "link": sweep_url.to_query(sweep),
+        "ctr": landscape.numbers("ctr").tolist(),
+    }
 
 
 def fill(home: Path) -> dict[str, Any]:
@@ -84,11 +93,17 @@ def fill(home: Path) -> dict[str, Any]:
     found["sweep"] = sweep_facts(run_sweep(sweep, files=BlockFiles(sweep, home / "sweeps")))
 
     generator = np.random.default_rng(0)
-    lines = [f"{generator.normal():.3f},{generator.normal():.3f},{'yes' if i % 3 else 'no'}" for i in range(60)]
+    lines = [
+        f"{generator.normal():.3f},{generator.normal():.3f},{'yes' if i % 3 else 'no'}"
+        for i in range(60)
+    ]
     table = csv_table.inspect("\n".join(["x,y,answer", *lines]).encode())
     found["data"] = uploads.save_dataset(table, target="answer", title="Mine")
     log = kept_logs.KeptLog(
-        np.arange(40) % 3, (np.arange(40) % 4 == 0).astype(float), generator.normal(size=(40, 2)), ("a", "b", "c")
+        np.arange(40) % 3,
+        (np.arange(40) % 4 == 0).astype(float),
+        generator.normal(size=(40, 2)),
+        ("a", "b", "c"),
     )
     found["log"] = kept_logs.save_log(log, feature_names=["x", "y"], title="Log")
     return found
@@ -103,7 +118,11 @@ def main() -> None:
         (home / "facts.json").write_text(json.dumps(found, indent=1), encoding="utf-8")
         with tarfile.open(ARCHIVE, "w:xz") as tar:
             # a reserve of free space, which every store makes for itself
-            tar.add(home, "home", filter=lambda info: None if info.name.endswith(("/reserve", ".lock")) else info)
+            tar.add(
+                home,
+                "home",
+                filter=lambda info: None if info.name.endswith(("/reserve", ".lock")) else info,
+            )
 
 
 if __name__ == "__main__":

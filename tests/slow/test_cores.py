@@ -1,4 +1,6 @@
-"""Scripts and the command line: `bandits.run` hands a long run over to worker processes, to the same bits."""
+"""Scripts and the command line: `bandits.run` hands a long run over to worker processes, to the
+same bits.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,8 @@ def raising(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Experiment:
     path = tmp_path / "raising.py"
     path.write_text(RAISING, encoding="utf-8")
     monkeypatch.setenv(plugins.VARIABLE, os.pathsep.join([os.environ[plugins.VARIABLE], str(path)]))
-    monkeypatch.setattr(Popularity, "scores", Popularity.scores)  # restored after the test
+    # restored after the test
+    monkeypatch.setattr(Popularity, "scores", Popularity.scores)
     plugins.load_file(path)
     return experiment("linucb", "lints", "popularity", steps=2000, seed=7200)
 
@@ -82,7 +85,9 @@ def in_this_process(e: Experiment) -> dict[str, Any]:
     return dict(run(e, workers=0).histories)
 
 
-def test_more_agents_than_workers_have_the_same_bits(pools: list[Pool], workers: list[WorkerProcess]) -> None:
+def test_more_agents_than_workers_have_the_same_bits(
+    pools: list[Pool], workers: list[WorkerProcess]
+) -> None:
     e = experiment(*FIVE, steps=2000)
     alone, steps = in_this_process(e), list[int]()
     assert pools == []
@@ -93,13 +98,19 @@ def test_more_agents_than_workers_have_the_same_bits(pools: list[Pool], workers:
     for label, history in alone.items():
         same(spread[label], history)
     assert steps[-1] == 2000
-    wait_for(lambda: all(worker.returncode is not None for worker in workers), "the end of the workers")
+    wait_for(
+        lambda: all(worker.returncode is not None for worker in workers), "the end of the workers"
+    )
 
 
 @pytest.mark.parametrize("n", [0, 2])
 def test_a_finished_run_can_be_kept_with_its_state(n: int, pools: list[Pool]) -> None:
     """Whatever computed it, the state is that of all agents at the last step."""
-    e, kept, lockstep = experiment(*FIVE, steps=2000), list[Job](), Lockstep(experiment(*FIVE, steps=2000))
+    e, kept, lockstep = (
+        experiment(*FIVE, steps=2000),
+        list[Job](),
+        Lockstep(experiment(*FIVE, steps=2000)),
+    )
     histories = cores.run_to_end(e, n, keep=kept.append)
     assert len(pools) == n // 2
     (job,) = kept
@@ -130,7 +141,9 @@ def test_this_process_holds_no_simulators_and_agents_beside_those_of_its_workers
 
 
 @pytest.mark.parametrize("n", [0, 2])
-def test_an_agent_that_raises_ends_the_run_with_its_message(n: int, pools: list[Pool], raising: Experiment) -> None:
+def test_an_agent_that_raises_ends_the_run_with_its_message(
+    n: int, pools: list[Pool], raising: Experiment
+) -> None:
     with pytest.raises((ZeroDivisionError, UserError), match="a division by zero"):
         cores.run_to_end(raising, n)
     assert len(pools) == n // 2
@@ -139,7 +152,11 @@ def test_an_agent_that_raises_ends_the_run_with_its_message(n: int, pools: list[
 
 @pytest.mark.parametrize("step", [20, 100], ids=["while the workers start", "while they compute"])
 def test_an_interrupt_ends_the_workers(
-    step: int, pools: list[Pool], workers: list[WorkerProcess], gate: Gate, monkeypatch: pytest.MonkeyPatch
+    step: int,
+    pools: list[Pool],
+    workers: list[WorkerProcess],
+    gate: Gate,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     gate.hold(7100, 100)
     if step < 100:
@@ -153,7 +170,9 @@ def test_an_interrupt_ends_the_workers(
     with pytest.raises(KeyboardInterrupt):
         cores.run_to_end(experiment(*FIVE, steps=2000, seed=7100), 2, interrupt)
     assert len(pools) == 1
-    wait_for(lambda: all(worker.returncode is not None for worker in workers), "the end of the workers")
+    wait_for(
+        lambda: all(worker.returncode is not None for worker in workers), "the end of the workers"
+    )
 
 
 def test_a_run_whose_workers_keep_dying_ends_in_this_process(
@@ -178,6 +197,12 @@ def test_as_many_processes_as_there_are_agents_processors_and_room() -> None:
     assert [cores.processes_for(eight, n) for n in (0, 1, 2, 5, 8, 16, 64)] == [1, 1, 2, 5, 8, 8, 8]
     many = {"kind": "petshop", "n_products": 400}
     large = experiment("linucb", "lints", simulator=many, replications=16)
-    large = experiment("linucb", "lints", simulator=many, replications=int(16 * 0.4 * MEMORY_LIMIT / large.memory()))
+    large = experiment(
+        "linucb",
+        "lints",
+        simulator=many,
+        replications=int(16 * 0.4 * MEMORY_LIMIT / large.memory()),
+    )
     assert large.memory(2) <= MEMORY_LIMIT < 2 * large.memory() + large.memory(2)
-    assert cores.processes_for(large, 16) == 1  # no room for its checkpoints in this process
+    # no room for its checkpoints in this process
+    assert cores.processes_for(large, 16) == 1

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import dask
-import distributed  # noqa: F401 - its defaults must be there before `configured` sets some and takes them back
+import distributed  # noqa: F401
 import numpy as np
 import pytest
 
@@ -111,7 +111,8 @@ def refused(address: str) -> str:
     return str(error.value)
 
 
-# -- addresses -----------------------------------------------------------------------------------------------------
+# -- addresses
+# -----------------------------------------------------------------------------------------------------  # noqa: E501
 
 
 @pytest.mark.parametrize(
@@ -151,18 +152,26 @@ def test_an_address_without_a_scheduler_is_refused(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_missing_dask_is_reported(file: Path) -> None:
-    code = "import sys; sys.modules['distributed'] = None; from bandits.cli.main import main; sys.exit(main())"
+    code = (
+        "import sys; sys.modules['distributed'] = None; from bandits.cli.main import main; "
+        "sys.exit(main())"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code, "sweep", str(file), "--cluster", "tcp://127.0.0.1:8786"],
-        capture_output=True, text=True, env=worker_environment(), check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        env=worker_environment(),
+        check=False,
+    )
     assert done.returncode == 2
     assert done.stderr == (
-        "error: a sweep on a cluster needs Dask, which is not installed; pip install -r requirements-cluster.txt\n"
+        "error: a sweep on a cluster needs Dask, which is not installed; pip install -r "
+        "requirements-cluster.txt\n"
     )
 
 
-# -- numbers -------------------------------------------------------------------------------------------------------
+# -- numbers
+# -------------------------------------------------------------------------------------------------------  # noqa: E501
 
 
 def test_results_in_process_in_the_pool_and_on_a_cluster_are_identical(cluster: Dask) -> None:
@@ -240,20 +249,28 @@ def test_errors_of_a_worker_are_reported(cluster: Dask) -> None:
 
 def test_a_block_that_kills_its_workers_is_reported(cluster: Dask, gate: Gate) -> None:
     away, steps = DaskExecutor(cluster.address), list[int]()
-    away._client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 0))
+    away._client.run_on_scheduler(
+        lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 0)
+    )
     try:
         future = away.submit(*held(gate), steps.append)
         wait_for(lambda: steps, "progress of a block")
         (worker,) = (address for address, keys in away._client.processing().items() if keys)
         os.kill(away._client.run(os.getpid, workers=[worker])[worker], signal.SIGKILL)
-        with pytest.raises(UserError, match="1 workers of the cluster died while computing the same block"):
+        with pytest.raises(
+            UserError, match="1 workers of the cluster died while computing the same block"
+        ):
             future.result()
     finally:
-        away._client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 3))
+        away._client.run_on_scheduler(
+            lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 3)
+        )
         away.close()
 
 
-def test_a_worker_that_returns_other_numbers_is_shut_out(scheduler: Dask, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_returns_other_numbers_is_shut_out(
+    scheduler: Dask, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(audit, "AUDIT_SHARE", 1.0)
 
     def begin_to_lie() -> None:
@@ -278,15 +295,22 @@ def test_a_worker_that_returns_other_numbers_is_shut_out(scheduler: Dask, monkey
     finally:
         away.close()
     assert away.audit.shut_out == {liar}
-    assert away.note.startswith(f"the worker {liar} computed other numbers than this machine and was shut out")
+    assert away.note.startswith(
+        f"the worker {liar} computed other numbers than this machine and was shut out"
+    )
 
 
-# -- valid workers -------------------------------------------------------------------------------------------------
+# -- valid workers
+# -------------------------------------------------------------------------------------------------
 
 
-def test_workers_with_several_threads_are_refused(scheduler: Dask, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_with_several_threads_are_refused(
+    scheduler: Dask, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(dask_client, "WORKER_TIMEOUT", 0.5)
-    assert f"has no workers; start one: dask worker {scheduler.address}" in refused(scheduler.address)
+    assert f"has no workers; start one: dask worker {scheduler.address}" in refused(
+        scheduler.address
+    )
     scheduler.work("--nthreads", "2", "--no-nanny")
     monkeypatch.setattr(dask_client, "WORKER_TIMEOUT", PATIENCE)
     assert "has 2 threads; start it with --nthreads 1" in refused(scheduler.address)
@@ -302,7 +326,10 @@ def test_workers_with_different_code_are_refused_and_missing_workers_time_out(
     env = {**worker_environment(), "PYTHONPATH": str(other)}
     scheduler.work("--no-nanny", env=env)
     message = refused(scheduler.address)
-    assert re.search(r"the worker tcp://127\.0\.0\.1:\d+ has other code \(\w{12}; the client has \w{12}\)", message)
+    assert re.search(
+        r"the worker tcp://127\.0\.0\.1:\d+ has other code \(\w{12}; the client has \w{12}\)",
+        message,
+    )
     scheduler.stop_workers()
     scheduler.work("--no-nanny")
     patient, impatient, steps = (
@@ -326,22 +353,36 @@ def test_workers_with_different_code_are_refused_and_missing_workers_time_out(
         impatient.close()
 
 
-# -- mutual TLS ----------------------------------------------------------------------------------------------------
+# -- mutual TLS
+# ----------------------------------------------------------------------------------------------------  # noqa: E501
 
 
-def test_mutual_tls_as_documented(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mutual_tls_as_documented(
+    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     own, others = certificates(tmp_path / "mine"), certificates(tmp_path / "others")
-    options = ("--tls-ca-file", str(own / "ca.pem"), "--tls-cert", str(own / "node.pem"),
-               "--tls-key", str(own / "node.key"))  # fmt: skip
+    options = (
+        "--tls-ca-file",
+        str(own / "ca.pem"),
+        "--tls-cert",
+        str(own / "node.pem"),
+        "--tls-key",
+        str(own / "node.key"),
+    )
     dask = Dask(tmp_path / "dask", scheme="tls", options=options)
     try:
         assert dask.address.startswith("tls://")
         dask.work("--no-nanny")
-        shown = {f"DASK_DISTRIBUTED__COMM__TLS__{name}": str(own / path) for name, path in PARTS.items()}
+        shown = {
+            f"DASK_DISTRIBUTED__COMM__TLS__{name}": str(own / path) for name, path in PARTS.items()
+        }
         done = subprocess.run(
             [sys.executable, "-m", "bandits", "sweep", str(file), "--cluster", dask.address],
-            capture_output=True, text=True, env={**worker_environment(), **shown}, check=False,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            env={**worker_environment(), **shown},
+            check=False,
+        )
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout.startswith("best: ")
         monkeypatch.setattr(dask_client, "CONNECT_TIMEOUT", 2.0)
@@ -356,7 +397,10 @@ def test_mutual_tls_as_documented(tmp_path: Path, file: Path, monkeypatch: pytes
 
 def configured(folder: Path) -> AbstractContextManager[object]:
     """Set the certificates in the configuration of Dask."""
-    names = {name: f"distributed.comm.tls.{name.lower().replace('__', '.').replace('_', '-')}" for name in PARTS}
+    names = {
+        name: f"distributed.comm.tls.{name.lower().replace('__', '.').replace('_', '-')}"
+        for name in PARTS
+    }
     return dask.config.set({names[name]: str(folder / path) for name, path in PARTS.items()})
 
 
@@ -364,8 +408,12 @@ def certificates(folder: Path) -> Path:
     """Create certificates by the commands of docs/cluster.md."""
     folder.mkdir()
     document = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
-    commands = [block for block in re.findall(r"```\n(.*?)```", document, re.DOTALL) if "openssl" in block]
+    commands = [
+        block for block in re.findall(r"```\n(.*?)```", document, re.DOTALL) if "openssl" in block
+    ]
     assert len(commands) == 1
-    done = subprocess.run(["bash", "-ec", commands[0]], cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["bash", "-ec", commands[0]], cwd=folder, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return folder

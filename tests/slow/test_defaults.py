@@ -1,4 +1,6 @@
-"""Agents with their default settings on the pet shop: context pays, or the agent's help states why it does not."""
+"""Agents with their default settings on the pet shop: context pays, or the agent's help states why
+it does not.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,14 @@ from bandits.cli.catalogue import catalogue
 from bandits.results.comparison.paired_tests import compare
 from tests.support import thinned
 
-CONTEXT_FREE = [kind for kind, cls in REGISTRY.items() if cls.representation(cls.Params()) is None and cls.learns]
-CONTEXTUAL = [kind for kind, cls in REGISTRY.items() if cls.representation(cls.Params()) is not None]
+CONTEXT_FREE = [
+    kind
+    for kind, cls in REGISTRY.items()
+    if cls.representation(cls.Params()) is None and cls.learns
+]
+CONTEXTUAL = [
+    kind for kind, cls in REGISTRY.items() if cls.representation(cls.Params()) is not None
+]
 
 
 def experiment(*kinds: str) -> Experiment:
@@ -33,13 +41,17 @@ def test_the_registry_has_both_groups() -> None:
     assert set(CONTEXTUAL) == set(REGISTRY) - {*CONTEXT_FREE, "random", "oracle", "default"}
 
 
-@pytest.mark.parametrize("kind", thinned([(kind,) for kind in CONTEXTUAL], lambda _: False, lambda n: n % 2 == 0))
+@pytest.mark.parametrize(
+    "kind", thinned([(kind,) for kind in CONTEXTUAL], lambda _: False, lambda n: n % 2 == 0)
+)
 def test_defaults_beat_every_agent_without_context_or_the_help_states_why(kind: str) -> None:
     (own,) = run(experiment(kind)).histories.values()
     against = [compare(own, other) for other in baselines().histories.values()]
     assert all(found.rows == 8 for found in against)
     clear = all(found.difference.low > 0 for found in against)
-    assert clear or REGISTRY[kind].caveat, f"{kind}: {[round(found.difference.low) for found in against]} clicks"
+    assert clear or REGISTRY[kind].caveat, (
+        f"{kind}: {[round(found.difference.low) for found in against]} clicks"
+    )
 
 
 def test_a_caveat_is_one_sentence_of_the_help() -> None:

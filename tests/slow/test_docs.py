@@ -28,20 +28,33 @@ DOCUMENTS = sorted(
 
 def blocks(document: str, language: str) -> list[str]:
     """Return the code blocks of one language, in order."""
-    return re.findall(rf"```{language}\n(.*?)```", (ROOT / document).read_text(encoding="utf-8"), re.DOTALL)
+    return re.findall(
+        rf"```{language}\n(.*?)```", (ROOT / document).read_text(encoding="utf-8"), re.DOTALL
+    )
 
 
-def python(folder: Path, *arguments: str, text: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
+def python(
+    folder: Path, *arguments: str, text: str = "", **variables: str
+) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(folder), **variables}
     command = [sys.executable, *arguments]
-    return subprocess.run(command, cwd=folder, env=environment, input=text, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 @pytest.fixture(scope="module")
 def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Copy the project and apply the examples of CONTRIBUTING.md."""
     folder = tmp_path_factory.mktemp("extended")
-    shutil.copytree(ROOT / "bandits", folder / "bandits")  # with compiled caches, so that nothing is compiled again
+    # with compiled caches, so that nothing is compiled again
+    shutil.copytree(ROOT / "bandits", folder / "bandits")
     shutil.copytree(ROOT / "tests", folder / "tests", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", folder)
     guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -60,13 +73,20 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_new_agent_and_simulator_run_from_the_command_line(extended: Path) -> None:
     experiment = {
         "simulator": {"kind": "headlines"},
-        "agents": [{"kind": "explore_first", "explore": 200}, {"kind": "random"}, {"kind": "linucb"}],
+        "agents": [
+            {"kind": "explore_first", "explore": 200},
+            {"kind": "random"},
+            {"kind": "linucb"},
+        ],
         "steps": 1000,
         "replications": 4,
     }
     done = python(extended, "-m", "bandits", "run", "-", text=json.dumps(experiment))
     assert done.returncode == 0, done.stderr
-    rates = {line.split("  ")[0]: float(line.split("ctr ")[1].split()[0]) for line in done.stdout.splitlines()}
+    rates = {
+        line.split("  ")[0]: float(line.split("ctr ")[1].split()[0])
+        for line in done.stdout.splitlines()
+    }
     assert rates["Explore first"] > rates["Random"]
 
 
@@ -83,9 +103,20 @@ def test_the_plug_in_passes_the_contract_and_runs(tmp_path: Path) -> None:
     done = python(tmp_path, "-m", "bandits", "check", "my_agent.py")
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     assert re.fullmatch(r"all \d+ checks passed\n", done.stdout)
-    experiment = {"agents": [{"kind": "softmax", "temperature": 0.05}, {"kind": "random"}], "steps": 1000}
+    experiment = {
+        "agents": [{"kind": "softmax", "temperature": 0.05}, {"kind": "random"}],
+        "steps": 1000,
+    }
     for plugins, status in (("my_agent.py", 0), ("", 2)):
-        done = python(tmp_path, "-m", "bandits", "run", "-", text=json.dumps(experiment), BANDITS_PLUGINS=plugins)
+        done = python(
+            tmp_path,
+            "-m",
+            "bandits",
+            "run",
+            "-",
+            text=json.dumps(experiment),
+            BANDITS_PLUGINS=plugins,
+        )
         assert done.returncode == status, done.stderr
     (points,) = blocks("CONTRIBUTING.md", "toml")
     assert tomllib.loads(points)["project"]["entry-points"]["bandits.agents"] == {
@@ -94,7 +125,9 @@ def test_the_plug_in_passes_the_contract_and_runs(tmp_path: Path) -> None:
 
 
 def test_the_examples_are_short() -> None:
-    agent, _, simulator, _, plugin = (len(code.splitlines()) for code in blocks("CONTRIBUTING.md", "python"))
+    agent, _, simulator, _, plugin = (
+        len(code.splitlines()) for code in blocks("CONTRIBUTING.md", "python")
+    )
     assert agent < 60
     assert plugin < 60
     assert simulator < 45
@@ -111,7 +144,9 @@ def test_every_line_of_python_in_the_readme_runs(capsys: pytest.CaptureFixture[s
     exec(imports, names)
     section = (ROOT / "README.md").read_text(encoding="utf-8").split(imports)[1].split("\n## ")[0]
     calls = [
-        call for row in re.findall(r"^\| (`.*?`) \|", section, re.MULTILINE) for call in re.findall("`(.*?)`", row)
+        call
+        for row in re.findall(r"^\| (`.*?`) \|", section, re.MULTILINE)
+        for call in re.findall("`(.*?)`", row)
     ]
     assert len(calls) > 10
     for call in calls:
@@ -129,7 +164,9 @@ def test_the_json_files_of_the_command_line_are_valid() -> None:
 def test_documents_name_every_kind_requirement_and_package() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for kind in (*AGENTS, *SIMULATORS):
-        assert f"`{kind}`" in readme, "regenerate the tables: python -m bandits.cli.catalogue --write README.md"
+        assert f"`{kind}`" in readme, (
+            "regenerate the tables: python -m bandits.cli.catalogue --write README.md"
+        )
     architecture = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     for line in (ROOT / "requirements.txt").read_text(encoding="utf-8").split():
         assert line.split("==")[0] in architecture
@@ -144,7 +181,9 @@ def test_links_between_documents_exist(document: str) -> None:
     for link, heading in re.findall(r"\]\((?!https?:)([^)#\s]*)#?([^)\s]*)\)", text):
         target = (ROOT / document).parent / link if link else ROOT / document
         assert target.exists(), f"{document} links to {link}, which does not exist"
-        assert not heading or heading in anchors(target), f"{document} links to {link}#{heading}, which does not exist"
+        assert not heading or heading in anchors(target), (
+            f"{document} links to {link}#{heading}, which does not exist"
+        )
 
 
 def anchors(document: Path) -> set[str]:
@@ -152,7 +191,10 @@ def anchors(document: Path) -> set[str]:
     text = document.read_text(encoding="utf-8")
     headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     named = re.findall(r'<a id="(.*?)">', text)
-    return {*named, *(re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings)}
+    return {
+        *named,
+        *(re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings),
+    }
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
@@ -166,7 +208,9 @@ def test_modules_in_the_commands_of_documents_exist(document: str) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_files_that_documents_name_exist(document: str) -> None:
-    """Paths in backquotes below a folder of this repository, except those that CONTRIBUTING tells to create."""
+    """Paths in backquotes below a folder of this repository, except those that CONTRIBUTING tells
+    to create.
+    """
     folders = "|".join(("bandits", "benchmarks", "docs", "pages", "tests", "bandits_app"))
     text = (ROOT / document).read_text(encoding="utf-8")
     for path in set(re.findall(rf"`((?:{folders})/[\w./-]*)`", text)):

@@ -1,4 +1,6 @@
-"""Verdicts on exploration against the truth: a reduced version of benchmarks/reproduction/exploration.py."""
+"""Verdicts on exploration against the truth: a reduced version of
+benchmarks/reproduction/exploration.py.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,16 @@ from bandits.results.result import Result
 from benchmarks.reproduction import exploration
 from benchmarks.reproduction.exploration import DOCUMENT, LOSS, SETUPS, Outcome, Rates, Row
 
-SEED = 11  # neither that of the thresholds nor those of the document
+# neither that of the thresholds nor those of the document
+SEED = 11
 PET_SHOP, LINEAR = (next(s for s in SETUPS if s.title == title) for title in ("Pet shop", "Linear"))
 OPPOSITE = {"too little": "too much", "too much": "too little"}
 
 
 def acceptable(rates: Rates) -> bool:
-    """The bounds of the document: nine in ten sick settings are named, one in twenty best settings has an alarm."""
+    """The bounds of the document: nine in ten sick settings are named, one in twenty best settings
+    has an alarm.
+    """
     return rates.named >= 0.9 * rates.sick and rates.false_alarms <= 0.05 * rates.best
 
 
@@ -44,7 +49,15 @@ def test_sick_settings_are_named_and_best_ones_raise_no_alarm() -> None:
     assert rates.sick >= 14
     assert {row.truth for row in found} == {"best", "too little", "too much", ""}
     assert acceptable(rates), [
-        (row.setup, row.kind, row.value, row.truth, row.outcomes[0].direction, row.outcomes[0].alarms) for row in found
+        (
+            row.setup,
+            row.kind,
+            row.value,
+            row.truth,
+            row.outcomes[0].direction,
+            row.outcomes[0].alarms,
+        )
+        for row in found
     ]
 
 
@@ -54,14 +67,19 @@ def test_the_check_detects_wrong_verdicts() -> None:
     swapped = [o._replace(direction=OPPOSITE.get(o.direction, o.direction)) for o in right]
     silent = [o._replace(verdict="healthy", direction="about right") for o in right]
     loud = [o._replace(alarms=("exploration",)) for o in right]
-    deaf = [o._replace(verdict="none", direction="") if o.direction == "too little" else o for o in right]
+    deaf = [
+        o._replace(verdict="none", direction="") if o.direction == "too little" else o
+        for o in right
+    ]
     for wrong in (swapped, silent, loud, deaf):
         assert not acceptable(exploration.rates(table(wrong)))
 
 
 def test_the_truth_follows_from_the_regrets() -> None:
     for row in table(outcomes()):
-        regrets = [o.regret.mean() for o in outcomes() if (o.setup, o.kind) == (row.setup, row.kind)]
+        regrets = [
+            o.regret.mean() for o in outcomes() if (o.setup, o.kind) == (row.setup, row.kind)
+        ]
         is_best = row.outcomes[0].regret.mean() == min(regrets)
         assert (row.truth == "best") == is_best
         assert row.truth.startswith("too") == (not is_best and row.loss.low > LOSS)
@@ -72,7 +90,9 @@ def test_known_settings_on_the_default_pet_shop(alpha: float) -> None:
     agents = [{"kind": "linucb", "alpha": alpha}]
     e = Experiment.model_validate({"agents": agents, "steps": 10_000, "replications": 8})
     result = run(e)
-    found = diagnostics.findings(result, "LinUCB", diagnostics.oracle_reference(e), diagnostics.linearity_check(e))
+    found = diagnostics.findings(
+        result, "LinUCB", diagnostics.oracle_reference(e), diagnostics.linearity_check(e)
+    )
     conclusion = diagnostics.conclude(found)
     expected = {4.0: "too much", 0.35: "about right", 0.0: "too little"}
     assert conclusion.exploration == expected[alpha]
@@ -84,16 +104,23 @@ def test_known_settings_on_the_default_pet_shop(alpha: float) -> None:
 
 
 def test_the_run_of_home_names_the_agent_that_explores_too_much() -> None:
-    """The conclusion of the run states that LinUCB with alpha 0.5 earns significantly more than with 1.5."""
+    """The conclusion of the run states that LinUCB with alpha 0.5 earns significantly more than
+    with 1.5.
+    """
     preset = presets()["race"].experiment
     agents = [a for a in preset.model_dump(mode="json")["agents"] if a["kind"] == "linucb"]
     result = run(Experiment.model_validate({**preset.model_dump(mode="json"), "agents": agents}))
-    for shown in (result, Result(result.experiment, {"LinUCB alpha 1.5": result.histories["LinUCB alpha 1.5"]})):
+    for shown in (
+        result,
+        Result(result.experiment, {"LinUCB alpha 1.5": result.histories["LinUCB alpha 1.5"]}),
+    ):
         found = {label: diagnostics.findings(shown, label) for label in shown.histories}
         assert found["LinUCB alpha 1.5"]["exploration"].direction == "too much"
         assert "LinUCB" not in found or found["LinUCB"]["exploration"].direction == "about right"
     lead = next(s for s in leader_comparisons(result) if "than LinUCB alpha 1.5" in s)
-    earned, interval = re.search(r"earned (\d+ more clicks) .*?(95 % CI [\d,]+ to [\d,]+)", lead).groups()  # type: ignore[union-attr]
+    earned, interval = re.search(
+        r"earned (\d+ more clicks) .*?(95 % CI [\d,]+ to [\d,]+)", lead
+    ).groups()  # type: ignore[union-attr]
     sentence = diagnostics.findings(result, "LinUCB alpha 1.5")["exploration"].summary
     assert f"earned {earned} ({interval})" in sentence
 
@@ -103,10 +130,12 @@ def test_the_document_keeps_the_bounds_and_holds_at_least_60_cases() -> None:
     number = {
         key: float(re.search(rf"\| {pattern}[^|]*\| \d+ \| ([\d.]+) %", document)[1])  # type: ignore[index]
         for key, pattern in (
-            ("named", "sick settings that are named"), ("alarms", "best settings with an alarm"),
-            ("named beside", "beside the family: sick settings"), ("alarms beside", "beside the family: best settings"),
+            ("named", "sick settings that are named"),
+            ("alarms", "best settings with an alarm"),
+            ("named beside", "beside the family: sick settings"),
+            ("alarms beside", "beside the family: best settings"),
         )
-    }  # fmt: skip
+    }
     assert min(number["named"], number["named beside"]) >= 90
     assert max(number["alarms"], number["alarms beside"]) <= 5
     cases = [

@@ -18,20 +18,38 @@ ROOT = Path(__file__).parents[2]
 def test_the_script_runs_in_an_empty_folder_with_the_package_installed(tmp_path: Path) -> None:
     source, site, folder = tmp_path / "source", tmp_path / "site", tmp_path / "empty"
     ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "bandits", source / "bandits", ignore=ignored)  # a build writes beside its sources
+    # a build writes beside its sources
+    shutil.copytree(ROOT / "bandits", source / "bandits", ignore=ignored)
     for name in ("pyproject.toml", "README.md"):
         shutil.copy(ROOT / name, source)
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
-    done = subprocess.run([*pip, "--target", str(site), str(source)], capture_output=True, text=True, check=False)
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "--no-index",
+    ]
+    done = subprocess.run(
+        [*pip, "--target", str(site), str(source)], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     shutil.rmtree(source)
     folder.mkdir()
-    data = {"kind": "classification", "data": "magic"}  # a data set that the package contains
+    # a data set that the package contains
+    data = {"kind": "classification", "data": "magic"}
     e = experiment("linucb", "random", simulator=data, steps=300)
     (folder / "run.py").write_text(script(e), encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": str(site), "BANDITS_HOME": str(tmp_path / "home")}
     done = subprocess.run(
-        [sys.executable, "run.py"], cwd=folder, env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "run.py"],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert [line.split(" {")[0] for line in done.stdout.splitlines()] == list(e.labels)

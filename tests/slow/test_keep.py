@@ -48,7 +48,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def stored_arrays(folder: Path) -> dict[str, Any]:
-    """Return the arrays of the only object file, without the times that it took, and its row of the index."""
+    """Return the arrays of the only object file, without the times that it took, and its row of the
+    index.
+    """
     (path,) = (folder / "objects").glob("*/*")
     arrays = unpack(path.read_bytes())
     about = json.loads(arrays.pop("about").tobytes())
@@ -78,11 +80,15 @@ def test_the_files_equal_those_of_the_app(folder: Path, tmp_path: Path) -> None:
         job = pool.submit(e)
         wait_for(lambda: not job.active, "the run of the app")
         assert job.status == "finished", job.error
-    rows = [[r._replace(created=0, seconds=0, bytes=0) for r in store.runs()] for store in (own, app)]
+    rows = [
+        [r._replace(created=0, seconds=0, bytes=0) for r in store.runs()] for store in (own, app)
+    ]
     assert rows[0] == rows[1]
     assert [r.id for r in rows[0]] == [e.hash]
     equal(stored_arrays(folder), stored_arrays(tmp_path / "app"))
-    equal(without_times(own.checkpoint_arrays(e.hash)), without_times(app.checkpoint_arrays(e.hash)))
+    equal(
+        without_times(own.checkpoint_arrays(e.hash)), without_times(app.checkpoint_arrays(e.hash))
+    )
     assert own.checkpoints() == app.checkpoints() == []
     assert not (folder / "owners").exists()
     with closing(Pool(1, own)) as pool:
@@ -116,11 +122,15 @@ def test_read_only_and_full_disks_are_stated_in_one_sentence(folder: Path, tmp_p
         assert refused.stderr.count("\n") == 1
         written = command(UNPRIVILEGED, folder, *arguments, "--out", str(tmp_path / "second"))
         assert (written.returncode, written.stdout) == (1, full.stdout)
-        assert written.stderr.startswith(f"error: run {run_id} could not be stored: the stored runs can be read but ")
+        assert written.stderr.startswith(
+            f"error: run {run_id} could not be stored: the stored runs can be read but "
+        )
         assert written.stderr.count("\n") == 1
     finally:
         for path in [folder, *folder.rglob("*")]:
             path.chmod(0o755)
     names = {path.name for path in out.iterdir()}
     assert names == {path.name for path in (tmp_path / "second").iterdir()}
-    assert (out / "summary.json").read_bytes() == (tmp_path / "second" / "summary.json").read_bytes()
+    assert (out / "summary.json").read_bytes() == (
+        tmp_path / "second" / "summary.json"
+    ).read_bytes()

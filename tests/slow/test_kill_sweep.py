@@ -34,7 +34,8 @@ from tests.support import PATIENCE, often, wait_for
 
 KILLS = often(1, 6)
 RUNNERS = often(2, 20)
-SEED, STEP = 17, 1000  # blocks of the sweep are held at this step
+# blocks of the sweep are held at this step
+SEED, STEP = 17, 1000
 BLOCKS = 24
 DATA: dict[str, Any] = {
     "experiment": {
@@ -95,19 +96,27 @@ def check_rows(home: Path, whole: Reference) -> None:
     assert len(rows) == whole.landscape.completed.size
 
 
-# -- workers -------------------------------------------------------------------------------------------------------
+# -- workers
+# -------------------------------------------------------------------------------------------------------  # noqa: E501
 
 
 def run_with_kills(
     whole: Reference, executor: Executor, home: Path, victims: Callable[[], list[int]], gate: Gate
 ) -> None:
-    """Run a sweep and kill one victim after each further share of blocks; the others are held meanwhile."""
+    """Run a sweep and kill one victim after each further share of blocks.
+
+    The others are held meanwhile.
+    """
     runner = Runner(whole.sweep, executor, BlockFiles(whole.sweep, home))
     rng, killed, share = np.random.default_rng(5), list[int](), BLOCKS // (KILLS + 2)
     gate.hold(SEED, STEP, passes=share)
 
     def watch(done: float) -> None:
-        if len(killed) == KILLS or len(blocks(home)) < share * (len(killed) + 1) or not (able := victims()):
+        if (
+            len(killed) == KILLS
+            or len(blocks(home)) < share * (len(killed) + 1)
+            or not (able := victims())
+        ):
             return
         killed.append(int(rng.choice(able)))
         os.kill(killed[-1], signal.SIGKILL)
@@ -125,32 +134,47 @@ def run_with_kills(
     check_rows(home, whole)
 
 
-def test_a_sweep_survives_killed_workers_of_the_pool(whole: Reference, gate: Gate, tmp_path: Path) -> None:
+def test_a_sweep_survives_killed_workers_of_the_pool(
+    whole: Reference, gate: Gate, tmp_path: Path
+) -> None:
     pool = Pool(2)
     try:
         run_with_kills(
-            whole, PoolExecutor(pool), tmp_path, lambda: [p.pid for p in list(pool.processes.values())], gate
+            whole,
+            PoolExecutor(pool),
+            tmp_path,
+            lambda: [p.pid for p in list(pool.processes.values())],
+            gate,
         )
     finally:
         pool.close()
 
 
-def test_a_sweep_survives_killed_workers_of_a_cluster(whole: Reference, dask: Dask, gate: Gate, tmp_path: Path) -> None:
+def test_a_sweep_survives_killed_workers_of_a_cluster(
+    whole: Reference, dask: Dask, gate: Gate, tmp_path: Path
+) -> None:
     dask.work("--nworkers", "2")
     away = DaskExecutor(dask.address)
 
     def victims() -> list[int]:
         """Return workers that compute a block, and start a replacement."""
-        return list(away._client.run(os.getpid, workers=[w for w, keys in away._client.processing().items() if keys],
-                                     on_error="ignore").values())  # fmt: skip
+        return list(
+            away._client.run(
+                os.getpid,
+                workers=[w for w, keys in away._client.processing().items() if keys],
+                on_error="ignore",
+            ).values()
+        )
 
     try:
-        run_with_kills(whole, away, tmp_path / "home", victims, gate)  # Dask removes files beside it meanwhile
+        # Dask removes files beside it meanwhile
+        run_with_kills(whole, away, tmp_path / "home", victims, gate)
     finally:
         away.close()
 
 
-# -- scheduler and runner ------------------------------------------------------------------------------------------
+# -- scheduler and runner
+# ------------------------------------------------------------------------------------------
 
 
 class Command:
@@ -160,9 +184,13 @@ class Command:
         self.home = home
         self.process = subprocess.Popen(
             [sys.executable, "-m", "bandits", "sweep", str(whole.file), *arguments],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-            env={**worker_environment(), "BANDITS_HOME": str(home)}, **options,
-        )  # fmt: skip
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            env={**worker_environment(), "BANDITS_HOME": str(home)},
+            **options,
+        )
 
     def reach(self, number: int) -> None:
         """Wait for this many stored blocks; the command must not end before."""
@@ -170,7 +198,11 @@ class Command:
         assert self.process.poll() is None
 
     def _over(self) -> str:
-        return "" if self.process.poll() is None else f"it has ended with status {self.process.returncode}"
+        return (
+            ""
+            if self.process.poll() is None
+            else f"it has ended with status {self.process.returncode}"
+        )
 
     def ended(self) -> tuple[int, str]:
         """Return exit status and standard error."""
@@ -184,29 +216,36 @@ def test_a_killed_scheduler_is_reported_and_the_sweep_resumes(
     gate.hold(SEED, STEP, passes=1)
     dask.work("--no-nanny")
     out = tmp_path / "out"
-    command = Command(whole, tmp_path / "home", "--cluster", dask.address, "--workers", "1", "--out", str(out))
+    command = Command(
+        whole, tmp_path / "home", "--cluster", dask.address, "--workers", "1", "--out", str(out)
+    )
     command.reach(1)
     dask.scheduler.kill()
     gate.open()
     status, message = command.ended()
     assert (status, message.splitlines()) == (
-        0, [f"the scheduler at {dask.address} is gone; continuing on this machine"]
-    )  # fmt: skip
+        0,
+        [f"the scheduler at {dask.address} is gone; continuing on this machine"],
+    )
     check(out, whole)
     check_rows(tmp_path / "home", whole)
 
 
 @pytest.mark.parametrize("series", range(often(1, 4)))
-def test_a_killed_runner_resumes_from_stored_blocks(series: int, whole: Reference, gate: Gate, tmp_path: Path) -> None:
+def test_a_killed_runner_resumes_from_stored_blocks(
+    series: int, whole: Reference, gate: Gate, tmp_path: Path
+) -> None:
     """Kill it repeatedly: while it starts, computes and writes."""
     home, rng, workers = tmp_path / "home", np.random.default_rng([11, series]), str(series % 3)
     kills = RUNNERS // often(1, 4)
     for _ in range(kills):
         new, left = int(rng.integers(0, 4)), BLOCKS - len(blocks(home))
-        gate.hold(SEED, STEP, passes=min(new + 1, left - 1))  # it continues for a moment, but does not finish
+        # it continues for a moment, but does not finish
+        gate.hold(SEED, STEP, passes=min(new + 1, left - 1))
         command = Command(whole, home, "--workers", workers)
         command.reach(len(blocks(home)) + min(new, left - 1))
-        time.sleep(0.3 * rng.random())  # a random moment, not a wait for a condition
+        # a random moment, not a wait for a condition
+        time.sleep(0.3 * rng.random())
         assert command.process.poll() is None
         command.process.kill()
         command.ended()
@@ -223,15 +262,21 @@ def restore_control_c() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def test_control_c_stops_with_a_message_and_loses_nothing(whole: Reference, gate: Gate, tmp_path: Path) -> None:
+def test_control_c_stops_with_a_message_and_loses_nothing(
+    whole: Reference, gate: Gate, tmp_path: Path
+) -> None:
     gate.hold(SEED, STEP, passes=1)
     home = tmp_path / "home"
     command = Command(whole, home, "--workers", "1", preexec_fn=restore_control_c)
     command.reach(1)
-    os.killpg(command.process.pid, signal.SIGINT)  # as a terminal does: to all processes of the command
+    # as a terminal does: to all processes of the command
+    os.killpg(command.process.pid, signal.SIGINT)
     status, message = command.ended()
     assert status == 130
-    assert message.splitlines() == ["Finished blocks are stored: the same command continues from there.", "stopped"]
+    assert message.splitlines() == [
+        "Finished blocks are stored: the same command continues from there.",
+        "stopped",
+    ]
     kept = {path: path.stat().st_mtime_ns for path in blocks(home)}
     assert kept
     save(sweeps.run(whole.sweep, files=BlockFiles(whole.sweep, home / "sweeps")), tmp_path / "out")
@@ -239,7 +284,8 @@ def test_control_c_stops_with_a_message_and_loses_nothing(whole: Reference, gate
     check(tmp_path / "out", whole)
 
 
-# -- a full disk ---------------------------------------------------------------------------------------------------
+# -- a full disk
+# ---------------------------------------------------------------------------------------------------  # noqa: E501
 
 
 def full() -> None:
@@ -247,7 +293,9 @@ def full() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 
 
-def test_a_full_disk_is_reported_and_finished_blocks_are_kept(whole: Reference, tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_finished_blocks_are_kept(
+    whole: Reference, tmp_path: Path
+) -> None:
     files = BlockFiles(whole.sweep, tmp_path / "sweeps")
     with pytest.raises(StoppedError):
         sweeps.run(whole.sweep, files=files, stop=lambda: len(blocks(tmp_path)) >= 3)
@@ -255,8 +303,11 @@ def test_a_full_disk_is_reported_and_finished_blocks_are_kept(whole: Reference, 
     command = Command(whole, tmp_path, "--workers", "0", preexec_fn=full)
     assert command.ended() == (0, "this sweep could not be kept on disk (File too large)\n")
     assert {path: path.read_bytes() for path in blocks(tmp_path)} == kept
-    again = Command(whole, tmp_path, "--workers", "0", "--out", str(tmp_path / "out"), preexec_fn=full)
+    again = Command(
+        whole, tmp_path, "--workers", "0", "--out", str(tmp_path / "out"), preexec_fn=full
+    )
     status, message = again.ended()
-    assert status == 2  # requested results are missing
+    # requested results are missing
+    assert status == 2
     assert message.splitlines()[-1].startswith("error: ")
     assert "Traceback" not in message

@@ -1,4 +1,6 @@
-"""Workers and servers killed at random moments: the run resumes from its last checkpoint with identical results."""
+"""Workers and servers killed at random moments: the run resumes from its last checkpoint with
+identical results.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,11 @@ class Server:
         self.processes: list[int] = []
         command = [sys.executable, "-c", SERVER, str(folder), str(file)]
         self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}
+            command,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
         )
 
     def wait_for_line(self, word: str) -> list[str]:
@@ -80,13 +86,17 @@ class Server:
     def reach(self, kill: int, held_run: HeldRun, store: Store) -> None:
         """Wait for a random moment: steps, and times between two steps, are equally likely.
 
-        The run is held before its end, so that it cannot end first. Every other time a checkpoint is required.
-        """
+        The run is held before its end, so that it cannot end first. Every other time a checkpoint
+        is required."""
         share, rest = np.random.default_rng([17, kill]).random(2)
         while int(self.wait_for_line("at")[0]) < share * held_run.stop:
             pass
         if kill // 2 % 2 == 0:
-            wait_for(store.checkpoints, "a checkpoint on disk", lambda: self.process.poll() is not None and "it ended")
+            wait_for(
+                store.checkpoints,
+                "a checkpoint on disk",
+                lambda: self.process.poll() is not None and "it ended",
+            )
         time.sleep(UPDATE_INTERVAL * rest)
 
     def _note(self, word: str, rest: list[str]) -> None:
@@ -104,7 +114,8 @@ class Server:
 class HeldRun(NamedTuple):
     experiment: Experiment
     file: Path
-    result: Result  # of an uninterrupted run
+    # of an uninterrupted run
+    result: Result
 
     @property
     def stop(self) -> int:
@@ -114,7 +125,9 @@ class HeldRun(NamedTuple):
 
 @pytest.fixture(scope="module")
 def held_run(tmp_path_factory: pytest.TempPathFactory) -> HeldRun:
-    """Return a run that is held before its end and long enough to be killed before, during and after checkpoints."""
+    """Return a run that is held before its end and long enough to be killed before, during and
+    after checkpoints.
+    """
     agents = ["linucb", "lints", {"kind": "linucb", "label": "window", "window": 100}]
     e = experiment(*agents, steps=30_000, seed=17)
     file = tmp_path_factory.mktemp("race") / "experiment.json"
@@ -126,7 +139,12 @@ def check(folder: Path, expected: Result) -> None:
     """Check that the stored run equals an uninterrupted one and that the store is valid."""
     command = [sys.executable, "-m", "bandits", "store", "check"]
     done = subprocess.run(
-        command, capture_output=True, text=True, cwd=ROOT, env={**os.environ, "BANDITS_HOME": str(folder)}, check=False
+        command,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "BANDITS_HOME": str(folder)},
+        check=False,
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     actual = Store(folder).get(expected.experiment.hash)
@@ -158,7 +176,9 @@ def test_a_killed_server_leaves_no_workers_and_the_next_resumes(
         server.kill()
     assert len(server.processes) >= 1
     for process in server.processes:
-        wait_for(lambda process=process: has_ended(process), "the end of a worker whose server is gone")
+        wait_for(
+            lambda process=process: has_ended(process), "the end of a worker whose server is gone"
+        )
     known = Store(tmp_path).checkpoints() != []
     assert Store(tmp_path).get(held_run.experiment.hash) is None
     gate.open()

@@ -22,10 +22,13 @@ def test_there_are_sixty_cases() -> None:
 
 @pytest.mark.parametrize("group", CASES)
 def test_no_run_takes_much_more_than_its_estimate(group: str) -> None:
-    one = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}  # processes are forked: no threads
+    # processes are forked: no threads
+    one = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     every = often(6, 1)
     command = [sys.executable, "-m", "benchmarks.memory", "--every", str(every), group]
-    done = subprocess.run(command, cwd=ROOT, env={**os.environ, **one}, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, **one}, capture_output=True, text=True, check=True
+    )
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(found) == len(CASES[group][::every])
     assert all(peak["taken"] >= 0 for peak in found), done.stderr

@@ -1,4 +1,6 @@
-"""Worker processes: results identical to runs in process, one job for equal experiments, and no lost runs."""
+"""Worker processes: results identical to runs in process, one job for equal experiments, and no
+lost runs.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ def interrupt(gate: Gate, folder: Path, e: Experiment) -> None:
     gate.hold(e.seed, e.steps // 3)
     with closing(Pool(store=Store(folder))) as pool:
         job = pool.submit(e, "another visitor")
-        wait_for(lambda: Store(folder).checkpoint_files.state(job.id), "a checkpoint on disk", over(job))
+        wait_for(
+            lambda: Store(folder).checkpoint_files.state(job.id), "a checkpoint on disk", over(job)
+        )
         pool._supervisor.closed = True
         pool.processes[job].kill()
         wait_for(lambda: not job.active, "the end of the run")
@@ -64,7 +68,14 @@ def interrupt(gate: Gate, folder: Path, e: Experiment) -> None:
 
 
 def test_results_of_a_worker_are_identical_to_those_in_process(pool: Pool) -> None:
-    e = experiment("linucb", "lints", {"kind": "epsilon_greedy", "sharing": "shared"}, "beta_ts", "oracle", steps=2500)
+    e = experiment(
+        "linucb",
+        "lints",
+        {"kind": "epsilon_greedy", "sharing": "shared"},
+        "beta_ts",
+        "oracle",
+        steps=2500,
+    )
     job = ended(pool.submit(e))
     assert (job.status, job.error, job.step, job.progress) == ("finished", "", 2500, 1.0)
     here = run(e)
@@ -84,7 +95,8 @@ def test_submitting_an_experiment_twice_gives_one_job(pool: Pool) -> None:
     assert again is first
     assert pool.get(first.id) is first
     ended(first)
-    assert pool.submit(experiment(seed=1)) is first  # finished: not computed again
+    # finished: not computed again
+    assert pool.submit(experiment(seed=1)) is first
     assert pool.submit(experiment(seed=2)) is not first
     assert pool.get("nothing of the kind") is None
 
@@ -95,7 +107,8 @@ def test_queued_runs_have_a_position(pool: Pool, gate: Gate) -> None:
     assert [job.status for job in waiting] == ["queued"] * 3
     assert [pool.queue_position(job) for job in waiting] == [0, 1, 2]
     assert all(job.active and job.progress == 0 and not job.result.histories for job in waiting)
-    pool.stop(waiting[1])  # a run that never started
+    # a run that never started
+    pool.stop(waiting[1])
     assert (waiting[1].status, pool.queue_position(waiting[2])) == ("stopped", 1)
     pool.stop(running)
     assert [ended(job).status for job in waiting] == ["finished", "stopped", "finished"]
@@ -105,7 +118,10 @@ def test_queued_runs_have_a_position(pool: Pool, gate: Gate) -> None:
 
 
 def test_a_run_starts_while_a_page_draws_it(pool: Pool, gate: Gate) -> None:
-    """A page holds the run's lock while it draws; the pool never waits for it with its own lock held."""
+    """A page holds the run's lock while it draws.
+
+    The pool never waits for it with its own lock held.
+    """
     gate.hold(41, 100)
     first, second = (pool.submit(experiment(steps=2000, seed=seed)) for seed in (41, 42))
     with second.lock:
@@ -125,7 +141,8 @@ def test_a_stopped_run_keeps_its_results(pool: Pool, gate: Gate) -> None:
     steps = {label: h.step for label, h in job.histories.items()}
     assert all(0 < step < job.experiment.steps for step in steps.values())
     assert 0 < job.progress < 1
-    assert job.seconds == seconds  # the timer has stopped
+    # the timer has stopped
+    assert job.seconds == seconds
     # results equal those of a run in process at that step
     lockstep = Lockstep(job.experiment)
     while lockstep.step < max(steps.values()):
@@ -133,10 +150,14 @@ def test_a_stopped_run_keeps_its_results(pool: Pool, gate: Gate) -> None:
             pass
     for label, h in job.histories.items():
         for name in History.SUMS:
-            np.testing.assert_array_equal(h.sums[name][: h.size], lockstep.histories[label].sums[name][: h.size])
-    pool.stop(job)  # repeating it changes nothing
+            np.testing.assert_array_equal(
+                h.sums[name][: h.size], lockstep.histories[label].sums[name][: h.size]
+            )
+    # repeating it changes nothing
+    pool.stop(job)
     assert job.status == "stopped"
-    again = pool.submit(job.experiment)  # submitted again: a new run
+    # submitted again: a new run
+    again = pool.submit(job.experiment)
     assert again is not job
     pool.stop(again)
 
@@ -148,10 +169,14 @@ def test_a_killed_worker_is_replaced_and_the_run_continues(pool: Pool, gate: Gat
     job = pool.submit(e)
     for step in (1000, 2000):
         gate.hold(8, step)
-        wait_for(lambda step=step: job.saved and job.saved["step"] == step, "a checkpoint", over(job))
+        wait_for(
+            lambda step=step: job.saved and job.saved["step"] == step, "a checkpoint", over(job)
+        )
         worker = pool.processes[job]
         worker.kill()
-        wait_for(lambda w=worker: pool.processes.get(job) not in (None, w), "another worker", over(job))
+        wait_for(
+            lambda w=worker: pool.processes.get(job) not in (None, w), "another worker", over(job)
+        )
     gate.open(8)
     assert ended(job).status == "finished"
     assert job.worker_deaths == 2
@@ -159,7 +184,9 @@ def test_a_killed_worker_is_replaced_and_the_run_continues(pool: Pool, gate: Gat
         same(job.histories[label], history)
 
 
-def test_a_run_whose_workers_keep_dying_fails_with_a_message_and_the_next_runs(pool: Pool, gate: Gate) -> None:
+def test_a_run_whose_workers_keep_dying_fails_with_a_message_and_the_next_runs(
+    pool: Pool, gate: Gate
+) -> None:
     job = start_held_run(pool, gate, 8)
     after = pool.submit(experiment(seed=9))
     while job.active:
@@ -168,13 +195,20 @@ def test_a_run_whose_workers_keep_dying_fails_with_a_message_and_the_next_runs(p
             worker.wait()
         wait_for(lambda: not job.active or pool.processes.get(job) is not None, "the next attempt")
     assert (job.status, job.error) == ("failed", "its worker process died 3 times")
-    assert job.result.histories  # results are kept
+    # results are kept
+    assert job.result.histories
     assert ended(after).status == "finished"
     same(after.histories["LinUCB"], run(after.experiment).histories["LinUCB"])
 
 
 def test_a_paused_run_releases_its_worker_and_resumes_identically(pool: Pool, gate: Gate) -> None:
-    e = experiment("linucb", "beta_ts", {"kind": "linucb", "label": "window", "window": 100}, steps=10_000, seed=30)
+    e = experiment(
+        "linucb",
+        "beta_ts",
+        {"kind": "linucb", "label": "window", "window": 100},
+        steps=10_000,
+        seed=30,
+    )
     gate.hold(30, 4000)
     job = pool.submit(e, "me")
     wait_for(lambda: job.result.histories, "the first points", over(job))
@@ -182,7 +216,8 @@ def test_a_paused_run_releases_its_worker_and_resumes_identically(pool: Pool, ga
     assert (job.status, job.active) == ("paused", False)
     assert ended(pool.submit(experiment(seed=31))).status == "finished"
     seconds = job.seconds
-    assert pool.submit(e) is job  # still the same run
+    # still the same run
+    assert pool.submit(e) is job
     pool.resume(job, "me")
     gate.open(30)
     assert ended(job).status == "finished"
@@ -192,10 +227,23 @@ def test_a_paused_run_releases_its_worker_and_resumes_identically(pool: Pool, ga
 
 
 def test_agents_that_are_unchanged_are_not_computed_again(pool: Pool, gate: Gate) -> None:
-    e = experiment("linucb", "lints", {"kind": "linucb", "label": "Mine", "alpha": 2.0}, "random", steps=900, seed=31)
+    e = experiment(
+        "linucb",
+        "lints",
+        {"kind": "linucb", "label": "Mine", "alpha": 2.0},
+        "random",
+        steps=900,
+        seed=31,
+    )
     before = ended(pool.submit(e))
-    agents = [{"kind": "random"}, {"kind": "linucb", "alpha": 0.3}, {"kind": "linucb", "alpha": 2.0}, {"kind": "lints"}]
-    changed = experiment(*agents, steps=900, seed=31)  # another order, another name, another value
+    agents = [
+        {"kind": "random"},
+        {"kind": "linucb", "alpha": 0.3},
+        {"kind": "linucb", "alpha": 2.0},
+        {"kind": "lints"},
+    ]
+    # another order, another name, another value
+    changed = experiment(*agents, steps=900, seed=31)
     gate.hold(31, 0)
     job = pool.submit_changed(changed, before=before)
     wait_for(lambda: gate.stands(31) == 0, "the changed agent to begin", over(job))
@@ -207,12 +255,15 @@ def test_agents_that_are_unchanged_are_not_computed_again(pool: Pool, gate: Gate
     for label, history in whole.histories.items():
         same(job.histories[label], history)
     assert job.result.summary() == whole.summary()
-    longer = ended(pool.extend(job, 1500))  # the states that were taken over go on
+    # the states that were taken over go on
+    longer = ended(pool.extend(job, 1500))
     for label, history in run(longer.experiment).histories.items():
         same(longer.histories[label], history)
 
 
-def test_what_is_taken_over_lifts_no_limit_and_is_of_the_same_code(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_taken_over_lifts_no_limit_and_is_of_the_same_code(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with closing(Pool()) as pool:
         before = ended(pool.submit(experiment("linucb", "random", seed=34)))
         changed = experiment("lints", "random", seed=34)
@@ -220,7 +271,8 @@ def test_what_is_taken_over_lifts_no_limit_and_is_of_the_same_code(monkeypatch: 
             patched.setattr(supervisor, "TIME_LIMIT", 1e-6)
             with pytest.raises(UserError, match="cannot end"):
                 pool.submit_changed(changed, before=before)
-        before.id = "0" * 64  # the plug-ins that it used were edited since
+        # the plug-ins that it used were edited since
+        before.id = "0" * 64
         assert pool.submit_changed(changed, before=before).saved == {}
 
 
@@ -251,11 +303,16 @@ def test_equal_experiments_submitted_concurrently_are_one_run(pool: Pool) -> Non
     for seed in range(200, 210):
         barrier, jobs = threading.Barrier(8), []
 
-        def submit(e: Experiment, barrier: threading.Barrier = barrier, jobs: list[Job] = jobs) -> None:
+        def submit(
+            e: Experiment, barrier: threading.Barrier = barrier, jobs: list[Job] = jobs
+        ) -> None:
             barrier.wait()
             jobs.append(pool.submit(e))
 
-        threads = [threading.Thread(target=submit, args=(experiment("random", seed=seed),)) for _ in range(8)]
+        threads = [
+            threading.Thread(target=submit, args=(experiment("random", seed=seed),))
+            for _ in range(8)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -271,8 +328,10 @@ def test_a_stopped_run_stays_available_to_all_users(pool: Pool, gate: Gate) -> N
     wait_for(lambda: job not in pool.processes, "the end of its worker")
     with pytest.raises(UserError, match="only the browser that started this"):
         pool.discard(job.id, "pupil")
-    again = pool.submit(job.experiment, "pupil")  # another user has opened the link
-    assert int(again.saved["step"]) == int(job.saved["step"]) > 0  # no second computation
+    # another user has opened the link
+    again = pool.submit(job.experiment, "pupil")
+    # no second computation
+    assert int(again.saved["step"]) == int(job.saved["step"]) > 0
     pool.stop(again, "pupil")
 
 
@@ -281,7 +340,8 @@ def test_only_one_server_resumes_unfinished_runs(tmp_path: Path, gate: Gate) -> 
         job = first.submit(held_experiment(gate, 52))
         wait_for(lambda: Store(tmp_path).checkpoints(), "a checkpoint on disk", over(job))
         assert first.unfinished() == []  # it is running
-        with closing(Pool(store=Store(tmp_path))) as second:  # another server on the same folder
+        # another server on the same folder
+        with closing(Pool(store=Store(tmp_path))) as second:
             assert second.unfinished() == []
             assert second.get(job.id) is None
         first.stop(job)
@@ -304,9 +364,11 @@ def test_one_visitor_cannot_fill_the_queue(pool: Pool, gate: Gate) -> None:
     with pytest.raises(UserError, match=f"you have {MAX_ACTIVE} active runs"):
         pool.submit(held_experiment(gate, 70), "eager")
     pool.pause(jobs[-1], "eager")
-    with pytest.raises(UserError, match="active runs"):  # a paused run still counts for its owner ...
+    # a paused run still counts for its owner ...
+    with pytest.raises(UserError, match="active runs"):
         pool.submit(held_experiment(gate, 70), "eager")
-    pool.resume(jobs[-1], "eager")  # ... and can resume
+    # ... and can resume
+    pool.resume(jobs[-1], "eager")
     assert jobs[-1].active
     other = pool.submit(held_experiment(gate, 71), "patient")
     for job in jobs:
@@ -324,7 +386,9 @@ def test_a_run_over_its_time_limit_is_stopped_with_a_message(
     assert "the limit for one run" in job.error
 
 
-def test_after_a_restart_finished_runs_are_available_and_unfinished_ones_resume(tmp_path: Path, gate: Gate) -> None:
+def test_after_a_restart_finished_runs_are_available_and_unfinished_ones_resume(
+    tmp_path: Path, gate: Gate
+) -> None:
     e, done = experiment("linucb", "beta_ts", steps=3000, seed=90), experiment(seed=91)
     with closing(Pool(store=Store(tmp_path))) as first:
         kept = ended(first.submit(done))
@@ -334,7 +398,8 @@ def test_after_a_restart_finished_runs_are_available_and_unfinished_ones_resume(
         assert again is not None
         assert again.status == "finished"
         assert again.result.summary() == kept.result.summary()
-        assert second.submit(done) is again  # not computed again
+        # not computed again
+        assert second.submit(done) is again
         assert second.unfinished() == [e]
         revived = second.resume_unfinished(e)
         assert int(revived.saved["step"]) > 0
@@ -344,14 +409,20 @@ def test_after_a_restart_finished_runs_are_available_and_unfinished_ones_resume(
         same(revived.histories[label], history)
 
 
-def test_an_interrupted_run_shows_its_results_and_resumes_identically(tmp_path: Path, gate: Gate) -> None:
+def test_an_interrupted_run_shows_its_results_and_resumes_identically(
+    tmp_path: Path, gate: Gate
+) -> None:
     e = experiment("lints", "beta_ts", steps=3000, seed=92)
     interrupt(gate, tmp_path, e)
     with closing(Pool(store=Store(tmp_path))) as pool:
         job = pool.get(e.hash)
         assert job is not None
         assert pool.get(e.hash) is job
-        assert (job.status, job.error, job.interrupted) == ("stopped", "interrupted when the app ended", True)
+        assert (job.status, job.error, job.interrupted) == (
+            "stopped",
+            "interrupted when the app ended",
+            True,
+        )
         assert 0 < job.step == int(job.saved["step"]) < e.steps
         lockstep = Lockstep(e)
         lockstep.load_state_dict(job.saved)
@@ -383,13 +454,17 @@ def test_an_interrupted_run_that_is_submitted_again_resumes(tmp_path: Path, gate
         assert (job.status, job.owner) == ("queued", "me")
         wait_for(lambda: job.step > started, "the run to go on", over(job))
         pool.pause(job, "me")
-        assert pool.resume_unfinished(e, "me") is job  # a paused run resumes too
+        # a paused run resumes too
+        assert pool.resume_unfinished(e, "me") is job
         assert job.active
         pool.stop(job, "me")
-        assert pool.submit(e, "me") is not job  # another job, from the stopped step
+        # another job, from the stopped step
+        assert pool.submit(e, "me") is not job
 
 
-def test_resuming_applies_the_limits_of_a_new_run(tmp_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resuming_applies_the_limits_of_a_new_run(
+    tmp_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
     e = held_experiment(gate, 94)
     interrupt(gate, tmp_path, e)
     with closing(Pool(store=Store(tmp_path))) as pool:
@@ -405,7 +480,9 @@ def test_resuming_applies_the_limits_of_a_new_run(tmp_path: Path, gate: Gate, mo
         assert (job.status, job.owner, job.interrupted) == ("stopped", "", True)
 
 
-def test_a_run_can_be_discarded_and_an_active_one_only_by_its_owner(tmp_path: Path, gate: Gate) -> None:
+def test_a_run_can_be_discarded_and_an_active_one_only_by_its_owner(
+    tmp_path: Path, gate: Gate
+) -> None:
     e, live = held_experiment(gate, 96), held_experiment(gate, 97)
     interrupt(gate, tmp_path, e)
     store = Store(tmp_path)
@@ -425,7 +502,8 @@ def test_a_run_can_be_discarded_and_an_active_one_only_by_its_owner(tmp_path: Pa
         assert job.active
         pool.discard(job.id, "teacher")
         assert (job.status, pool.get(job.id)) == ("stopped", None)
-        assert store.checkpoints() == []  # not even the last one from its worker
+        # not even the last one from its worker
+        assert store.checkpoints() == []
         paused = pool.submit(live, "teacher")
         assert paused is not job
         wait_for(lambda: paused.result.histories, "the first points", over(paused))
@@ -456,9 +534,15 @@ def test_only_whoever_started_a_run_deletes_it_and_a_person_at_the_server(tmp_pa
         return ended(pool.submit(experiment(seed=seed), owner)).id
 
     with closing(Pool(store=Store(tmp_path))) as pool:
-        first, second, nobodys = stored(pool, "teacher", 98), stored(pool, "teacher", 97), stored(pool, "", 96)
-        assert stored(pool, "pupil", 98) == first  # who asks for the same run later has not started it
-    with closing(Pool(store=Store(tmp_path))) as pool:  # the server was started again
+        first, second, nobodys = (
+            stored(pool, "teacher", 98),
+            stored(pool, "teacher", 97),
+            stored(pool, "", 96),
+        )
+        # who asks for the same run later has not started it
+        assert stored(pool, "pupil", 98) == first
+    # the server was started again
+    with closing(Pool(store=Store(tmp_path))) as pool:
         for run in (first, second, nobodys):
             assert not deleted(pool, run, "pupil")
             assert not deleted(pool, run, "")
@@ -474,7 +558,9 @@ def test_only_whoever_started_a_run_deletes_it_and_a_person_at_the_server(tmp_pa
         assert deleted(pool, again, "pupil")
 
 
-def test_a_damaged_run_is_restored_from_its_checkpoint_or_reported_as_missing(tmp_path: Path) -> None:
+def test_a_damaged_run_is_restored_from_its_checkpoint_or_reported_as_missing(
+    tmp_path: Path,
+) -> None:
     e = experiment("linucb", "lints", seed=99)
     with closing(Pool(store=Store(tmp_path))) as pool:
         whole = ended(pool.submit(e))
@@ -518,10 +604,14 @@ def test_invalid_ids_name_no_file(tmp_path: Path, name: str) -> None:
         assert pool.get(name) is None
     assert store.checkpoint_files.state(name) is None
     store.drop_checkpoint(name)
-    assert [p for p in before if not p.exists() and p.suffix not in (".sqlite-wal", ".sqlite-shm")] == []
+    assert [
+        p for p in before if not p.exists() and p.suffix not in (".sqlite-wal", ".sqlite-shm")
+    ] == []
 
 
-def test_a_full_disk_keeps_the_run_in_memory_with_a_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_keeps_the_run_in_memory_with_a_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = Store(tmp_path)
 
     def full(*_: object, **__: object) -> None:
@@ -548,14 +638,18 @@ def test_an_idle_worker_that_dies_is_replaced(pool: Pool, gate: Gate) -> None:
     assert ended(pool.submit(experiment(seed=21))).status == "finished"
 
 
-def test_workers_that_do_not_start_are_reported_and_retried(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_that_do_not_start_are_reported_and_retried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     start = start_worker
     bad = [True]
 
     def broken() -> WorkerProcess:
         if not bad[0]:
             return start()
-        return WorkerProcess(Popen([sys.executable, "-c", "raise SystemExit(1)"], stdin=PIPE, stdout=PIPE))
+        return WorkerProcess(
+            Popen([sys.executable, "-c", "raise SystemExit(1)"], stdin=PIPE, stdout=PIPE)
+        )
 
     monkeypatch.setattr(supervisor, "start_worker", broken)
     with closing(Pool()) as pool:
@@ -567,26 +661,34 @@ def test_workers_that_do_not_start_are_reported_and_retried(monkeypatch: pytest.
         assert not pool.broken
 
 
-def test_the_static_network_is_trained_during_the_run_and_catches_up(pool: Pool, gate: Gate) -> None:
+def test_the_static_network_is_trained_during_the_run_and_catches_up(
+    pool: Pool, gate: Gate
+) -> None:
     mlp = {"kind": "static_mlp", "interactions": 5000, "epochs": 2, "hidden": [8], "embedding": 4}
     e = experiment("linucb", mlp, steps=3000, replications=2, seed=22)
     gate.hold(22, 2000, training=True)
     job = pool.submit(e)
-    wait_for(lambda: job.waiting and "LinUCB" in job.result.histories, "the others to start without it", over(job))
+    wait_for(
+        lambda: job.waiting and "LinUCB" in job.result.histories,
+        "the others to start without it",
+        over(job),
+    )
     assert job.waiting == {"Static MLP"}
     assert "Static MLP" not in job.result.histories
     gate.open(22)
     assert ended(job).status == "finished"
     assert job.waiting == set()
     assert {h.step for h in job.histories.values()} == {3000}
-    for label, h in run(e).histories.items():  # trained before the start in process
+    # trained before the start in process
+    for label, h in run(e).histories.items():
         same(job.histories[label], h)
 
 
 def test_old_runs_are_dropped_from_memory_but_active_ones_are_kept(pool: Pool, gate: Gate) -> None:
     running = start_held_run(pool, gate, 11)
     many = [
-        pool.submit(experiment("random", steps=1, replications=1, seed=s)) for s in range(100, 100 + MAX_ENDED_JOBS + 5)
+        pool.submit(experiment("random", steps=1, replications=1, seed=s))
+        for s in range(100, 100 + MAX_ENDED_JOBS + 5)
     ]
     pool.stop(running)
     for job in many:
@@ -603,44 +705,75 @@ def test_closing_ends_all_processes(gate: Gate) -> None:
 
     before = set(threading.enumerate())
     pool = Pool(2)
-    busy = start_held_run(pool, gate, 12)  # the other worker is idle, or about to start
+    # the other worker is idle, or about to start
+    busy = start_held_run(pool, gate, 12)
     process = pool.processes[busy]
     serving = threads("supervisor of a worker")
     assert len(serving) == 2
     pool.close()
-    for thread in serving:  # a thread ends after its worker
+    # a thread ends after its worker
+    for thread in serving:
         thread.join(60)
     assert not any(thread.is_alive() for thread in serving)
-    wait_for(lambda: not threads("messages to a worker"), "the end of the threads that write to workers")
+    wait_for(
+        lambda: not threads("messages to a worker"), "the end of the threads that write to workers"
+    )
     assert process.returncode is not None
     assert not busy.active
 
 
 def test_memory_is_estimated_before_anything_is_allocated() -> None:
-    sizes = ((1, 1, 1), (300, 3, 10), (20_000, 16, 50), (10_000_000, 64, 50), (5000, 2, 100_000), (5000, 2, 25_000))
+    sizes = (
+        (1, 1, 1),
+        (300, 3, 10),
+        (20_000, 16, 50),
+        (10_000_000, 64, 50),
+        (5000, 2, 100_000),
+        (5000, 2, 25_000),
+    )
     for steps, rows, items in sizes:
         made = History(steps, rows, items, 4)
         assert (made.segments is None) == (items == 100_000)
         held = made.counts.nbytes + sum(s.nbytes for s in made.sums.values()) + made.grid.nbytes
-        held += 0 if made.segments is None else made.segments.counts.nbytes + made.segments.now.nbytes
+        held += (
+            0 if made.segments is None else made.segments.counts.nbytes + made.segments.now.nbytes
+        )
         assert held <= 1.2 * History.memory(steps, rows, items, 4) + 100_000
-    with pytest.raises(UserError, match=r"would need about [\d,.]+ GiB of memory; 4 GiB are allowed") as refused:
-        read({"simulator": {"kind": "petshop", "n_products": 10_000_000}, "agents": [{"kind": "linucb"}]})
+    with pytest.raises(
+        UserError, match=r"would need about [\d,.]+ GiB of memory; 4 GiB are allowed"
+    ) as refused:
+        read(
+            {
+                "simulator": {"kind": "petshop", "n_products": 10_000_000},
+                "agents": [{"kind": "linucb"}],
+            }
+        )
     assert "fewer arms (10,000,000)" in str(refused.value)
 
 
 def test_the_estimate_covers_the_state_of_the_agents() -> None:
-    e = experiment("linucb", "lints", replications=16, simulator={"kind": "petshop", "n_products": 400})
+    e = experiment(
+        "linucb", "lints", replications=16, simulator={"kind": "petshop", "n_products": 400}
+    )
     lockstep = Lockstep(e)
     run_to_end(lockstep)
-    state = [v for i in range(2) for v in make_lane(e, i).state_dict().values() if isinstance(v, np.ndarray)]
+    state = [
+        v
+        for i in range(2)
+        for v in make_lane(e, i).state_dict().values()
+        if isinstance(v, np.ndarray)
+    ]
     held = sum(a.nbytes for h in lockstep.histories.values() for a in (h.counts, *h.sums.values()))
     assert sum(a.nbytes for a in state) + held <= e.memory() < MEMORY_LIMIT
 
 
 def test_a_truncated_message_ends_the_stream() -> None:
     whole = io.BytesIO()
-    send(whole, {"event": "history", "label": "LinUCB"}, {"step": np.array(7), "sum.clicks": np.zeros((3, 2))})
+    send(
+        whole,
+        {"event": "history", "label": "LinUCB"},
+        {"step": np.array(7), "sum.clicks": np.zeros((3, 2))},
+    )
     sent = whole.getvalue()
     message = receive(io.BytesIO(sent))
     assert message is not None

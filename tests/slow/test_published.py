@@ -1,4 +1,6 @@
-"""Small versions of what `benchmarks.reproduction.published` and `benchmarks.reproduction.showdown` run in full."""
+"""Small versions of what `benchmarks.reproduction.published` and `benchmarks.reproduction.showdown`
+run in full.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,14 @@ from tests.support import thinned
 
 
 @pytest.mark.parametrize("fused", [True, False])
-def test_the_neural_protocol_on_magic_equals_plain_torch(fused: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Against autograd and torch.optim, as the protocol is written: scores and weights after every round."""
-    monkeypatch.setattr(base, "FULL_BATCH_CHUNK", 16)  # a step evaluates its observations in chunks
+def test_the_neural_protocol_on_magic_equals_plain_torch(
+    fused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Against autograd and torch.optim, as the protocol is written: scores and weights after every
+    round.
+    """
+    # a step evaluates its observations in chunks
+    monkeypatch.setattr(base, "FULL_BATCH_CHUNK", 16)
     monkeypatch.setattr(NeuralUCB, "can_fuse", lambda self: fused)
     steps, ridge, nu = 25, published.RIDGE, published.NU
     params = {**published.PROTOCOL, **published.SPREAD["neural_ucb"]}
@@ -43,10 +50,14 @@ def test_the_neural_protocol_on_magic_equals_plain_torch(fused: bool, monkeypatc
             out = module(arm)
             out.backward()
             mean.append(float(out.detach()))
-            gradients.append(torch.cat([p.grad.flatten() for p in module.parameters() if p.grad is not None]))
+            gradients.append(
+                torch.cat([p.grad.flatten() for p in module.parameters() if p.grad is not None])
+            )
         width = [float((ridge * nu * g * g / spread).sum().sqrt()) for g in gradients]
         scores = np.array(mean) + np.array(width)
-        np.testing.assert_allclose(agent.scores(lane.simulator.round_at(step))[0], scores, atol=2e-5)
+        np.testing.assert_allclose(
+            agent.scores(lane.simulator.round_at(step))[0], scores, atol=2e-5
+        )
         trace = lane.advance(1)
         arm = int(trace.items[0, 0, 0])
         spread += gradients[arm] ** 2
@@ -55,7 +66,9 @@ def test_the_neural_protocol_on_magic_equals_plain_torch(fused: bool, monkeypatc
         optimiser = torch.optim.SGD(module.parameters(), lr=0.01, weight_decay=ridge / len(shown))
         for _ in range(100):
             optimiser.zero_grad()
-            torch.nn.functional.mse_loss(module(torch.stack(shown))[:, 0], torch.tensor(rewards)).backward()
+            torch.nn.functional.mse_loss(
+                module(torch.stack(shown))[:, 0], torch.tensor(rewards)
+            ).backward()
             optimiser.step()
         flat = torch.nn.utils.parameters_to_vector(module.parameters()).detach()
         np.testing.assert_allclose(agent.net.flat[0], flat, atol=2e-5)
@@ -68,7 +81,9 @@ def test_the_neural_protocol_on_magic_equals_plain_torch(fused: bool, monkeypatc
 def test_neural_ucb_beats_linucb_on_quadratic_rewards(function: str, steps: int) -> None:
     """The published order: uniform, then LinUCB, then NeuralUCB; paired, three standard errors."""
     settings = {"kind": "synthetic", "function": function}
-    uniform, linear, network = (published.regret(settings, agent, steps, 4) for agent in published.SYNTHETIC_AGENTS)
+    uniform, linear, network = (
+        published.regret(settings, agent, steps, 4) for agent in published.SYNTHETIC_AGENTS
+    )
     for worse, better in ((uniform, linear), (linear, network)):
         gap = worse - better
         assert gap.mean() > 3 * gap.std(ddof=1) / 2
@@ -78,7 +93,9 @@ def test_neural_ucb_beats_linucb_on_quadratic_rewards(function: str, steps: int)
     ("delta", "most"), thinned([(0.5, 10), (0.9, 50)], lambda _: False, lambda number: number == 1)
 )
 def test_neural_linear_explores_the_rim_of_the_wheel(delta: float, most: float) -> None:
-    """Per cent of uniform's regret in a short run, in every run; who never found the rim would have over 120.
+    """Per cent of uniform's regret in a short run, in every run.
+
+    Who never found the rim would have over 120.
 
     Three quarters of the disc are rim at delta .5 (measured: 5 to 7), a fifth at .9 (11 to 40).
     """
@@ -93,7 +110,8 @@ def test_the_settings_of_the_published_program_run_and_are_kept(
     job = (0.5, "start", 0)
     share, hours, made = published.program_block(job, 600)
     assert share.shape == (published.BLOCK,)
-    assert share.max() < 50  # uniform choice has 100
+    # uniform choice has 100
+    assert share.max() < 50
     again = published.program_block(job, 600)
     assert (again[0].tolist(), *again[1:]) == (share.tolist(), hours, made)
 
@@ -110,11 +128,18 @@ def test_the_showdown_is_the_same_experiment_on_either_features() -> None:
     assert list(usual.grid) == list(crossed.grid)
     assert list(crossed.clicks) == [showdown.INTERACTION]
     assert set(showdown.PER_ARM) | {showdown.STATIC} <= set(usual.clicks)
-    assert usual.between(showdown.STATIC, 0, 200).tolist() == usual.clicks[showdown.STATIC][-1].tolist()
+    assert (
+        usual.between(showdown.STATIC, 0, 200).tolist()
+        == usual.clicks[showdown.STATIC][-1].tolist()
+    )
 
 
 def test_verdicts_of_the_showdown_follow_from_its_intervals() -> None:
-    ahead, behind, level = metrics.Estimate(5, 1, 9), metrics.Estimate(-5, -9, -1), metrics.Estimate(1, -3, 5)
+    ahead, behind, level = (
+        metrics.Estimate(5, 1, 9),
+        metrics.Estimate(-5, -9, -1),
+        metrics.Estimate(1, -3, 5),
+    )
 
     def words(early: dict[str, list[metrics.Estimate]], rows: list[tuple[str, ...]]) -> list[str]:
         return re.findall(r"\*\*(\w+)\*\*", showdown.claims(early, rows))
@@ -123,7 +148,12 @@ def test_verdicts_of_the_showdown_follow_from_its_intervals() -> None:
     actual = words({"A": [ahead, ahead], "B": [level, behind]}, rows)
     assert actual == ["confirmed", "mixed", "confirmed", "confirmed"]
     rows = [(showdown.STATIC, "inconclusive"), ("A", "no")]
-    assert words({"A": [behind, level]}, rows) == ["refuted", "inconclusive", "refuted", "inconclusive"]
+    assert words({"A": [behind, level]}, rows) == [
+        "refuted",
+        "inconclusive",
+        "refuted",
+        "inconclusive",
+    ]
 
 
 def test_the_showdown_reports_a_recovery_only_if_there_is_one() -> None:
@@ -134,19 +164,31 @@ def test_the_showdown_reports_a_recovery_only_if_there_is_one() -> None:
     )
     assert "had little to lose: 0.200" in one
     assert "recover" not in other
-    assert "The replay buffer of Neural-LinUCB, Neural-linear TS, Ensemble, MC dropout holds all steps." in other
+    assert (
+        "The replay buffer of Neural-LinUCB, Neural-linear TS, Ensemble, MC dropout holds all "
+        "steps." in other
+    )
 
 
-def test_sections_replace_only_their_own_earlier_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sections_replace_only_their_own_earlier_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     report = tmp_path / "REPORT.md"
     monkeypatch.setattr(measure, "stamp", lambda _: "")
-    report.write_text("# Title\n\n## Wheel bandit, NeuralLinear\n\nold\n\n## Pet shop, layout shared: long\n\nkept\n")
+    report.write_text(
+        "# Title\n\n## Wheel bandit, NeuralLinear\n\nold\n\n## Pet shop, layout shared: "
+        "long\n\nkept\n"
+    )
     monkeypatch.setattr(published, "REPORT", report)
-    made = {name: (title, lambda name=name, **_: f"new {name}") for name, (title, _) in published.SECTIONS.items()}
+    made = {
+        name: (title, lambda name=name, **_: f"new {name}")
+        for name, (title, _) in published.SECTIONS.items()
+    }
     monkeypatch.setattr(published, "SECTIONS", made)
     published.main([])
     text = report.read_text()
-    written = {title: name for name, (title, _) in made.items()}  # of one title, the last
+    # of one title, the last
+    written = {title: name for name, (title, _) in made.items()}
     assert text.count("\n## ") == len(written) + 1
     assert "old" not in text
     assert "kept" in text

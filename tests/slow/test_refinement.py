@@ -1,4 +1,6 @@
-"""Refinement finds the best values on the pet shop, and keeps the error rate where all points are equal."""
+"""Refinement finds the best values on the pet shop, and keeps the error rate where all points are
+equal.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +28,17 @@ METRIC = "pseudo_regret"
 def test_the_default_grid_is_refined_to_the_best_value_of_the_pet_shop(
     kind: str, name: str, low: float, high: float
 ) -> None:
-    """Within a factor of 2 of .01 and .05; a fine grid there has no value with significantly less regret."""
+    """Within a factor of 2 of .01 and .05.
+
+    A fine grid there has no value with significantly less regret.
+    """
     axis = {"path": f"agents.0.{name}", **suggest_axis(AGENTS[kind].Params, name)}
-    experiment = {"simulator": {"kind": "petshop"}, "agents": [{"kind": kind}], "steps": 10_000, "replications": 8}
+    experiment = {
+        "simulator": {"kind": "petshop"},
+        "agents": [{"kind": kind}],
+        "steps": 10_000,
+        "replications": 8,
+    }
     sweep: Sweep | None = sweeps.read({"experiment": experiment, "axes": [axis]})
     while sweep is not None:
         landscape = sweeps.run(sweep)
@@ -38,7 +48,14 @@ def test_the_default_grid_is_refined_to_the_best_value_of_the_pet_shop(
     assert isinstance(best.values[0], float)
     assert low <= best.values[0] <= high
     assert unresolved(landscape, METRIC) == []
-    near = {"path": f"agents.0.{name}", "low": low, "high": high, "number": 7, "scale": "log", "extra": best.values}
+    near = {
+        "path": f"agents.0.{name}",
+        "low": low,
+        "high": high,
+        "number": 7,
+        "scale": "log",
+        "extra": best.values,
+    }
     fine = sweeps.run(sweeps.read({"experiment": experiment, "axes": [near]}))
     result = next(r for r in fine.results(METRIC) if r.values == best.values)
     assert result.best, (best.values, fine.best(METRIC))
@@ -47,11 +64,16 @@ def test_the_default_grid_is_refined_to_the_best_value_of_the_pet_shop(
 @lru_cache(maxsize=4096)
 def _read(refinements: tuple[tuple[float, ...], ...]) -> Sweep:
     first = small([{**ALPHA, "number": 5}], replications=8).model_dump(mode="json")
-    return sweeps.read({**first, "refinements": [{"agents.0.alpha": values} for values in refinements]})
+    return sweeps.read(
+        {**first, "refinements": [{"agents.0.alpha": values} for values in refinements]}
+    )
 
 
 def _refined_landscapes(generator: np.random.Generator) -> list[Landscape]:
-    """Return the landscape of every look at equal points, refined until it is resolved; points keep their numbers."""
+    """Return the landscape of every look at equal points, refined until it is resolved.
+
+    Points keep their numbers.
+    """
     common, rows = generator.normal(0, 0.5, 8), dict[object, np.ndarray]()
     looks, refinements = list[Landscape](), list[tuple[float, ...]]()
     while True:
@@ -70,22 +92,25 @@ def _refined_landscapes(generator: np.random.Generator) -> list[Landscape]:
 def test_refinement_keeps_the_error_rate_of_equal_points() -> None:
     """600 landscapes of equal points, refined around the best as long as the page would offer it.
 
-    A given point is called worse at any look in at most 5 % of them. So is that any point is called worse
-    at any look. Three standard errors are allowed.
-    """
+    A given point is called worse at any look in at most 5 % of them. So is that any point is called
+    worse at any look. Three standard errors are allowed."""
     generator, n = np.random.default_rng(17), 600
     given = any_point = without_spending = looks = 0
     for _ in range(n):
         landscapes = _refined_landscapes(generator)
         looks += len(landscapes)
         value = landscapes[0].sweep.values[0][2]
-        given += not all(one.best_region("ctr")[one.sweep.values[0].index(value)] for one in landscapes)
+        given += not all(
+            one.best_region("ctr")[one.sweep.values[0].index(value)] for one in landscapes
+        )
         any_point += not all(one.best_region("ctr").all() for one in landscapes)
         without_spending += any(not _region_at(one, 0.05).all() for one in landscapes)
-    assert looks > 1.5 * n  # they are refined indeed
+    # they are refined indeed
+    assert looks > 1.5 * n
     assert given <= 0.05 * n + 3 * math.sqrt(n * 0.05 * 0.95)
     assert any_point <= 0.05 * n + 3 * math.sqrt(n * 0.05 * 0.95)
-    assert any_point < without_spending / 1.5  # equal levels at all looks would err more often
+    # equal levels at all looks would err more often
+    assert any_point < without_spending / 1.5
 
 
 def _region_at(landscape: Landscape, level: float) -> np.ndarray:

@@ -1,4 +1,6 @@
-"""Runs on several workers: the same bits as in process, through moves, deaths, pauses and other numbers of workers."""
+"""Runs on several workers: the same bits as in process, through moves, deaths, pauses and other
+numbers of workers.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from tests.support import STRESS, experiment, over, same, wait_for, workers_of
 
 WORLDS = [name for name in ENVIRONMENTS if name in SIMULATORS or name == "two stages"]
 STEPS, HELD = 300, 100
-MOST = 12  # agents of one experiment
+# agents of one experiment
+MOST = 12
 
 
 @pytest.fixture(scope="module")
@@ -46,16 +49,27 @@ def of_all_agents(environment: str, seed: int) -> list[Experiment]:
     simulator = params_of(environment)
     for kind, cls in AGENTS.items():
         params = cls.test_params()[0]
-        if cls.requires(cls.Params(**params)) <= ENVIRONMENTS[environment].describe(simulator).capabilities:
+        if (
+            cls.requires(cls.Params(**params))
+            <= ENVIRONMENTS[environment].describe(simulator).capabilities
+        ):
             agents.append({"kind": kind, **params})
     return [
-        experiment(*agents[i : i + MOST], simulator=simulator.model_dump(), steps=STEPS, replications=2, seed=seed + i)
+        experiment(
+            *agents[i : i + MOST],
+            simulator=simulator.model_dump(),
+            steps=STEPS,
+            replications=2,
+            seed=seed + i,
+        )
         for i in range(0, len(agents), MOST)
     ]
 
 
 @pytest.mark.parametrize("environment", WORLDS if STRESS else WORLDS[:1])
-def test_all_agents_have_the_same_bits_on_two_workers(pool: Pool, gate: Gate, environment: str) -> None:
+def test_all_agents_have_the_same_bits_on_two_workers(
+    pool: Pool, gate: Gate, environment: str
+) -> None:
     """One worker is killed in the middle, and the run is paused and resumed."""
     for e in of_all_agents(environment, 5000 + 100 * WORLDS.index(environment)):
         gate.hold(e.seed, HELD)
@@ -102,7 +116,9 @@ def test_a_task_of_a_sweep_gets_the_second_worker_of_a_run(pool: Pool, gate: Gat
 
 
 def test_a_run_continues_with_another_number_of_workers(pool: Pool, gate: Gate) -> None:
-    e = experiment("linucb", "lints", "beta_ts", {"kind": "linucb", "label": "two"}, steps=3000, seed=6004)
+    e = experiment(
+        "linucb", "lints", "beta_ts", {"kind": "linucb", "label": "two"}, steps=3000, seed=6004
+    )
     gate.hold(6004, 1000)
     with closing(Pool(1)) as one:
         job = one.submit(e)
@@ -111,7 +127,9 @@ def test_a_run_continues_with_another_number_of_workers(pool: Pool, gate: Gate) 
         wait_for(lambda: job not in one.processes, "the last checkpoint")
     gate.hold(6004, 2000)
     more = pool.submit(e, saved=job.saved)
-    wait_for(lambda: more.step == 2000 and len(workers_of(pool, more)) == 2, "both workers", over(more))
+    wait_for(
+        lambda: more.step == 2000 and len(workers_of(pool, more)) == 2, "both workers", over(more)
+    )
     pool.stop(more)
     wait_for(lambda: more not in pool.processes, "the last checkpoint")
     gate.open(6004)

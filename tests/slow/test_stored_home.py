@@ -1,4 +1,6 @@
-"""Runs, sweeps, links, data sets and logs stored by version 1.0 open with the same hashes and numbers."""
+"""Runs, sweeps, links, data sets and logs stored by version 1.0 open with the same hashes and
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -117,4 +119,9 @@ def test_data_sets_and_logs_are_read(expected: dict[str, Any]) -> None:
     assert (data.id, log.id) == (expected["data"], expected["log"])
     assert uploads.load(data.id).shape == (60, 3)
     kept = kept_logs.load(log.id)
-    assert (len(kept.items), kept.rewards.sum(), kept.features.shape, kept.names) == (40, 10, (40, 2), ("a", "b", "c"))
+    assert (len(kept.items), kept.rewards.sum(), kept.features.shape, kept.names) == (
+        40,
+        10,
+        (40, 2),
+        ("a", "b", "c"),
+    )

@@ -19,7 +19,19 @@ from tests.storage.test_run_store import finished, put
 from tests.sweeps.test_sweep import rows_of, small
 
 View = dict[str, Any]
-WORK = ("put", "put again", "checkpoint", "rename", "delete", "evict", "block", "thin", "search", "cache", "upload")
+WORK = (
+    "put",
+    "put again",
+    "checkpoint",
+    "rename",
+    "delete",
+    "evict",
+    "block",
+    "thin",
+    "search",
+    "cache",
+    "upload",
+)
 
 
 def searched() -> sweeps.Sweep:
@@ -49,7 +61,9 @@ def prepare(work: str, home: str) -> Callable[[], object]:
     done: dict[str, Callable[[], object]] = {
         "put": lambda: put(store, third),
         "put again": lambda: put(store, second),
-        "checkpoint": lambda: store.keep_checkpoint(third.experiment.hash, third.experiment, b"after"),
+        "checkpoint": lambda: store.keep_checkpoint(
+            third.experiment.hash, third.experiment, b"after"
+        ),
         "rename": lambda: store.rename(name, "new"),
         "delete": lambda: store.delete(name),
         "evict": lambda: store.evict(name),

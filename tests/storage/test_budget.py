@@ -1,4 +1,7 @@
-"""The disk budget: a share of the free space by default; checkpoints and caches go first, starred runs stay."""
+"""The disk budget: a share of the free space by default.
+
+Checkpoints and caches go first, starred runs stay.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,9 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     return found
 
 
-def test_the_budget_is_a_share_of_the_free_space(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_budget_is_a_share_of_the_free_space(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     used, limit = usage(store)
     assert used > 100_000
     assert limit > SHARE * used
@@ -38,11 +43,15 @@ def test_the_budget_is_a_share_of_the_free_space(store: Store, monkeypatch: pyte
     monkeypatch.setenv(VARIABLE, "2GB")
     assert usage(store) == (used, 2_000_000_000)
     monkeypatch.setenv(VARIABLE, "much")
-    with pytest.raises(UserError, match=r"BANDITS_DISK_BUDGET is much; it must be a size like 500MB or 2GB"):
+    with pytest.raises(
+        UserError, match=r"BANDITS_DISK_BUDGET is much; it must be a size like 500MB or 2GB"
+    ):
         usage(store)
 
 
-def test_what_is_recomputed_most_easily_goes_first(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_recomputed_most_easily_goes_first(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     used = usage(store).used
     monkeypatch.setenv(VARIABLE, str(used - 1))
     (message,) = enforce(store)
@@ -51,7 +60,11 @@ def test_what_is_recomputed_most_easily_goes_first(store: Store, monkeypatch: py
     monkeypatch.setenv(VARIABLE, "0")
     messages = enforce(store)
     assert [text.split()[0] for text in messages] == ["checkpoint", "cached", "run", "run"]
-    assert [(run.starred, run.evicted) for run in store.runs()] == [(False, True), (False, True), (True, False)]
+    assert [(run.starred, run.evicted) for run in store.runs()] == [
+        (False, True),
+        (False, True),
+        (True, False),
+    ]
 
 
 def test_a_finished_run_keeps_the_budget(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,7 +72,8 @@ def test_a_finished_run_keeps_the_budget(store: Store, monkeypatch: pytest.Monke
     put(store, job.result)
     size = next(run.bytes for run in store.runs() if run.id == job.id)
     store.delete(job.id)
-    monkeypatch.setenv(VARIABLE, str(size + 20_000))  # what stays of an evicted run counts too
+    # what stays of an evicted run counts too
+    monkeypatch.setenv(VARIABLE, str(size + 20_000))
     save(store, job, finished=True)
     assert usage(store).used <= size + 20_000
     assert job.error == ""

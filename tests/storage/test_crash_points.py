@@ -1,4 +1,6 @@
-"""A process may be killed at any writing system call: what it did is there completely, or not at all."""
+"""A process may be killed at any writing system call: what it did is there completely, or not at
+all.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +30,20 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def numbers() -> dict[str, np.ndarray]:
-    return {sweep.hash: sweeps.run(sweep).numbers("ctr") for sweep in (small(), small(seed=4), searched())}
+    return {
+        sweep.hash: sweeps.run(sweep).numbers("ctr")
+        for sweep in (small(), small(seed=4), searched())
+    }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("work", WORK)
 def test_a_kill_at_any_writing_call_leaves_all_or_nothing(
-    work: str, filled: Path, numbers: dict[str, np.ndarray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    work: str,
+    filled: Path,
+    numbers: dict[str, np.ndarray],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     home = shutil.copytree(filled, tmp_path / "home")
     calls, states = crash_states(work, home, tmp_path / "states")

@@ -1,4 +1,6 @@
-"""Damage is found when the store is opened: in the indexes, in proposals of Optuna, in files that cannot be decoded."""
+"""Damage is found when the store is opened: in the indexes, in proposals of Optuna, in files that
+cannot be decoded.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,14 @@ def test_flipped_bits_in_the_index_are_found_at_opening(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", ["title = 'other'", "created = created + 1", "experiment = '{}'", "notes = NULL || ''", "checksum = NULL"]
+    "change",
+    [
+        "title = 'other'",
+        "created = created + 1",
+        "experiment = '{}'",
+        "notes = NULL || ''",
+        "checksum = NULL",
+    ],
 )
 def test_a_changed_row_is_found_while_the_store_is_open(change: str, tmp_path: Path) -> None:
     store = annotated(tmp_path, 1, 2)
@@ -76,7 +85,10 @@ def test_a_row_that_names_the_file_of_another_run_is_corrected(tmp_path: Path) -
     store = annotated(tmp_path, 1, 2)
     first, second = finished(1), finished(2)
     with closing(sqlite3.connect(tmp_path / "index.sqlite")) as index:
-        index.execute("UPDATE runs SET content = (SELECT content FROM runs WHERE id = ?)", (first.experiment.hash,))
+        index.execute(
+            "UPDATE runs SET content = (SELECT content FROM runs WHERE id = ?)",
+            (first.experiment.hash,),
+        )
         index.commit()
     actual = store.get(second.experiment.hash)
     assert actual is not None
@@ -103,7 +115,9 @@ def replace(folder: Path, path: Path, data: bytes) -> None:
         index.commit()
 
 
-@pytest.mark.parametrize("data", [b"", b"no archive", b"\xff" * 64, (2**60).to_bytes(8, "little") + b"(\xb5/\xfd"])
+@pytest.mark.parametrize(
+    "data", [b"", b"no archive", b"\xff" * 64, (2**60).to_bytes(8, "little") + b"(\xb5/\xfd"]
+)
 def test_a_file_that_cannot_be_decoded_is_set_aside(data: bytes, tmp_path: Path) -> None:
     kept = put(Store(tmp_path), finished(1))
     orphan = hashlib.sha256(data).hexdigest()
@@ -134,7 +148,9 @@ def test_a_forged_run_is_set_aside(forgery: str, tmp_path: Path) -> None:
     run = put(store, finished(1))
     forged(tmp_path, FORGERIES[forgery])
     store = Store(tmp_path)
-    with pytest.raises(CorruptFileError, match="is damaged; it was set aside and the run must be run again"):
+    with pytest.raises(
+        CorruptFileError, match="is damaged; it was set aside and the run must be run again"
+    ):
         store.get(run)
     assert store.runs() == []
     assert Store(tmp_path).check() == []
@@ -150,7 +166,8 @@ def test_an_index_of_another_schema_is_made_from_the_files(tmp_path: Path) -> No
     assert store.runs() == expected
     assert store.notice == ""
     assert store.repairs == [
-        "the index of stored runs was damaged or of another version; it was rebuilt from the files: 2 found"
+        "the index of stored runs was damaged or of another version; it was rebuilt from the "
+        "files: 2 found"
     ]
     store.rename(expected[0].id, "new")
     assert Store(tmp_path).runs() == [expected[0]._replace(title="new"), expected[1]]

@@ -1,4 +1,6 @@
-"""Disk space: results that can be recomputed are evicted, oldest first, and nothing else is lost."""
+"""Disk space: results that can be recomputed are evicted, oldest first, and nothing else is
+lost.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ def filled(folder: Path, *seeds: int) -> Store:
 
 
 @pytest.mark.parametrize(
-    ("text", "actual"), [("500MB", 500_000_000), ("2 gb", 2_000_000_000), ("1.5KB", 1500), ("0", 0), ("7B", 7)]
+    ("text", "actual"),
+    [("500MB", 500_000_000), ("2 gb", 2_000_000_000), ("1.5KB", 1500), ("0", 0), ("7B", 7)],
 )
 def test_a_budget_is_a_size(text: str, actual: int) -> None:
     assert budget(text) == actual
@@ -116,7 +119,8 @@ def test_damaged_and_unfinished_files_of_sweeps_are_removed(tmp_path: Path) -> N
     block.write_bytes(block.read_bytes()[:-1])
     (files.folder / "half.part").write_bytes(b"half")
     (tmp_path / ("0" * 64)).mkdir()
-    (tmp_path / "notes").mkdir()  # other folders are not touched
+    # other folders are not touched
+    (tmp_path / "notes").mkdir()
     message = remove_damaged(tmp_path)
     assert len(message) == 2
     assert "had no readable sweep.json" in message[0]
@@ -126,7 +130,9 @@ def test_damaged_and_unfinished_files_of_sweeps_are_removed(tmp_path: Path) -> N
     assert sweeps.run(sweep, files=files).completed.all()
 
 
-def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("BANDITS_HOME", str(tmp_path))
     filled(tmp_path, 1)
     assert main(["store", "repair"]) == 0

@@ -1,4 +1,6 @@
-"""A file under another file's name is noticed: checkpoints, blocks and cached arrays belong to one owner each."""
+"""A file under another file's name is noticed: checkpoints, blocks and cached arrays belong to one
+owner each.
+"""
 
 from __future__ import annotations
 
@@ -39,12 +41,16 @@ def test_a_checkpoint_under_another_name_is_set_aside(tmp_path: Path) -> None:
         store.keep_checkpoint(e.hash, e, f"state of {e.seed}".encode())
     exchange(tmp_path / "checkpoints" / a.hash, tmp_path / "checkpoints" / b.hash)
     assert store.checkpoint_files.state(a.hash) is None
-    assert store.check() == [f"the checkpoint of run {b.hash[:12]} was damaged or of another run; it was set aside"]
+    assert store.check() == [
+        f"the checkpoint of run {b.hash[:12]} was damaged or of another run; it was set aside"
+    ]
     assert store.checkpoints() == []
     assert len(list((tmp_path / "quarantine").iterdir())) == 2
 
 
-@pytest.mark.parametrize("body", [b"", b"\xff\xff\xff\xff", b"\x02\0\0\0\xff\xff", b"\x02\0\0\0{}state"])
+@pytest.mark.parametrize(
+    "body", [b"", b"\xff\xff\xff\xff", b"\x02\0\0\0\xff\xff", b"\x02\0\0\0{}state"]
+)
 def test_a_forged_checkpoint_is_not_used(tmp_path: Path, body: bytes) -> None:
     store, e = Store(tmp_path), experiment()
     (tmp_path / "checkpoints" / e.hash).write_bytes(hashlib.sha256(body).digest() + body)
@@ -60,16 +66,22 @@ def test_exchanged_blocks_are_computed_again(tmp_path: Path) -> None:
     sweeps.run(other, files=others)
     blocks = sorted(files.folder.glob("*.block"))
     exchange(blocks[0], blocks[1])
-    shutil.copy(others.folder / blocks[2].name, blocks[2])  # both sweeps pack their rows alike
+    # both sweeps pack their rows alike
+    shutil.copy(others.folder / blocks[2].name, blocks[2])
     (message,) = remove_damaged(tmp_path)
-    assert message == f"sweep {sweep.hash[:12]}: 3 damaged or unfinished blocks were removed; run it again"
+    assert (
+        message
+        == f"sweep {sweep.hash[:12]}: 3 damaged or unfinished blocks were removed; run it again"
+    )
     shutil.copy(others.folder / blocks[2].name, blocks[2])
     again = sweeps.run(sweep, files=files)
     np.testing.assert_array_equal(again.numbers("ctr"), whole.numbers("ctr"))
     assert remove_damaged(tmp_path) == []
 
 
-def test_cached_arrays_of_other_content_are_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_arrays_of_other_content_are_computed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("BANDITS_HOME", str(tmp_path))
     for n in (1, 2):
         cached_arrays("weights", f"network {n}", lambda n=n: {"w": np.full(5, n)})
@@ -84,7 +96,9 @@ def test_cached_arrays_of_other_content_are_computed_again(tmp_path: Path, monke
 
 
 @pytest.mark.slow
-def test_every_flipped_bit_of_a_cache_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_flipped_bit_of_a_cache_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("BANDITS_HOME", str(tmp_path))
     cached_arrays("weights", "network", lambda: {"w": np.arange(5.0)})
     (path,) = (tmp_path / "weights").iterdir()
@@ -98,6 +112,12 @@ def test_every_flipped_bit_of_a_cache_is_noticed(tmp_path: Path, monkeypatch: py
 
 
 def test_damaged_arrays_raise_one_type_of_error() -> None:
-    for data in (b"", b"x", pack({"a": np.arange(3)})[:-9], b"\xff" * 100, (2**62).to_bytes(8, "little") + b"zstd"):
+    for data in (
+        b"",
+        b"x",
+        pack({"a": np.arange(3)})[:-9],
+        b"\xff" * 100,
+        (2**62).to_bytes(8, "little") + b"zstd",
+    ):
         with pytest.raises(ValueError, match="the arrays cannot be read"):
             unpack(data)

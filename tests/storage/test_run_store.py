@@ -34,7 +34,8 @@ def put(store: Store, result: Result) -> str:
 def test_a_stored_run_is_bit_identical_when_read(tmp_path: Path) -> None:
     result = finished()
     name = put(Store(tmp_path), result)
-    actual = Store(tmp_path).get(name)  # as another process would
+    # as another process would
+    actual = Store(tmp_path).get(name)
     assert actual is not None
     assert actual.experiment == result.experiment
     for label, history in result.histories.items():
@@ -46,7 +47,8 @@ def test_a_stored_run_is_bit_identical_when_read(tmp_path: Path) -> None:
 def test_runs_are_listed_renamed_tagged_and_deleted(tmp_path: Path) -> None:
     store = Store(tmp_path)
     first, second = put(store, finished(1)), put(store, finished(2))
-    put(store, finished(2))  # repeating it changes nothing
+    # repeating it changes nothing
+    put(store, finished(2))
     assert [r.id for r in store.runs()] == [second, first]
     store.rename(first, "For <b>class</b> '; DROP TABLE runs; --")
     store.tag(first, "lesson 3")
@@ -69,14 +71,20 @@ def flip(path: Path, rng: np.random.Generator) -> None:
 
 
 def test_flipped_bits_in_files_are_detected(tmp_path: Path) -> None:
-    store, result, rng, times = Store(tmp_path), finished(), np.random.default_rng(3), often(20, 500)
+    store, result, rng, times = (
+        Store(tmp_path),
+        finished(),
+        np.random.default_rng(3),
+        often(20, 500),
+    )
     for _ in range(times):
         name = put(store, result)
         (path,) = (tmp_path / "objects").glob("*/*")
         flip(path, rng)
         with pytest.raises(CorruptFileError, match=r"is damaged; it was set aside"):
             store.get(name)
-        assert store.get(name) is None  # no longer listed: the run can be started again
+        # no longer listed: the run can be started again
+        assert store.get(name) is None
         assert not path.exists()
     assert len(list((tmp_path / "quarantine").iterdir())) == times
 
@@ -88,7 +96,8 @@ def test_flipped_bits_in_checkpoints_are_detected(tmp_path: Path) -> None:
         flip(tmp_path / "checkpoints" / e.hash, rng)
         if i % 2:
             assert store.check() == [
-                f"the checkpoint of run {e.hash[:12]} was damaged or of another run; it was set aside"
+                f"the checkpoint of run {e.hash[:12]} was damaged or of another run; it was set "
+                "aside"
             ]
         else:
             assert store.checkpoints() == []
@@ -99,7 +108,10 @@ def test_flipped_bits_in_checkpoints_are_detected(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_flipped_bits_in_the_index_lose_no_run(tmp_path: Path) -> None:
-    """A damaged index never raises an unexpected error; after a check every run is listed and complete."""
+    """A damaged index never raises an unexpected error.
+
+    After a check every run is listed and complete.
+    """
     results, rng = [finished(seed) for seed in (1, 2, 3)], np.random.default_rng(5)
     names = {r.experiment.hash: r for r in results}
     store = Store(tmp_path)
@@ -112,7 +124,8 @@ def test_flipped_bits_in_the_index_lose_no_run(tmp_path: Path) -> None:
         index.write_bytes(whole)
         flip(index, rng)
         if i % 2:
-            store = Store(tmp_path)  # otherwise a server that was never restarted
+            # otherwise a server that was never restarted
+            store = Store(tmp_path)
         for listed in store.runs():
             store.rename(listed.id, "still here")
         for name in names:
@@ -153,8 +166,11 @@ def test_readable_titles_and_tags_are_kept_when_the_index_is_rebuilt(tmp_path: P
     store.tag(name, "lesson 3")
     with closing(sqlite3.connect(tmp_path / "index.sqlite")) as index:
         (size,) = index.execute("PRAGMA page_size").fetchone()
-        (page,) = index.execute("SELECT rootpage FROM sqlite_master WHERE type = 'index'").fetchone()
-    with (tmp_path / "index.sqlite").open("r+b") as file:  # the index of ids; the table itself stays intact
+        (page,) = index.execute(
+            "SELECT rootpage FROM sqlite_master WHERE type = 'index'"
+        ).fetchone()
+    # the index of ids; the table itself stays intact
+    with (tmp_path / "index.sqlite").open("r+b") as file:
         file.seek((page - 1) * size)
         file.write(b"?" * size)
     (message,) = Store(tmp_path).check()
@@ -196,7 +212,8 @@ def test_old_temporary_files_of_killed_processes_are_removed(tmp_path: Path) -> 
         path.write_bytes(b"half")
     os.utime(old, (0, 0))
     assert store.check() == []
-    assert [p.name for p in (tmp_path / "staged").iterdir()] == ["new"]  # another process may still be writing it
+    # another process may still be writing it
+    assert [p.name for p in (tmp_path / "staged").iterdir()] == ["new"]
 
 
 def _content(store: Store, name: str) -> str:
@@ -219,7 +236,11 @@ def test_checkpoints_are_replaced_verified_and_listed_until_finished(tmp_path: P
 
 
 def test_packed_arrays_are_restored() -> None:
-    arrays = {"0/sum.clicks": np.arange(6.0).reshape(2, 3), "a": np.array(3), "b": np.array([True, False])}
+    arrays = {
+        "0/sum.clicks": np.arange(6.0).reshape(2, 3),
+        "a": np.array(3),
+        "b": np.array([True, False]),
+    }
     actual = unpack(pack(arrays))
     assert list(actual) == list(arrays)
     for key, value in arrays.items():
@@ -227,7 +248,9 @@ def test_packed_arrays_are_restored() -> None:
         assert actual[key].dtype == value.dtype
 
 
-def test_a_run_is_refused_if_disk_space_is_insufficient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_is_refused_if_disk_space_is_insufficient(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(storing, "MIN_FREE", 2**70)
     with pytest.raises(UserError, match=r"MiB left; a run needs"):
         Store(tmp_path).require_space()
@@ -261,7 +284,7 @@ def attempt(work, *values):
         print("kept", flush=True)
     except OSError as error:
         print("full:", error.strerror, flush=True)
-"""
+"""  # noqa: E501
 PUTS = (
     WRITER
     + """
@@ -306,11 +329,13 @@ attempt(store.rename, name, big)  # the file of the annotation cannot be written
 for _ in range(3):  # the index cannot grow
     attempt(lambda: store._index.use(lambda index: RUNS.put(index, {**row, "title": big}), write=True))
 print(len(store.runs()), store.get(name) is not None, store.checkpoint_files.state(name) == b"before", flush=True)
-"""
+"""  # noqa: E501
 )
 
 
-def writer(folder: Path, first: int, last: int, limit: int = 0, program: str = PUTS) -> subprocess.Popen[str]:
+def writer(
+    folder: Path, first: int, last: int, limit: int = 0, program: str = PUTS
+) -> subprocess.Popen[str]:
     root = Path(__file__).parents[2]
     command = [sys.executable, "-c", program, str(folder), str(limit), str(first), str(last)]
     environment = {**os.environ, "PYTHONPATH": str(root)}
@@ -325,7 +350,8 @@ def test_a_full_disk_loses_only_the_new_run(tmp_path: Path) -> None:
     store = Store(tmp_path)
     assert [r.id for r in store.runs()] == [kept]
     assert store.get(kept) is not None
-    assert store.check() == []  # no partial file
+    # no partial file
+    assert store.check() == []
     assert list((tmp_path / "staged").iterdir()) == []
 
 
@@ -338,7 +364,9 @@ def test_a_full_disk_keeps_checkpoint_and_index_unchanged(tmp_path: Path) -> Non
     message = out.splitlines()
     assert message[:3] == ["ready", "full: File too large", "full: File too large"]
     assert len(message) == 7
-    assert all(line.startswith("full: the index of stored runs: ") for line in message[3:-1]), message
+    assert all(line.startswith("full: the index of stored runs: ") for line in message[3:-1]), (
+        message
+    )
     assert message[-1] == "1 True True"
     assert store.runs()[0].title == "LinUCB, Random"
     assert store.check() == []
@@ -374,9 +402,11 @@ def test_a_killed_writer_leaves_only_complete_files(tmp_path: Path) -> None:
     assert process.stdout.readline() == "ready\n"
     for _ in range(5):
         assert process.stdout.readline() == "kept\n"
-    process.send_signal(signal.SIGKILL)  # at a random moment
+    # at a random moment
+    process.send_signal(signal.SIGKILL)
     process.wait()
-    store = Store(tmp_path)  # indexes files that are not yet listed
+    # indexes files that are not yet listed
+    store = Store(tmp_path)
     assert len(store.runs()) >= 5
     for listed in store.runs():
         assert isinstance(listed.experiment, Experiment)
@@ -385,10 +415,13 @@ def test_a_killed_writer_leaves_only_complete_files(tmp_path: Path) -> None:
     assert store.check() == []
 
 
-# -- stars, notes, best agents -------------------------------------------------------------------------------------
+# -- stars, notes, best agents
+# -------------------------------------------------------------------------------------
 
 
-def test_stars_and_notes_survive_eviction_a_new_run_and_the_loss_of_the_index(tmp_path: Path) -> None:
+def test_stars_and_notes_survive_eviction_a_new_run_and_the_loss_of_the_index(
+    tmp_path: Path,
+) -> None:
     store, result = Store(tmp_path), finished(1)
     name = put(store, result)
     other = put(store, finished(2))
@@ -400,8 +433,16 @@ def test_stars_and_notes_survive_eviction_a_new_run_and_the_loss_of_the_index(tm
     def check(starred: bool = True) -> None:
         listed = {each.id: each for each in Store(tmp_path).runs()}
         line = listed[name]
-        assert (line.title, line.starred, line.notes) == ("For the class", starred, "α 0.5 wins; é😀\nsecond line")
-        assert (listed[other].tags, listed[other].starred, listed[other].notes) == ("lesson 3", False, "")
+        assert (line.title, line.starred, line.notes) == (
+            "For the class",
+            starred,
+            "α 0.5 wins; é😀\nsecond line",
+        )
+        assert (listed[other].tags, listed[other].starred, listed[other].notes) == (
+            "lesson 3",
+            False,
+            "",
+        )
 
     check()
     store.evict(name)
@@ -419,7 +460,9 @@ def test_stars_and_notes_survive_eviction_a_new_run_and_the_loss_of_the_index(tm
     check(starred=False)
     store.delete(name)
     put(store, result)
-    assert [(each.title, each.notes) for each in store.runs() if each.id == name] == [("LinUCB, Random", "")]
+    assert [(each.title, each.notes) for each in store.runs() if each.id == name] == [
+        ("LinUCB, Random", "")
+    ]
 
 
 def test_a_damaged_annotation_leaves_the_run_listed(tmp_path: Path) -> None:
@@ -442,7 +485,8 @@ def test_a_run_is_listed_with_its_best_agent(tmp_path: Path) -> None:
     put(store, result)
     (line,) = store.runs()
     assert line.headline is not None
-    expected = result.summary()["agents"]["LinUCB"]  # the oracle is a reference, not a competitor
+    # the oracle is a reference, not a competitor
+    expected = result.summary()["agents"]["LinUCB"]
     assert line.headline.label == "LinUCB"
     assert line.headline.ctr._asdict() == pytest.approx(expected["ctr"])
     assert line.headline.regret._asdict() == pytest.approx(expected["pseudo_regret"])

@@ -22,8 +22,10 @@ def test_only_one_parameter_of_the_agent_may_differ() -> None:
     now = raced(0.5, "random")
     kept = {
         "a": raced(2.0, "random"),
-        "b": raced(0.1, "lints", label="Bold"),  # other agents do not matter, nor names
-        "c": raced(2.0),  # the first one with a value counts
+        # other agents do not matter, nor names
+        "b": raced(0.1, "lints", label="Bold"),
+        # the first one with a value counts
+        "c": raced(2.0),
         "now": raced(0.5),
         "ridge": raced(0.3, ridge=2.0),
         "seed": raced(0.3, seed=9),
@@ -36,12 +38,19 @@ def test_only_one_parameter_of_the_agent_may_differ() -> None:
     assert stored_values(now, "LinUCB", "alpha", kept.items()) == expected
     assert stored_values(now, "LinUCB", "ridge", kept.items()) == []
     many = [(str(i), raced(1 + i / 100)) for i in range(40)]
-    assert [one.run for one in stored_values(now, "LinUCB", "alpha", many, most=3)] == ["0", "1", "2"]
+    assert [one.run for one in stored_values(now, "LinUCB", "alpha", many, most=3)] == [
+        "0",
+        "1",
+        "2",
+    ]
 
 
 def test_the_store_lists_runs_over_the_same_users(tmp_path: Path) -> None:
     store, now = Store(tmp_path), raced(0.5)
-    results = [run(raced(alpha, seed=seed), workers=0) for alpha, seed in ((0.1, 1), (2.0, 1), (0.3, 1), (0.4, 2))]
+    results = [
+        run(raced(alpha, seed=seed), workers=0)
+        for alpha, seed in ((0.1, 1), (2.0, 1), (0.3, 1), (0.4, 2))
+    ]
     for result in results:
         store.put(result.experiment, result.histories, 1.0)
     store.evict(results[2].experiment.hash)  # no curves
@@ -54,7 +63,9 @@ def test_the_store_lists_runs_over_the_same_users(tmp_path: Path) -> None:
         for i in range(MAX_COMPARABLE):
             # some of them are not JSON, and all have another hash
             text = row["experiment"][: -1 - i % 2]
-            RUNS.put(index, {**row, "id": f"{i}", "experiment": text, "content": f"{i}", "created": 0.0})
+            RUNS.put(
+                index, {**row, "id": f"{i}", "experiment": text, "content": f"{i}", "created": 0.0}
+            )
 
     store._index.use(add, write=True)
     assert [found for _, found in store.comparable(now)] == [second, first]

@@ -1,4 +1,6 @@
-"""Full, read-only and missing disks: what is stored can be listed and read, and space can be freed."""
+"""Full, read-only and missing disks: what is stored can be listed and read, and space can
+be freed.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,12 @@ sys.exit(main(sys.argv[1:]))
 
 
 def command(program: str, home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "BANDITS_HOME": str(home), "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {
+        **os.environ,
+        "BANDITS_HOME": str(home),
+        "PYTHONPATH": str(ROOT),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     return subprocess.run(
         [sys.executable, "-c", program, *arguments],
         env=environment,
@@ -81,7 +88,10 @@ def test_a_full_disk_is_listed_checked_and_freed(home: Path) -> None:
     assert listed.stderr.startswith(NOTICE)
     assert "run 1" in listed.stdout
     checked = command(FULL, home, "store", "check")
-    assert (checked.returncode, checked.stdout) == (0, "No damage was found. Stored runs: 2, unfinished: 0.\n")
+    assert (checked.returncode, checked.stdout) == (
+        0,
+        "No damage was found. Stored runs: 2, unfinished: 0.\n",
+    )
     shown = command(FULL, home, "show", finished(1).experiment.hash)
     assert (shown.returncode, "LinUCB" in shown.stdout) == (0, True)
     freed = command(FULL, home, "store", "evict", "--budget", "0")
@@ -126,7 +136,9 @@ def test_a_folder_that_cannot_be_written_is_read(locked: Path) -> None:
     assert not (locked / "index.sqlite-shm").exists()
 
 
-def test_a_copy_of_the_index_follows_other_processes(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_of_the_index_follows_other_processes(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise OSError(30, "Read-only file system")
 
@@ -180,7 +192,9 @@ def test_a_run_of_a_wrong_clock_is_listed(
     monkeypatch.undo()
     monkeypatch.setenv("BANDITS_HOME", str(home))
     store.rename(run, "of a wrong clock")
-    assert [listed.created for listed in store.runs() if listed.id == run] == [min(max(when, 0.0), LAST_TIME)]
+    assert [listed.created for listed in store.runs() if listed.id == run] == [
+        min(max(when, 0.0), LAST_TIME)
+    ]
     assert main(["runs"]) == 0
     assert main(["runs", "--json"]) == 0
     assert capsys.readouterr().out.count("of a wrong clock") == 2

@@ -1,4 +1,6 @@
-"""A home with everything in it: flipped bits and exchanged files are noticed or harmless, and change no number."""
+"""A home with everything in it: flipped bits and exchanged files are noticed or harmless, and
+change no number.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     crash_work.fill(home)
     store, catalogue = Store(home), Catalogue(home / "sweeps")
     for seed in (5, 6):
-        store.keep_checkpoint(experiment(seed=seed).hash, experiment(seed=seed), f"state {seed}".encode())
+        store.keep_checkpoint(
+            experiment(seed=seed).hash, experiment(seed=seed), f"state {seed}".encode()
+        )
     for sweep in SWEEPS:
         sweeps.run(sweep, files=BlockFiles(sweep, home / "sweeps"))
         catalogue.annotate(sweep.hash, notes=f"sweep {sweep.experiment.seed} {sweep.search}")
@@ -61,7 +65,9 @@ def look(home: Path) -> tuple[View, list[str]]:
     stated += store.check()
     for run_id, _ in store.checkpoints():
         found["checkpoint " + run_id] = store.checkpoint_files.state(run_id)
-    for data in ("crash-" + path.stem.rpartition("-")[2] for path in (home / "data").glob("*.parquet")):
+    for data in (
+        "crash-" + path.stem.rpartition("-")[2] for path in (home / "data").glob("*.parquet")
+    ):
         try:
             found[data] = uploads.load(data).to_csv()
         except UserError as error:
@@ -84,12 +90,21 @@ def content_files(home: Path) -> list[Path]:
 
 
 def unlike(found: View, expected: View) -> list[str]:
-    """List what is shown otherwise than it was; what is missing, or unfinished without its result, does not count."""
-    return [name for name, value in expected.items() if name in found and found[name] != value and "entry" not in name]
+    """List what is shown otherwise than it was.
+
+    What is missing, or unfinished without its result, does not count.
+    """
+    return [
+        name
+        for name, value in expected.items()
+        if name in found and found[name] != value and "entry" not in name
+    ]
 
 
 @pytest.mark.slow
-def test_flipped_bits_change_no_number(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flipped_bits_change_no_number(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     expected, stated = look(home)
     assert stated == []
     rng, noticed, missing, times = np.random.default_rng(11), 0, 0, often(25, 1000)
@@ -105,12 +120,17 @@ def test_flipped_bits_change_no_number(home: Path, tmp_path: Path, monkeypatch: 
         assert not gone or stated, (n, path, gone)
         noticed, missing = noticed + bool(stated), missing + bool(gone)
         shutil.rmtree(copy)
-    print(f"{times} flips: {noticed} stated, {times - noticed} harmless, {missing} with something to compute again")
+    print(
+        f"{times} flips: {noticed} stated, {times - noticed} harmless, {missing} with something to "
+        "compute again"
+    )
     assert noticed > times // 4
 
 
 @pytest.mark.slow
-def test_exchanged_files_are_noticed(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exchanged_files_are_noticed(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     expected, _ = look(home)
     relative = [path.relative_to(home) for path in content_files(home)]
     kinds: dict[str, list[Path]] = {}
@@ -122,7 +142,9 @@ def test_exchanged_files_are_noticed(home: Path, tmp_path: Path, monkeypatch: py
     rng = np.random.default_rng(12)
     chosen = [pairs[i] for i in rng.permutation(len(pairs))[: often(20, 200)].tolist()]
     for n, (a, b) in enumerate(chosen):
-        copy = shutil.copytree(home, tmp_path / f"copy {n}", ignore=shutil.ignore_patterns("reserve"))
+        copy = shutil.copytree(
+            home, tmp_path / f"copy {n}", ignore=shutil.ignore_patterns("reserve")
+        )
         monkeypatch.setenv("BANDITS_HOME", str(copy))
         exchange(copy / a, copy / b)
         found, stated = look(copy)

@@ -1,4 +1,6 @@
-"""Blocks of other processes: what no run can compute is refused, and a worker that returns it is shut out."""
+"""Blocks of other processes: what no run can compute is refused, and a worker that returns it is
+shut out.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +80,9 @@ LIES: dict[str, Lie] = {
     "it begins late": lambda arrays: arrays.update({"from": np.array([5, 5])}),
     "its duration is negative": lambda arrays: arrays.update(seconds=np.array(-1.0)),
     "its duration is no number": lambda arrays: arrays.update(seconds=np.array(np.nan)),
-    "it has counts of arms": replaced("counts", lambda a: np.zeros((len(a), a.shape[1], 7), np.int32)),
+    "it has counts of arms": replaced(
+        "counts", lambda a: np.zeros((len(a), a.shape[1], 7), np.int32)
+    ),
 }
 
 
@@ -98,10 +102,14 @@ def test_an_impossible_block_is_refused(lie: str, honest: tuple[Sweep, Block, Ar
     assert block_problem(sweep, block, arrays) != ""
 
 
-@pytest.mark.parametrize("environment", [e for e in [*sorted(SIMULATORS), "two stages"] if "truth" in capabilities(e)])
+@pytest.mark.parametrize(
+    "environment", [e for e in [*sorted(SIMULATORS), "two stages"] if "truth" in capabilities(e)]
+)
 def test_what_a_simulator_computes_is_possible(environment: str) -> None:
     axis = {"path": "agents.0.epsilon", "values": [0.1, 0.5]}
-    sweep = small([axis], {"kind": "epsilon_greedy"}, simulator=params_of(environment).model_dump(), steps=50)
+    sweep = small(
+        [axis], {"kind": "epsilon_greedy"}, simulator=params_of(environment).model_dump(), steps=50
+    )
     for block in pack_rows(sweep, rows_of(sweep)):
         assert block_problem(sweep, block, compute(sweep, block)) == ""
 
@@ -117,7 +125,9 @@ def test_a_diverged_row_is_possible(honest: tuple[Sweep, Block, Arrays]) -> None
     assert "not finite" in block_problem(sweep, block, arrays)
 
 
-def test_a_stored_block_without_curves_is_possible(honest: tuple[Sweep, Block, Arrays], tmp_path: Path) -> None:
+def test_a_stored_block_without_curves_is_possible(
+    honest: tuple[Sweep, Block, Arrays], tmp_path: Path
+) -> None:
     sweep, block, arrays = honest
     files = BlockFiles(sweep, tmp_path)
     files.save(block, arrays)
@@ -125,8 +135,12 @@ def test_a_stored_block_without_curves_is_possible(honest: tuple[Sweep, Block, A
     assert files.get(block) is not None
 
 
-@pytest.mark.parametrize("lie", thinned([(lie,) for lie in LIES], lambda _: False, lambda number: number % 3 == 0))
-def test_a_stored_lie_does_not_stop_later_runs(lie: str, honest: tuple[Sweep, Block, Arrays], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "lie", thinned([(lie,) for lie in LIES], lambda _: False, lambda number: number % 3 == 0)
+)
+def test_a_stored_lie_does_not_stop_later_runs(
+    lie: str, honest: tuple[Sweep, Block, Arrays], tmp_path: Path
+) -> None:
     sweep, block, arrays = honest[0], honest[1], dict(honest[2])
     LIES[lie](arrays)
     files = BlockFiles(sweep, tmp_path)
@@ -154,19 +168,26 @@ class Worker(InProcessExecutor):
 def test_an_impossible_block_is_not_stored(tmp_path: Path) -> None:
     sweep = small()
     files = BlockFiles(sweep, tmp_path)
-    with pytest.raises(UserError, match=r"a worker returned a block of this sweep that has no sum\.value; it was not"):
+    with pytest.raises(
+        UserError,
+        match=r"a worker returned a block of this sweep that has no sum\.value; it was not",
+    ):
         Runner(sweep, Worker(LIES["an array is missing"]), files).run()
     assert list(tmp_path.rglob("*.block")) == []
 
 
-def judged(judge: Audit, honest: tuple[Sweep, Block, Arrays], arrays: Arrays, worker: str = "tcp://w:1") -> Arrays:
+def judged(
+    judge: Audit, honest: tuple[Sweep, Block, Arrays], arrays: Arrays, worker: str = "tcp://w:1"
+) -> Arrays:
     future: Future[Arrays] = Future()
     judge.judge(honest[0], honest[1], arrays, worker, future)
     return future.result(timeout=0)
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_a_worker_with_an_impossible_block_is_shut_out(lie: str, honest: tuple[Sweep, Block, Arrays]) -> None:
+def test_a_worker_with_an_impossible_block_is_shut_out(
+    lie: str, honest: tuple[Sweep, Block, Arrays]
+) -> None:
     judge, arrays = Audit(InProcessExecutor), dict(honest[2])
     LIES[lie](arrays)
     found = judged(judge, honest, arrays)
@@ -183,20 +204,24 @@ def test_a_share_of_the_blocks_is_computed_again(
     monkeypatch.setattr(audit, "AUDIT_SHARE", 0.0)
     assert judged(judge, honest, likely) is likely
     monkeypatch.setattr(audit, "AUDIT_SHARE", 1.0)
-    judged(judge, honest, {**honest[2], "seconds": np.array(7.0)}, "tcp://w:2")  # the duration does not count
+    # the duration does not count
+    judged(judge, honest, {**honest[2], "seconds": np.array(7.0)}, "tcp://w:2")
     assert judge.shut_out == set()
     found = judged(judge, honest, likely)
     np.testing.assert_array_equal(found["sum.value"], honest[2]["sum.value"])
     assert judge.shut_out == {"tcp://w:1"}
     assert judge.note == (
-        "the worker tcp://w:1 computed other numbers than this machine and was shut out; 1 earlier blocks of this "
-        "sweep are from it: delete the sweep and run it again"
+        "the worker tcp://w:1 computed other numbers than this machine and was shut out; 1 "
+        "earlier blocks of this sweep are from it: delete the sweep and run it again"
     )
     monkeypatch.setattr(audit, "AUDIT_SHARE", 0.0)
-    assert judged(judge, honest, likely) is not likely  # also what it had still to return
+    # also what it had still to return
+    assert judged(judge, honest, likely) is not likely
 
 
-def test_the_share_is_one_in_a_hundred(honest: tuple[Sweep, Block, Arrays], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_share_is_one_in_a_hundred(
+    honest: tuple[Sweep, Block, Arrays], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of 20,000 blocks 200 are expected, within four standard deviations (56)."""
     judge, recomputed = Audit(InProcessExecutor), list[int]()
     monkeypatch.setattr(audit, "block_problem", lambda *_: "")

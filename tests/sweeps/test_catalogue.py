@@ -62,11 +62,14 @@ def test_predictions_are_read_from_the_index(kept: Landscape, tmp_path: Path) ->
     assert catalogue.entries()
     for file in BlockFiles(sweep, tmp_path).folder.glob("*.block"):
         stamp = file.parent.stat()
-        file.write_bytes(b"not read")  # the folder is not modified
+        # the folder is not modified
+        file.write_bytes(b"not read")
         os.utime(file.parent, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
     again = Catalogue(tmp_path)
     (line,) = again.entries()
-    (answer,) = nearest_points([(line.sweep, lambda point: again.estimate_at(line.sweep.hash, point))], sweep.points[1])
+    (answer,) = nearest_points(
+        [(line.sweep, lambda point: again.estimate_at(line.sweep.hash, point))], sweep.points[1]
+    )
     assert (answer.point, answer.exact) == (1, True)
     assert (answer.estimate, answer.runs) == kept.estimate_at(1)
     assert again.estimate_at(sweep.hash, 99) is None
@@ -111,7 +114,8 @@ def test_a_damaged_index_is_rebuilt(damage: str, kept: Landscape, tmp_path: Path
 def test_without_a_writable_index_the_blocks_are_read(
     kept: Landscape, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    (tmp_path / "index.sqlite").mkdir()  # a database cannot be opened there
+    # a database cannot be opened there
+    (tmp_path / "index.sqlite").mkdir()
     (line,) = Catalogue(tmp_path).entries()
     assert (line.sweep, line.progress) == (kept.sweep, 1.0)
     assert "the index of sweeps" in caplog.text
@@ -130,7 +134,8 @@ def test_points_proposed_by_optuna_are_listed(tmp_path: Path) -> None:
     assert values == [landscape.sweep.values_at(point) for point in range(3)]
     before = os.stat(tmp_path / "index.sqlite").st_mtime_ns
     assert catalogue.entries() == [line]
-    assert os.stat(tmp_path / "index.sqlite").st_mtime_ns == before  # the index was not rewritten
+    # the index was not rewritten
+    assert os.stat(tmp_path / "index.sqlite").st_mtime_ns == before
 
 
 def test_an_unreadable_sweep_does_not_hide_others(kept: Landscape, tmp_path: Path) -> None:
@@ -140,7 +145,10 @@ def test_an_unreadable_sweep_does_not_hide_others(kept: Landscape, tmp_path: Pat
     path = BlockFiles(other, tmp_path).folder / "sweep.json"
     path.write_bytes(path.read_bytes().replace(b'"checksum": "', b'"checksum": "0'))
     for _ in range(2):
-        assert {line.sweep.hash for line in Catalogue(tmp_path).entries()} == {kept.sweep.hash, other.hash}
+        assert {line.sweep.hash for line in Catalogue(tmp_path).entries()} == {
+            kept.sweep.hash,
+            other.hash,
+        }
     shutil.rmtree(BlockFiles(kept.sweep, tmp_path).folder)
     assert [line.sweep.hash for line in Catalogue(tmp_path).entries()] == [other.hash]
 
@@ -161,11 +169,18 @@ def test_an_entry_names_the_best_point(kept: Landscape, tmp_path: Path) -> None:
     assert rate is not None
     assert regret is not None
     assert (line.best.ctr, line.best.regret) == (rate[0], regret[0])
-    values = dict(zip((axis.name for axis in kept.sweep.axes), kept.sweep.values_at(leader), strict=True))
-    assert line.best.label == "LinUCB (" + ", ".join(f"{n} {plain_value(v)}" for n, v in values.items()) + ")"
+    values = dict(
+        zip((axis.name for axis in kept.sweep.axes), kept.sweep.values_at(leader), strict=True)
+    )
+    assert (
+        line.best.label
+        == "LinUCB (" + ", ".join(f"{n} {plain_value(v)}" for n, v in values.items()) + ")"
+    )
 
 
-def test_star_and_notes_stay_when_the_index_is_lost_and_do_not_change_the_date(kept: Landscape, tmp_path: Path) -> None:
+def test_star_and_notes_stay_when_the_index_is_lost_and_do_not_change_the_date(
+    kept: Landscape, tmp_path: Path
+) -> None:
     catalogue = Catalogue(tmp_path)
     (before,) = catalogue.entries()
     catalogue.annotate(kept.sweep.hash, starred=True)
@@ -181,7 +196,9 @@ def test_star_and_notes_stay_when_the_index_is_lost_and_do_not_change_the_date(k
 
 
 @pytest.mark.slow
-def test_a_running_sweep_keeps_star_and_notes_from_before_its_first_block(tmp_path: Path, gate: Gate) -> None:
+def test_a_running_sweep_keeps_star_and_notes_from_before_its_first_block(
+    tmp_path: Path, gate: Gate
+) -> None:
     sweep = small(seed=8100)
     gate.hold(8100)
     with closing(Pool()) as pool:
@@ -199,14 +216,18 @@ def test_a_running_sweep_keeps_star_and_notes_from_before_its_first_block(tmp_pa
 
 
 @pytest.mark.slow
-def test_a_sweep_that_ends_before_its_first_block_leaves_no_star(tmp_path: Path, gate: Gate) -> None:
+def test_a_sweep_that_ends_before_its_first_block_leaves_no_star(
+    tmp_path: Path, gate: Gate
+) -> None:
     gate.hold(8101)
     with closing(Pool()) as pool:
         manager = SweepManager(pool, tmp_path / "sweeps")
         job = manager.submit(small(seed=8101))
         manager.star(job.id, True)
         manager.stop(job)
-        wait_for(lambda: not any((tmp_path / "sweeps" / "annotations").iterdir()), "the end of its star")
+        wait_for(
+            lambda: not any((tmp_path / "sweeps" / "annotations").iterdir()), "the end of its star"
+        )
         assert job.status == "stopped"
         assert manager.stored_sweeps() == []
         with pytest.raises(UserError, match="this sweep has been deleted"):
@@ -214,14 +235,17 @@ def test_a_sweep_that_ends_before_its_first_block_leaves_no_star(tmp_path: Path,
 
 
 @pytest.mark.slow
-def test_the_curves_of_ended_sweeps_keep_to_the_disk_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_curves_of_ended_sweeps_keep_to_the_disk_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with closing(Pool(store=Store(tmp_path / "runs"))) as pool:
         assert pool.store is not None
         manager = SweepManager(pool, tmp_path / "sweeps")
 
         def ended(seed: int, *, starred: bool = False) -> SweepJob:
             job = manager.submit(small(seed=seed))
-            manager.star(job.id, starred)  # before its end, which frees disk space
+            # before its end, which frees disk space
+            manager.star(job.id, starred)
             wait_for(lambda: not job.active, "the end of the sweep")
             return job
 
@@ -242,7 +266,9 @@ def test_the_curves_of_ended_sweeps_keep_to_the_disk_budget(tmp_path: Path, monk
 def test_two_changes_at_the_same_time_are_both_kept(
     kept: Landscape, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another process writes the notes between reading and writing the star, unless it has to wait."""
+    """Another process writes the notes between reading and writing the star, unless it has
+    to wait.
+    """
     run, read = kept.sweep.hash, Annotations.read
     other = Thread(target=lambda: Catalogue(tmp_path).annotate(run, notes="kept"))
 

@@ -21,7 +21,10 @@ def sweep(*axes: dict[str, Any], guards: list[dict[str, Any]] = GUARDS) -> Sweep
     agent = {"kind": "linucb", "label": "Guarded", "guards": guards}
     shop = {"kind": "petshop", "n_products": 10}
     e = {"simulator": shop, "agents": [agent], "steps": 200, "replications": 3}
-    given = axes or ({"path": FLOOR, "values": [0.0, 0.4]}, {"path": DELAY, "low": 10, "high": 30, "number": 2})
+    given = axes or (
+        {"path": FLOOR, "values": [0.0, 0.4]},
+        {"path": DELAY, "low": 10, "high": 30, "number": 2},
+    )
     return read({"experiment": e, "axes": list(given)})
 
 
@@ -43,26 +46,48 @@ def test_links_keep_axes_of_guards_and_runs_find_their_point() -> None:
     assert url.parse_query(url.to_query(s)).hash == s.hash
 
     def found(experiment: Experiment) -> list[int]:
-        return [one.point for one in nearest_points([(s, lambda _: (Estimate(0.4, 0.3, 0.5), 8))], experiment)]
+        return [
+            one.point
+            for one in nearest_points([(s, lambda _: (Estimate(0.4, 0.3, 0.5), 8))], experiment)
+        ]
 
     assert found(s.point(1)) == [1]
     other = sweep(guards=[{"kind": "floor", "epsilon": 0.1, "shows": 3}, GUARDS[1]])
-    assert not found(other.point(1))  # a field that no axis varies
+    # a field that no axis varies
+    assert not found(other.point(1))
     assert not found(sweep({"path": FLOOR, "values": [0.0, 0.4]}, guards=GUARDS[:1]).point(0))
 
 
 @pytest.mark.parametrize(
     ("axis", "guards", "words"),
     [
-        ({"path": "agents.0.guards.2.epsilon", "values": [0.1, 0.2]}, GUARDS, "has 2 guards, numbered from 0"),
+        (
+            {"path": "agents.0.guards.2.epsilon", "values": [0.1, 0.2]},
+            GUARDS,
+            "has 2 guards, numbered from 0",
+        ),
         ({"path": FLOOR, "values": [0.1, 0.2]}, [], "the agent has no guards"),
-        ({"path": FLOOR, "values": [0.1, 0.7]}, GUARDS, "takes the value 0.7; it must be a number from 0 to 0.5"),
-        ({"path": DELAY, "values": [0, 5]}, GUARDS, "takes the value 0; it must be a whole number from 1 to 100,000"),
-        ({"path": "agents.0.guards.1.epsilon", "values": [0.1, 0.2]}, GUARDS, "delay has no such parameter"),
+        (
+            {"path": FLOOR, "values": [0.1, 0.7]},
+            GUARDS,
+            "takes the value 0.7; it must be a number from 0 to 0.5",
+        ),
+        (
+            {"path": DELAY, "values": [0, 5]},
+            GUARDS,
+            "takes the value 0; it must be a whole number from 1 to 100,000",
+        ),
+        (
+            {"path": "agents.0.guards.1.epsilon", "values": [0.1, 0.2]},
+            GUARDS,
+            "delay has no such parameter",
+        ),
         ({"path": "agents.0.guards.0.kind", "values": ["cap", "floor"]}, GUARDS, "neither"),
     ],
-)  # fmt: skip
-def test_impossible_axes_are_refused(axis: dict[str, Any], guards: list[dict[str, Any]], words: str) -> None:
+)
+def test_impossible_axes_are_refused(
+    axis: dict[str, Any], guards: list[dict[str, Any]], words: str
+) -> None:
     with pytest.raises(UserError) as error:
         sweep(axis, guards=guards)
     assert words in str(error.value)
@@ -91,8 +116,12 @@ def test_two_guards_with_a_parameter_of_the_same_name_are_told_apart() -> None:
     both = [{"kind": "floor", "epsilon": 0.1}] * 2
     axes = [{"path": f"agents.0.guards.{i}.epsilon", "values": [0.1, 0.2]} for i in (0, 1)]
     lines = summary_text(with_means(sweep(*axes, guards=both), [1, 2, 3, 4])).splitlines()
-    assert sorted(line.partition(":")[0] for line in lines[2:4]) == ["guards.0.epsilon", "guards.1.epsilon"]
+    assert sorted(line.partition(":")[0] for line in lines[2:4]) == [
+        "guards.0.epsilon",
+        "guards.1.epsilon",
+    ]
     edges = [line for line in lines if "of the grid" in line]
     assert [line.partition(",")[0] for line in edges] == [
-        "The best share of guard 0 (exploration floor)", "The best share of guard 1 (exploration floor)",
-    ]  # fmt: skip
+        "The best share of guard 0 (exploration floor)",
+        "The best share of guard 1 (exploration floor)",
+    ]

@@ -1,4 +1,6 @@
-"""Axes along which several parameters move together, the presets that use them, and their curves."""
+"""Axes along which several parameters move together, the presets that use them, and their
+curves.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,10 @@ def test_each_point_is_the_run_with_all_its_values(landscape: Landscape) -> None
     for point in range(s.size):
         products, way = s.values_at(point)
         e = s.point(point)
-        assert (e.simulator.n_products, f"{e.agents[0].sharing}+{e.agents[0].prior}") == (products, way)
+        assert (e.simulator.n_products, f"{e.agents[0].sharing}+{e.agents[0].prior}") == (
+            products,
+            way,
+        )
         rewards = make_lane(e, 0).advance(200).rewards.mean(axis=0)
         assert np.allclose(landscape.numbers("ctr")[point], rewards, rtol=0, atol=1e-12)
 
@@ -54,7 +59,8 @@ def test_links_keep_them_and_runs_find_their_point(landscape: Landscape) -> None
     (found,) = nearest_points([(s, landscape.estimate_at)], s.point(3))
     assert (found.point, found.exact) == (3, True)
     pooled = sweep(prior="pooled").experiment
-    assert not nearest_points([(s, landscape.estimate_at)], pooled)  # per_arm+pooled is no value of the axis
+    # per_arm+pooled is no value of the axis
+    assert not nearest_points([(s, landscape.estimate_at)], pooled)
     assert grid.parameter_label(s, 1) == "Sharing and prior"
     assert grid.hover_text(landscape, "ctr", 0, np.full(3, 0.5)).startswith(
         "Products 10<br>Sharing and prior per arm + category"
@@ -63,13 +69,20 @@ def test_links_keep_them_and_runs_find_their_point(landscape: Landscape) -> None
 
 def test_curves_compare_the_choices_along_the_number(landscape: Landscape) -> None:
     (spec,) = lines.curves_by_choice(landscape, "ctr")
-    drawn = {t["name"]: t["y"] for t in spec["data"] if t.get("mode") == "lines" and t["name"] in grid_names()}
+    drawn = {
+        t["name"]: t["y"]
+        for t in spec["data"]
+        if t.get("mode") == "lines" and t["name"] in grid_names()
+    }
     means = landscape.numbers("ctr").mean(axis=1).reshape(3, 2)
     assert list(drawn) == grid_names()
     for i, name in enumerate(grid_names()):
         assert np.allclose(drawn[name], means[:, i])
     assert spec["layout"]["xaxis"]["ticktext"] == ["10", "15", "20"]
-    numbers = sweep({"path": "agents.0.alpha", "values": [0.1, 1.0]}, {"path": "agents.0.ridge", "values": [0.1, 1.0]})
+    numbers = sweep(
+        {"path": "agents.0.alpha", "values": [0.1, 1.0]},
+        {"path": "agents.0.ridge", "values": [0.1, 1.0]},
+    )
     assert lines.curves_by_choice(with_means(numbers, [1, 2, 3, 4]), "ctr") == []
 
 
@@ -81,13 +94,19 @@ def grid_names() -> list[str]:
     ("axis", "words"),
     [
         ({"path": JOINT, "values": ["per_arm", "shared+zero"]}, "it must be 2 values joined by +"),
-        ({"path": JOINT, "values": ["per_arm+one", "shared+zero"]}, "agents.0.prior takes the value one; it must be"),
-        ({"path": JOINT, "values": ["shared+category", "shared+zero"]}, "prior category needs sharing per_arm"),
+        (
+            {"path": JOINT, "values": ["per_arm+one", "shared+zero"]},
+            "agents.0.prior takes the value one; it must be",
+        ),
+        (
+            {"path": JOINT, "values": ["shared+category", "shared+zero"]},
+            "prior category needs sharing per_arm",
+        ),
         ({"path": "agents.0.sharing+size", "values": WAYS}, "linucb has no such parameter as size"),
         ({"path": "agents.0.sharing+kind", "values": WAYS}, "kind is neither"),
         ({"path": "agents.0.alpha+ridge", "low": 1, "high": 2}, "moves several parameters"),
     ],
-)  # fmt: skip
+)
 def test_impossible_axes_are_refused(axis: dict[str, Any], words: str) -> None:
     with pytest.raises(UserError) as error:
         sweep(axis)
@@ -98,13 +117,17 @@ def test_impossible_axes_are_refused(axis: dict[str, Any], words: str) -> None:
 def test_values_that_move_together_may_be_written_with_exponents() -> None:
     axis = sweep({"path": "agents.0.alpha+ridge", "values": ["1e-1+1e+0", "0.5+2e0"]}).axes[0]
     assert [axis.assigned(value) for value in axis.grid_values(False)] == [
-        {"alpha": 0.1, "ridge": 1.0}, {"alpha": 0.5, "ridge": 2.0},
-    ]  # fmt: skip
+        {"alpha": 0.1, "ridge": 1.0},
+        {"alpha": 0.5, "ridge": 2.0},
+    ]
 
 
 def test_a_parameter_moves_along_one_axis_only() -> None:
     with pytest.raises(UserError, match=r"agents\.0\.prior is listed twice"):
-        sweep({"path": JOINT, "values": WAYS}, {"path": "agents.0.prior", "values": ["zero", "pooled"]})
+        sweep(
+            {"path": JOINT, "values": WAYS},
+            {"path": "agents.0.prior", "values": ["zero", "pooled"]},
+        )
 
 
 def test_presets_are_sweeps_with_links() -> None:

@@ -1,4 +1,6 @@
-"""Sweeps with points proposed by Optuna: better than random search, reproducible on any executor, resumable."""
+"""Sweeps with points proposed by Optuna: better than random search, reproducible on any executor,
+resumable.
+"""
 
 from __future__ import annotations
 
@@ -44,8 +46,18 @@ SHOP = {"kind": "petshop", "n_products": 10, "n_users": 40}
 
 def scattered(axes: Any = (ALPHA, RIDGE, SHARING), **changes: Any) -> Sweep:
     """Return a search of 24 points in four batches."""
-    own = {name: changes.pop(name) for name in ("number", "batch", "sampler", "metric") if name in changes}
-    experiment = {"simulator": SHOP, "agents": [{"kind": "linucb"}], "steps": 300, "replications": 4, **changes}
+    own = {
+        name: changes.pop(name)
+        for name in ("number", "batch", "sampler", "metric")
+        if name in changes
+    }
+    experiment = {
+        "simulator": SHOP,
+        "agents": [{"kind": "linucb"}],
+        "steps": 300,
+        "replications": 4,
+        **changes,
+    }
     search = {"search": "optuna", "number": 24, "batch": 6, **own}
     return sweeps.read({"experiment": experiment, "axes": list(axes), **search})
 
@@ -85,7 +97,8 @@ def same(actual: Landscape, other: Landscape) -> None:
     assert actual.summary() == other.summary()
 
 
-# -- search -------------------------------------------------------------------------------------------------------
+# -- search
+# -------------------------------------------------------------------------------------------------------  # noqa: E501
 
 
 @pytest.mark.slow
@@ -94,14 +107,22 @@ def test_optuna_finds_better_points_than_random_search(whole: Landscape) -> None
     assert best is not None
     means = [cell.estimate.mean for cell in chance.results()]
     assert best.estimate.mean > np.median(means) + 0.05
-    late = [cell.estimate.mean for cell in whole.results() if cell.point >= 12]  # after the first batches
+    # after the first batches
+    late = [cell.estimate.mean for cell in whole.results() if cell.point >= 12]
     assert np.median(late) > np.median(means)
 
 
 def test_all_proposals_are_stored_with_the_sweep(whole: Landscape, home: Path) -> None:
-    assert len(whole.sweep.proposed) == 24  # none was proposed twice
-    for stored, (alpha, ridge, sharing) in zip(kept(home, whole.sweep), whole.sweep.proposed, strict=True):
-        assert list(stored) == [pytest.approx(alpha, rel=1e-5), pytest.approx(ridge, rel=1e-5), sharing]
+    # none was proposed twice
+    assert len(whole.sweep.proposed) == 24
+    for stored, (alpha, ridge, sharing) in zip(
+        kept(home, whole.sweep), whole.sweep.proposed, strict=True
+    ):
+        assert list(stored) == [
+            pytest.approx(alpha, rel=1e-5),
+            pytest.approx(ridge, rel=1e-5),
+            sharing,
+        ]
 
 
 def test_regret_is_minimised_and_integers_stay_integers() -> None:
@@ -111,11 +132,14 @@ def test_regret_is_minimised_and_integers_stay_integers() -> None:
     assert all(isinstance(n, int) for n in products)
     best = landscape.best("pseudo_regret")
     assert best is not None
-    assert best.estimate.mean == min(cell.estimate.mean for cell in landscape.results("pseudo_regret"))
+    assert best.estimate.mean == min(
+        cell.estimate.mean for cell in landscape.results("pseudo_regret")
+    )
 
 
 def test_repeated_proposals_are_not_recomputed() -> None:
-    executor, axes = Counted(), [SHARING, {**PRODUCTS, "high": 10}]  # four points in all
+    # four points in all
+    executor, axes = Counted(), [SHARING, {**PRODUCTS, "high": 10}]
     landscape = sweeps.run(scattered(axes, number=16), executor)
     computed = [row for block in executor.blocks for row in block.rows]
     assert len(computed) == len(set(computed)) == 4 * len(landscape.sweep.proposed) <= 16
@@ -150,18 +174,29 @@ def test_a_point_equals_its_experiment(whole: Landscape) -> None:
 
 
 def test_a_forest_estimates_parameter_importance() -> None:
-    """z = x + .5 c with x uniform and c Bernoulli(1/2): variances 1/12 and 1/16, shares 4/7 and 3/7, and 0 for y."""
+    """z = x + .5 c with x uniform and c Bernoulli(1/2): variances 1/12 and 1/16, shares 4/7 and
+    3/7, and 0 for y.
+    """
     rng = np.random.default_rng(1)
     x, y, c = rng.random(400), rng.random(400), rng.integers(0, 2, 400)
-    points = [(0.05 * 200**a, 0.01 * 1000**b, ["per_arm", "shared"][i]) for a, b, i in zip(x, y, c, strict=True)]
+    points = [
+        (0.05 * 200**a, 0.01 * 1000**b, ["per_arm", "shared"][i])
+        for a, b, i in zip(x, y, c, strict=True)
+    ]
     sweep = scattered(number=400).with_proposals(points)
-    assert importance.explained_shares(sweep, x + 0.5 * c) == pytest.approx([4 / 7, 0, 3 / 7], abs=0.06)
+    assert importance.explained_shares(sweep, x + 0.5 * c) == pytest.approx(
+        [4 / 7, 0, 3 / 7], abs=0.06
+    )
     assert np.isnan(importance.explained_shares(sweep, np.full(400, np.nan))).all()
-    chance = importance.explained_shares(scattered(number=64).with_proposals(points[:64]), rng.normal(size=64))
-    assert max(chance) < 0.1  # without predictive power nothing is explained
+    chance = importance.explained_shares(
+        scattered(number=64).with_proposals(points[:64]), rng.normal(size=64)
+    )
+    # without predictive power nothing is explained
+    assert max(chance) < 0.1
 
 
-# -- reproducible and resumable ------------------------------------------------------------------------------------
+# -- reproducible and resumable
+# ------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -178,14 +213,19 @@ def test_worker_processes_give_identical_results(whole: Landscape, pool: Pool) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stop", [7, 19])
-def test_a_stopped_search_resumes_to_identical_results(stop: int, whole: Landscape, tmp_path: Path) -> None:
+def test_a_stopped_search_resumes_to_identical_results(
+    stop: int, whole: Landscape, tmp_path: Path
+) -> None:
     sweep, first, second = scattered(), Counted(), Counted()
     with pytest.raises(StoppedError):
-        sweeps.run(sweep, first, BlockFiles(sweep, tmp_path), stop=lambda: len(first.blocks) >= stop)
+        sweeps.run(
+            sweep, first, BlockFiles(sweep, tmp_path), stop=lambda: len(first.blocks) >= stop
+        )
     before = len(list(tmp_path.rglob("*.block")))
     again = Runner(sweep, second, BlockFiles(sweep, tmp_path))
     assert not again.load()
-    assert len(again.landscape.sweep.proposed) in range(6 * (stop > 12), 24, 6)  # completed batches
+    # completed batches
+    assert len(again.landscape.sweep.proposed) in range(6 * (stop > 12), 24, 6)
     same(again.run(), whole)
     assert len(list(tmp_path.rglob("*.block"))) == before + len(second.blocks)
     assert len(kept(tmp_path, sweep)) == 24
@@ -198,10 +238,24 @@ def test_a_killed_command_resumes_to_identical_files(gate: Gate, tmp_path: Path)
     whole = sweeps.run(sweep)
     gate.hold(19, 100, passes=9)  # of 32
     (tmp_path / "sweep.json").write_text(sweep.model_dump_json())
-    command = [sys.executable, "-m", "bandits", "sweep", str(tmp_path / "sweep.json"), "--workers", "0"]
+    command = [
+        sys.executable,
+        "-m",
+        "bandits",
+        "sweep",
+        str(tmp_path / "sweep.json"),
+        "--workers",
+        "0",
+    ]
     environment = {**worker_environment(), "BANDITS_HOME": str(home)}
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    wait_for(lambda: len(list(home.rglob("*.block"))) > 8, "blocks", lambda: process.poll() is not None and "it ended")
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    wait_for(
+        lambda: len(list(home.rglob("*.block"))) > 8,
+        "blocks",
+        lambda: process.poll() is not None and "it ended",
+    )
     assert process.poll() is None
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -250,7 +304,9 @@ def test_stored_proposals_lead_to_the_same_next_ones() -> None:
         assert again.proposals == whole.proposals
 
 
-def test_reading_a_sweep_proposes_no_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_a_sweep_proposes_no_points(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Proposing may take minutes, and opening a page reads the sweep."""
     sweep, files = scattered(number=12), BlockFiles(scattered(number=12), tmp_path)
     files.save_sweep()
@@ -268,18 +324,27 @@ def test_a_full_disk_is_reported_in_one_sentence(whole: Landscape, tmp_path: Pat
     assert "could not be kept on disk" in runner.error
 
 
-# -- data ----------------------------------------------------------------------------------------------------------
+# -- data
+# ----------------------------------------------------------------------------------------------------------  # noqa: E501
 
 
 def test_link_json_and_hash() -> None:
     sweep = scattered(sampler="random", metric="oracle_share")
     assert link.parse_query(link.to_query(sweep)) == sweep == sweeps.read(sweep.model_dump_json())
-    assert scattered().hash == scattered([{**ALPHA, "number": 5}, RIDGE, SHARING]).hash  # of no grid
-    others = [scattered(number=25), scattered(batch=5), scattered(sampler="random"), scattered(metric="oracle_share"),
-              scattered([{**ALPHA, "scale": "linear"}, RIDGE, SHARING])]  # fmt: skip
+    assert (
+        scattered().hash == scattered([{**ALPHA, "number": 5}, RIDGE, SHARING]).hash
+    )  # of no grid
+    others = [
+        scattered(number=25),
+        scattered(batch=5),
+        scattered(sampler="random"),
+        scattered(metric="oracle_share"),
+        scattered([{**ALPHA, "scale": "linear"}, RIDGE, SHARING]),
+    ]
     assert len({s.hash for s in [*others, scattered()]}) == 6
     third = scattered([{**ALPHA, "low": 1 / 3}, RIDGE])
-    assert link.parse_query(link.to_query(third)).hash == third.hash  # rounded to six digits
+    # rounded to six digits
+    assert link.parse_query(link.to_query(third)).hash == third.hash
     started = sweep.with_proposals([(1.0, 1.0, "shared")])
     assert started.hash == sweep.hash
     assert read_with_proposals(started.model_dump_json()) == started
@@ -292,13 +357,19 @@ def test_link_json_and_hash() -> None:
         ([ALPHA], {"number": 5000}, "number is 5000; it must be"),
         ([ALPHA], {"batch": 0}, "batch is 0; it must be"),
         ([ALPHA], {"sampler": "oracle"}, "sampler is oracle"),
-        ([ALPHA], {"sampler": "gp", "number": 129}, "a Gaussian process proposes at most 128 points"),
+        (
+            [ALPHA],
+            {"sampler": "gp", "number": 129},
+            "a Gaussian process proposes at most 128 points",
+        ),
         ([{**ALPHA, "high": 100}], {}, "takes the value 100.0; it must be a number from 0 to 10"),
         ([{**PRODUCTS, "low": 5.2, "high": 5.8}], {}, "only one value between"),
         ([ALPHA], {"number": 500, "replications": 200}, "100,000 rows"),
     ],
 )
-def test_invalid_search_axes_are_refused_in_one_sentence(axes: Any, changes: Any, message: str) -> None:
+def test_invalid_search_axes_are_refused_in_one_sentence(
+    axes: Any, changes: Any, message: str
+) -> None:
     with pytest.raises(UserError) as refused:
         scattered(axes, **changes)
     assert message in str(refused.value)
@@ -319,7 +390,10 @@ def test_without_optuna_it_is_refused_in_one_sentence(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": paths, "BANDITS_HOME": str(tmp_path)}
     command = [sys.executable, "-m", "bandits", "sweep", str(tmp_path / "sweep.json")]
     actual = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    message = "a search by Optuna needs Optuna, which is not installed; pip install -r requirements-optuna.txt"
+    message = (
+        "a search by Optuna needs Optuna, which is not installed; pip install -r "
+        "requirements-optuna.txt"
+    )
     assert (actual.returncode, actual.stderr) == (2, f"error: {message}\n")
 
 
@@ -333,21 +407,30 @@ def test_figures_show_the_best_value_so_far_and_every_parameter(whole: Landscape
     assert np.array_equal(regret.means[regret.best], np.minimum.accumulate(regret.means))
     specs = scattered_figures.figures(whole, "ctr", 3)
     titles = [spec["layout"]["title"]["text"] for spec in specs]
-    assert titles == ["Click-through rate: best so far", *(f"Click-through rate against {n}" for n in NAMES)]
-    for spec in specs:  # every point can be selected in every figure
+    assert titles == [
+        "Click-through rate: best so far",
+        *(f"Click-through rate against {n}" for n in NAMES),
+    ]
+    # every point can be selected in every figure
+    for spec in specs:
         dots = [trace for trace in spec["data"] if trace.get("name") == "points"]
         places = [(x, y) for trace in dots for x, y in zip(trace["x"], trace["y"], strict=True)]
-        picked = {scattered_figures.point_at(whole, "ctr", float(np.float32(x)), float(np.float32(y)))
-                 for x, y in places}  # fmt: skip
+        picked = {
+            scattered_figures.point_at(whole, "ctr", float(np.float32(x)), float(np.float32(y)))
+            for x, y in places
+        }
         assert len(places) == 24
-        assert {means[p] for p in picked if p is not None} == set(means)  # points may hide one another
+        # points may hide one another
+        assert {means[p] for p in picked if p is not None} == set(means)
     assert scattered_figures.point_at(whole, "ctr", 1.0, 2.0) is None
     (empty,) = scattered_figures.figures(Landscape(scattered()), "ctr")
     assert empty["data"] == []
 
 
 def test_the_computed_point_near_a_setting_stands_for_it(whole: Landscape) -> None:
-    """Exactly, nearly, or not at all: far away, with another value of a list, or different in what is not swept."""
+    """Exactly, nearly, or not at all: far away, with another value of a list, or different in what
+    is not swept.
+    """
     sweep, at = whole.sweep, 3
     exact = nearest_proposed(sweep, whole.estimate_at, sweep.point(at))
     assert exact is not None
@@ -356,11 +439,16 @@ def test_the_computed_point_near_a_setting_stands_for_it(whole: Landscape) -> No
     alpha, ridge, sharing = sweep.values_at(at)
     assert isinstance(alpha, float)
     other = "shared" if sharing == "per_arm" else "per_arm"
-    near = nearest_proposed(sweep, whole.estimate_at, sweep.with_values((alpha * 1.01, ridge, sharing)))
+    near = nearest_proposed(
+        sweep, whole.estimate_at, sweep.with_values((alpha * 1.01, ridge, sharing))
+    )
     assert near is not None
     assert (near.point, near.exact) == (at, False)
     one = sweep.with_proposals([sweep.values_at(at)])
-    for values in ((min(alpha * 10, 9.9) if alpha < 1 else alpha / 10, ridge, sharing), (alpha, ridge, other)):
+    for values in (
+        (min(alpha * 10, 9.9) if alpha < 1 else alpha / 10, ridge, sharing),
+        (alpha, ridge, other),
+    ):
         assert nearest_proposed(one, whole.estimate_at, sweep.with_values(values)) is None
     changed = Experiment.model_validate(
         {**sweep.point(at).model_dump(mode="json"), "steps": sweep.experiment.steps + 1}
@@ -382,4 +470,6 @@ def test_the_summary_and_the_saved_files(whole: Landscape, tmp_path: Path) -> No
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert [each["by"] for each in summary["sensitivity"]] == ["random forest"] * 3
     assert sum(each["share"] for each in summary["sensitivity"]) <= 1.2
-    assert json.loads((tmp_path / "sweep.json").read_text()) == json.loads(scattered().model_dump_json())
+    assert json.loads((tmp_path / "sweep.json").read_text()) == json.loads(
+        scattered().model_dump_json()
+    )

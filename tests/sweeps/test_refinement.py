@@ -1,4 +1,6 @@
-"""Refinement around the best point: which values are added, and that the points before it are not computed again."""
+"""Refinement around the best point: which values are added, and that the points before it are not
+computed again.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ RIDGE = {"path": "agents.0.ridge", "values": [0.1, 1.0]}
 
 
 def with_means(sweep: Sweep, means: Any) -> Landscape:
-    """Return a landscape of four replications with these click-through rates, all differences significant."""
+    """Return a landscape of four replications with these click-through rates, all differences
+    significant.
+    """
     landscape = Landscape(sweep)
     landscape.completed[...] = landscape.alive[...] = True
     noise = np.random.default_rng(1).normal(0, 1e-6, (sweep.size, sweep.experiment.replications))
@@ -38,16 +42,23 @@ def axis_of(**changes: Any) -> Sweep:
     return small([{**ALPHA, **changes}])
 
 
-# -- default grids -------------------------------------------------------------------------------------------------
+# -- default grids
+# -------------------------------------------------------------------------------------------------
 
 
 def test_scale_parameters_have_logarithmic_grids_with_zero() -> None:
-    for kind, name in (("linucb", "alpha"), ("lints", "sigma2"), ("epsilon_greedy", "epsilon"), ("ensemble", "beta")):
+    for kind, name in (
+        ("linucb", "alpha"),
+        ("lints", "sigma2"),
+        ("epsilon_greedy", "epsilon"),
+        ("ensemble", "beta"),
+    ):
         axis = suggest_axis(AGENTS[kind].Params, name)
         assert axis["scale"] == "log", name
         assert axis["extra"] == (0.0,), name
     axis = suggest_axis(AGENTS["linucb"].Params, "ridge")
-    assert (axis["scale"], axis.get("extra")) == ("log", None)  # 0 is not allowed
+    # 0 is not allowed
+    assert (axis["scale"], axis.get("extra")) == ("log", None)
 
 
 @pytest.mark.parametrize("low", [0.0, -3.0, 0.5])
@@ -60,7 +71,8 @@ def test_a_range_from_any_number_can_be_put_on_a_log_scale(low: float) -> None:
     assert values[-1] == 4
 
 
-# -- what is added -------------------------------------------------------------------------------------------------
+# -- what is added
+# -------------------------------------------------------------------------------------------------
 
 
 def test_a_wide_gap_is_divided_and_a_narrow_one_is_not() -> None:
@@ -79,7 +91,9 @@ def test_a_wide_gap_is_divided_and_a_narrow_one_is_not() -> None:
     ("means", "edge", "added"),
     [([3, 2, 1], "smallest", (0.25, 0.5, 1.0)), ([1, 2, 3], "largest", (10.0,))],
 )
-def test_values_are_added_beyond_an_edge_up_to_the_limit(means: list[float], edge: str, added: Any) -> None:
+def test_values_are_added_beyond_an_edge_up_to_the_limit(
+    means: list[float], edge: str, added: Any
+) -> None:
     sweep = small([{"path": "agents.0.alpha", "low": 2, "high": 8, "number": 3, "scale": "log"}])
     (found,) = unresolved(with_means(sweep, means), "ctr")
     assert (found.edge, found.added) == (edge, added)
@@ -116,7 +130,8 @@ def test_integers_stay_integers() -> None:
     assert refined.values == ((4, 8, 16, 32, 64),)
 
 
-# -- the refined sweep ---------------------------------------------------------------------------------------------
+# -- the refined sweep
+# ---------------------------------------------------------------------------------------------
 
 
 def refined_once(**changes: Any) -> Sweep:
@@ -130,7 +145,9 @@ def test_a_refined_sweep_is_a_new_definition_and_the_old_hash_stays() -> None:
     assert first.hash == small([ALPHA, RIDGE]).hash != sweep.hash
     assert last is sweep
     assert sweep.values == ((0.1, 0.3, 1.0, 3.0, 10.0), (0.1, 1.0))
-    assert [sweep.values_at(p) for p in sweep.points_of(first)] == [first.values_at(p) for p in range(6)]
+    assert [sweep.values_at(p) for p in sweep.points_of(first)] == [
+        first.values_at(p) for p in range(6)
+    ]
     assert sorted(sweep.new_points) == [2, 3, 6, 7]
     assert sweeps.read(sweep.model_dump_json()) == sweep
     assert url.parse_query(url.to_query(sweep)).hash == sweep.hash
@@ -165,7 +182,9 @@ class Recorder(InProcessExecutor):
 
 
 @pytest.mark.parametrize("search", ["grid", "halving"])
-def test_only_new_points_are_computed_and_the_numbers_are_those_of_one_run(search: str, tmp_path: Path) -> None:
+def test_only_new_points_are_computed_and_the_numbers_are_those_of_one_run(
+    search: str, tmp_path: Path
+) -> None:
     sweep = refined_once(search=search, replications=8)
     first = sweep.stages[0]
     alone = sweeps.run(sweep)
@@ -176,13 +195,16 @@ def test_only_new_points_are_computed_and_the_numbers_are_those_of_one_run(searc
     old = sweep.points_of(first)
     for metric in OBJECTIVES:
         assert np.array_equal(landscape.numbers(metric), alone.numbers(metric), equal_nan=True)
-        assert np.array_equal(landscape.numbers(metric)[old], before.numbers(metric), equal_nan=True)
+        assert np.array_equal(
+            landscape.numbers(metric)[old], before.numbers(metric), equal_nan=True
+        )
     assert np.array_equal(landscape.dropped, alone.dropped)
     for point in (int(old[1]), 2):
         if landscape.completed[point].all():
             alone_sums = alone.curves(point).sums["value"]
             assert np.array_equal(landscape.curves(point).sums["value"], alone_sums)
-    BlockFiles(first, tmp_path).delete()  # the refined sweep has copies
+    # the refined sweep has copies
+    BlockFiles(first, tmp_path).delete()
     again = Recorder()
     sweeps.run(sweep, again, BlockFiles(sweep, tmp_path))
     assert again.computed == set()
@@ -191,13 +213,22 @@ def test_only_new_points_are_computed_and_the_numbers_are_those_of_one_run(searc
 
 def test_all_looks_together_have_level_5_percent() -> None:
     once = refined_once()
-    twice = sweeps.read({**once.model_dump(mode="json"), "refinements": [*once.refinements, {"agents.0.alpha": [5.0]}]})
-    assert [Landscape(sweep).level for sweep in twice.stages] == pytest.approx([0.025, 0.0125, 0.00625])
+    twice = sweeps.read(
+        {
+            **once.model_dump(mode="json"),
+            "refinements": [*once.refinements, {"agents.0.alpha": [5.0]}],
+        }
+    )
+    assert [Landscape(sweep).level for sweep in twice.stages] == pytest.approx(
+        [0.025, 0.0125, 0.00625]
+    )
     refinements = [{"agents.0.alpha": [5.0 + i / 10]} for i in range(MAX_REFINEMENTS)]
     most = sweeps.read({**once.model_dump(mode="json"), "refinements": refinements})
-    assert sum(Landscape(sweep).level for sweep in most.stages) <= 0.05  # all looks together
+    # all looks together
+    assert sum(Landscape(sweep).level for sweep in most.stages) <= 0.05
     optuna = sweeps.read({**small([ALPHA]).model_dump(mode="json"), "search": "optuna"})
-    assert Landscape(optuna).level == 0.05  # it is never refined
+    # it is never refined
+    assert Landscape(optuna).level == 0.05
     assert sweeps.run(once).summary()["looks"] == 2
 
 
@@ -206,10 +237,15 @@ def test_the_command_line_refines_until_the_best_value_is_enclosed(
 ) -> None:
     monkeypatch.setenv("BANDITS_HOME", str(tmp_path / "home"))
     file = tmp_path / "sweep.json"
-    file.write_text(small([{**ALPHA, "high": 1.0, "number": 2}], steps=100).model_dump_json(), encoding="utf-8")
+    file.write_text(
+        small([{**ALPHA, "high": 1.0, "number": 2}], steps=100).model_dump_json(), encoding="utf-8"
+    )
     assert cli.main(["sweep", str(file), "--workers", "0"]) == 0
     assert "--refine adds values there." in capsys.readouterr().out
-    assert cli.main(["sweep", str(file), "--workers", "0", "--refine", "--out", str(tmp_path / "out")]) == 0
+    assert (
+        cli.main(["sweep", str(file), "--workers", "0", "--refine", "--out", str(tmp_path / "out")])
+        == 0
+    )
     out = capsys.readouterr().out
     assert "points are added" in out
     assert "replications, level 0.0" in out
@@ -219,6 +255,9 @@ def test_the_command_line_refines_until_the_best_value_is_enclosed(
 
 
 def test_only_numbers_of_the_agent_have_others_between_them() -> None:
-    axes = [{"path": "agents.0.alpha", "values": [0, 1]}, {"path": "agents.0.sharing", "values": ["per_arm", "shared"]}]
+    axes = [
+        {"path": "agents.0.alpha", "values": [0, 1]},
+        {"path": "agents.0.sharing", "values": ["per_arm", "shared"]},
+    ]
     assert refinable_axes(small(axes)) == [0]
     assert refinable_axes(small([{"path": "simulator.n_products", "values": [10, 20]}])) == []

@@ -20,7 +20,9 @@ def incomplete() -> np.ndarray:
 
 def test_means_and_variances_ignore_missing_replications() -> None:
     numbers = incomplete()
-    for actual, known in zip(zip(row_mean(numbers), row_variance(numbers), strict=True), numbers, strict=True):
+    for actual, known in zip(
+        zip(row_mean(numbers), row_variance(numbers), strict=True), numbers, strict=True
+    ):
         found = known[np.isfinite(known)]
         mean = found.mean() if len(found) else np.nan
         variance = found.var(ddof=1) if len(found) > 1 else np.nan
@@ -40,7 +42,8 @@ def test_noise_is_the_mean_squared_standard_error_without_common_effects() -> No
 def test_a_sobol_index_is_the_variance_of_the_profile_less_its_noise(noise: float) -> None:
     grid = np.random.default_rng(2).normal(size=(3, 4, 5)) + 3 * np.arange(4)[:, None]
     profile = np.array([grid[:, j].mean() for j in range(4)])
-    of_profile = noise / 15 * 3 / 4  # each of 4 means is one of 15 points, and one degree of freedom is lost
+    # each of 4 means is one of 15 points, and one degree of freedom is lost
+    of_profile = noise / 15 * 3 / 4
     of_grid = noise * 59 / 60
     expected = (profile.var() - of_profile) / (grid.var() - of_grid)
     assert sobol_index(grid, (0, 2), noise) == pytest.approx(expected)
@@ -49,11 +52,14 @@ def test_a_sobol_index_is_the_variance_of_the_profile_less_its_noise(noise: floa
 
 def test_a_point_that_is_better_than_the_leader_stays_in_the_region() -> None:
     """The leader has the most replications; another point can be better in the shared ones."""
-    gaps = np.array([[0.0] * 8, [1.0, 1.1, 0.9, 1.0, np.nan, np.nan, np.nan, np.nan], [-1.0, -1.1] * 4])
+    gaps = np.array(
+        [[0.0] * 8, [1.0, 1.1, 0.9, 1.0, np.nan, np.nan, np.nan, np.nan], [-1.0, -1.1] * 4]
+    )
     actual = compare_with_leader(gaps, 0, np.ones(3, np.bool_), 0.05)
     assert actual.region.tolist() == [True, True, False]
     assert actual.half[0] == 0
-    assert actual.half[1] < 1.0  # the interval excludes zero
+    # the interval excludes zero
+    assert actual.half[1] < 1.0
 
 
 def test_positions_run_from_the_low_to_the_high_end_on_the_scale_of_a_range() -> None:

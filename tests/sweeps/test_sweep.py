@@ -1,4 +1,6 @@
-"""Sweeps: points equal experiments, blocks do not affect results, and the landscape has correct statistics."""
+"""Sweeps: points equal experiments, blocks do not affect results, and the landscape has correct
+statistics.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +88,8 @@ def test_schemas_are_cached_and_not_modified(monkeypatch: pytest.MonkeyPatch) ->
     assert sweeps.read(data) == small()
 
 
-# -- data ----------------------------------------------------------------------------------------------------------
+# -- data
+# ----------------------------------------------------------------------------------------------------------  # noqa: E501
 
 
 def test_values_of_a_range_and_of_a_list() -> None:
@@ -119,27 +122,64 @@ def test_a_sweep_survives_a_json_round_trip_and_its_hash_ignores_spelling() -> N
         ([], {}, "axes"),
         ([{"path": "agents.0.alpha"}], {}, "must have either values, or low and high"),
         ([{**ALPHA, "values": [1, 2]}], {}, "must have either values, or low and high"),
-        ([{"path": "agents.0.alpha", "values": [1.0]}], {}, "has 1 values; a sweep needs at least 2"),
+        (
+            [{"path": "agents.0.alpha", "values": [1.0]}],
+            {},
+            "has 1 values; a sweep needs at least 2",
+        ),
         ([{"path": "agents.0.alpha", "values": [1.0, 1.0]}], {}, "a value twice"),
         ([{"path": "agents.0.alpha+ridge", "values": ["0.1+1", "0.10+1"]}], {}, "a value twice"),
         ([{**ALPHA, "low": 10, "high": 10}], {}, "low must be below high"),
         ([{**ALPHA, "low": 0}], {}, "on a log scale it must begin above 0"),
         ([{**ALPHA, "high": 1e9}], {}, "takes the value 10000.0; it must be a number from 0 to 10"),
         ([{**ALPHA, "number": 1}], {}, "number"),
-        ([{"path": "agents.0.alpha", "values": ["much", "more"]}], {}, "it must be a number from 0"),
-        ([{"path": "agents.0.sharing", "low": 0, "high": 1}], {}, "is not a number; give its values"),
-        ([{"path": "agents.0.colour", "values": [1, 2]}], {}, "linucb has no such parameter, it has position"),
+        (
+            [{"path": "agents.0.alpha", "values": ["much", "more"]}],
+            {},
+            "it must be a number from 0",
+        ),
+        (
+            [{"path": "agents.0.sharing", "low": 0, "high": 1}],
+            {},
+            "is not a number; give its values",
+        ),
+        (
+            [{"path": "agents.0.colour", "values": [1, 2]}],
+            {},
+            "linucb has no such parameter, it has position",
+        ),
         ([{"path": "agents.1.alpha", "values": [1, 2]}], {}, "path"),
-        ([{"path": "agents.0.label", "values": ["a", "b"]}], {}, "a sweep needs a number or a choice"),
+        (
+            [{"path": "agents.0.label", "values": ["a", "b"]}],
+            {},
+            "a sweep needs a number or a choice",
+        ),
         ([ALPHA, ALPHA], {}, "is listed twice"),
         ([{"path": "simulator.n_products", "low": 5, "high": 5.4}], {}, "only one value between"),
-        ([{**ALPHA, "number": 64}, {"path": "agents.0.ridge", "low": 1, "high": 9, "number": 64}], {}, "4,096 points"),
+        (
+            [
+                {**ALPHA, "number": 64},
+                {"path": "agents.0.ridge", "low": 1, "high": 9, "number": 64},
+            ],
+            {},
+            "4,096 points",
+        ),
         ([{**ALPHA, "number": 64}], {"replications": 2000}, "128,000 rows"),
-        ([{"path": "simulator.shock_step", "values": ["soon", None]}], {}, "must be a whole number"),
+        (
+            [{"path": "simulator.shock_step", "values": ["soon", None]}],
+            {},
+            "must be a whole number",
+        ),
     ],
 )
 def test_invalid_axes_are_refused_in_one_sentence(axes: Any, changes: Any, message: str) -> None:
-    experiment = {"simulator": SHOP, "agents": [{"kind": "linucb"}], "steps": 50, "replications": 2, **changes}
+    experiment = {
+        "simulator": SHOP,
+        "agents": [{"kind": "linucb"}],
+        "steps": 50,
+        "replications": 2,
+        **changes,
+    }
     with pytest.raises(UserError) as refused:
         sweeps.read({"experiment": experiment, "axes": axes})
     assert message in str(refused.value)
@@ -155,7 +195,10 @@ def test_invalid_axes_are_refused_in_one_sentence(axes: Any, changes: Any, messa
             {"experiment": {"agents": [{"kind": "linucb"}] * 2}, "axes": [ALPHA]},
             "a sweep varies one agent; its experiment has 2",
         ),
-        ({"experiment": {"agents": [{"kind": "linucb"}]}, "axes": [ALPHA], "speed": 3}, "speed is not a known field"),
+        (
+            {"experiment": {"agents": [{"kind": "linucb"}]}, "axes": [ALPHA], "speed": 3},
+            "speed is not a known field",
+        ),
         ({"experiment": {"agents": [{"kind": "linucb"}]}}, "axes is missing"),
         ("[1]", "must be an object"),
         ("{", "not JSON"),
@@ -180,31 +223,47 @@ def test_an_invalid_combination_names_its_point() -> None:
 def test_every_parameter_of_every_agent_has_a_default_axis(kind: str) -> None:
     params = bandits.agents.REGISTRY[kind].Params
     for name in sweepable(params):
-        axis = sweeps.Axis.model_validate({"path": f"agents.0.{name}", **suggest_axis(params, name, number=3)})
+        axis = sweeps.Axis.model_validate(
+            {"path": f"agents.0.{name}", **suggest_axis(params, name, number=3)}
+        )
         for value in axis.grid_values(is_integer(params, name)):
             params.__pydantic_validator__.validate_assignment(params(), name, value)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in SIMULATORS if kind != "logged"])  # which cannot be swept
+# which cannot be swept
+@pytest.mark.parametrize("kind", [kind for kind in SIMULATORS if kind != "logged"])
 def test_every_default_axis_of_a_simulator_can_be_run_with_its_preset(kind: str) -> None:
     cls = SIMULATORS[kind]
     experiment = presets()[cls.preset].experiment.model_dump(mode="json")
-    agent = next(agent for agent in experiment["agents"] if agent["kind"] not in ("random", "oracle"))
+    agent = next(
+        agent for agent in experiment["agents"] if agent["kind"] not in ("random", "oracle")
+    )
     names = sweepable(cls.Params)
     assert names
     for name in names:
         axis = {"path": f"simulator.{name}", **suggest_axis(cls.Params, name)}
-        assert sweeps.read({"experiment": {**experiment, "agents": [agent]}, "axes": [axis]}).size >= 2
+        assert (
+            sweeps.read({"experiment": {**experiment, "agents": [agent]}, "axes": [axis]}).size >= 2
+        )
 
 
 def test_ways_of_sharing_are_suggested_that_run_in_every_simulator() -> None:
-    axis = {"path": "agents.0.sharing", **suggest_axis(bandits.agents.REGISTRY["linucb"].Params, "sharing")}
+    axis = {
+        "path": "agents.0.sharing",
+        **suggest_axis(bandits.agents.REGISTRY["linucb"].Params, "sharing"),
+    }
     assert axis["values"] == ("per_arm", "shared", "hybrid")
-    experiment = {"simulator": {"kind": "synthetic"}, "agents": [{"kind": "linucb"}], "steps": 10, "replications": 2}
+    experiment = {
+        "simulator": {"kind": "synthetic"},
+        "agents": [{"kind": "linucb"}],
+        "steps": 10,
+        "replications": 2,
+    }
     assert len(sweeps.read({"experiment": experiment, "axes": [axis]}).points) == 3
 
 
-# -- blocks --------------------------------------------------------------------------------------------------------
+# -- blocks
+# --------------------------------------------------------------------------------------------------------  # noqa: E501
 
 
 @settings(max_examples=30, deadline=None)
@@ -237,14 +296,21 @@ def test_rows_of_different_structure_or_simulator_are_in_different_blocks() -> N
 
 def test_large_rows_make_small_blocks() -> None:
     heavy = small(
-        [{**ALPHA, "number": 8}], {"kind": "neural_ucb", "covariance": "exact"}, steps=20_000, replications=16
+        [{**ALPHA, "number": 8}],
+        {"kind": "neural_ucb", "covariance": "exact"},
+        steps=20_000,
+        replications=16,
     )
     light = small([{**ALPHA, "number": 8}], steps=20_000, replications=16)
-    assert max(len(b.rows) for b in pack(heavy, rows_of(heavy))) < max(len(b.rows) for b in pack(light, rows_of(light)))
+    assert max(len(b.rows) for b in pack(heavy, rows_of(heavy))) < max(
+        len(b.rows) for b in pack(light, rows_of(light))
+    )
 
 
 @pytest.mark.parametrize(
-    "agent", [{"kind": "linucb"}, {"kind": "lints", "sharing": "shared"}, {"kind": "epsilon_greedy"}], ids=str
+    "agent",
+    [{"kind": "linucb"}, {"kind": "lints", "sharing": "shared"}, {"kind": "epsilon_greedy"}],
+    ids=str,
 )
 def test_a_point_equals_its_experiment_run_alone(agent: dict[str, Any]) -> None:
     name = {"linucb": "alpha", "lints": "sigma2", "epsilon_greedy": "epsilon"}[agent["kind"]]
@@ -272,12 +338,14 @@ def test_networks_depend_on_other_rows_by_rounding_only() -> None:
 
 def test_a_point_with_a_diverged_replication_is_not_the_best() -> None:
     landscape = filled(np.array([[0.5, 0.6, 0.7], [np.nan, 0.9, 0.9], [0.4, 0.5, 0.6]]))
-    assert landscape.leader("ctr") == 0  # not the point that is better in its other replications
+    # not the point that is better in its other replications
+    assert landscape.leader("ctr") == 0
     cell = landscape.results()[1]
     assert (cell.runs, cell.diverged, cell.best) == (2, 1, False)
 
 
-# -- resuming ------------------------------------------------------------------------------------------------------
+# -- resuming
+# ------------------------------------------------------------------------------------------------------  # noqa: E501
 
 
 def test_stored_blocks_are_not_recomputed(tmp_path: Path) -> None:
@@ -330,23 +398,34 @@ def test_a_stopped_sweep_keeps_finished_blocks(tmp_path: Path) -> None:
     assert sweeps.run(sweep, files=files).completed.all()
 
 
-# -- statistics ----------------------------------------------------------------------------------------------------
+# -- statistics
+# ----------------------------------------------------------------------------------------------------  # noqa: E501
 
 
 def test_estimates_gaps_and_region_equal_those_of_scipy() -> None:
     generator = np.random.default_rng(3)
     common = generator.normal(0, 1, 12)
-    numbers = 5 + common + generator.normal(0, 0.2, (6, 12)) + np.array([0, -0.02, -0.1, -0.5, -1, -3])[:, None]
+    numbers = (
+        5
+        + common
+        + generator.normal(0, 0.2, (6, 12))
+        + np.array([0, -0.02, -0.1, -0.5, -1, -3])[:, None]
+    )
     landscape = filled(numbers)
     leader = landscape.leader("ctr")
     assert leader == np.argmax(numbers.mean(axis=1))
     cells = landscape.results()
     others = np.delete(np.arange(6), leader)
     gaps = numbers[leader] - numbers
-    error = np.maximum(gaps.std(axis=1, ddof=1), np.median(gaps[others].std(axis=1, ddof=1))) / math.sqrt(12)
+    error = np.maximum(
+        gaps.std(axis=1, ddof=1), np.median(gaps[others].std(axis=1, ddof=1))
+    ) / math.sqrt(12)
     left, before = list(others), 0
-    while len(left) != before:  # step by step, among the points that are left
-        critical = stats.studentized_range.ppf(1 - landscape.level, len(left) + 1, 22) / math.sqrt(2)
+    # step by step, among the points that are left
+    while len(left) != before:
+        critical = stats.studentized_range.ppf(1 - landscape.level, len(left) + 1, 22) / math.sqrt(
+            2
+        )
         before, left = len(left), [p for p in left if gaps[p].mean() <= critical * error[p]]
     assert [p for p in others if cells[p].best] == left
     for p in left:
@@ -357,10 +436,16 @@ def test_estimates_gaps_and_region_equal_those_of_scipy() -> None:
 
 
 def test_the_best_region_has_nominal_coverage() -> None:
-    """Point 2 is best by .001; the 95 % region of 300 landscapes: at least 285 - 3 sqrt(300 x .95 x .05) = 273."""
+    """Point 2 is best by .001.
+
+    The 95 % region of 300 landscapes: at least 285 - 3 sqrt(300 x .95 x .05) = 273.
+    """
     generator = np.random.default_rng(4)
     truth = np.array([0.0, 0.0, 0.001, -0.3, -1.0])[:, None]
-    held = sum(bool(filled(truth + generator.normal(0, 0.5, (5, 8))).best_region("ctr")[2]) for _ in range(300))
+    held = sum(
+        bool(filled(truth + generator.normal(0, 0.5, (5, 8))).best_region("ctr")[2])
+        for _ in range(300)
+    )
     assert held >= 273
 
 
@@ -372,21 +457,27 @@ def test_equal_points_with_few_clicks_stay_in_the_best_region(runs: int) -> None
     """
     generator = np.random.default_rng(runs)
     left_out = sum(
-        not filled(generator.poisson(3.0, (9, runs)).astype(float)).best_region("ctr").all() for _ in range(400)
+        not filled(generator.poisson(3.0, (9, runs)).astype(float)).best_region("ctr").all()
+        for _ in range(400)
     )
     assert left_out <= 10 + 3 * math.sqrt(10)
 
 
 def test_a_parameter_without_effect_is_not_reported_as_relevant() -> None:
-    """On the same landscapes, one axis of 9 values: no effect is reported as often as the region holds all points."""
+    """On the same landscapes, one axis of 9 values: no effect is reported as often as the region
+    holds all points.
+    """
     generator = np.random.default_rng(9)
     shares = [filled(generator.normal(0.5, 0.1, (9, 8))).importance()[0] for _ in range(200)]
     assert sum(each.matters for each in shares) <= 5 + 3 * math.sqrt(5)
-    assert all(math.isnan(each.share) for each in shares)  # the only parameter explains all variance
+    # the only parameter explains all variance
+    assert all(math.isnan(each.share) for each in shares)
 
 
 def test_importance_is_corrected_for_noise() -> None:
-    """On a grid of equal points, a parameter explains almost nothing on average after the correction for noise."""
+    """On a grid of equal points, a parameter explains almost nothing on average after the
+    correction for noise.
+    """
     generator = np.random.default_rng(10)
     ridge = {"path": "agents.0.ridge", "values": [0.1, 1.0, 10.0, 100.0]}
     shares = []
@@ -394,13 +485,18 @@ def test_importance_is_corrected_for_noise() -> None:
     for _ in range(60):
         landscape = Landscape(sweep)
         landscape.completed[...] = landscape.alive[...] = True
-        landscape.numbers("ctr")[...] = generator.normal(0.5, 0.1, (20, 8)) + generator.normal(0, 0.3, 8)
+        landscape.numbers("ctr")[...] = generator.normal(0.5, 0.1, (20, 8)) + generator.normal(
+            0, 0.3, 8
+        )
         shares += [each.share for each in landscape.importance()]
     assert np.median(shares) < 0.25
 
 
 def test_points_with_fewer_replications_are_adjusted_for_common_random_numbers() -> None:
-    """The first four replications are favourable to all points; a point dropped after them must not exceed the best."""
+    """The first four replications are favourable to all points.
+
+    A point dropped after them must not exceed the best.
+    """
     common = np.array([0.03] * 4 + [-0.01] * 12)
     numbers = np.array([0.5, 0.49, 0.47])[:, None] + common
     numbers[1:, 4:] = np.nan
@@ -430,7 +526,8 @@ def test_the_worst_value_of_an_axis_is_that_whose_best_point_is_worst() -> None:
     grid = np.array([[0.5, 0.5, 0.5, 0.5], [0.9, 0.0, 0.1, 0.1], [0.6, 0.4, 0.4, 0.3]])
     landscape.numbers("ctr")[...] = grid.ravel()[:, None] + np.linspace(0, 0.1, 5)
     alpha = next(each for each in landscape.importance() if each.path == "agents.0.alpha")
-    assert alpha.worst == landscape.sweep.values[0][0]  # not the value with the worst point
+    # not the value with the worst point
+    assert alpha.worst == landscape.sweep.values[0][0]
     assert alpha.cost.mean == pytest.approx(400)
 
 
@@ -444,8 +541,13 @@ def test_without_finished_replications_there_is_no_best_point() -> None:
 def test_pairing_gain_is_the_ratio_of_interval_widths() -> None:
     generator = np.random.default_rng(5)
     common = generator.normal(0, 1, 400)
-    landscape = filled(np.stack([common + generator.normal(0, 0.1, 400) + 1, common + generator.normal(0, 0.1, 400)]))
-    # var(a) = var(b) = 1.01, var(a - b) = .02: sqrt(2.02 / .02) = 10.05, with a standard error of about 1 / sqrt(800)
+    landscape = filled(
+        np.stack(
+            [common + generator.normal(0, 0.1, 400) + 1, common + generator.normal(0, 0.1, 400)]
+        )
+    )
+    # var(a) = var(b) = 1.01, var(a - b) = .02: sqrt(2.02 / .02) = 10.05, with a standard error of
+    # about 1 / sqrt(800)
     assert landscape.pairing() == pytest.approx(math.sqrt(101), rel=4 / math.sqrt(800))
 
 
@@ -477,7 +579,9 @@ def test_halving_saves_replications_and_keeps_the_best_point() -> None:
     axis = [{"path": "agents.0.epsilon", "low": 0.0, "high": 1.0, "number": 9}]
     agent = {"kind": "epsilon_greedy"}
     whole = sweeps.run(small(axis, agent, replications=16, steps=2000))
-    runner = Runner(small(axis, agent, replications=16, steps=2000, search="halving"), InProcessExecutor())
+    runner = Runner(
+        small(axis, agent, replications=16, steps=2000, search="halving"), InProcessExecutor()
+    )
     thin = runner.run()
     assert thin.saved_share > 0.2
     assert thin.progress == runner.progress == 1
@@ -489,7 +593,9 @@ def test_halving_saves_replications_and_keeps_the_best_point() -> None:
     assert best.estimate.low <= winner.estimate.mean <= best.estimate.high
     others = [p for p in range(whole.sweep.size) if p != best.point]
     tested = [paired_tests.paired_test(whole.gaps("ctr")[p]) for p in others]
-    corrected = dict(zip(others, paired_tests.holm([p_value for _, p_value in tested]), strict=True))
+    corrected = dict(
+        zip(others, paired_tests.holm([p_value for _, p_value in tested]), strict=True)
+    )
     for p in np.flatnonzero(thin.dropped):
         assert corrected[p] < thin.level
         assert whole.results()[p].gap.mean < 0
@@ -497,7 +603,9 @@ def test_halving_saves_replications_and_keeps_the_best_point() -> None:
 
 
 def test_halving_drops_the_best_point_at_most_at_its_level() -> None:
-    """200 landscapes of equal points, all rounds: the best (say, point 3) is lost at most 10 + 3 sqrt(9.5) times."""
+    """200 landscapes of equal points, all rounds: the best (say, point 3) is lost at most 10 + 3
+    sqrt(9.5) times.
+    """
     generator = np.random.default_rng(6)
     lost = 0
     halving = small([{**ALPHA, "number": 6}], replications=8, search="halving")

@@ -26,15 +26,20 @@ def seconds(products: int) -> float:
 
 
 class TimedExecutor(InProcessExecutor):
-    """Lets every row take the seconds of its simulator on a clock of its own, and notes what is predicted before."""
+    """Lets every row take the seconds of its simulator on a clock of its own, and notes what is
+    predicted before.
+    """
 
-    workers = 0  # one block at a time, so that all earlier ones are in the landscape
+    # one block at a time, so that all earlier ones are in the landscape
+    workers = 0
 
     def __init__(self) -> None:
         self.clock = 1000.0
-        self.notes: list[tuple[float | None, float]] = []  # seconds left, and the clock
+        # seconds left, and the clock
+        self.notes: list[tuple[float | None, float]] = []
         self.job: Any = None
-        self.stop_at = 0  # number of the block after which the sweep is stopped
+        # number of the block after which the sweep is stopped
+        self.stop_at = 0
 
     def submit(self, sweep: Sweep, block: Block, on_step: Callable[[int], None]) -> Future[Arrays]:
         self.notes.append((self.job.seconds_left, self.clock))
@@ -54,8 +59,13 @@ def run(
 ) -> list[tuple[float | None, float]]:
     """Run a sweep; return at the beginning of each block what was predicted, and what was left."""
     search, stop_at = more.pop("search", "grid"), more.pop("stop_at", 0)
-    experiment = {"agents": [{"kind": "linucb"}], "steps": 20, "replications": 8, **more,
-                  "simulator": {"kind": "petshop", "n_products": 5}}  # fmt: skip
+    experiment = {
+        "agents": [{"kind": "linucb"}],
+        "steps": 20,
+        "replications": 8,
+        **more,
+        "simulator": {"kind": "petshop", "n_products": 5},
+    }
     sweep = sweeps.read({"experiment": experiment, "axes": axes, "search": search})
     executor = TimedExecutor()
     executor.stop_at = stop_at
@@ -88,31 +98,49 @@ def test_rows_of_each_simulator_are_expected_to_take_what_they_took(
 def test_simulators_without_rows_are_expected_to_take_what_others_take(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = run([ALPHA, {"path": "simulator.n_products", "low": 5, "high": 50, "number": 5}], tmp_path, monkeypatch)
+    found = run(
+        [ALPHA, {"path": "simulator.n_products", "low": 5, "high": 50, "number": 5}],
+        tmp_path,
+        monkeypatch,
+    )
     total = found[0][1]
-    early = [(predicted, left) for predicted, left in found if predicted is not None and left > 0.5 * total]
+    early = [
+        (predicted, left)
+        for predicted, left in found
+        if predicted is not None and left > 0.5 * total
+    ]
     assert early[0][1] > 0.8 * total
     for predicted, left in early:
         assert predicted == pytest.approx(left, rel=0.35)
     assert found[-1][0] == pytest.approx(found[-1][1])
 
 
-def test_points_that_early_stopping_drops_take_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_points_that_early_stopping_drops_take_no_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     axes = [{**ALPHA, "number": 30}, {"path": "agents.0.ridge", "values": [0.01, 1000.0]}]
     found = run(axes, tmp_path, monkeypatch, search="halving", steps=200, replications=16)
-    assert found[0][1] < 0.9 * 16 * 60 * seconds(5)  # some were dropped
+    # some were dropped
+    assert found[0][1] < 0.9 * 16 * 60 * seconds(5)
     assert found[-1][0] == pytest.approx(found[-1][1])
 
 
-def test_one_simulator_is_predicted_from_its_first_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_simulator_is_predicted_from_its_first_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = run([ALPHA], tmp_path, monkeypatch)
-    assert [predicted for predicted, _ in found[1:]] == pytest.approx([left for _, left in found[1:]])
+    assert [predicted for predicted, _ in found[1:]] == pytest.approx(
+        [left for _, left in found[1:]]
+    )
 
 
 def test_what_was_computed_before_a_stop_does_not_count_as_fast(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = run([ALPHA], tmp_path, monkeypatch, stop_at=6)
-    assert found[6][0] is None  # the first block after the stop
-    assert [predicted for predicted, _ in found[7:]] == pytest.approx([left for _, left in found[7:]])
+    # the first block after the stop
+    assert found[6][0] is None
+    assert [predicted for predicted, _ in found[7:]] == pytest.approx(
+        [left for _, left in found[7:]]
+    )
     assert len(found) > 10

@@ -1,4 +1,6 @@
-"""One reader of tables: all dialects of a file give the same cells, and what is wrong is named by row and column."""
+"""One reader of tables: all dialects of a file give the same cells, and what is wrong is named by
+row and column.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,10 @@ def test_all_dialects_of_a_table_have_the_same_cells(raw: bytes) -> None:
         (gzip.compress(b"x" * (10**6 + 1)), "the file has 1.0 MB; at most 0 MB are allowed"),
         (gzip.compress(TEXT.encode())[:20], "the file is a gzip file that is damaged"),
         (b"\xff\xfea", "the file is not text in UTF-16 (line 1): save it as CSV (UTF-8)"),
-        (b"a,b\n\x81,1\n", "the file is not text in UTF-8 or Windows-1252 (line 2): save it as CSV (UTF-8)"),
+        (
+            b"a,b\n\x81,1\n",
+            "the file is not text in UTF-8 or Windows-1252 (line 2): save it as CSV (UTF-8)",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_in_one_sentence(raw: bytes, message: str) -> None:
@@ -74,12 +79,19 @@ def test_what_is_wrong_is_said_in_one_sentence(raw: bytes, message: str) -> None
     assert str(refused.value) == message
 
 
-cells = st.one_of(st.text("ab ,;\t\"\r\n'é", max_size=5), st.sampled_from(["", "NA", "1", "-2.5", "1e5"]))
+cells = st.one_of(
+    st.text("ab ,;\t\"\r\n'é", max_size=5), st.sampled_from(["", "NA", "1", "-2.5", "1e5"])
+)
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(st.lists(cells, min_size=3, max_size=3), min_size=1, max_size=12), st.sampled_from(",;\t"))
-def test_quick_and_careful_reading_give_the_same_table(rows: list[list[str]], separator: str) -> None:
+@given(
+    st.lists(st.lists(cells, min_size=3, max_size=3), min_size=1, max_size=12),
+    st.sampled_from(",;\t"),
+)
+def test_quick_and_careful_reading_give_the_same_table(
+    rows: list[list[str]], separator: str
+) -> None:
     out = io.StringIO()
     csv.writer(out, delimiter=separator).writerows([["a", "b", "c"], *rows])
     data = out.getvalue().encode()
@@ -119,13 +131,17 @@ def test_numbers_are_those_that_a_plain_parser_reads() -> None:
     plain = [float("nan") if t in ("", "NA", "?", "null") else float(t) for t in texts]
     np.testing.assert_array_equal(found, plain)
     for text in ("1_0", "٣", "1,5", "1.000,5", "0x1", "1 000"):
-        with pytest.raises(UserError, match=r"row 3 \(line 3 of the file\), a: must be a number; got"):
+        with pytest.raises(
+            UserError, match=r"row 3 \(line 3 of the file\), a: must be a number; got"
+        ):
             read_csv(f'a,b\n1,x\n"{text}",x\n'.encode(), LENIENT).numbers("a")
 
 
 def test_a_typed_column_keeps_all_digits_of_its_whole_numbers() -> None:
     ids = pa.array([2**63 - 1, None, 2**63 - 2])
-    table = RawTable(pa.table({"id": ids, "x": [1.0, None, 2.5], "flag": [True, False, None]}), ROWS)
+    table = RawTable(
+        pa.table({"id": ids, "x": [1.0, None, 2.5], "flag": [True, False, None]}), ROWS
+    )
     assert table.texts("id").tolist() == ["9223372036854775807", "", "9223372036854775806"]
     assert table.texts("x").tolist() == ["1", "", "2.5"]
     assert list(table.numbers_of(table.names)) == ["id", "x", "flag"]

@@ -1,4 +1,7 @@
-"""LinUCB's cost: three implementations agree, keep budgets, are extrapolated; condition numbers and errors of A^-1."""
+"""LinUCB's cost: three implementations agree, keep budgets, are extrapolated.
+
+Condition numbers and errors of A^-1.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,14 @@ from bandits.width_cost import (
 )
 from bandits.width_cost import read as read_request
 from bandits.width_cost.figures import cost_figures
-from bandits.width_cost.linear import LINEAR_REGISTRY, LinearGrids, LinearMethod, condition_grid, features, follow
+from bandits.width_cost.linear import (
+    LINEAR_REGISTRY,
+    LinearGrids,
+    LinearMethod,
+    condition_grid,
+    features,
+    follow,
+)
 from bandits.width_cost.measurement import LINE, Measurement
 from bandits.width_cost.timing import GridStep
 from tests.support import hold, wait_for
@@ -76,7 +86,11 @@ def test_sizes_scale_the_features() -> None:
         ({"n_features": 1}, "n_features is 1; it must be a whole number from 2 to 1,000"),
         ({"ridge": 0}, "ridge is 0; it must be a number above 0"),
         ({"correlation": 1.0}, "correlation is 1"),
-        ({"arms": 3}, "arms is not a known field; known are n_features, n_arms, past, ridge, correlation, seed"),
+        (
+            {"arms": 3},
+            "arms is not a known field; known are n_features, n_arms, past, ridge, correlation, "
+            "seed",
+        ),
         ([], "the request must be an object of names and values"),
     ],
 )
@@ -98,9 +112,11 @@ def test_the_condition_number_is_that_of_the_matrix_before_inversion() -> None:
         assert (c.d, c.arms) == (6, 2)
         assert set(c.errors) == set(LINEAR_METHODS)
         assert max(c.errors.values()) < 100 * np.finfo(float).eps * c.largest
-    # with n observations per arm, E A = ridge I + n C, whose condition is (ridge + n(1 + 5 rho)) / (ridge + n(1 - rho))
+    # with n observations per arm, E A = ridge I + n C, whose condition is (ridge + n(1 + 5 rho)) /
+    # (ridge + n(1 - rho))
     expected = (0.5 + 200 * (1 + 5 * 0.9)) / (0.5 + 200 * 0.1)
-    assert states[-1].median == pytest.approx(expected, rel=0.5)  # extreme eigenvalues vary by 2 sqrt(6 / 200) = 35 %
+    # extreme eigenvalues vary by 2 sqrt(6 / 200) = 35 %
+    assert states[-1].median == pytest.approx(expected, rel=0.5)
     assert list(follow(request)) == states
 
 
@@ -114,7 +130,8 @@ def test_correlation_raises_the_condition_and_regularisation_lowers_it() -> None
 def test_features_have_the_stated_correlation() -> None:
     x = features(np.random.default_rng(1), 20_000, 3, 0.6)
     correlation = np.corrcoef(x.T)[np.triu_indices(3, 1)]
-    np.testing.assert_allclose(correlation, 0.6, atol=0.025)  # 5 standard errors of (1 - 0.36) / sqrt(20,000)
+    # 5 standard errors of (1 - 0.36) / sqrt(20,000)
+    np.testing.assert_allclose(correlation, 0.6, atol=0.025)
     np.testing.assert_allclose(x.std(axis=0), 1, atol=0.025)
 
 
@@ -160,7 +177,9 @@ def theoretical_timing(kind: str, sizes: LinearSizes) -> Timing:
     """Return timings that equal theory exactly."""
     method = LINEAR_METHODS[kind]
     decide = 1e-6 + LAW[kind] * method.decide(sizes)[-1]
-    return Timing(kind, sizes, decide, 1e-6 + LAW[kind] * method.update(sizes)[-1], int(method.memory(sizes)))
+    return Timing(
+        kind, sizes, decide, 1e-6 + LAW[kind] * method.update(sizes)[-1], int(method.memory(sizes))
+    )
 
 
 def extrapolated(request: LinearRequest, monkeypatch: pytest.MonkeyPatch) -> CostReport:
@@ -176,15 +195,20 @@ WIDE = LinearRequest(n_features=1000, n_arms=100_000, past=10)
 
 
 @pytest.mark.parametrize("request_", [LinearRequest(past=100), WIDE])
-def test_extrapolation_recovers_the_theoretical_cost(request_: LinearRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_extrapolation_recovers_the_theoretical_cost(
+    request_: LinearRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
     report = extrapolated(request_, monkeypatch)
     for kind in LINEAR_METHODS:
         timing = report.at_request(kind)
         assert timing is not None
-        assert timing.seconds == pytest.approx(theoretical_timing(kind, request_.sizes).seconds, rel=0.02), kind
+        assert timing.seconds == pytest.approx(
+            theoretical_timing(kind, request_.sizes).seconds, rel=0.02
+        ), kind
         assert report.is_measured(kind) == (request_ is not WIDE)
     for timing in report.timings:
-        assert timing.seconds <= 0.5 or timing.sizes.K == 2  # the first of a grid is unknown beforehand
+        # the first of a grid is unknown beforehand
+        assert timing.seconds <= 0.5 or timing.sizes.K == 2
         assert timing.held <= 256 * 2**20
         assert timing.sizes.K <= 2000
 
@@ -198,7 +222,10 @@ def test_the_conclusion_states_speed_condition_and_digits(monkeypatch: pytest.Mo
     assert f"{round(ratio, -1):.0f} times as fast as an inverse at each step)" in ending
     worst = max(report.conditions, key=lambda c: c.largest)
     condition = rounded(worst.largest)
-    assert f"condition number of A before inversion is at most {condition} (after t = {worst.t:,} observ" in ending
+    assert (
+        f"condition number of A before inversion is at most {condition} (after t = {worst.t:,} "
+        "observ" in ending
+    )
     assert ending.endswith(f"about {text.correct_digits(worst)} of 16 digits are correct.")
     memory, errors = text.summary(report, 1.0, 24e9)
     assert "408\u00a0kB as inverses alone, and 808\u00a0kB together with A" in memory
@@ -213,19 +240,27 @@ def test_where_an_inverse_at_each_step_becomes_infeasible(monkeypatch: pytest.Mo
     report = extrapolated(LinearRequest(past=100), monkeypatch)
     d, why = report.infeasible_from("inverse", "p", 1.0, 1e12) or (0.0, "")
     assert why == "seconds"
-    assert theoretical_timing("inverse", LinearSizes.of(20, 0, d)).seconds == pytest.approx(1, rel=0.02)
+    assert theoretical_timing("inverse", LinearSizes.of(20, 0, d)).seconds == pytest.approx(
+        1, rel=0.02
+    )
     K, why = report.infeasible_from("compiled", "K", 1e9, 4e9) or (0.0, "")
     assert why == "bytes"
-    assert LINEAR_METHODS["compiled"].memory(LinearSizes.of(K, 0, 50)) == pytest.approx(4e9, rel=0.02)
+    assert LINEAR_METHODS["compiled"].memory(LinearSizes.of(K, 0, 50)) == pytest.approx(
+        4e9, rel=0.02
+    )
 
 
 def test_six_plots(monkeypatch: pytest.MonkeyPatch) -> None:
     report = extrapolated(LinearRequest(past=100), monkeypatch)
     specs = cost_figures(report, max_seconds=1.0, max_bytes=24e9)
     assert [s["layout"]["title"]["text"] for s in specs] == [
-        "Time vs. features", "Memory vs. features", "Time vs. arms", "Memory vs. arms", "Condition number of A",
+        "Time vs. features",
+        "Memory vs. features",
+        "Time vs. arms",
+        "Memory vs. arms",
+        "Condition number of A",
         "Error of the inverse",
-    ]  # fmt: skip
+    ]
     for spec in specs:
         assert figure(spec).data
         assert figure(spec, dark=True).data
@@ -247,7 +282,8 @@ def test_six_plots(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_a_measurement_in_a_subprocess_waits_for_its_turn() -> None:
-    with hold(LINE):  # shared, because two at once would slow each other down
+    # shared, because two at once would slow each other down
+    with hold(LINE):
         measurement = Measurement(SMALL)
         assert measurement.status == "waiting"
     wait_for(lambda: not measurement.active, "the measurement")

@@ -1,4 +1,6 @@
-"""Profiling: the methods agree, need the stated memory, keep their budgets, and are extrapolated correctly."""
+"""Profiling: the methods agree, need the stated memory, keep their budgets, and are extrapolated
+correctly.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,14 @@ from bandits.width_cost import (
 from bandits.width_cost.figures import cost_figures
 from bandits.width_cost.measurement import LINE, Measurement, machine_memory
 from bandits.width_cost.neural_grids import CASES, NeuralGrids, compare_methods, spearman
-from bandits.width_cost.neural_methods import KEEP, REGISTRY, RIDGE, DropoutWidths, EnsembleWidths, WidthMethod
+from bandits.width_cost.neural_methods import (
+    KEEP,
+    REGISTRY,
+    RIDGE,
+    DropoutWidths,
+    EnsembleWidths,
+    WidthMethod,
+)
 from bandits.width_cost.timing import GridStep
 from tests.support import wait_for
 
@@ -62,7 +71,9 @@ def gradients(network: BatchedMLP, x: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("widths", [(3, 1), (5, 6, 1), (4, 7, 5, 1)])
-def test_the_exact_methods_give_equal_widths_while_the_network_learns(widths: tuple[int, ...]) -> None:
+def test_the_exact_methods_give_equal_widths_while_the_network_learns(
+    widths: tuple[int, ...],
+) -> None:
     network = net(*widths)
     methods = [REGISTRY[kind](network) for kind, about in NEURAL_METHODS.items() if about.exact]
     A = RIDGE * torch.eye(network.flat.shape[1], dtype=torch.float64)
@@ -93,9 +104,14 @@ def test_the_approximations_equal_their_definitions() -> None:
     B = RIDGE * torch.eye(5, dtype=torch.float64)
     for x, arm in decisions(network, 60):
         G = gradients(network, x)
-        torch.testing.assert_close(diagonal.widths(x), (G**2 / A).sum(1).sqrt(), rtol=1e-5, atol=1e-6)
-        z = G[:, -5:]  # weights and bias of the last layer
-        torch.testing.assert_close(last.widths(x), (z @ torch.linalg.inv(B) * z).sum(1).sqrt(), rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(
+            diagonal.widths(x), (G**2 / A).sum(1).sqrt(), rtol=1e-5, atol=1e-6
+        )
+        # weights and bias of the last layer
+        z = G[:, -5:]
+        torch.testing.assert_close(
+            last.widths(x), (z @ torch.linalg.inv(B) * z).sum(1).sqrt(), rtol=1e-9, atol=1e-12
+        )
         for method in (diagonal, last):
             method.update(arm)
         A += G[arm] ** 2
@@ -109,19 +125,24 @@ def test_an_ensemble_and_dropout_measure_the_spread_of_predictions(double: bool)
     for x, arm in decisions(network, 3):
         outputs = [network.forward(x[None]).out[0, :, 0]]
         outputs += [ensemble.networks.select([m]).forward(x[None]).out[0, :, 0] for m in range(3)]
-        torch.testing.assert_close(ensemble.widths(x), torch.stack(outputs).std(0), rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(
+            ensemble.widths(x), torch.stack(outputs).std(0), rtol=1e-5, atol=1e-6
+        )
         before = ensemble.networks.select([0, 1, 2]).forward(x[arm].expand(3, 1, 5)).out
         ensemble.update(arm)
         after = ensemble.networks.forward(x[arm].expand(3, 1, 5)).out
-        assert bool(((after - 1).abs() < (before - 1).abs()).all())  # closer to the reward
+        # closer to the reward
+        assert bool(((after - 1).abs() < (before - 1).abs()).all())
         dropout.widths(x)
         dropout.update(arm)
     assert dropout.predictions.shape == (400, 7)
-    one_layer = net(5, 3, 1)  # each of the 2^3 masks can be listed: the spread has a closed form
+    # each of the 2^3 masks can be listed: the spread has a closed form
+    one_layer = net(5, 3, 1)
     wide = DropoutWidths(one_layer, passes=4000)
     h, v = one_layer.forward(x[None].double()).inputs[-1][0], one_layer.layers[-1][0][0, 0]
     exact = ((h * v).square().sum(1) * (1 - KEEP) / KEEP).sqrt()
-    torch.testing.assert_close(wide.widths(x.double()), exact, rtol=0.06, atol=1e-9)  # 5 standard errors
+    # 5 standard errors
+    torch.testing.assert_close(wide.widths(x.double()), exact, rtol=0.06, atol=1e-9)
 
 
 def test_a_dual_filled_at_once_equals_one_filled_one_by_one() -> None:
@@ -140,14 +161,16 @@ def test_a_dual_filled_at_once_equals_one_filled_one_by_one() -> None:
 
 @pytest.mark.parametrize("kind", list(NEURAL_METHODS))
 @pytest.mark.parametrize(
-    "sizes", [Sizes(3, 10, (2, 2, 1)), Sizes(5, 64, (9, 16, 8, 1)), Sizes(17, 300, (4, 30, 1), 3, 7)]
+    "sizes",
+    [Sizes(3, 10, (2, 2, 1)), Sizes(5, 64, (9, 16, 8, 1)), Sizes(17, 300, (4, 30, 1), 3, 7)],
 )
 def test_allocated_bytes_equal_the_stated_memory(kind: str, sizes: Sizes) -> None:
     network = net(*(int(width) for width in sizes.widths), double=False)
     method = REGISTRY[kind].for_sizes(network, sizes)
     generator = np.random.default_rng(6)
     past, x = (
-        torch.from_numpy(generator.normal(size=(int(n), int(sizes.widths[0])))).float() for n in (sizes.t, sizes.K)
+        torch.from_numpy(generator.normal(size=(int(n), int(sizes.widths[0])))).float()
+        for n in (sizes.t, sizes.K)
     )
     method.replay(past)
     method.widths(x)
@@ -163,12 +186,14 @@ def test_the_matrix_of_the_default_network_is_368_megabytes() -> None:
 
 
 @pytest.mark.parametrize("kind", ["passes", "jacobian"])
-def test_a_matrix_beyond_a_gigabyte_is_refused_before_it_is_made(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_matrix_beyond_a_gigabyte_is_refused_before_it_is_made(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     network = net(9, 200, 200, 1, double=False)
     monkeypatch.setattr(torch, "eye", lambda *_, **__: pytest.fail("allocated"))
     with pytest.raises(
         UserError,
-        match=r"^(Backward passes|Vectorised Jacobian) needs \d+\.\d GB for 42,401 weights and 0 obs",
+        match=r"^(Backward passes|Vectorised Jacobian) needs \d+\.\d GB for 42,401 weights and 0 obs",  # noqa: E501
     ) as e:
         REGISTRY[kind](network)
     assert "\n" not in str(e.value)
@@ -182,7 +207,10 @@ def test_a_matrix_beyond_a_gigabyte_is_refused_before_it_is_made(kind: str, monk
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"hidden": [1024, 1024, 1024]}, "the network 9-1024-1024-1024-1 has 2,110,465 weights; at most 2,000,000 are"),
+        (
+            {"hidden": [1024, 1024, 1024]},
+            "the network 9-1024-1024-1024-1 has 2,110,465 weights; at most 2,000,000 are",
+        ),
         ({"hidden": [5000]}, "hidden.0 is 5000; it must be a whole number from 1 to 1,024"),
         ({"hidden": ["x"]}, "hidden.0 is x; it must be"),
         ({"hidden": []}, r"hidden is \[\]; it must be a list of 1 to 6 entries"),
@@ -191,7 +219,8 @@ def test_a_matrix_beyond_a_gigabyte_is_refused_before_it_is_made(kind: str, monk
         ({"n_features": True}, "n_features is true; it must be a whole number from 1 to 1,000"),
         (
             {"layers": 3},
-            "layers is not a known field; known are n_features, hidden, n_candidates, past, members, passes, seed",
+            "layers is not a known field; known are n_features, hidden, n_candidates, past, "
+            "members, passes, seed",
         ),
         ([], "the request must be an object of names and values"),
     ],
@@ -232,7 +261,9 @@ def test_progress_grows_from_step_to_step(measured: list[Progress]) -> None:
     assert 0 < fractions[0] < 0.1
     assert fractions[-1] == pytest.approx(1)
     assert [step.timed for step in measured] == sorted(step.timed for step in measured)
-    assert all(isinstance(step.result, Agreement) for step in measured if step.timed and step.result)
+    assert all(
+        isinstance(step.result, Agreement) for step in measured if step.timed and step.result
+    )
 
 
 def test_the_number_of_torch_threads_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -277,46 +308,75 @@ def theoretical_timing(kind: str, sizes: Sizes) -> tuple[Timing, Any]:
     decide = 1e-4 * method.decide(sizes)[0] + LAW[kind] * method.decide(sizes)[-1]
     update = 1e-5 + LAW[kind] * method.update(sizes)[-1]
     setup = 1e-10 * sizes.t**3 if kind == "dual" else 0.0
-    return Timing(kind, sizes, decide, update, int(method.memory(sizes))), GridStep(sizes, decide + update, setup)
+    return Timing(kind, sizes, decide, update, int(method.memory(sizes))), GridStep(
+        sizes, decide + update, setup
+    )
 
 
 def extrapolated(profile: NeuralRequest, monkeypatch: pytest.MonkeyPatch) -> CostReport:
-    monkeypatch.setattr(NeuralGrids, "timed", lambda _, kind, sizes: theoretical_timing(kind, sizes))
+    monkeypatch.setattr(
+        NeuralGrids, "timed", lambda _, kind, sizes: theoretical_timing(kind, sizes)
+    )
     monkeypatch.setattr("bandits.width_cost.neural_grids.compare_methods", lambda *_: [])
     return CostReport.from_progress(profile, measure(profile))
 
 
 LARGE = NeuralRequest(n_features=1000, hidden=(1024, 900), n_candidates=5000, past=10_000)
-CATALOGUE = NeuralRequest(hidden=(300, 320), n_candidates=1_000_000, members=20, passes=50)  # p = 10^5
+CATALOGUE = NeuralRequest(
+    hidden=(300, 320), n_candidates=1_000_000, members=20, passes=50
+)  # p = 10^5
 
 
 @pytest.mark.parametrize(
-    "profile", [NeuralRequest(), NeuralRequest(n_candidates=500), NeuralRequest(past=10_000), LARGE, CATALOGUE]
+    "profile",
+    [
+        NeuralRequest(),
+        NeuralRequest(n_candidates=500),
+        NeuralRequest(past=10_000),
+        LARGE,
+        CATALOGUE,
+    ],
 )
-def test_nothing_large_or_slow_is_measured(profile: NeuralRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_large_or_slow_is_measured(
+    profile: NeuralRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
     report = extrapolated(profile, monkeypatch)
     for point in report.timings:
         assert NEURAL_METHODS[point.kind].memory(point.sizes) <= 256 * 2**20
         assert point.kind not in ("passes", "jacobian") or 4 * point.sizes.p**2 <= 128 * 2**20
         rung = {p.sizes.p for p in report.timings if p.kind == point.kind}
-        assert point.seconds <= 0.5 or point.sizes.p == min(rung)  # unknown beforehand
+        # unknown beforehand
+        assert point.seconds <= 0.5 or point.sizes.p == min(rung)
     assert {p.kind for p in report.timings} == set(NEURAL_METHODS)
 
 
 @pytest.mark.parametrize(
-    "profile", [NeuralRequest(), NeuralRequest(n_candidates=500), NeuralRequest(past=10_000), LARGE, CATALOGUE]
+    "profile",
+    [
+        NeuralRequest(),
+        NeuralRequest(n_candidates=500),
+        NeuralRequest(past=10_000),
+        LARGE,
+        CATALOGUE,
+    ],
 )
-def test_extrapolation_recovers_the_theoretical_cost(profile: NeuralRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_extrapolation_recovers_the_theoretical_cost(
+    profile: NeuralRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
     report = extrapolated(profile, monkeypatch)
     for kind in NEURAL_METHODS:
         cost = report.at_request(kind)
         assert cost is not None
-        assert cost.seconds == pytest.approx(theoretical_timing(kind, profile.sizes)[0].seconds, rel=0.02), kind
+        assert cost.seconds == pytest.approx(
+            theoretical_timing(kind, profile.sizes)[0].seconds, rel=0.02
+        ), kind
     assert report.is_measured("dual") == (profile.past == 500 and profile.n_candidates <= 5000)
     assert not report.is_measured("passes")
 
 
-def test_a_million_candidates_and_1e5_weights_are_on_the_theory_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_million_candidates_and_1e5_weights_are_on_the_theory_lines(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     sizes = CATALOGUE.sizes
     assert sizes.p == pytest.approx(1e5, rel=0.01)
     assert 4 * sizes.K * sizes.p == pytest.approx(400e9, rel=0.01)
@@ -325,17 +385,25 @@ def test_a_million_candidates_and_1e5_weights_are_on_the_theory_lines(monkeypatc
     for spec in cost_figures(report, max_seconds=1.0, max_bytes=24e9):
         if "candidates" in spec["layout"]["title"]["text"]:
             assert 6 < spec["layout"]["xaxis"]["range"][1] < 7
-    (memory,) = [s for s in cost_figures(report, max_seconds=1.0, max_bytes=24e9)
-                 if s["layout"]["title"]["text"] == "Memory vs. candidates"]  # fmt: skip
-    line = next(t for t in memory["data"] if t["name"] == "Vectorised Jacobian" and t["mode"] == "lines")
+    (memory,) = [
+        s
+        for s in cost_figures(report, max_seconds=1.0, max_bytes=24e9)
+        if s["layout"]["title"]["text"] == "Memory vs. candidates"
+    ]
+    line = next(
+        t for t in memory["data"] if t["name"] == "Vectorised Jacobian" and t["mode"] == "lines"
+    )
     assert line["x"][-1] > 1e6
-    assert line["y"][-1] == pytest.approx(NEURAL_METHODS["jacobian"].memory(sizes._replace(K=line["x"][-1])), rel=1e-6)
+    assert line["y"][-1] == pytest.approx(
+        NEURAL_METHODS["jacobian"].memory(sizes._replace(K=line["x"][-1])), rel=1e-6
+    )
     assert line["y"].max() < 10 ** memory["layout"]["yaxis"]["range"][1]
     matrix = text.summary(report, 1.0, 24e9)[1].replace("\u00a0", " ")
     assert "K × p numbers, need 399 GB" in matrix
     passes = report.at_request("passes")
     assert passes is not None
-    assert passes.decide > 2 * LAW["passes"] * sizes.K * sizes.p**2  # the product of K gradients with the inverse
+    # the product of K gradients with the inverse
+    assert passes.decide > 2 * LAW["passes"] * sizes.K * sizes.p**2
     ending = text.conclusion(report, 1e9, 24e9).replace("\u00a0", " ")
     assert ending.startswith("The fastest exact method at these sizes is Factored dual (about ")
     assert text.conclusion(report, 1e-6, 24e9).startswith(
@@ -350,15 +418,19 @@ def test_where_a_method_becomes_infeasible(monkeypatch: pytest.MonkeyPatch) -> N
     assert dual is not None
     x, why = dual
     assert why == "seconds"
-    assert theoretical_timing("dual", report.request.sizes._replace(t=x))[0].seconds == pytest.approx(1, rel=0.02)
-    p, why = report.infeasible_from("jacobian", "p", 1e9, 4e9) or (0, "")  # a long time limit, but little memory
+    assert theoretical_timing("dual", report.request.sizes._replace(t=x))[
+        0
+    ].seconds == pytest.approx(1, rel=0.02)
+    # a long time limit, but little memory
+    p, why = report.infeasible_from("jacobian", "p", 1e9, 4e9) or (0, "")
     assert why == "bytes"
     assert 4 * p**2 + 4 * 50 * p == pytest.approx(4e9, rel=0.02)
     assert report.infeasible_from("passes", "K", 1.0, 1e12) == (0, "seconds")  # whatever K
     assert report.infeasible_from("diagonal", "t", 1.0, 1e12) is None
     assert text.infeasible_cell(report, "diagonal", "t", 1.0, 1e12) == "never"
     assert text.infeasible_cell(report, "passes", "K", 1.0, 1e12) == "everywhere (time)"
-    assert report.infeasible_from("dual", "t", 1e-6, 1e12) == (0, "seconds")  # even the measured sizes are too slow
+    # even the measured sizes are too slow
+    assert report.infeasible_from("dual", "t", 1e-6, 1e12) == (0, "seconds")
 
 
 def test_partial_measurements_have_points_and_no_lines(measured: list[Progress]) -> None:
@@ -377,9 +449,13 @@ def test_partial_measurements_have_points_and_no_lines(measured: list[Progress])
 def test_the_exact_methods_agree_with_those_of_the_agent(measured: list[Progress]) -> None:
     agreements = [step.result for step in measured if isinstance(step.result, Agreement)]
     assert [(a.simulator, a.kind) for a in agreements] == [
-        ("Pet shop", "diagonal"), ("Pet shop", "last"), ("Quadratic rewards", "diagonal"),
-        ("Quadratic rewards", "last"), ("Pet shop, small", "passes"), ("Pet shop, small", "jacobian"),
-    ]  # fmt: skip
+        ("Pet shop", "diagonal"),
+        ("Pet shop", "last"),
+        ("Quadratic rewards", "diagonal"),
+        ("Quadratic rewards", "last"),
+        ("Pet shop, small", "passes"),
+        ("Pet shop, small", "jacobian"),
+    ]
     for a in agreements:
         assert a.past == 20
         assert 0 <= a.same <= 1
@@ -391,7 +467,8 @@ def test_the_exact_methods_agree_with_those_of_the_agent(measured: list[Progress
             np.testing.assert_allclose(a.widths, a.exact, rtol=0.02, atol=1e-3)
         else:
             assert a.decisions == 200
-        if a.kind == "last":  # the width of a part of the gradient never exceeds that of the whole
+        # the width of a part of the gradient never exceeds that of the whole
+        if a.kind == "last":
             assert np.all(np.array(a.widths) <= np.array(a.exact) * (1 + 1e-3))
 
 
@@ -411,13 +488,23 @@ def test_rank_correlation() -> None:
 @pytest.mark.parametrize(
     ("formatted", "expected"),
     [
-        (duration(2.44e-3), "2.4 ms"), (duration(1.0), "1 s"), (duration(11.4), "11 s"),
-        (duration(99.96e-6), "100 µs"), (duration(9.996e-4), "1 ms"), (duration(250), "250 s"),
-        (duration(3 * 3600), "3 hours"), (duration(1e6), "12 days"), (size(368_716_804), "369 MB"),
-        (size(1e3), "1 kB"), (size(25.3e9), "25.3 GB"), (size(12), "12 B"),
-        (rounded(13_412), "13,000"), (rounded(84), "84"), (rounded(3e9), "10^9"),
+        (duration(2.44e-3), "2.4 ms"),
+        (duration(1.0), "1 s"),
+        (duration(11.4), "11 s"),
+        (duration(99.96e-6), "100 µs"),
+        (duration(9.996e-4), "1 ms"),
+        (duration(250), "250 s"),
+        (duration(3 * 3600), "3 hours"),
+        (duration(1e6), "12 days"),
+        (size(368_716_804), "369 MB"),
+        (size(1e3), "1 kB"),
+        (size(25.3e9), "25.3 GB"),
+        (size(12), "12 B"),
+        (rounded(13_412), "13,000"),
+        (rounded(84), "84"),
+        (rounded(3e9), "10^9"),
     ],
-)  # fmt: skip
+)
 def test_numbers_are_formatted(formatted: str, expected: str) -> None:
     assert formatted.replace("\u00a0", " ") == expected
 
@@ -431,19 +518,33 @@ def test_the_summary_states_what_the_figures_show(monkeypatch: pytest.MonkeyPatc
     assert first.startswith(
         "For p = 9,601 weights, K = 50 candidates and t = 500 observations, one decision with exact"
     )
-    assert "a p × p matrix, which alone needs 369 MB, take about 18 s with one backward pass per arm" in matrix
-    assert "Backward passes at about p = 3,600 (1 s per decision); Vectorised Jacobian at about p" in limits
+    assert (
+        "a p × p matrix, which alone needs 369 MB, take about 18 s with one backward pass per arm"
+        in matrix
+    )
+    assert (
+        "Backward passes at about p = 3,600 (1 s per decision); Vectorised Jacobian at about p"
+        in limits
+    )
     assert "infeasible at about t = 33,000 (24 GB, the memory of this machine)" in dual
-    assert "lead to the same choice as exact widths in 79 % (diagonal) of 200 decisions." in approximations
+    assert (
+        "lead to the same choice as exact widths in 79 % (diagonal) of 200 decisions."
+        in approximations
+    )
     assert "the memory of this machine" in text.summary(report, 1e6, 1e9)[2]
 
 
 def test_there_are_six_plots_of_cost_and_one_of_agreement(measured: list[Progress]) -> None:
     specs = cost_figures(CostReport.from_progress(SMALL, measured), max_seconds=1.0, max_bytes=24e9)
     assert [s["layout"]["title"]["text"] for s in specs] == [
-        "Time vs. network size", "Memory vs. network size", "Time vs. observations", "Memory vs. observations",
-        "Time vs. candidates", "Memory vs. candidates", "Agreement with exact widths",
-    ]  # fmt: skip
+        "Time vs. network size",
+        "Memory vs. network size",
+        "Time vs. observations",
+        "Memory vs. observations",
+        "Time vs. candidates",
+        "Memory vs. candidates",
+        "Agreement with exact widths",
+    ]
     for spec in specs:
         assert figure(spec).data
         assert figure(spec, dark=True).data
@@ -457,7 +558,9 @@ def test_there_are_six_plots_of_cost_and_one_of_agreement(measured: list[Progres
         for trace in spec["data"]:
             assert len(trace["x"]) == len(trace["y"])
             assert np.all(np.asarray(trace["x"]) > 0)
-        dashes = [t["line"]["dash"] for t in spec["data"] if t.get("mode") == "lines" and "meta" not in t]
+        dashes = [
+            t["line"]["dash"] for t in spec["data"] if t.get("mode") == "lines" and "meta" not in t
+        ]
         assert set(dashes) == {"dash"}
     assert len({method.colour for method in NEURAL_METHODS.values()}) == len(NEURAL_METHODS)
 
@@ -476,7 +579,10 @@ def smallest(timings: Iterable[Timing]) -> dict[str, tuple[float, float, float]]
     sizes: dict[str, list[Sizes]] = {}
     for timing in timings:
         sizes.setdefault(timing.kind, []).append(timing.sizes)
-    return {kind: (min(s.p for s in of), min(s.K for s in of), min(s.t for s in of)) for kind, of in sizes.items()}
+    return {
+        kind: (min(s.p for s in of), min(s.K for s in of), min(s.t for s in of))
+        for kind, of in sizes.items()
+    }
 
 
 @pytest.mark.slow
@@ -487,7 +593,8 @@ def test_a_measurement_in_a_subprocess_gives_the_same_result(measured: list[Prog
     assert measurement.fraction == pytest.approx(1)
     assert measurement.report.timed
     here = smallest([s.result for s in measured if isinstance(s.result, Timing)])
-    assert smallest(measurement.report.timings) == here  # how far the sizes go depends on the load of the machine
+    # how far the sizes go depends on the load of the machine
+    assert smallest(measurement.report.timings) == here
     assert set(here) == set(NEURAL_METHODS)
     same = [s.result for s in measured if isinstance(s.result, Agreement)]
     assert [(a.kind, a.simulator, a.decisions) for a in measurement.report.agreements] == [
@@ -516,10 +623,15 @@ def test_available_memory_is_read() -> None:
 
 
 def test_importing_profiling_does_not_import_torch() -> None:
-    code = "import sys, bandits.width_cost.measurement, bandits.width_cost.figures; sys.exit('torch' in sys.modules)"
+    code = (
+        "import sys, bandits.width_cost.measurement, bandits.width_cost.figures; sys.exit('torch' "
+        "in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 
 def test_every_method_has_its_complexity() -> None:
     assert list(REGISTRY) == list(NEURAL_METHODS)
-    assert all(issubclass(method, WidthMethod) and method.kind == kind for kind, method in REGISTRY.items())
+    assert all(
+        issubclass(method, WidthMethod) and method.kind == kind for kind, method in REGISTRY.items()
+    )

@@ -12,18 +12,29 @@ from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.selection import indicator_of_largest
-from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec
+from bandits.base.types import (
+    BoolArray,
+    Feedback,
+    FloatArray,
+    IntArray,
+    Round,
+    SimulatorAccess,
+    SimulatorSpec,
+)
 
 from .base import ContextFreeAgent
 
-MAX_SEGMENTS = 16  # that its memory is estimated for
+# that its memory is estimated for
+MAX_SEGMENTS = 16
 
 
 class ABTest(ContextFreeAgent):
-    """A/B/n test [1]_: uniform choice for m decisions, then the item with the highest CTR of the test, for good.
+    """A/B/n test [1]_: uniform choice for m decisions, then the item with the highest CTR of the
+    test, for good.
 
-    After the test nothing is learned. The CTR of an item that the test did not show is 0. With ``winner`` segment the
-    CTRs, and so the winners, are those of each user segment; the m decisions are counted over all segments together.
+    After the test nothing is learned. The CTR of an item that the test did not show is 0. With
+    ``winner`` segment the CTRs, and so the winners, are those of each user segment; the m decisions
+    are counted over all segments together.
 
     References
     ----------
@@ -40,24 +51,39 @@ class ABTest(ContextFreeAgent):
     class Params(LearnerParams):
         kind: Literal["ab_test"] = "ab_test"
         test: int = param(
-            2000, title="Test length", symbol="m", unit="decisions", ge=1, le=10_000_000, typical=(100, 20_000),
-            basic=True, sweep=(100, 20_000),
-            help="Number of decisions that choose uniformly at random; from then on the item with the highest CTR is "
-            "shown. Larger values find the winner more reliably and lose more clicks until then; usually 20 to 400 "
-            "per item.",
-        )  # fmt: skip
+            2000,
+            title="Test length",
+            symbol="m",
+            unit="decisions",
+            ge=1,
+            le=10_000_000,
+            typical=(100, 20_000),
+            basic=True,
+            sweep=(100, 20_000),
+            help=(
+                "Number of decisions that choose uniformly at random; from then on the item with "
+                "the highest CTR is shown. Larger values find the winner more reliably and lose "
+                "more clicks until then; usually 20 to 400 per item."
+            ),
+        )
         winner: Literal["all", "segment"] = param(
-            "all", title="Winner", structural=True,
-            help="Whom the winner is for. all: one item for all users. segment: one item for each user segment, from "
-            "the decisions of that segment.",
-        )  # fmt: skip
+            "all",
+            title="Winner",
+            structural=True,
+            help=(
+                "Whom the winner is for. all: one item for all users. segment: one item for each "
+                "user segment, from the decisions of that segment."
+            ),
+        )
 
     title = "A/B test"
     formula = r"\mathrm{Uniform}\ \text{while}\ t<m,\quad\text{then}\ \bar r_a(m)"
     colour = "#7A5195"
     propensity = "exact"
 
-    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
+    def __init__(
+        self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess
+    ) -> None:
         super().__init__(params, spec, streams, access)
         K, self.test = spec.n_candidates, self.column("test")
         self.uniforms = streams.blocks("agent", lambda g, n: g.random((n, K)), width=K)
@@ -91,7 +117,9 @@ class ABTest(ContextFreeAgent):
 
     def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:
         while True:
-            yield np.where(self.testing[:, None], generator.random(round.items.shape), self.rates(round))
+            yield np.where(
+                self.testing[:, None], generator.random(round.items.shape), self.rates(round)
+            )
 
     def explain(self, round: Round) -> Explanation:
         return Explanation("greedy", self.scores(round), self.rates(round), randomised=self.testing)
@@ -112,7 +140,9 @@ class ABTest(ContextFreeAgent):
 
     @classmethod
     def memory(cls, params: Any, spec: SimulatorSpec) -> int:
-        return super().memory(params, spec) + 64 * spec.n_items * MAX_SEGMENTS * int(params.winner == "segment")
+        return super().memory(params, spec) + 64 * spec.n_items * MAX_SEGMENTS * int(
+            params.winner == "segment"
+        )
 
     @classmethod
     def test_params(cls) -> list[dict[str, Any]]:

@@ -16,7 +16,9 @@ from bandits.base.types import Feedback, FloatArray, IntArray, Round, SimulatorA
 class ContextFreeAgent(Agent):
     """Counts exposures and clicks per item: ``shown, clicks`` float64 (R, n_items)."""
 
-    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
+    def __init__(
+        self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess
+    ) -> None:
         super().__init__(params, spec, streams, access)
         self.shown = np.zeros((len(params), spec.n_items))
         self.clicks = np.zeros((len(params), spec.n_items))
@@ -35,7 +37,8 @@ class ContextFreeAgent(Agent):
     def counts(self, round: Round) -> tuple[FloatArray, FloatArray]:
         """Return exposures and clicks of the candidates, two of float64 (R, K)."""
         n = self.shown.shape[1]
-        place = round.items + n * self._rows  # in the flat arrays, from which `take` reads faster than an index does
+        # in the flat arrays, from which `take` reads faster than an index does
+        place = round.items + n * self._rows
         return self.shown.ravel().take(place), self.clicks.ravel().take(place)
 
 
@@ -55,7 +58,9 @@ class ForgettingContextFreeAgent(ContextFreeAgent):
         What the window will take back.
     """
 
-    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
+    def __init__(
+        self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess
+    ) -> None:
         super().__init__(params, spec, streams, access)
         self.gamma, self.window = self.column("gamma")[:, None], params[0].window
         if self.window is not None:

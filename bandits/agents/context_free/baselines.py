@@ -11,7 +11,15 @@ from bandits.agents.base import Agent, Propensity
 from bandits.agents.params import AgentParams
 from bandits.base.explanation import Explanation
 from bandits.base.randomness import Streams
-from bandits.base.types import BoolArray, FloatArray, IntArray, PredrawnSteps, Round, SimulatorAccess, SimulatorSpec
+from bandits.base.types import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    PredrawnSteps,
+    Round,
+    SimulatorAccess,
+    SimulatorSpec,
+)
 
 
 class Random(Agent):
@@ -26,7 +34,9 @@ class Random(Agent):
     learns = False
     propensity = "exact"
 
-    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
+    def __init__(
+        self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess
+    ) -> None:
         super().__init__(params, spec, streams, access)
         K = spec.n_candidates
         self.uniforms = streams.blocks("agent", lambda g, n: g.random((n, K)), width=K)
@@ -35,7 +45,9 @@ class Random(Agent):
         return self.uniforms.at(round.step)
 
     def explain(self, round: Round) -> Explanation:
-        return Explanation("score", self.scores(round), randomised=np.ones(len(self.params), np.bool_))
+        return Explanation(
+            "score", self.scores(round), randomised=np.ones(len(self.params), np.bool_)
+        )
 
     def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray:  # noqa: ARG002
         n = len(steps.context)
@@ -55,7 +67,8 @@ class Random(Agent):
 
 
 class Default(Agent):
-    """Shows the first available candidate: the default picture in Artwork, always the same item where all items are
+    """Shows the first available candidate: the default picture in Artwork, always the same item
+    where all items are
     candidates, and a random one where candidates are drawn.
     """
 
@@ -73,7 +86,9 @@ class Default(Agent):
 
 
 class Oracle(Agent):
-    """Shows the candidate with the highest true click probability at this step: the upper bound on reward."""
+    """Shows the candidate with the highest true click probability at this step: the upper bound on
+    reward.
+    """
 
     class Params(AgentParams):
         kind: Literal["oracle"] = "oracle"

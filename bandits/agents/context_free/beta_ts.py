@@ -27,8 +27,10 @@ from bandits.models.largest import beta_largest
 
 from .base import ForgettingContextFreeAgent, ForgettingCountsParams
 
-LEAST_CLICKS, LEAST_MISSES = 0.1, 0.5  # of a prior; below, draws in double precision tie at 0 or 1
-STRONGEST = 1000.0  # exposures that a prior counts as, at most
+# of a prior; below, draws in double precision tie at 0 or 1
+LEAST_CLICKS, LEAST_MISSES = 0.1, 0.5
+# exposures that a prior counts as, at most
+STRONGEST = 1000.0
 
 
 class BetaPrior(NamedTuple):
@@ -39,10 +41,12 @@ class BetaPrior(NamedTuple):
 
 
 def beta_prior(shows: FloatArray, clicks: FloatArray) -> BetaPrior | None:
-    """Estimate the Beta distribution that the rates of several items are drawn from; None with too few data.
+    """Estimate the Beta distribution that the rates of several items are drawn from.
 
-    The variance of the rates is the variance between items, beyond that of clicks within items (one-way analysis of
-    variance with unequal numbers of observations) [1]_.
+    None with too few data.
+
+    The variance of the rates is the variance between items, beyond that of clicks within items
+    (one-way analysis of variance with unequal numbers of observations) [1]_.
 
     Parameters
     ----------
@@ -67,39 +71,63 @@ def beta_prior(shows: FloatArray, clicks: FloatArray) -> BetaPrior | None:
 
 
 class BetaTS(ForgettingContextFreeAgent):
-    """Thompson sampling without context [1]_: draws each item's CTR from Beta(a + clicks, b + misses).
+    """Thompson sampling without context [1]_: draws each item's CTR from Beta(a + clicks, b +
+    misses).
 
-    Discounted Thompson sampling [2]_ multiplies clicks and misses by gamma at every step; a window counts its steps
-    alone. The prior is kept whole.
+    Discounted Thompson sampling [2]_ multiplies clicks and misses by gamma at every step; a window
+    counts its steps alone. The prior is kept whole.
 
-    With ``prior`` category or pooled, the prior is estimated from the items of the same category, or from all items,
-    every ``prior_every`` steps (empirical Bayes, `beta_prior`); the given one holds until then.
+    With ``prior`` category or pooled, the prior is estimated from the items of the same category,
+    or from all items, every ``prior_every`` steps (empirical Bayes, `beta_prior`); the given one
+    holds until then.
 
-    Propensities are exact with a prior of at least 0.1 clicks and 0.5 misses; others make many draws equal to 1.
+    Propensities are exact with a prior of at least 0.1 clicks and 0.5 misses; others make many
+    draws equal to 1.
 
     References
     ----------
-    .. [1] Thompson (1933); Chapelle, Li (2011), An empirical evaluation of Thompson sampling, Algorithm 2.
+    .. [1] Thompson (1933); Chapelle, Li (2011), An empirical evaluation of Thompson sampling,
+           Algorithm 2.
     .. [2] Raj, Kalyani (2017), Taming non-stationary bandits: a Bayesian approach, Algorithm 1.
     """
 
     class Params(ForgettingCountsParams):
         kind: Literal["beta_ts"] = "beta_ts"
         prior_clicks: float = param(
-            1.0, title="Prior clicks", symbol="a", ge=0.01, le=1000, basic=True,
-            help="Pseudo-clicks of each item before any data (Beta prior). Larger values start from a higher CTR and "
-            "explore longer; a = b = 1 is the uniform prior.",
-        )  # fmt: skip
+            1.0,
+            title="Prior clicks",
+            symbol="a",
+            ge=0.01,
+            le=1000,
+            basic=True,
+            help=(
+                "Pseudo-clicks of each item before any data (Beta prior). Larger values start "
+                "from a higher CTR and explore longer; a = b = 1 is the uniform prior."
+            ),
+        )
         prior_misses: float = param(
-            1.0, title="Prior misses", symbol="b", ge=0.01, le=1000, basic=True,
-            help="Pseudo-exposures without a click before any data (Beta prior). Larger values start from a lower "
-            "CTR; a = b = 1 is the uniform prior.",
-        )  # fmt: skip
+            1.0,
+            title="Prior misses",
+            symbol="b",
+            ge=0.01,
+            le=1000,
+            basic=True,
+            help=(
+                "Pseudo-exposures without a click before any data (Beta prior). Larger values "
+                "start from a lower CTR; a = b = 1 is the uniform prior."
+            ),
+        )
         prior: Literal["given", "category", "pooled"] = param(
-            "given", title="Prior", structural=True, later=True,
-            help="Where the CTR of an item starts. given: at the prior clicks and misses. category: at the CTRs of the "
-            "items of the same category (empirical Bayes). pooled: at those of all items.",
-        )  # fmt: skip
+            "given",
+            title="Prior",
+            structural=True,
+            later=True,
+            help=(
+                "Where the CTR of an item starts. given: at the prior clicks and misses. "
+                "category: at the CTRs of the items of the same category (empirical Bayes). "
+                "pooled: at those of all items."
+            ),
+        )
         prior_every: int = every_param()
 
         @classmethod
@@ -118,12 +146,15 @@ class BetaTS(ForgettingContextFreeAgent):
     propensity: Propensity = "monte_carlo"
     needs = frozenset({"binary"})
 
-    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
+    def __init__(
+        self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess
+    ) -> None:
         super().__init__(params, spec, streams, access)
         self.a, self.b = self.column("prior_clicks"), self.column("prior_misses")
         if self.a.min() >= LEAST_CLICKS and self.b.min() >= LEAST_MISSES:
             self.propensity = "exact"
-        # rejection sampling uses a varying amount of numbers: every step starts at its own place in the row's stream
+        # rejection sampling uses a varying amount of numbers: every step starts at its own place in
+        # the row's stream
         p = params[0]
         self.prior, self.every = p.prior, p.prior_every
         if self.prior != "given":
@@ -132,7 +163,8 @@ class BetaTS(ForgettingContextFreeAgent):
             self.prior_clicks = np.broadcast_to(self.a[:, None], shape).copy()  # of each group
             self.prior_misses = np.broadcast_to(self.b[:, None], shape).copy()
             self.state += ("prior_clicks", "prior_misses")
-        from bandits.models.beta_draws import BetaStreams  # compiles where it is imported
+        # compiles where it is imported
+        from bandits.models.beta_draws import BetaStreams
 
         self._draws = BetaStreams([streams.generator("agent", row=row) for row in streams.rows])
 
@@ -144,9 +176,17 @@ class BetaTS(ForgettingContextFreeAgent):
             return None
         once = self.exposure(Feedback(np.zeros((1, 1)), np.ones((1, 1), np.bool_)))[0, 0]
         return self._draws.play(
-            steps.start, self.a, self.b, self.shown, self.clicks, float(once), steps.row, steps.probabilities,
-            np.ascontiguousarray(steps.uniforms), alive,
-        )  # fmt: skip
+            steps.start,
+            self.a,
+            self.b,
+            self.shown,
+            self.clicks,
+            float(once),
+            steps.row,
+            steps.probabilities,
+            np.ascontiguousarray(steps.uniforms),
+            alive,
+        )
 
     def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
         super().learn(round, slate, feedback)
@@ -165,9 +205,13 @@ class BetaTS(ForgettingContextFreeAgent):
         shows, clicks = self.counts(round)
         if self.prior != "given":
             group = np.take_along_axis(self.groups, round.items, axis=1)
-            a, b = (np.take_along_axis(p, group, axis=1) for p in (self.prior_clicks, self.prior_misses))
+            a, b = (
+                np.take_along_axis(p, group, axis=1) for p in (self.prior_clicks, self.prior_misses)
+            )
             return a + clicks, b + np.maximum(shows - clicks, 0)
-        return self.a[:, None] + np.maximum(clicks, 0), self.b[:, None] + np.maximum(shows - clicks, 0)
+        return self.a[:, None] + np.maximum(clicks, 0), self.b[:, None] + np.maximum(
+            shows - clicks, 0
+        )
 
     def probabilities(self, round: Round) -> FloatArray:
         if self.propensity != "exact":
@@ -202,4 +246,7 @@ class BetaTS(ForgettingContextFreeAgent):
 
     @classmethod
     def test_params(cls) -> list[dict[str, Any]]:
-        return [*super().test_params(), *({"prior": p, "prior_every": 7} for p in ("category", "pooled"))]
+        return [
+            *super().test_params(),
+            *({"prior": p, "prior_every": 7} for p in ("category", "pooled")),
+        ]

@@ -14,8 +14,8 @@ from .base import ContextFreeAgent
 class Popularity(ContextFreeAgent):
     """Shows the item with the highest CTR so far, the same to all users.
 
-    CTR = (clicks + 1) / (exposures + 2), so that an item never shown starts at one half and is tried.
-    """
+    CTR = (clicks + 1) / (exposures + 2), so that an item never shown starts at one half and is
+    tried."""
 
     class Params(LearnerParams):
         kind: Literal["popularity"] = "popularity"

@@ -28,16 +28,18 @@ from .base import ForgettingContextFreeAgent, ForgettingCountsParams
 class UCB1(ForgettingContextFreeAgent):
     """Upper confidence bound without context [1]_; the gap to LinUCB is the value of context.
 
-    score_a = mean_a + alpha sqrt(2 ln t / n_a); items never shown come first. The paper has alpha = 1.
+    score_a = mean_a + alpha sqrt(2 ln t / n_a); items never shown come first. The paper has alpha =
+    1.
 
-    Discounted or windowed UCB [2]_: score_a = X_a / N_a + alpha sqrt(ln n / N_a), with exposures N_a and clicks X_a
-    discounted by gamma at every step, or of the window, and n = sum N_a.
+    Discounted or windowed UCB [2]_: score_a = X_a / N_a + alpha sqrt(ln n / N_a), with exposures
+    N_a and clicks X_a discounted by gamma at every step, or of the window, and n = sum N_a.
 
     References
     ----------
-    .. [1] Auer, Cesa-Bianchi, Fischer (2002), Finite-time analysis of the multiarmed bandit problem, Figure 1.
-    .. [2] Garivier, Moulines (2011), On upper-confidence bound policies for switching bandit problems, sections 2.2
-       and 2.3 (alpha = 2 B sqrt(xi)).
+    .. [1] Auer, Cesa-Bianchi, Fischer (2002), Finite-time analysis of the multiarmed bandit
+           problem, Figure 1.
+    .. [2] Garivier, Moulines (2011), On upper-confidence bound policies for switching bandit
+       problems, sections 2.2 and 2.3 (alpha = 2 B sqrt(xi)).
     """
 
     class Params(ForgettingCountsParams):
@@ -50,7 +52,9 @@ class UCB1(ForgettingContextFreeAgent):
     exploration_param = "alpha"
     colour = "#56B4E9"
 
-    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
+    def __init__(
+        self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess
+    ) -> None:
         super().__init__(params, spec, streams, access)
         self.alpha = self.column("alpha")
 
@@ -70,11 +74,20 @@ class UCB1(ForgettingContextFreeAgent):
         if self.forgets(self.params[0]):
             return None
         once = self.exposure(Feedback(np.zeros((1, 1)), np.ones((1, 1), np.bool_)))[0, 0]
-        logarithms = 2 * np.log(np.maximum(np.arange(steps.start, steps.start + len(steps.context)), 1))
+        logarithms = 2 * np.log(
+            np.maximum(np.arange(steps.start, steps.start + len(steps.context)), 1)
+        )
         return _play(
-            self.shown, self.clicks, float(once), logarithms, self.alpha, steps.row, steps.probabilities,
-            steps.uniforms, alive,
-        )  # fmt: skip
+            self.shown,
+            self.clicks,
+            float(once),
+            logarithms,
+            self.alpha,
+            steps.row,
+            steps.probabilities,
+            steps.uniforms,
+            alive,
+        )
 
     def explain(self, round: Round) -> Explanation:
         shows, clicks = self.counts(round)
@@ -96,7 +109,10 @@ def _play(
     uniforms: FloatArray,
     alive: BoolArray,
 ) -> IntArray:
-    """Advance T steps with the same bits as `UCB1.scores`; ``logarithms (T,)`` are 2 ln t. Returns int64 (T, R)."""
+    """Advance T steps with the same bits as `UCB1.scores`; ``logarithms (T,)`` are 2 ln t.
+
+    Returns int64 (T, R).
+    """
     T, R = row.shape
     K = shown.shape[1]
     out = np.full((T, R), -1)
@@ -108,7 +124,9 @@ def _play(
             for k in range(K):
                 score = np.inf
                 if shown[r, k] > 0:
-                    score = clicks[r, k] / shown[r, k] + alpha[r] * np.sqrt(logarithms[t] / shown[r, k])
+                    score = clicks[r, k] / shown[r, k] + alpha[r] * np.sqrt(
+                        logarithms[t] / shown[r, k]
+                    )
                 if score > highest:
                     best, highest = k, score
             out[t, r] = best

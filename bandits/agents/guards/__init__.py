@@ -1,1 +1,3 @@
-"""Guards: what stands between an agent and the users, each one a wrapper around an agent or another guard."""
+"""Guards: what stands between an agent and the users, each one a wrapper around an agent or another
+guard.
+"""

@@ -13,11 +13,14 @@ from bandits.base.explanation import Explanation
 from bandits.base.randomness import BlockedDraws, Streams
 from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, Round
 
-PARTS = 16  # of the stream of guards, for each of them
+# of the stream of guards, for each of them
+PARTS = 16
 
 
 class Guard(Agent):
-    """An agent around another one, which it passes everything on to; a subclass changes what it guards.
+    """An agent around another one, which it passes everything on to.
+
+    A subclass changes what it guards.
 
     Parameters
     ----------
@@ -39,7 +42,9 @@ class Guard(Agent):
         self._part = PARTS * position
         self.propensity = inner.propensity
 
-    def draws(self, draw: Callable[[np.random.Generator, int], NDArray[Any]], width: int) -> BlockedDraws:
+    def draws(
+        self, draw: Callable[[np.random.Generator, int], NDArray[Any]], width: int
+    ) -> BlockedDraws:
         """Return the guard's own random numbers of every step; see `Streams.blocks`."""
         return self.streams.blocks("guard", draw, width=width, part=self._part)
 
@@ -66,10 +71,14 @@ class Guard(Agent):
 
     @property
     def fell_back(self) -> BoolArray | None:
-        """The rows in which a fallback decided at the last call of `scores`, bool (R,); None without a fallback."""
+        """The rows in which a fallback decided at the last call of `scores`, bool (R,).
+
+        None without a fallback.
+        """
         return self.inner.fell_back
 
-    # learning: what is shown is known at once to all guards, feedback may be held back on its way to the agent
+    # learning: what is shown is known at once to all guards, feedback may be held back on its way
+    # to the agent
 
     def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
         self.shown(round, slate)
@@ -115,7 +124,9 @@ class Guard(Agent):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict(state)
         prefix = "inner."
-        self.inner.load_state_dict({n[len(prefix) :]: v for n, v in state.items() if n.startswith(prefix)})
+        self.inner.load_state_dict(
+            {n[len(prefix) :]: v for n, v in state.items() if n.startswith(prefix)}
+        )
 
 
 def unguarded(agent: Agent) -> Agent:
@@ -126,6 +137,9 @@ def unguarded(agent: Agent) -> Agent:
 
 
 def decided(inner: Explanation, rows: BoolArray, reason: str) -> NDArray[Any]:
-    """Name the reason in the rows that a guard decides; keep those of the guards inside it, str (R,)."""
+    """Name the reason in the rows that a guard decides.
+
+    Keep those of the guards inside it, str (R,).
+    """
     before = np.full(len(rows), "", dtype=object) if inner.guard is None else inner.guard
     return np.where(rows, reason, before)

@@ -16,24 +16,28 @@ from bandits.base.types import BoolArray, FloatArray, IntArray, Round, Simulator
 from . import params
 from .base import Guard, decided
 
-LOWEST = -1e300  # of an arm that may be shown
+# of an arm that may be shown
+LOWEST = -1e300
 
 
 class Cap(Guard):
-    """Shows no arm in more than the share c of the last w decisions: an arm at its limit is not available.
+    """Shows no arm in more than the share c of the last w decisions: an arm at its limit is not
+    available.
 
-    The agent chooses among the other arms, so that a stochastic policy gives what is cut to them in proportion, and a
-    deterministic one takes its next best. In n decisions, up to w, an arm is shown at most ceil(c n) times; while
-    fewer arms than the slate needs are below that, those with the fewest shows are allowed too.
-    """
+    The agent chooses among the other arms, so that a stochastic policy gives what is cut to them in
+    proportion, and a deterministic one takes its next best. In n decisions, up to w, an arm is
+    shown at most ceil(c n) times; while fewer arms than the slate needs are below that, those with
+    the fewest shows are allowed too."""
 
     guard: params.Cap
 
     def __init__(self, guard: params.Cap, inner: Agent, streams: Streams, position: int) -> None:
         super().__init__(guard, inner, streams, position)
         R = len(self.params)
-        self.ring = np.full((guard.window - 1, R, self.spec.slate), -1, np.int64)  # items of the last decisions
-        self.shows = np.zeros((R, self.spec.n_items), np.int64)  # of each item among them
+        # items of the last decisions
+        self.ring = np.full((guard.window - 1, R, self.spec.slate), -1, np.int64)
+        # of each item among them
+        self.shows = np.zeros((R, self.spec.n_items), np.int64)
         self.state = ("ring", "shows")
 
     def allowed(self, round: Round) -> Round:
@@ -90,8 +94,12 @@ def masked(scores: FloatArray, available: BoolArray) -> FloatArray:
 
 
 @njit(cache=True, nogil=True)
-def allowed(shows: IntArray, items: IntArray, available: BoolArray, limit: int, size: int) -> BoolArray:
-    """Return the available candidates with less than ``limit`` shows, or at least ``size`` with the fewest."""
+def allowed(
+    shows: IntArray, items: IntArray, available: BoolArray, limit: int, size: int
+) -> BoolArray:
+    """Return the available candidates with less than ``limit`` shows, or at least ``size`` with the
+    fewest.
+    """
     R, K = items.shape
     out = np.zeros((R, K), np.bool_)
     for r in range(R):

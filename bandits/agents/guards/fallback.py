@@ -21,10 +21,14 @@ from . import params
 from .base import Guard, decided
 
 POLICIES: dict[str, type[Agent]] = {
-    "random": Random, "epsilon_greedy": EpsilonGreedy, "popularity": Popularity, "default": Default,
-}  # fmt: skip
+    "random": Random,
+    "epsilon_greedy": EpsilonGreedy,
+    "popularity": Popularity,
+    "default": Default,
+}
 FELL_BACK = "the fallback stood in, as the agent failed or missed its time limit"
-Z99 = 2.3263478740408408  # 99 % quantile of the standard normal distribution
+# 99 % quantile of the standard normal distribution
+Z99 = 2.3263478740408408
 
 
 class GuardStreams(Streams):
@@ -34,26 +38,33 @@ class GuardStreams(Streams):
         super().__init__(streams.seed, streams.rows)
         self._part = part
 
-    def generator(self, stream: Any, *, row: int = 0, part: int = 0, block: int = 0) -> np.random.Generator:
+    def generator(
+        self, stream: Any, *, row: int = 0, part: int = 0, block: int = 0
+    ) -> np.random.Generator:
         if stream == "agent":
             stream, part = "guard", self._part + part
         return super().generator(stream, row=row, part=part, block=block)
 
 
 class Fallback(Guard):
-    """Another policy decides where the agent raises an error, scores NaN (it has diverged), or misses its time limit.
+    """Another policy decides where the agent raises an error, scores NaN (it has diverged), or
+    misses its time limit.
 
-    Response times are simulated, log-normal by median and 99th percentile, so that runs are reproducible. An error in
-    choosing counts for all rows of that step; after an error in learning the agent is not asked again.
-    """
+    Response times are simulated, log-normal by median and 99th percentile, so that runs are
+    reproducible. An error in choosing counts for all rows of that step; after an error in learning
+    the agent is not asked again."""
 
     guard: params.Fallback
 
-    def __init__(self, guard: params.Fallback, inner: Agent, streams: Streams, position: int) -> None:
+    def __init__(
+        self, guard: params.Fallback, inner: Agent, streams: Streams, position: int
+    ) -> None:
         super().__init__(guard, inner, streams, position)
         R = len(self.params)
         cls = POLICIES[guard.to]
-        self.policy = cls([cls.Params()] * R, self.spec, GuardStreams(streams, self._part + 1), self.access)  # type: ignore[call-arg]
+        self.policy = cls(
+            [cls.Params()] * R, self.spec, GuardStreams(streams, self._part + 1), self.access
+        )  # type: ignore[call-arg]
         self.normals = self.draws(lambda g, n: g.standard_normal((n, 1)), 1)
         self.broken, self.fallbacks = np.zeros(1, np.bool_), np.zeros(R, np.int64)
         self.state = ("broken", "fallbacks", *(f"policy.{name}" for name in self.policy.state))
@@ -69,7 +80,9 @@ class Fallback(Guard):
         return self._fell if inside is None else self._fell | inside
 
     def _fallen(self, round: Round, scores: FloatArray) -> BoolArray:
-        """Return the rows in which the agent scores NaN, or its response time exceeds the limit, bool (R,)."""
+        """Return the rows in which the agent scores NaN, or its response time exceeds the limit,
+        bool (R,).
+        """
         return fallen(scores, round.available, self.normals.at(round.step), self._limit)
 
     def scores(self, round: Round) -> FloatArray:
@@ -86,7 +99,7 @@ class Fallback(Guard):
             return nothing
         try:
             return self.inner.scores(round)
-        except Exception as error:  # noqa: BLE001 - whatever it raises: that is what this guard is for
+        except Exception as error:  # noqa: BLE001
             self.error = f"{type(error).__name__}: {error}"
             return nothing
 
@@ -113,7 +126,7 @@ class Fallback(Guard):
             return
         try:
             learning(*arguments)
-        except Exception as error:  # noqa: BLE001 - as above
+        except Exception as error:  # noqa: BLE001
             self.error = f"{type(error).__name__}: {error}"
             self.broken[0] = True
 
@@ -128,7 +141,9 @@ class Fallback(Guard):
     def slot_probabilities(self, round: Round) -> FloatArray:
         return self._stated(round, "slot_probabilities")
 
-    def _stated(self, round: Round, name: Literal["probabilities", "slot_probabilities"]) -> FloatArray:
+    def _stated(
+        self, round: Round, name: Literal["probabilities", "slot_probabilities"]
+    ) -> FloatArray:
         """Mix what the agent and the other policy state, float64 (R, ..., K)."""
         from scipy.special import ndtr
 
@@ -137,19 +152,23 @@ class Fallback(Guard):
             return instead
         try:
             own: FloatArray = getattr(self.inner, name)(round)
-            failed = self._failed(round, self.inner.scores(round)) | np.isnan(own.reshape(len(own), -1)).any(axis=1)
-        except Exception:  # noqa: BLE001 - as above
+            failed = self._failed(round, self.inner.scores(round)) | np.isnan(
+                own.reshape(len(own), -1)
+            ).any(axis=1)
+        except Exception:  # noqa: BLE001
             return instead
         per_row = (-1, *[1] * (own.ndim - 1))
         late = np.where(failed, 1.0, ndtr(-self._limit)).reshape(per_row)
-        return np.asarray(np.where(failed.reshape(per_row), instead, (1 - late) * own + late * instead))
+        return np.asarray(
+            np.where(failed.reshape(per_row), instead, (1 - late) * own + late * instead)
+        )
 
     def explain(self, round: Round) -> Explanation:
         own, policy = self._own_scores(round), self.policy.explain(round)
         fell = self._fallen(round, own)
         try:
             inner = None if np.isnan(own).all() else self.inner.explain(round)
-        except Exception:  # noqa: BLE001 - as above
+        except Exception:  # noqa: BLE001
             inner = None
         if inner is None:
             everywhere = np.ones(len(fell), np.bool_)
@@ -157,12 +176,14 @@ class Fallback(Guard):
             return parts._replace(guard=decided(parts, everywhere, FELL_BACK))
         randomised = fell if inner.randomised is None else fell | inner.randomised
         score = np.where(fell[:, None], policy.score, own)
-        return inner._replace(score=score, randomised=randomised, guard=decided(inner, fell, FELL_BACK))
+        return inner._replace(
+            score=score, randomised=randomised, guard=decided(inner, fell, FELL_BACK)
+        )
 
     def spectrum(self, bases: list[FloatArray]) -> FloatArray | None:
         try:
             return None if self.broken[0] else self.inner.spectrum(bases)
-        except Exception:  # noqa: BLE001 - as above
+        except Exception:  # noqa: BLE001
             return None
 
     def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:
@@ -173,11 +194,14 @@ class Fallback(Guard):
             if drawn is not None:
                 try:
                     scores = next(drawn)
-                except StopIteration:  # the agent draws no samples
+                except StopIteration:
+                    # the agent draws no samples
                     return
-                except Exception:  # noqa: BLE001 - as above
+                except Exception:  # noqa: BLE001
                     drawn = None
-            fell = self._failed(round, scores) | (generator.standard_normal(len(scores)) > self._limit)
+            fell = self._failed(round, scores) | (
+                generator.standard_normal(len(scores)) > self._limit
+            )
             instead = gumbel_scores(policy, generator.random(scores.shape))
             yield np.where(fell[:, None], instead, scores)
 
@@ -208,8 +232,12 @@ def deviations(guard: params.Fallback) -> float:
 
 
 @njit(cache=True, nogil=True)
-def fallen(scores: FloatArray, available: BoolArray, normals: FloatArray, limit: float) -> BoolArray:
-    """Return the rows with a NaN among the available scores (R, K), or with ``normals (R, 1)`` above the limit."""
+def fallen(
+    scores: FloatArray, available: BoolArray, normals: FloatArray, limit: float
+) -> BoolArray:
+    """Return the rows with a NaN among the available scores (R, K), or with ``normals (R, 1)``
+    above the limit.
+    """
     R, K = scores.shape
     out = np.empty(R, np.bool_)
     for r in range(R):

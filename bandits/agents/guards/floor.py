@@ -18,11 +18,11 @@ from .base import Guard
 
 
 class Floor(Guard):
-    """Mixes the policy with uniform choice: pi <- (1 - epsilon - new) pi + epsilon uniform + new uniform(new arms).
+    """Mixes the policy with uniform choice: pi <- (1 - epsilon - new) pi + epsilon uniform + new
+    uniform(new arms).
 
-    One random number per decision determines which of the three decides the whole slate. Without new arms their share
-    stays with the policy.
-    """
+    One random number per decision determines which of the three decides the whole slate. Without
+    new arms their share stays with the policy."""
 
     guard: params.Floor
 
@@ -32,8 +32,11 @@ class Floor(Guard):
         self.uniforms = self.draws(lambda g, n: g.random((n, K + 1)), K + 1)
         self.shows = np.zeros((R, self.spec.n_items if guard.shows else 0), np.int64)
         self.state = ("shows",)
-        self._epsilon = np.array(guard.segments or [guard.epsilon]) * (K if guard.per == "arm" else 1)
-        self.remembers = bool(guard.shows)  # whether it depends on what has been shown
+        self._epsilon = np.array(guard.segments or [guard.epsilon]) * (
+            K if guard.per == "arm" else 1
+        )
+        # whether it depends on what has been shown
+        self.remembers = bool(guard.shows)
         if inner.propensity == "deterministic":
             self.propensity = "exact"
 
@@ -45,10 +48,14 @@ class Floor(Guard):
     def scores(self, round: Round) -> FloatArray:
         return self._mixed(round, self.inner.scores(round), self.uniforms.at(round.step))[0]
 
-    def _mixed(self, round: Round, scores: FloatArray, uniforms: FloatArray) -> tuple[FloatArray, BoolArray]:
+    def _mixed(
+        self, round: Round, scores: FloatArray, uniforms: FloatArray
+    ) -> tuple[FloatArray, BoolArray]:
         """Return the scores, random ones where the floor decides, and the rows in which it does."""
         arms = round.segments, round.items, round.available
-        return mixed(scores, uniforms, self._epsilon, *arms, self.shows, self.guard.shows, self.guard.new)
+        return mixed(
+            scores, uniforms, self._epsilon, *arms, self.shows, self.guard.shows, self.guard.new
+        )
 
     def _shares(self, round: Round, new: BoolArray) -> tuple[FloatArray, FloatArray]:
         """Return the probability of a random arm and of a random new arm, two of float64 (R,)."""
@@ -59,7 +66,9 @@ class Floor(Guard):
         """Return the available arms with too few shows, bool (R, K)."""
         if not self.guard.shows:
             return np.zeros(round.items.shape, np.bool_)
-        return round.available & (np.take_along_axis(self.shows, round.items, axis=1) < self.guard.shows)
+        return round.available & (
+            np.take_along_axis(self.shows, round.items, axis=1) < self.guard.shows
+        )
 
     def shown(self, round: Round, slate: IntArray) -> None:
         super().shown(round, slate)
@@ -85,11 +94,18 @@ class Floor(Guard):
         new = self._new(round)
         epsilon, share = (each[:, None, None] for each in self._shares(round, new))
         own = (1 - epsilon - share) * self.inner.slot_probabilities(round)
-        return np.asarray(own + epsilon * random_slots(round.available, self.spec.slate, round.available)
-                          + share * random_slots(new, self.spec.slate, round.available))  # fmt: skip
+        return np.asarray(
+            own
+            + epsilon * random_slots(round.available, self.spec.slate, round.available)
+            + share * random_slots(new, self.spec.slate, round.available)
+        )
 
-    def mixed_with(self, probabilities: FloatArray, segments: IntArray, available: BoolArray) -> FloatArray:
-        """Mix probabilities (n, K) with uniform choice, for segments (n,), where it does not remember."""
+    def mixed_with(
+        self, probabilities: FloatArray, segments: IntArray, available: BoolArray
+    ) -> FloatArray:
+        """Mix probabilities (n, K) with uniform choice, for segments (n,), where it does not
+        remember.
+        """
         shares = self._epsilon[segments if self.guard.segments else 0 * segments]
         return mixed_with_uniform(probabilities, shares, available)
 
@@ -102,7 +118,9 @@ class Floor(Guard):
 
     def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:
         for scores in self.inner.redraws(round, generator):
-            yield self._mixed(round, scores, generator.random((len(scores), scores.shape[1] + 1)))[0]
+            yield self._mixed(round, scores, generator.random((len(scores), scores.shape[1] + 1)))[
+                0
+            ]
 
     @staticmethod
     def guard_memory(guard: params.Floor, spec: SimulatorSpec) -> int:
@@ -112,7 +130,8 @@ class Floor(Guard):
 
 
 def random_slots(first: BoolArray, size: int, available: BoolArray) -> FloatArray:
-    """Compute the probability of each slot where some candidates come first, the others behind, each in random order.
+    """Compute the probability of each slot where some candidates come first, the others behind,
+    each in random order.
 
     Parameters
     ----------
@@ -164,8 +183,8 @@ def mixed(
     Returns
     -------
     float64 (R, K)
-        A candidate without a number keeps none: a row that has diverged stops here too. New arms come first where one
-        of them is shown.
+        A candidate without a number keeps none: a row that has diverged stops here too. New arms
+        come first where one of them is shown.
     bool (R,)
     """
     R, K = scores.shape
@@ -191,7 +210,9 @@ def mixed(
 
 @njit(cache=True, nogil=True)
 def count_shows(shows: IntArray, items: IntArray, slate: IntArray) -> None:
-    """Count the items of ``slate (R, S)``, candidates among ``items (R, K)``, in ``shows (R, n_items)``."""
+    """Count the items of ``slate (R, S)``, candidates among ``items (R, K)``, in ``shows (R,
+    n_items)``.
+    """
     for r in range(len(slate)):
         for s in range(slate.shape[1]):
             shows[r, items[r, slate[r, s]]] += 1

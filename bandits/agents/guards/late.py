@@ -16,11 +16,14 @@ from bandits.base.types import Feedback, IntArray, Round, SimulatorSpec
 from . import params
 from .base import Guard
 
-LONGEST = 10  # times the mean: a geometric delay
+# times the mean: a geometric delay
+LONGEST = 10
 
 
 def places(guards: Sequence[params.GuardParams]) -> int:
-    """Count the rounds that may wait in the first of these guards: its own, and those that the others let go."""
+    """Count the rounds that may wait in the first of these guards: its own, and those that the
+    others let go.
+    """
     held = 0
     for guard in guards:
         if isinstance(guard, params.Delay):
@@ -31,13 +34,15 @@ def places(guards: Sequence[params.GuardParams]) -> int:
 
 
 class LateFeedback(Guard):
-    """Keeps each round and its feedback until they are due; the agent learns with the features as they were shown.
+    """Keeps each round and its feedback until they are due.
+
+    The agent learns with the features as they were shown.
 
     Attributes
     ----------
     step, due : int64 (W,)
-        Of each round that waits, the step at which it was shown, and that at whose end it is let go; -1 in places that
-        are free.
+        Of each round that waits, the step at which it was shown, and that at whose end it is let
+        go; -1 in places that are free.
     slates, rewards, examined : (W, R, S)
     """
 
@@ -49,13 +54,17 @@ class LateFeedback(Guard):
         self.examined = np.zeros((W, R, S), np.bool_)
         self.state = ("step", "due", "slates", "rewards", "examined")
         self._rounds: dict[int, Round] = {}  # by place
-        self._free = list(range(W))  # places, a heap: the lowest is taken
-        self._waiting: list[tuple[int, int, int]] = []  # due, step and place, a heap
+        # places, a heap: the lowest is taken
+        self._free = list(range(W))
+        # due, step and place, a heap
+        self._waiting: list[tuple[int, int, int]] = []
         self._now = 0
 
     @abstractmethod
     def due_at(self, step: int, now: int) -> int:
-        """Return the step at whose end the round of ``step`` is let go, which has arrived at step ``now``."""
+        """Return the step at whose end the round of ``step`` is let go, which has arrived at step
+        ``now``.
+        """
 
     def shown(self, round: Round, slate: IntArray) -> None:
         super().shown(round, slate)
@@ -70,10 +79,14 @@ class LateFeedback(Guard):
 
     def settle(self) -> None:
         while self._waiting and self._waiting[0][0] <= self._now:
-            *_, place = heappop(self._waiting)  # in the order of their steps
+            # in the order of their steps
+            *_, place = heappop(self._waiting)
             self.due[place] = -1
             heappush(self._free, place)
-            shown, feedback = self._rounds.pop(place), Feedback(self.rewards[place], self.examined[place])
+            shown, feedback = (
+                self._rounds.pop(place),
+                Feedback(self.rewards[place], self.examined[place]),
+            )
             super().deliver(shown, self.slates[place], feedback)
         super().settle()
 
@@ -81,7 +94,9 @@ class LateFeedback(Guard):
         super().load_state_dict(state)
         waits = np.flatnonzero(self.due >= 0).tolist()
         self._rounds = {place: self.access.round_at(int(self.step[place])) for place in waits}
-        self._waiting = sorted((int(self.due[place]), int(self.step[place]), place) for place in waits)
+        self._waiting = sorted(
+            (int(self.due[place]), int(self.step[place]), place) for place in waits
+        )
         self._free = np.flatnonzero(self.due < 0).tolist()
 
 
@@ -92,7 +107,9 @@ def late_memory(guards: Sequence[params.GuardParams], spec: SimulatorSpec) -> in
 
 
 class Delay(LateFeedback):
-    """Rewards arrive d steps later: constant, or geometric with mean d and the same in all replications."""
+    """Rewards arrive d steps later: constant, or geometric with mean d and the same in all
+    replications.
+    """
 
     guard: params.Delay
 

@@ -1,4 +1,6 @@
-"""The parameters of guards: the entries of an agent's field ``guards``, applied in their order from the inside out."""
+"""The parameters of guards: the entries of an agent's field ``guards``, applied in their order from
+the inside out.
+"""
 
 from __future__ import annotations
 
@@ -37,26 +39,52 @@ class Floor(GuardParams):
 
     kind: Literal["floor"] = "floor"
     epsilon: float = param(
-        0.05, title="Share", symbol=r"\varepsilon", ge=0, le=0.5,
-        help="Share of the decisions that show a random arm. Larger values explore more; usually 0.01 to 0.1.",
-    )  # fmt: skip
+        0.05,
+        title="Share",
+        symbol=r"\varepsilon",
+        ge=0,
+        le=0.5,
+        help=(
+            "Share of the decisions that show a random arm. Larger values explore more; usually "
+            "0.01 to 0.1."
+        ),
+    )
     per: Literal["traffic", "arm"] = param(
-        "traffic", title="Share counts",
+        "traffic",
+        title="Share counts",
         help="traffic: all arms together get the share. arm: each arm gets it.",
-    )  # fmt: skip
+    )
     segments: tuple[float, ...] = param(
-        (), title="Share by segment", max_length=20,
-        help="Share of each user segment, in their order, in place of one for all; empty means the same for all.",
-    )  # fmt: skip
+        (),
+        title="Share by segment",
+        max_length=20,
+        help=(
+            "Share of each user segment, in their order, in place of one for all; empty means "
+            "the same for all."
+        ),
+    )
     shows: int = param(
-        0, title="New until", unit="shows", ge=0, le=1_000_000, typical=(0, 1000),
-        help="An arm with fewer shows is new. Larger values keep arms new for longer; 0 means that none is new.",
-    )  # fmt: skip
+        0,
+        title="New until",
+        unit="shows",
+        ge=0,
+        le=1_000_000,
+        typical=(0, 1000),
+        help=(
+            "An arm with fewer shows is new. Larger values keep arms new for longer; 0 means "
+            "that none is new."
+        ),
+    )
     new: float = param(
-        0.05, title="Share of new", ge=0, le=0.5,
-        help="Share of the decisions that show a random new arm, while there is one. Larger values try new arms "
-        "sooner; usually 0.01 to 0.1.",
-    )  # fmt: skip
+        0.05,
+        title="Share of new",
+        ge=0,
+        le=0.5,
+        help=(
+            "Share of the decisions that show a random new arm, while there is one. Larger "
+            "values try new arms sooner; usually 0.01 to 0.1."
+        ),
+    )
 
     title = "Exploration floor"
     main = ("epsilon", "new")
@@ -75,19 +103,34 @@ class Floor(GuardParams):
 
 
 class Cap(GuardParams):
-    """Keeps each arm's share of the last decisions under a limit: the agent chooses among the other arms."""
+    """Keeps each arm's share of the last decisions under a limit: the agent chooses among the other
+    arms.
+    """
 
     kind: Literal["cap"] = "cap"
     share: float = param(
-        0.5, title="Largest share", symbol="c", ge=0.02, le=1,
-        help="Largest share of the last decisions that one arm may have. Smaller values spread the shows more; usually "
-        "0.1 to 0.5.",
-    )  # fmt: skip
+        0.5,
+        title="Largest share",
+        symbol="c",
+        ge=0.02,
+        le=1,
+        help=(
+            "Largest share of the last decisions that one arm may have. Smaller values spread "
+            "the shows more; usually 0.1 to 0.5."
+        ),
+    )
     window: int = param(
-        1000, title="Window", symbol="w", unit="steps", ge=10, le=100_000,
-        help="Number of last decisions that the share is counted in. Larger values allow longer series of one arm; "
-        "usually 100 to 10,000.",
-    )  # fmt: skip
+        1000,
+        title="Window",
+        symbol="w",
+        unit="steps",
+        ge=10,
+        le=100_000,
+        help=(
+            "Number of last decisions that the share is counted in. Larger values allow longer "
+            "series of one arm; usually 100 to 10,000."
+        ),
+    )
 
     title = "Exposure cap"
     main = ("share",)
@@ -98,47 +141,84 @@ class Delay(GuardParams):
 
     kind: Literal["delay"] = "delay"
     steps: int = param(
-        500, title="Delay", symbol="d", unit="steps", ge=1, le=100_000,
-        help="Steps until a reward arrives (their mean, if they vary). Larger values delay learning; usually 10 to "
-        "5,000.",
-    )  # fmt: skip
+        500,
+        title="Delay",
+        symbol="d",
+        unit="steps",
+        ge=1,
+        le=100_000,
+        help=(
+            "Steps until a reward arrives (their mean, if they vary). Larger values delay "
+            "learning; usually 10 to 5,000."
+        ),
+    )
     law: Literal["constant", "geometric"] = param(
-        "constant", title="Distribution",
-        help="constant: every reward takes as long. geometric: random delays, the same in all replications and at "
-        "most ten times the mean.",
-    )  # fmt: skip
+        "constant",
+        title="Distribution",
+        help=(
+            "constant: every reward takes as long. geometric: random delays, the same in all "
+            "replications and at most ten times the mean."
+        ),
+    )
 
     title = "Delayed rewards"
     main = ("steps",)
 
 
 class Batch(GuardParams):
-    """The agent learns only every n steps, from all that happened since; in between its policy is frozen."""
+    """The agent learns only every n steps, from all that happened since.
+
+    In between its policy is frozen.
+    """
 
     kind: Literal["batch"] = "batch"
     steps: int = param(
-        500, title="Batch", symbol="n", unit="steps", ge=1, le=100_000,
-        help="Steps between two updates of the agent. Larger values delay learning; usually 10 to 5,000.",
-    )  # fmt: skip
+        500,
+        title="Batch",
+        symbol="n",
+        unit="steps",
+        ge=1,
+        le=100_000,
+        help=(
+            "Steps between two updates of the agent. Larger values delay learning; usually 10 to "
+            "5,000."
+        ),
+    )
 
     title = "Batch updates"
     main = ("steps",)
 
 
 class Reset(GuardParams):
-    """The agent forgets everything and begins anew: at intervals, or when a detector sees its rewards change."""
+    """The agent forgets everything and begins anew: at intervals, or when a detector sees its
+    rewards change.
+    """
 
     kind: Literal["reset"] = "reset"
     every: int | None = param(
-        None, title="Interval", unit="steps", empty="by detector", ge=2, le=100_000_000, typical=(1000, 20_000),
-        help="Steps between two resets. Smaller values forget more often; empty means that a detector decides.",
-    )  # fmt: skip
+        None,
+        title="Interval",
+        unit="steps",
+        empty="by detector",
+        ge=2,
+        le=100_000_000,
+        typical=(1000, 20_000),
+        help=(
+            "Steps between two resets. Smaller values forget more often; empty means that a "
+            "detector decides."
+        ),
+    )
     monitor: Literal["page_hinkley", "adwin"] | None = param(
-        None, title="Detector", empty="none",
-        help="Detector of changes of the mean reward that resets the agent, each replication by itself. "
-        "page_hinkley: the Page-Hinkley test. adwin: adaptive windowing. Not for "
-        "networks, whose replications share the batches and steps of their training: give an interval.",
-    )  # fmt: skip
+        None,
+        title="Detector",
+        empty="none",
+        help=(
+            "Detector of changes of the mean reward that resets the agent, each replication by "
+            "itself. page_hinkley: the Page-Hinkley test. adwin: adaptive windowing. Not for "
+            "networks, whose replications share the batches and steps of their training: give an "
+            "interval."
+        ),
+    )
 
     title = "Reset"
     main = ("every",)
@@ -161,26 +241,53 @@ class Reset(GuardParams):
 
 
 class Fallback(GuardParams):
-    """Another policy decides when the agent fails or takes too long; response times are simulated."""
+    """Another policy decides when the agent fails or takes too long.
+
+    Response times are simulated.
+    """
 
     kind: Literal["fallback"] = "fallback"
     to: Literal["random", "epsilon_greedy", "popularity", "default"] = param(
-        "random", title="Fall back to", help="The policy that decides in place of the agent; it learns all the time.",
-    )  # fmt: skip
+        "random",
+        title="Fall back to",
+        help="The policy that decides in place of the agent; it learns all the time.",
+    )
     budget_ms: float = param(
-        10.0, title="Time limit", unit="ms", gt=0, le=60_000, typical=(1, 100),
-        help="Longest response time of the agent. Smaller values fall back more often; usually 5 to 100 ms.",
-    )  # fmt: skip
+        10.0,
+        title="Time limit",
+        unit="ms",
+        gt=0,
+        le=60_000,
+        typical=(1, 100),
+        help=(
+            "Longest response time of the agent. Smaller values fall back more often; usually 5 "
+            "to 100 ms."
+        ),
+    )
     median_ms: float = param(
-        1.0, title="Median time", unit="ms", gt=0, le=60_000, typical=(0.1, 50),
-        help="Median of the agent's simulated response times, which are log-normal. Larger values fall back more "
-        "often; usually 0.5 to 20 ms.",
-    )  # fmt: skip
+        1.0,
+        title="Median time",
+        unit="ms",
+        gt=0,
+        le=60_000,
+        typical=(0.1, 50),
+        help=(
+            "Median of the agent's simulated response times, which are log-normal. Larger values "
+            "fall back more often; usually 0.5 to 20 ms."
+        ),
+    )
     p99_ms: float = param(
-        5.0, title="99th percentile", unit="ms", gt=0, le=60_000, typical=(0.1, 500),
-        help="Response time that 1 in 100 decisions exceeds. Larger values fall back more often; usually 5 to 50 "
-        "times the median at most.",
-    )  # fmt: skip
+        5.0,
+        title="99th percentile",
+        unit="ms",
+        gt=0,
+        le=60_000,
+        typical=(0.1, 500),
+        help=(
+            "Response time that 1 in 100 decisions exceeds. Larger values fall back more often; "
+            "usually 5 to 50 times the median at most."
+        ),
+    )
 
     title = "Fallback"
     main = ("to", "budget_ms")
@@ -193,19 +300,29 @@ class Fallback(GuardParams):
     @model_validator(mode="after")
     def _order(self) -> Self:
         if self.p99_ms < self.median_ms:
-            raise ValueError(f"fallback: p99_ms is {self.p99_ms:g}; it must be at least median_ms, {self.median_ms:g}")
+            raise ValueError(
+                f"fallback: p99_ms is {self.p99_ms:g}; it must be at least median_ms, "
+                f"{self.median_ms:g}"
+            )
         return self
 
 
+# from the inside out
 GuardList = tuple[
     Annotated[Floor | Cap | Delay | Batch | Reset | Fallback, Field(discriminator="kind")], ...
-]  # from the inside out
+]
 
 
 def guards_param() -> Any:
     """Declare the field ``guards``."""
     return param(
-        (), title="Guards", later=True, structural=True, max_length=MAX_GUARDS,
-        help="What stands between the agent and the users, from the inside out: a floor of exploration, a cap on "
-        "shares, delayed rewards, batch updates, resets, a fallback.",
-    )  # fmt: skip
+        (),
+        title="Guards",
+        later=True,
+        structural=True,
+        max_length=MAX_GUARDS,
+        help=(
+            "What stands between the agent and the users, from the inside out: a floor of "
+            "exploration, a cap on shares, delayed rewards, batch updates, resets, a fallback."
+        ),
+    )

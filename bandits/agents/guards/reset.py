@@ -13,17 +13,20 @@ from bandits.models.detectors import Adwin, PageHinkley
 from . import params
 from .base import Guard, unguarded
 
-DETECTORS: dict[str, type[PageHinkley] | type[Adwin]] = {"page_hinkley": PageHinkley, "adwin": Adwin}
+DETECTORS: dict[str, type[PageHinkley] | type[Adwin]] = {
+    "page_hinkley": PageHinkley,
+    "adwin": Adwin,
+}
 
 
 class Reset(Guard):
     """Puts the agent back to its beginning; what it has learned is lost.
 
-    Its random numbers go on, and so do schedules in the number of the step, such as the decay of epsilon-greedy.
+    Its random numbers go on, and so do schedules in the number of the step, such as the decay of
+    epsilon-greedy.
 
-    Guards inside keep what they know: shows, feedback that waits. A detector observes the mean reward of the slots, as
-    it arrives, and resets its replication alone.
-    """
+    Guards inside keep what they know: shows, feedback that waits. A detector observes the mean
+    reward of the slots, as it arrives, and resets its replication alone."""
 
     guard: params.Reset
 
@@ -43,7 +46,8 @@ class Reset(Guard):
         agent.load_state_dict(self._beginning)
         super().prepare()
         fresh = agent.state_dict()
-        if any(not np.array_equal(now[name], value) for name, value in self._beginning.items()):  # a run that goes on
+        # a run that goes on
+        if any(not np.array_equal(now[name], value) for name, value in self._beginning.items()):
             agent.load_state_dict(now)
         self._beginning = fresh
 
@@ -80,7 +84,9 @@ class Reset(Guard):
 
 
 def mean_reward(feedback: Feedback) -> tuple[FloatArray, BoolArray]:
-    """Return the mean reward of the slots examined, and whether there are any, float64 (R,) and bool (R,)."""
+    """Return the mean reward of the slots examined, and whether there are any, float64 (R,) and
+    bool (R,).
+    """
     if feedback.rewards.shape[1] == 1:
         return feedback.rewards[:, 0], feedback.examined[:, 0]
     seen = np.maximum(feedback.examined.sum(axis=1), 1)

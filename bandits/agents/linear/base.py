@@ -19,32 +19,49 @@ from .params import PrivateLinearParams
 
 
 class LinearAgent(ModelFacts, Agent):
-    """Keeps the models that its parameters choose (`make_model`), and updates them after every observation.
+    """Keeps the models that its parameters choose (`make_model`), and updates them after every
+    observation.
 
     With Fourier features, ``spec`` has the dimension of the transformed features.
     """
 
     linear = True
-    joint = False  # True: draws from a posterior that candidates share
+    # True: draws from a posterior that candidates share
+    joint = False
 
-    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
+    def __init__(
+        self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess
+    ) -> None:
         p = params[0]
-        self.fourier = RandomFourierFeatures(spec, streams, p.fourier, p.bandwidth) if p.fourier else None
+        self.fourier = (
+            RandomFourierFeatures(spec, streams, p.fourier, p.bandwidth) if p.fourier else None
+        )
         spec = RandomFourierFeatures.transformed_spec(spec, p.fourier)
         super().__init__(params, spec, streams, access)
         self.model = make_model(
-            self.params, spec, streams, access, lambda step: self.transformed(access.round_at(step)), joint=self.joint
+            self.params,
+            spec,
+            streams,
+            access,
+            lambda step: self.transformed(access.round_at(step)),
+            joint=self.joint,
         )
         self.state = tuple(f"model.{name}" for name in self.model.state)
 
     @property
     def compiled_model(self) -> Ridge | None:
-        """The models, if they have compiled steps (`Ridge.play`) and read the features themselves."""
+        """The models, if they have compiled steps (`Ridge.play`) and read the features
+        themselves.
+        """
         model = self.model
-        return model if self.fourier is None and isinstance(model, Ridge) and model.compiled else None
+        return (
+            model if self.fourier is None and isinstance(model, Ridge) and model.compiled else None
+        )
 
     def transformed(self, round: Round) -> Round:
-        """Return the round with the features that the models read, Fourier features if there are any."""
+        """Return the round with the features that the models read, Fourier features if there are
+        any.
+        """
         return round if self.fourier is None else self.fourier.round(round)
 
     def mean(self, round: Round) -> FloatArray:
@@ -52,7 +69,9 @@ class LinearAgent(ModelFacts, Agent):
         return self.model.mean(self.transformed(round))
 
     def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
-        self.model.update(*weighted(self.transformed(round), slate, feedback, self.exposure(feedback)))
+        self.model.update(
+            *weighted(self.transformed(round), slate, feedback, self.exposure(feedback))
+        )
 
     def spectrum(self, bases: list[FloatArray]) -> FloatArray | None:
         if self.fourier is not None:
@@ -67,10 +86,18 @@ class LinearAgent(ModelFacts, Agent):
     def test_params(cls) -> list[dict[str, Any]]:
         sharings: list[dict[str, Any]] = [{"sharing": s} for s in get_args(Sharing)]
         fourier = [{"fourier": 6, **sharing} for sharing in sharings[:2]]
-        forgetting = [{**way, **sharing} for way in ({"gamma": 0.98}, {"window": 20}) for sharing in sharings[:2]]
+        forgetting = [
+            {**way, **sharing}
+            for way in ({"gamma": 0.98}, {"window": 20})
+            for sharing in sharings[:2]
+        ]
         priors: list[dict[str, Any]] = [{"prior": prior, "prior_every": 7} for prior in ESTIMATED]
         given = {"prior": "given", "prior_clicks": 2.0, "prior_misses": 5.0}
-        private = [{"private": 1.0, **s} for s in sharings[:2]] if issubclass(cls.Params, PrivateLinearParams) else []
+        private = (
+            [{"private": 1.0, **s} for s in sharings[:2]]
+            if issubclass(cls.Params, PrivateLinearParams)
+            else []
+        )
         return [*sharings, *fourier, *forgetting, *priors, given, *private]
 
     @classmethod
@@ -80,7 +107,9 @@ class LinearAgent(ModelFacts, Agent):
 
     @classmethod
     def alternatives(cls, spec: SimulatorSpec) -> list[dict[str, Any]]:
-        without = [] if "categories" in spec.capabilities else [{"prior": "zero"}, {"sharing": "per_arm"}]
+        without = (
+            [] if "categories" in spec.capabilities else [{"prior": "zero"}, {"sharing": "per_arm"}]
+        )
         return [*without, *([{"sharing": "shared"}] if "arm_features" in spec.capabilities else [])]
 
     @classmethod

@@ -11,15 +11,29 @@ from bandits.agents.base import Propensity
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.selection import epsilon_slate, epsilon_slots, indicator_of_largest, mixed_with_uniform
-from bandits.base.types import BoolArray, FloatArray, IntArray, PredrawnSteps, Round, SimulatorAccess, SimulatorSpec
+from bandits.base.selection import (
+    epsilon_slate,
+    epsilon_slots,
+    indicator_of_largest,
+    mixed_with_uniform,
+)
+from bandits.base.types import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    PredrawnSteps,
+    Round,
+    SimulatorAccess,
+    SimulatorSpec,
+)
 
 from .base import LinearAgent
 from .params import LinearParams
 
 
 class EpsilonGreedy(LinearAgent):
-    """Epsilon-greedy [1]_: shows a random candidate with probability epsilon, otherwise the one with the best estimate.
+    """Epsilon-greedy [1]_: shows a random candidate with probability epsilon, otherwise the one
+    with the best estimate.
 
     epsilon_t = epsilon / (1 + decay t)
 
@@ -31,24 +45,43 @@ class EpsilonGreedy(LinearAgent):
     class Params(LinearParams):
         kind: Literal["epsilon_greedy"] = "epsilon_greedy"
         epsilon: float = param(
-            0.05, title="Exploration rate", symbol=r"\varepsilon", ge=0, le=1, basic=True, usual=(0.01, 0.2),
-            help="Probability of choosing a random arm. Larger values explore more; usually 0.01 to 0.2.",
+            0.05,
+            title="Exploration rate",
+            symbol=r"\varepsilon",
+            ge=0,
+            le=1,
+            basic=True,
+            usual=(0.01, 0.2),
+            help=(
+                "Probability of choosing a random arm. Larger values explore more; usually 0.01 "
+                "to 0.2."
+            ),
             sweep=(0.005, 0.5),
-        )  # fmt: skip
+        )
         decay: float = param(
-            0.0, title="Decay rate", symbol=r"\delta", ge=0, le=1, typical=(0, 0.01), unit="per step",
-            help="Decay rate of ε: at step t it is ε / (1 + δ t). Larger values stop exploring sooner; usually 0 to "
-            "0.01.",
+            0.0,
+            title="Decay rate",
+            symbol=r"\delta",
+            ge=0,
+            le=1,
+            typical=(0, 0.01),
+            unit="per step",
+            help=(
+                "Decay rate of ε: at step t it is ε / (1 + δ t). Larger values stop exploring "
+                "sooner; usually 0 to 0.01."
+            ),
             sweep=(0.0001, 0.01),
-        )  # fmt: skip
+        )
 
     title = "ε-greedy"
     exploration_param = "epsilon"
-    formula = r"\hat\theta_a^\top x_a,\quad\text{but a random arm with probability }\varepsilon/(1+\delta t)"
+    formula = r"\hat\theta_a^\top x_a,\quad\text{but a random arm with probability }\varepsilon/(1+\delta t)"  # noqa: E501
     colour = "#009E73"
     propensity = "exact"
 
-    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
+    def __init__(
+        self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess
+    ) -> None:
         super().__init__(params, spec, streams, access)
         self.epsilon, self.decay = self.column("epsilon"), self.column("decay")
         S = spec.slate
@@ -56,10 +89,14 @@ class EpsilonGreedy(LinearAgent):
 
     def scores(self, round: Round) -> FloatArray:
         mean = self.mean(round)
-        return epsilon_slate(mean, round.available, self.rate(round.step), self.uniforms.at(round.step))
+        return epsilon_slate(
+            mean, round.available, self.rate(round.step), self.uniforms.at(round.step)
+        )
 
     def explain(self, round: Round) -> Explanation:
-        randomised = np.any(self.uniforms.at(round.step)[:, :, 0] < self.rate(round.step)[:, None], axis=1)
+        randomised = np.any(
+            self.uniforms.at(round.step)[:, :, 0] < self.rate(round.step)[:, None], axis=1
+        )
         mean = self.mean(round)
         return Explanation("greedy", self.scores(round), mean, randomised=np.asarray(randomised))
 
@@ -80,7 +117,9 @@ class EpsilonGreedy(LinearAgent):
         return "exact"
 
     def slot_probabilities(self, round: Round) -> FloatArray:
-        """State the probability that each candidate fills each slot: by its rank alone (`epsilon_slots`)."""
+        """State the probability that each candidate fills each slot: by its rank alone
+        (`epsilon_slots`).
+        """
         losses = np.where(round.available, -self.mean(round), np.inf)
         ranks = np.argsort(np.argsort(losses, axis=1, kind="stable"), axis=1)
         by_rank = epsilon_slots(round.available.sum(axis=1), self.rate(round.step), self.spec.slate)

@@ -10,7 +10,15 @@ import numpy as np
 from bandits.agents.model_params import bonus_param, gamma_param, window_param
 from bandits.base.explanation import Explanation
 from bandits.base.randomness import Streams
-from bandits.base.types import BoolArray, FloatArray, IntArray, PredrawnSteps, Round, SimulatorAccess, SimulatorSpec
+from bandits.base.types import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    PredrawnSteps,
+    Round,
+    SimulatorAccess,
+    SimulatorSpec,
+)
 
 from .base import LinearAgent
 from .params import PrivateLinearParams
@@ -21,13 +29,15 @@ class LinUCB(LinearAgent):
 
     score_a = theta_a . x_a + alpha sqrt(x_a' A_a^-1 x_a)
 
-    In non-stationary environments it can forget: by a discount factor gamma [2]_ or a sliding window [3]_.
+    In non-stationary environments it can forget: by a discount factor gamma [2]_ or a sliding
+    window [3]_.
 
     References
     ----------
-    .. [1] Li, Chu, Langford, Schapire (2010), A contextual-bandit approach to personalized news article
-       recommendation: Algorithm 1 (per arm), Algorithm 2 (hybrid).
-    .. [2] Russac, Vernade, Cappé (2019), Weighted linear bandits for non-stationary environments, Algorithm 1.
+    .. [1] Li, Chu, Langford, Schapire (2010), A contextual-bandit approach to personalized news
+       article recommendation: Algorithm 1 (per arm), Algorithm 2 (hybrid).
+    .. [2] Russac, Vernade, Cappé (2019), Weighted linear bandits for non-stationary environments,
+           Algorithm 1.
     .. [3] Cheung, Simchi-Levi, Zhu (2019), Learning to optimize under non-stationarity.
     """
 
@@ -43,7 +53,9 @@ class LinUCB(LinearAgent):
     exploration_param = "alpha"
     colour = "#0072B2"
 
-    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
+    def __init__(
+        self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess
+    ) -> None:
         super().__init__(params, spec, streams, access)
         self.alpha = self.column("alpha")
 
@@ -53,7 +65,9 @@ class LinUCB(LinearAgent):
 
     def explain(self, round: Round) -> Explanation:
         mean, variance = self.model.predict(self.transformed(round))
-        return Explanation("bonus", self.scores(round), mean, np.sqrt(variance), self.alpha[:, None], "alpha")
+        return Explanation(
+            "bonus", self.scores(round), mean, np.sqrt(variance), self.alpha[:, None], "alpha"
+        )
 
     def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray | None:
         model = self.compiled_model

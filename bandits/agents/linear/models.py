@@ -17,7 +17,8 @@ from bandits.models.linear.ridge import Ridge, n_models
 
 from .params import LinearParams, PrivateLinearParams
 
-SPECTRA = 41  # kept of a run, at most
+# kept of a run, at most
+SPECTRA = 41
 
 Model = Ridge | DiscountedRidge
 
@@ -54,7 +55,9 @@ def make_model(
     ridge = column("ridge")
     if isinstance(p, PrivateLinearParams) and p.private is not None:
         budget, norm, S = p.private, p.private_norm, spec.slate
-        return PrivateRidge(ridge, D, K, p.sharing, epsilon=budget, norm=norm, slate=S, streams=streams, joint=joint)
+        return PrivateRidge(
+            ridge, D, K, p.sharing, epsilon=budget, norm=norm, slate=S, streams=streams, joint=joint
+        )
     if p.window is not None:
         return SlidingWindowRidge(ridge, spec, p.sharing, p.window)
     if p.gamma < 1:

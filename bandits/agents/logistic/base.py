@@ -34,27 +34,51 @@ class LogisticParams(ModelParams):
     """Parameters of a logistic model."""
 
     ridge: float = ridge_param(
-        1.0, "draw click probabilities towards one half; usually 0.1 to 10", basic=True, usual=(0.1, 10)
+        1.0,
+        "draw click probabilities towards one half; usually 0.1 to 10",
+        basic=True,
+        usual=(0.1, 10),
     )
     sharing: Sharing = param(
-        "per_arm", title="Sharing", structural=True,
-        help="Which arms share weights. per_arm: one model per arm. shared: one model for all arms.",
-    )  # fmt: skip
+        "per_arm",
+        title="Sharing",
+        structural=True,
+        help=(
+            "Which arms share weights. per_arm: one model per arm. shared: one model for all arms."
+        ),
+    )
     refit: int = param(
-        100, title="Refit interval", unit="observations", ge=0, le=1_000_000, typical=(0, 1000), structural=True,
-        help="Number of observations between two exact fits of a model to its history; in between, the posterior "
-        "serves as a Gaussian prior. Larger values are faster and less exact; usually 10 to 1,000; 0: never. "
-        "With a discount factor or a window: number of steps between two fits of all models.",
+        100,
+        title="Refit interval",
+        unit="observations",
+        ge=0,
+        le=1_000_000,
+        typical=(0, 1000),
+        structural=True,
+        help=(
+            "Number of observations between two exact fits of a model to its history; in "
+            "between, the posterior serves as a Gaussian prior. Larger values are faster and "
+            "less exact; usually 10 to 1,000; 0: never. With a discount factor or a window: "
+            "number of steps between two fits of all models."
+        ),
         sweep=(10, 1000),
-    )  # fmt: skip
+    )
     gamma: float = gamma_param()
     window: int | None = window_param()
     history: int = param(
-        1000, title="History size", unit="distinct observations", ge=1, le=1_000_000, typical=(100, 10_000),
+        1000,
+        title="History size",
+        unit="distinct observations",
+        ge=1,
+        le=1_000_000,
+        typical=(100, 10_000),
         structural=True,
-        help="Number of distinct feature vectors, with exposures and clicks, that a refit uses; older ones are "
-        "summarised by the posterior. Larger values are more exact and slower; usually 100 to 10,000.",
-    )  # fmt: skip
+        help=(
+            "Number of distinct feature vectors, with exposures and clicks, that a refit uses; "
+            "older ones are summarised by the posterior. Larger values are more exact and "
+            "slower; usually 100 to 10,000."
+        ),
+    )
 
     prior: Prior = prior_param()
     prior_every: int = every_param()
@@ -64,14 +88,19 @@ class LogisticParams(ModelParams):
     @classmethod
     def closest(cls, values: dict[str, Any]) -> dict[str, Any]:
         values = super().closest(values)
-        if (values.get("gamma", 1.0) < 1 or values.get("window") is not None) and values.get("refit") == 0:
+        if (values.get("gamma", 1.0) < 1 or values.get("window") is not None) and values.get(
+            "refit"
+        ) == 0:
             values = {**values, "refit": 100}
         return values
 
     @model_validator(mode="after")
     def _can_forget(self) -> Self:
         if (self.gamma < 1 or self.window is not None) and self.refit == 0:
-            raise ValueError(f"{self.kind}: refit is 0; gamma below 1 and window need a refit interval of at least 1")
+            raise ValueError(
+                f"{self.kind}: refit is 0; gamma below 1 and window need a refit interval of at "
+                "least 1"
+            )
         return self
 
 
@@ -79,9 +108,12 @@ class LogisticAgent(ModelFacts, Agent):
     """Keeps `Logistic` models of 0/1 rewards and updates them after every observation."""
 
     needs = frozenset({"binary"})
-    joint = False  # True: draws from a posterior that candidates share
+    # True: draws from a posterior that candidates share
+    joint = False
 
-    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
+    def __init__(
+        self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess
+    ) -> None:
         super().__init__(params, spec, streams, access)
         p = params[0]
         ridge = self.column("ridge")
@@ -91,7 +123,9 @@ class LogisticAgent(ModelFacts, Agent):
                 ridge, spec, p.prior, p.prior_every, groups, refit=p.refit, history=p.history
             )
         else:
-            self.model = make_logistic(ridge, self.column("gamma"), spec, p, self.covariance(p), joint=self.joint)
+            self.model = make_logistic(
+                ridge, self.column("gamma"), spec, p, self.covariance(p), joint=self.joint
+            )
         if p.prior == "given":
             clicks, misses = self.column("prior_clicks"), self.column("prior_misses")
             give_logistic(self.model, access.round_at, spec, ridge, clicks, misses)
@@ -118,9 +152,16 @@ class LogisticAgent(ModelFacts, Agent):
 
     @classmethod
     def test_params(cls) -> list[dict[str, Any]]:
-        small: list[dict[str, Any]] = [{"refit": 10, "history": 20, "sharing": s} for s in get_args(Sharing)]
-        priors = [{**small[0], "sharing": "per_arm", "prior": p, "prior_every": 7} for p in (*ESTIMATED, "given")]
-        forgetting = [{**part, **change} for part in small for change in ({"gamma": 0.98}, {"window": 20})]
+        small: list[dict[str, Any]] = [
+            {"refit": 10, "history": 20, "sharing": s} for s in get_args(Sharing)
+        ]
+        priors = [
+            {**small[0], "sharing": "per_arm", "prior": p, "prior_every": 7}
+            for p in (*ESTIMATED, "given")
+        ]
+        forgetting = [
+            {**part, **change} for part in small for change in ({"gamma": 0.98}, {"window": 20})
+        ]
         return [*small, *forgetting, *priors]
 
     @classmethod
@@ -130,11 +171,18 @@ class LogisticAgent(ModelFacts, Agent):
 
     @classmethod
     def memory(cls, params: Any, spec: SimulatorSpec) -> int:
-        models = 1 if params.sharing == "shared" else spec.n_items  # and 41 spectra at most
-        kept = {"refit": params.refit, "history": params.history, "covariance": cls.covariance(params)}
+        # and 41 spectra at most
+        models = 1 if params.sharing == "shared" else spec.n_items
+        kept = {
+            "refit": params.refit,
+            "history": params.history,
+            "covariance": cls.covariance(params),
+        }
         own = Logistic.memory(spec, params.sharing, **kept)
         if params.prior == "given":
             own += given_memory(spec)
         if params.prior in ESTIMATED:
-            own += PriorState.memory(spec.n_items, spec.n_features) + Logistic.memory(spec, "shared", **kept)
+            own += PriorState.memory(spec.n_items, spec.n_features) + Logistic.memory(
+                spec, "shared", **kept
+            )
         return own + 8 * 41 * models * spec.n_features + forgetting_memory(params, spec)

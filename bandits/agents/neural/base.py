@@ -34,7 +34,8 @@ from .warm_start import WarmStart
 if TYPE_CHECKING:
     from torch import Tensor
 
-DIVERGED = 1e6  # a network with a larger absolute output is considered to have diverged
+# a network with a larger absolute output is considered to have diverged
+DIVERGED = 1e6
 
 
 class NetworkInput(NamedTuple):
@@ -54,10 +55,13 @@ class NeuralAgent(WarmStart):
     """Whether the indices of user and item follow the features in the input."""
     WEIGHT_BYTES: ClassVar[int] = 48
     """Bytes per weight: float32, with gradient, moments, work space, and a saved copy."""
-    alone = False  # a batched matrix product depends on the number of rows in its last bits
+    # a batched matrix product depends on the number of rows in its last bits
+    alone = False
     row_by_row = False
 
-    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
+    def __init__(
+        self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess
+    ) -> None:
         super().__init__(params, spec, streams, access)
         p = self.params[0]
         self.device = mlp.device()
@@ -117,7 +121,8 @@ class NeuralAgent(WarmStart):
         """Convert the candidates to tensors, once per step."""
         if self._input is None or self._input.step != round.step:
             self.clear_cache()
-            if self.uses_ids:  # all candidates are distinct
+            # all candidates are distinct
+            if self.uses_ids:
                 x = round.contexts.dense_single(round.context, more=2)
                 x[..., -2], x[..., -1] = round.users[:, None], round.items
                 self._input = NetworkInput(round.step, self.tensor(x), None)
@@ -142,7 +147,10 @@ class NeuralAgent(WarmStart):
         return out.masked_fill(out.abs() > DIVERGED, float("nan"))
 
     def candidate_index(self, round: Round) -> IntArray | None:
-        """Return the index of each candidate in the evaluated inputs, (R, K); None if the order is the same."""
+        """Return the index of each candidate in the evaluated inputs, (R, K).
+
+        None if the order is the same.
+        """
         return self.encode(round).candidate_index
 
     def mean(self, round: Round) -> FloatArray:
@@ -154,7 +162,9 @@ class NeuralAgent(WarmStart):
     def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
         """Train on the observations at once, or store them and train at intervals."""
         p = self.params[0]
-        self.update_posterior(round, slot_index(self.candidate_index(round), slate), slate, feedback)
+        self.update_posterior(
+            round, slot_index(self.candidate_index(round), slate), slate, feedback
+        )
         self.n_observed += slate.shape[1]
         items = round.items[np.arange(len(slate))[:, None], slate]
         x = self.shown_input(round, slate, items)
@@ -174,7 +184,9 @@ class NeuralAgent(WarmStart):
         encoded = self.encode(round)
         return self.gather(encoded.x, slot_index(encoded.candidate_index, slate))
 
-    def update_posterior(self, round: Round, shown: IntArray, slate: IntArray, feedback: Feedback) -> None:
+    def update_posterior(
+        self, round: Round, shown: IntArray, slate: IntArray, feedback: Feedback
+    ) -> None:
         """Update what is learned at every step, such as a covariance or linear head.
 
         ``shown (R, S)`` are the indices of the distinct candidates on the slate.
@@ -193,7 +205,9 @@ class NeuralAgent(WarmStart):
     def state_dict(self) -> dict[str, Any]:
         state: dict[str, Any] = {"seen": self.n_observed, **self.weights()}
         for part in self.PARTS:
-            state |= {f"{part}.{name}": value for name, value in getattr(self, part).state_dict().items()}
+            state |= {
+                f"{part}.{name}": value for name, value in getattr(self, part).state_dict().items()
+            }
         return state | super().state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -202,11 +216,15 @@ class NeuralAgent(WarmStart):
         self.load_weights(state)
         for part in self.PARTS:
             prefix = f"{part}."
-            getattr(self, part).load_state_dict({n[len(prefix) :]: v for n, v in state.items() if n.startswith(prefix)})
+            getattr(self, part).load_state_dict(
+                {n[len(prefix) :]: v for n, v in state.items() if n.startswith(prefix)}
+            )
 
     @classmethod
     def requires(cls, params: Any) -> frozenset[str]:
-        return super().requires(params) | (frozenset({"binary"}) if params.loss == "log" else frozenset())
+        return super().requires(params) | (
+            frozenset({"binary"}) if params.loss == "log" else frozenset()
+        )
 
     @classmethod
     def alternatives(cls, spec: SimulatorSpec) -> list[dict[str, Any]]:
@@ -217,23 +235,37 @@ class NeuralAgent(WarmStart):
     def memory(cls, params: Any, spec: SimulatorSpec) -> int:
         widths = (spec.n_features, *params.hidden, cls.count_outputs(params, spec))
         copies = cls.count_copies(params)
-        batch = max(spec.n_candidates, FULL_BATCH_CHUNK if params.training == "everything" else params.batch)
+        batch = max(
+            spec.n_candidates, FULL_BATCH_CHUNK if params.training == "everything" else params.batch
+        )
         weights = cls.WEIGHT_BYTES * mlp.count_weights(widths) * copies
         activations = 3 * 4 * batch * sum(widths) * copies
-        stored = 0 if params.training == "newest" else ReplayBuffer.memory(spec.n_features, params.buffer, copies)
-        stored *= 3 if params.training == "everything" else 2  # as tensors and in chunks; or with a saved copy
+        stored = (
+            0
+            if params.training == "newest"
+            else ReplayBuffer.memory(spec.n_features, params.buffer, copies)
+        )
+        # as tensors and in chunks; or with a saved copy
+        stored *= 3 if params.training == "everything" else 2
         return int(weights + activations + stored + 64 * spec.n_candidates + 1024)
 
     @classmethod
     def least_work(cls, params: Any, spec: SimulatorSpec, steps: int) -> float:
-        if not isinstance(params, NeuralParams):  # it trains in another way
+        # it trains in another way
+        if not isinstance(params, NeuralParams):
             return 0.0
         widths = (spec.n_features, *params.hidden, cls.count_outputs(params, spec))
-        example = float(4 * mlp.count_weights(widths) * cls.count_copies(params))  # a forward pass and a gradient
+        # a forward pass and a gradient
+        example = float(4 * mlp.count_weights(widths) * cls.count_copies(params))
         observations, updates = steps * spec.slate, params.updates or DEFAULT_PASSES
         if params.training == "newest":
             return float(example * observations)
         everything = params.training == "everything"
-        stored = min(observations // 2, params.buffer) if everything or params.updates is None else params.batch
-        trainings = max(observations - stored, 0) // params.every  # those that find so many stored observations
+        stored = (
+            min(observations // 2, params.buffer)
+            if everything or params.updates is None
+            else params.batch
+        )
+        # those that find so many stored observations
+        trainings = max(observations - stored, 0) // params.every
         return float(example * trainings * updates * stored)

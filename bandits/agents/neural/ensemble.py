@@ -34,31 +34,45 @@ class Ensemble(NeuralAgent):
 
     References
     ----------
-    .. [1] Osband, Blundell, Pritzel, Van Roy (2016), Deep exploration via bootstrapped DQN; Lu, Van Roy (2017),
-       Ensemble sampling.
+    .. [1] Osband, Blundell, Pritzel, Van Roy (2016), Deep exploration via bootstrapped DQN; Lu, Van
+       Roy (2017), Ensemble sampling.
     """
 
     class Params(NeuralParams):
         kind: Literal["ensemble"] = "ensemble"
         learning_rate: float = override_default(NeuralParams, "learning_rate", 0.003)
         members: int = param(
-            5, title="Ensemble size", symbol="M", ge=2, le=100, structural=True, basic=True,
-            help="Number of networks. Larger ensembles represent the uncertainty better and take longer (usually 5 to "
-            "30).",
-        )  # fmt: skip
+            5,
+            title="Ensemble size",
+            symbol="M",
+            ge=2,
+            le=100,
+            structural=True,
+            basic=True,
+            help=(
+                "Number of networks. Larger ensembles represent the uncertainty better and take "
+                "longer (usually 5 to 30)."
+            ),
+        )
         strategy: Literal["thompson", "bonus"] = param(
-            "thompson", title="Strategy", structural=True,
-            help="thompson: a member drawn at random for each decision. bonus: mean of the members plus β times their "
-            "standard deviation.",
-        )  # fmt: skip
-        beta: float = bonus_param(1.0, symbol=r"\beta", width="members' deviation (strategy bonus)", basic=False)
+            "thompson",
+            title="Strategy",
+            structural=True,
+            help=(
+                "thompson: a member drawn at random for each decision. bonus: mean of the "
+                "members plus β times their standard deviation."
+            ),
+        )
+        beta: float = bonus_param(
+            1.0, symbol=r"\beta", width="members' deviation (strategy bonus)", basic=False
+        )
         # a single observation is often not used for a member
         training: Literal["replay", "everything"] = training_param("replay", "everything")
 
     PRETRAIN_READS: ClassVar[tuple[str, ...]] = (*NeuralAgent.PRETRAIN_READS, "members")
     title = "Ensemble"
     exploration_param = "beta"
-    formula = r"f_j(x_a),\ j\sim\mathcal U\{1..M\}\quad\text{or}\quad\bar f(x_a)+\beta\,\mathrm{std}_j f_j(x_a)"
+    formula = r"f_j(x_a),\ j\sim\mathcal U\{1..M\}\quad\text{or}\quad\bar f(x_a)+\beta\,\mathrm{std}_j f_j(x_a)"  # noqa: E501
     colour = "#E69F00"
     dash = "dash"
 
@@ -71,7 +85,9 @@ class Ensemble(NeuralAgent):
         (small,) = super().test_params()
         return [small, {**small, "strategy": "bonus"}]
 
-    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
+    def __init__(
+        self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess
+    ) -> None:
         super().__init__(params, spec, streams, access)
         M = self.copies
         self.beta = self.column("beta")
@@ -86,14 +102,19 @@ class Ensemble(NeuralAgent):
     def member_predictions(self, round: Round) -> FloatArray:
         """Predict every candidate by every member, float64 (R, M, K)."""
         index = self.encode(round).candidate_index
-        values = expand(self.checked_output(self.forward_pass(round)), None).reshape(len(self.params), self.copies, -1)
+        values = expand(self.checked_output(self.forward_pass(round)), None).reshape(
+            len(self.params), self.copies, -1
+        )
         return values if index is None else np.take_along_axis(values, index[:, None], axis=2)
 
     def scores(self, round: Round) -> FloatArray:
         if self.params[0].strategy == "bonus":
             values = self.member_predictions(round)
             return np.asarray(values.mean(axis=1) + self.beta[:, None] * values.std(axis=1))
-        encoded, member = self.encode(round), (self.uniforms.at(round.step)[:, -1] * self.copies).astype(np.int64)
+        encoded, member = (
+            self.encode(round),
+            (self.uniforms.at(round.step)[:, -1] * self.copies).astype(np.int64),
+        )
         drawn = self.net.select(np.arange(len(member)) * self.copies + member)
         return expand(self.checked_output(drawn.forward(encoded.x)), encoded.candidate_index)
 
@@ -108,7 +129,8 @@ class Ensemble(NeuralAgent):
         if self.params[0].strategy == "bonus":
             return super().probabilities(round)
         values = np.where(round.available[:, None], self.member_predictions(round), -np.inf)
-        finite = np.asarray(~np.isnan(values).any(axis=2))  # drawing a member that has diverged stops the row
+        # drawing a member that has diverged stops the row
+        finite = np.asarray(~np.isnan(values).any(axis=2))
         return np.asarray((indicator_of_largest(values) * finite[..., None]).mean(axis=1))
 
     def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:
@@ -116,15 +138,21 @@ class Ensemble(NeuralAgent):
             return
         values, rows = self.member_predictions(round), np.arange(len(self.params))
         while True:
-            yield values[rows, (generator.random((len(rows), 1))[:, 0] * self.copies).astype(np.int64)]
+            yield values[
+                rows, (generator.random((len(rows), 1))[:, 0] * self.copies).astype(np.int64)
+            ]
 
-    def gradient(self, x: Tensor, items: Tensor, rewards: Tensor, weight: Tensor, total: Tensor) -> Tensor:
+    def gradient(
+        self, x: Tensor, items: Tensor, rewards: Tensor, weight: Tensor, total: Tensor
+    ) -> Tensor:
         """Compute the gradient from each member's part of the batch, about half of it."""
         import torch
 
         counts = self.flat_weight(weight)
         largest = int((counts > 0).sum(1).max())
-        index = (counts > 0).to(torch.int8).argsort(dim=1, descending=True, stable=True)[:, :largest]
+        index = (
+            (counts > 0).to(torch.int8).argsort(dim=1, descending=True, stable=True)[:, :largest]
+        )
         rows = torch.arange(len(x), device=x.device).repeat_interleave(self.copies)[:, None]
         x, items, rewards = (tensor[rows, index] for tensor in (x, items, rewards))
         return self.network_gradient(x, items, rewards, counts.gather(1, index), total)

@@ -13,7 +13,11 @@ from bandits.base.randomness import Streams
 from bandits.base.types import Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec
 from bandits.models.neural import initialisation
 from bandits.models.neural.distinct_candidates import expand
-from bandits.models.neural.gradient_covariance import DiagonalCovariance, ExactCovariance, GradientCovariance
+from bandits.models.neural.gradient_covariance import (
+    DiagonalCovariance,
+    ExactCovariance,
+    GradientCovariance,
+)
 from bandits.models.neural.mlp import ForwardPass, GradientFactors, count_weights
 
 from .base import NeuralAgent
@@ -27,50 +31,89 @@ class GradientParams(NeuralParams):
     """Parameters of the agents with a covariance of gradients."""
 
     ridge: float = param(
-        1.0, title="Prior precision", symbol=r"\lambda", ge=1e-6, le=1e4, typical=(0.01, 100), log=True,
-        help="Precision of the prior of the network's weights around their initial values. Larger values make the "
-        "initial confidence widths smaller (usually 0.01 to 100).",
-    )  # fmt: skip
+        1.0,
+        title="Prior precision",
+        symbol=r"\lambda",
+        ge=1e-6,
+        le=1e4,
+        typical=(0.01, 100),
+        log=True,
+        help=(
+            "Precision of the prior of the network's weights around their initial values. Larger "
+            "values make the initial confidence widths smaller (usually 0.01 to 100)."
+        ),
+    )
     covariance: Literal["exact", "diagonal"] = param(
-        "diagonal", title="Covariance", structural=True,
-        help="exact: covariance of all pairs of weights. diagonal: variances only, as in most implementations; its "
-        "widths can be inaccurate.",
-    )  # fmt: skip
+        "diagonal",
+        title="Covariance",
+        structural=True,
+        help=(
+            "exact: covariance of all pairs of weights. diagonal: variances only, as in most "
+            "implementations; its widths can be inaccurate."
+        ),
+    )
     scaling: Literal["paper", "code"] = param(
-        "code", title="Scaling", structural=True,
-        help="paper: output times the square root of the last hidden width, symmetric initial weights with output 0, "
-        "weight penalty towards the initial weights. code: as in the authors' code, without this factor, from standard "
-        "initial weights, weight penalty towards 0. Biases, absent from the paper's network, are trained in both.",
-    )  # fmt: skip
+        "code",
+        title="Scaling",
+        structural=True,
+        help=(
+            "paper: output times the square root of the last hidden width, symmetric initial "
+            "weights with output 0, weight penalty towards the initial weights. code: as in the "
+            "authors' code, without this factor, from standard initial weights, weight penalty "
+            "towards 0. Biases, absent from the paper's network, are trained in both."
+        ),
+    )
     regularised: bool = param(
-        False, title="Weight penalty", structural=True,
-        help="Adds the penalty that corresponds to the prior precision to the training loss, divided by the number of "
-        "observations.",
-    )  # fmt: skip
+        False,
+        title="Weight penalty",
+        structural=True,
+        help=(
+            "Adds the penalty that corresponds to the prior precision to the training loss, "
+            "divided by the number of observations."
+        ),
+    )
     sketch: int = param(
-        64, title="Sketch size", unit="directions", ge=2, le=1024, structural=True,
-        help="Directions kept by the frequent-directions sketch that replaces an exact covariance where it grows too "
-        "large. More directions are more accurate and take longer (usually 16 to 256).",
-    )  # fmt: skip
+        64,
+        title="Sketch size",
+        unit="directions",
+        ge=2,
+        le=1024,
+        structural=True,
+        help=(
+            "Directions kept by the frequent-directions sketch that replaces an exact covariance "
+            "where it grows too large. More directions are more accurate and take longer "
+            "(usually 16 to 256)."
+        ),
+    )
     exact_up_to: int = param(
-        2000, title="Dual limit", unit="observations", ge=100, le=20_000, structural=True,
-        help="Number of observations up to which an exact covariance is stored in its dual form. After that a sketch "
-        "replaces it; for networks of up to 1,448 weights the matrix of all weights does, at the latest after as many "
-        "observations as weights. Larger values stay exact longer and take more time and memory (usually 500 to "
-        "5,000).",
-    )  # fmt: skip
+        2000,
+        title="Dual limit",
+        unit="observations",
+        ge=100,
+        le=20_000,
+        structural=True,
+        help=(
+            "Number of observations up to which an exact covariance is stored in its dual form. "
+            "After that a sketch replaces it; for networks of up to 1,448 weights the matrix of "
+            "all weights does, at the latest after as many observations as weights. Larger "
+            "values stay exact longer and take more time and memory (usually 500 to 5,000)."
+        ),
+    )
     learning_rate: float = override_default(NeuralParams, "learning_rate", 0.01)
 
     @classmethod
     def closest(cls, values: dict[str, Any]) -> dict[str, Any]:
-        odd = values.get("scaling") == "paper" and any(width % 2 for width in values.get("hidden", ()))
+        odd = values.get("scaling") == "paper" and any(
+            width % 2 for width in values.get("hidden", ())
+        )
         return {**values, "scaling": "code"} if odd else values
 
     @model_validator(mode="after")
     def _even_widths(self) -> Self:
         if self.scaling == "paper" and any(width % 2 for width in self.hidden):
             raise ValueError(
-                "hidden: under scaling paper all widths must be even, because the initial weights have two equal halves"
+                "hidden: under scaling paper all widths must be even, because the initial weights "
+                "have two equal halves"
             )
         return self
 
@@ -80,13 +123,17 @@ class GradientAgent(NeuralAgent):
 
     width = sqrt(g' A^-1 g), A = ridge I + sum g g'
 
-    g is the gradient of f by all weights at the time of the choice. With scaling ``paper``, f is sqrt(m) times the
-    output of the network (m the last hidden width) and g is divided by sqrt(m): the two factors cancel, so that A
-    contains the gradients of the output itself.
-    """
+    g is the gradient of f by all weights at the time of the choice. With scaling ``paper``, f is
+    sqrt(m) times the output of the network (m the last hidden width) and g is divided by sqrt(m):
+    the two factors cancel, so that A contains the gradients of the output itself."""
 
     PARTS: ClassVar[tuple[str, ...]] = ("replay", "confidence")
-    PRETRAIN_READS: ClassVar[tuple[str, ...]] = (*NeuralAgent.PRETRAIN_READS, "scaling", "regularised", "ridge")
+    PRETRAIN_READS: ClassVar[tuple[str, ...]] = (
+        *NeuralAgent.PRETRAIN_READS,
+        "scaling",
+        "regularised",
+        "ridge",
+    )
 
     @classmethod
     def alternatives(cls, spec: SimulatorSpec) -> list[dict[str, Any]]:
@@ -101,13 +148,17 @@ class GradientAgent(NeuralAgent):
         (small,) = super().test_params()
         return [small, {**small, "covariance": "exact"}, {**small, "scaling": "paper"}]
 
-    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
+    def __init__(
+        self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess
+    ) -> None:
         p = params[0]
         self.output_scale: float = float(p.hidden[-1]) ** 0.5 if p.scaling == "paper" else 1.0
         super().__init__(params, spec, streams, access)
         ridge, n_weights = self.column("ridge"), count_weights(self.widths)
         self.confidence: GradientCovariance = (
-            ExactCovariance(ridge, n_weights, limit=p.exact_up_to, sketch=p.sketch, device=self.device)
+            ExactCovariance(
+                ridge, n_weights, limit=p.exact_up_to, sketch=p.sketch, device=self.device
+            )
             if p.covariance == "exact"
             else DiagonalCovariance(ridge, n_weights, self.device)
         )
@@ -117,7 +168,9 @@ class GradientAgent(NeuralAgent):
 
     def initial_weights(self) -> FloatArray:
         symmetric = self.params[0].scaling == "paper"
-        return initialisation.initial_weights(self.streams, self.widths, part=1, symmetric=symmetric)
+        return initialisation.initial_weights(
+            self.streams, self.widths, part=1, symmetric=symmetric
+        )
 
     def output(self, forward_pass: ForwardPass) -> Tensor:
         return super().output(forward_pass) * self.output_scale
@@ -144,11 +197,20 @@ class GradientAgent(NeuralAgent):
     def note(self) -> str:
         return self.confidence.describe() if isinstance(self.confidence, ExactCovariance) else ""
 
-    def update_posterior(self, round: Round, shown: IntArray, slate: IntArray, feedback: Feedback) -> None:  # noqa: ARG002
+    def update_posterior(
+        self,
+        round: Round,
+        shown: IntArray,
+        slate: IntArray,  # noqa: ARG002
+        feedback: Feedback,
+    ) -> None:
         import torch
 
         factors = self.factors(round)
-        rows, root_weights = torch.arange(len(shown), device=self.device)[:, None], np.sqrt(self.exposure(feedback))
+        rows, root_weights = (
+            torch.arange(len(shown), device=self.device)[:, None],
+            np.sqrt(self.exposure(feedback)),
+        )
         for s in range(shown.shape[1]):
             index = torch.from_numpy(shown[:, s : s + 1]).to(self.device)
             self.confidence.add(factors.take(rows, index), self.tensor(root_weights[:, s]))
@@ -159,9 +221,12 @@ class GradientAgent(NeuralAgent):
             return gradient
         n = self.n_observed + (p.pretrain if self.pretraining or p.scaling == "code" else 0)
         if p.scaling == "paper":
-            # the paper minimises half the squared error: the full squared error takes twice its penalty
+            # the paper minimises half the squared error: the full squared error takes twice its
+            # penalty
             twice = 1.0 if self.log_odds else 2.0
-            return gradient.addcmul(self.net.flat - self._start, self._ridge * (twice * p.hidden[-1] / n))
+            return gradient.addcmul(
+                self.net.flat - self._start, self._ridge * (twice * p.hidden[-1] / n)
+            )
         return gradient.addcmul(self.net.flat, self._ridge / n)
 
     def start_from_weights(self) -> None:
@@ -180,6 +245,10 @@ class GradientAgent(NeuralAgent):
     def memory(cls, params: Any, spec: SimulatorSpec) -> int:
         widths = (spec.n_features, *params.hidden, 1)
         p, K = count_weights(widths), spec.n_candidates
-        exact = ExactCovariance.memory(p, 2 * sum(widths), params.exact_up_to, params.sketch) + 16 * K * p
-        stored = exact if params.covariance == "exact" else 12 * p  # initial weights, diagonal and one gradient
+        exact = (
+            ExactCovariance.memory(p, 2 * sum(widths), params.exact_up_to, params.sketch)
+            + 16 * K * p
+        )
+        # initial weights, diagonal and one gradient
+        stored = exact if params.covariance == "exact" else 12 * p
         return super().memory(params, spec) + int(stored + 8 * 2 * K * sum(widths))

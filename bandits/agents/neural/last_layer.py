@@ -11,7 +11,15 @@ import numpy as np
 from bandits.agents.model_params import ForgettingParams, gamma_param, ridge_param, window_param
 from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec
+from bandits.base.types import (
+    Contexts,
+    Feedback,
+    FloatArray,
+    IntArray,
+    Round,
+    SimulatorAccess,
+    SimulatorSpec,
+)
 from bandits.models.linear.nonstationary import DiscountedRidge, SlidingWindowRidge
 from bandits.models.linear.ridge import Ridge
 from bandits.models.neural.distinct_candidates import expand_array
@@ -24,17 +32,25 @@ from .params import NeuralParams
 if TYPE_CHECKING:
     from torch import Tensor
 
-_MAX_ENCODED = 500_000  # activations held at once while the buffer is encoded
+# activations held at once while the buffer is encoded
+_MAX_ENCODED = 500_000
 
 
 class HeadParams(ForgettingParams, NeuralParams):
     """Parameters of a ridge model on the last hidden layer of a network."""
 
-    ridge: float = ridge_param(1.0, "act on the linear head alone; usually 0.01 to 100", title="Ridge penalty")
+    ridge: float = ridge_param(
+        1.0, "act on the linear head alone; usually 0.01 to 100", title="Ridge penalty"
+    )
     heads: Literal["shared", "per_arm"] = param(
-        "shared", title="Linear heads", structural=True,
-        help="shared: one linear head for all arms. per_arm: one head and one network output per arm.",
-    )  # fmt: skip
+        "shared",
+        title="Linear heads",
+        structural=True,
+        help=(
+            "shared: one linear head for all arms. per_arm: one head and one network output per "
+            "arm."
+        ),
+    )
     gamma: float = gamma_param()
     window: int | None = window_param()
 
@@ -42,15 +58,24 @@ class HeadParams(ForgettingParams, NeuralParams):
 class HeadAgent(NeuralAgent):
     """Agent with a ridge head on z = phi(x), the last hidden layer of a network.
 
-    The head learns at every step, the network is trained at intervals. The head can forget, by a discount factor or a
-    sliding window, and its prior is never discounted; the network forgets what leaves the replay buffer.
-    """
+    The head learns at every step, the network is trained at intervals. The head can forget, by a
+    discount factor or a sliding window, and its prior is never discounted; the network forgets what
+    leaves the replay buffer."""
 
-    PRETRAIN_READS: ClassVar[tuple[str, ...]] = ("hidden", "optimiser", "loss", "heads", "pretrain", "learning_rate")
+    PRETRAIN_READS: ClassVar[tuple[str, ...]] = (
+        "hidden",
+        "optimiser",
+        "loss",
+        "heads",
+        "pretrain",
+        "learning_rate",
+    )
     joint = False
     """Whether samples are drawn from the joint posterior of the candidates."""
 
-    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
+    def __init__(
+        self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess
+    ) -> None:
         self.per_arm = params[0].heads == "per_arm"
         super().__init__(params, spec, streams, access)
         self.n_heads = spec.n_items if self.per_arm else 1
@@ -81,7 +106,11 @@ class HeadAgent(NeuralAgent):
     def test_params(cls) -> list[dict[str, Any]]:
         (small,) = super().test_params()
         forgetting: list[dict[str, Any]] = [{"gamma": 0.98}, {"window": 20}]
-        more = [{**small, **change, "heads": heads} for change in forgetting for heads in ("shared", "per_arm")]
+        more = [
+            {**small, **change, "heads": heads}
+            for change in forgetting
+            for heads in ("shared", "per_arm")
+        ]
         return [small, {**small, "heads": "per_arm"}, *more]
 
     @classmethod
@@ -111,9 +140,13 @@ class HeadAgent(NeuralAgent):
         """Expand values of the embedded round's candidates to all candidates, (R, K)."""
         return values if self.per_arm else expand_array(values, self.encode(round).candidate_index)
 
-    def update_posterior(self, round: Round, shown: IntArray, slate: IntArray, feedback: Feedback) -> None:
+    def update_posterior(
+        self, round: Round, shown: IntArray, slate: IntArray, feedback: Feedback
+    ) -> None:
         candidates = slate if self.per_arm else shown
-        self.head.update(*weighted(self.embedded_round(round), candidates, feedback, self.exposure(feedback)))
+        self.head.update(
+            *weighted(self.embedded_round(round), candidates, feedback, self.exposure(feedback))
+        )
 
     def rebuild(self) -> FloatArray:
         """Encode the replay buffer by the current network and refit the head to it.
@@ -128,9 +161,11 @@ class HeadAgent(NeuralAgent):
         n, R, M, m = self.replay.size, len(self.params), self.n_heads, self.widths[-2]
         gram, b, count = np.zeros((R, M, m, m)), np.zeros((R, M, m)), np.zeros((R, M), np.int64)
         squares, gram2 = np.zeros((R, M)), np.zeros((R, M, m, m))
-        taken, slot = np.divmod(self.replay.numbers(), self.spec.slate)  # step and slot of each observation
+        # step and slot of each observation
+        taken, slot = np.divmod(self.replay.numbers(), self.spec.slate)
         age, discounted = taken.max() - taken, isinstance(self.head, DiscountedRidge)
-        within: list[tuple[Any, ...]] = []  # of a window: what it will take back
+        # of a window: what it will take back
+        within: list[tuple[Any, ...]] = []
         step = max(1, _MAX_ENCODED // (R * max(self.widths)))
         for start in range(0, n, step):
             part = slice(start, min(n, start + step))
@@ -139,11 +174,19 @@ class HeadAgent(NeuralAgent):
             decay = self.decay(age[part])
             weight = decay * self.replay.weight[part, :, 0].T.astype(np.float64)
             reward = self.replay.reward[part].T.astype(np.float64)
-            items = self.replay.item[part].T if self.per_arm else np.zeros((R, z.shape[1]), np.int64)
+            items = (
+                self.replay.item[part].T if self.per_arm else np.zeros((R, z.shape[1]), np.int64)
+            )
             if isinstance(self.head, SlidingWindowRidge):
                 root, kept = np.sqrt(weight), np.flatnonzero(age[part] < self.head.window)
                 arrays = z * root[..., None], items, reward * root, weight > 0
-                within.append((taken[part][kept], slot[part][kept], *(a[:, kept].swapaxes(0, 1) for a in arrays)))
+                within.append(
+                    (
+                        taken[part][kept],
+                        slot[part][kept],
+                        *(a[:, kept].swapaxes(0, 1) for a in arrays),
+                    )
+                )
             for r in range(R):
                 order = np.argsort(items[r], kind="stable")
                 ends = np.searchsorted(items[r, order], np.arange(M), side="right")
@@ -161,11 +204,15 @@ class HeadAgent(NeuralAgent):
             return squares
         self.head.refit(gram, b, count)
         if isinstance(self.head, SlidingWindowRidge):
-            self.head.replace_window(*(np.concatenate(arrays) for arrays in zip(*within, strict=True)))
+            self.head.replace_window(
+                *(np.concatenate(arrays) for arrays in zip(*within, strict=True))
+            )
         return squares
 
     def decay(self, age: IntArray) -> FloatArray:
-        """Compute the weight that the head gives to observations of these ages in steps, float64 (R, n)."""
+        """Compute the weight that the head gives to observations of these ages in steps, float64
+        (R, n).
+        """
         if isinstance(self.head, DiscountedRidge):
             return np.asarray(self.head.gamma[:, None] ** age)
         recent = age < (self.head.window if isinstance(self.head, SlidingWindowRidge) else np.inf)
@@ -177,7 +224,7 @@ class HeadAgent(NeuralAgent):
         array[~(np.abs(array).max(axis=(1, 2)) <= DIVERGED)] = np.nan
         return array
 
-    def spectrum(self, bases: list[FloatArray]) -> FloatArray | None:  # noqa: ARG002 - the design matrix is that of z
+    def spectrum(self, bases: list[FloatArray]) -> FloatArray | None:  # noqa: ARG002
         if isinstance(self.head, DiscountedRidge):
             return self.head.spectrum([np.eye(self.widths[-2])] * self.n_heads)
         finite = np.asarray(np.isfinite(self.head.A).all(axis=(2, 3)))
@@ -191,7 +238,8 @@ class HeadAgent(NeuralAgent):
     @classmethod
     def memory(cls, params: Any, spec: SimulatorSpec) -> int:
         m, M = params.hidden[-1], spec.n_items if params.heads == "per_arm" else 1
-        matrices = 12 if params.gamma < 1 else 6  # with those of a refit, and a saved copy
+        # with those of a refit, and a saved copy
+        matrices = 12 if params.gamma < 1 else 6
         head = 8 * (M * (matrices * m * m + 3 * m + 1) + 41 * M * m)
         if params.window is not None:
             stored = replace(spec, n_features=m, n_stored=m)

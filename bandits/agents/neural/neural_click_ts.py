@@ -58,7 +58,8 @@ def last_layer_width(phi: Float32Array, root: FloatArray) -> FloatArray:
         turned = np.dot(np.ascontiguousarray(root[r].T), double)
         variance = out[r]
         variance[:] = 0.0
-        for i in range(m):  # candidates innermost: several in one instruction
+        # candidates innermost: several in one instruction
+        for i in range(m):
             for k in range(K):
                 variance[k] += turned[i, k] * turned[i, k]
         for k in range(K):
@@ -69,28 +70,32 @@ def last_layer_width(phi: Float32Array, root: FloatArray) -> FloatArray:
 class NeuralClickTS(VectorAgent):
     """Thompson sampling on log-odds that are linear in a network's last layer [1]_.
 
-    logit_a ~ N(phi_a . beta, sigma^2 phi_a' S^+ phi_a), S = epsilon I + sum phi phi' over the items shown
+    logit_a ~ N(phi_a . beta, sigma^2 phi_a' S^+ phi_a), S = epsilon I + sum phi phi' over the items
+    shown
 
-    Whenever the buffer is full, network and beta make one pass of stochastic gradient descent on the log loss, batch by
-    batch; each phi is added to S as computed before its batch, and the buffer is emptied. Each observation is used
-    once. phi_a is linear in the layer below. The option of a ReLU before it shows why: some coordinates of phi are then
-    0 for every candidate, and the smallest eigenvalue of S stays at epsilon.
+    Whenever the buffer is full, network and beta make one pass of stochastic gradient descent on
+    the log loss, batch by batch; each phi is added to S as computed before its batch, and the
+    buffer is emptied. Each observation is used once. phi_a is linear in the layer below. The option
+    of a ReLU before it shows why: some coordinates of phi are then 0 for every candidate, and the
+    smallest eigenvalue of S stays at epsilon.
 
-    It can forget: with ``gamma``, a training discounts the sum in S to its step, so that a phi that is k steps old has
-    weight gamma^k; epsilon is not discounted. beta and network forget at the rate of their gradient descent. There is
-    no window, because S would need every phi as it was.
+    It can forget: with ``gamma``, a training discounts the sum in S to its step, so that a phi that
+    is k steps old has weight gamma^k; epsilon is not discounted. beta and network forget at the
+    rate of their gradient descent. There is no window, because S would need every phi as it was.
 
     Notes
     -----
-    The published algorithm draws independently for each candidate although all share beta (``draw`` shared draws from
-    the joint posterior), and its pseudo-inverse in single precision gives directions with almost no data a variance of
-    0 (``inverse`` exact does not). With ``vectors`` tuned, the vectors of user and item are trained with the network,
-    from their given values. With ``head_learning_rate``, beta has a step size of its own, and the network below keeps
+    The published algorithm draws independently for each candidate although all share beta (``draw``
+    shared draws from the joint posterior), and its pseudo-inverse in single precision gives
+    directions with almost no data a variance of 0 (``inverse`` exact does not). With ``vectors``
+    tuned, the vectors of user and item are trained with the network, from their given values. With
+    ``head_learning_rate``, beta has a step size of its own, and the network below keeps
     ``learning_rate``.
 
     References
     ----------
-    .. [1] Su et al. (2023), Long-term value of exploration: measurements, findings and algorithms, section 4.
+    .. [1] Su et al. (2023), Long-term value of exploration: measurements, findings and algorithms,
+           section 4.
     """
 
     class Params(LearnerParams):
@@ -100,47 +105,100 @@ class NeuralClickTS(VectorAgent):
         training: ClassVar[str] = "replay"
         kind: Literal["neural_click_ts"] = "neural_click_ts"
         sigma2: float = param(
-            0.1, title="Posterior scale", symbol=r"\sigma^2", ge=0, le=100, typical=(1e-6, 1), log=True, basic=True,
+            0.1,
+            title="Posterior scale",
+            symbol=r"\sigma^2",
+            ge=0,
+            le=100,
+            typical=(1e-6, 1),
+            log=True,
+            basic=True,
             usual=(0.001, 1),
-            help="Factor of the posterior variance of the log-odds. Larger values draw samples farther from the mean "
-            "and explore more (usually 0.001 to 1).",
-        )  # fmt: skip
+            help=(
+                "Factor of the posterior variance of the log-odds. Larger values draw samples "
+                "farther from the mean and explore more (usually 0.001 to 1)."
+            ),
+        )
         epsilon: float = param(
-            1.0, title="Prior precision", symbol=r"\varepsilon", gt=0, le=1e4, typical=(1e-6, 1), log=True,
-            help="Initial eigenvalue of S in every direction. Larger values mean less uncertainty before any data "
-            "(usually 0.000001 to 1).",
-        )  # fmt: skip
+            1.0,
+            title="Prior precision",
+            symbol=r"\varepsilon",
+            gt=0,
+            le=1e4,
+            typical=(1e-6, 1),
+            log=True,
+            help=(
+                "Initial eigenvalue of S in every direction. Larger values mean less uncertainty "
+                "before any data (usually 0.000001 to 1)."
+            ),
+        )
         hidden: tuple[Width, ...] = override_default(NeuralParams, "hidden", (32, 16))
         learning_rate: float = override_default(NeuralParams, "learning_rate", 1.0)
         head_learning_rate: float | None = param(
-            None, title="Head learning rate", gt=0, le=10, typical=(1e-3, 1), log=True,
-            later=True, empty="that of the network",
-            help="Step size of the last layer, β, apart from the layers below. Larger values learn faster but may "
-            "diverge (usually 0.001 to 1); empty means the learning rate of the network.",
-        )  # fmt: skip
+            None,
+            title="Head learning rate",
+            gt=0,
+            le=10,
+            typical=(1e-3, 1),
+            log=True,
+            later=True,
+            empty="that of the network",
+            help=(
+                "Step size of the last layer, β, apart from the layers below. Larger values "
+                "learn faster but may diverge (usually 0.001 to 1); empty means the learning "
+                "rate of the network."
+            ),
+        )
         buffer: int = param(
-            32, title="Training interval", unit="items shown", ge=1, le=100_000, typical=(1, 1000), structural=True,
-            help="Items shown between two trainings; each is used once. Larger values train less often (usually 1 to "
-            "1,000).",
-        )  # fmt: skip
+            32,
+            title="Training interval",
+            unit="items shown",
+            ge=1,
+            le=100_000,
+            typical=(1, 1000),
+            structural=True,
+            help=(
+                "Items shown between two trainings; each is used once. Larger values train less "
+                "often (usually 1 to 1,000)."
+            ),
+        )
         batch: int = override_default(NeuralParams, "batch", 8)
         draw: Literal["independent", "shared"] = param(
-            "independent", title="Posterior draw", structural=True,
-            help="independent: one draw per candidate, as published. shared: one draw of β for all candidates.",
-        )  # fmt: skip
+            "independent",
+            title="Posterior draw",
+            structural=True,
+            help=(
+                "independent: one draw per candidate, as published. shared: one draw of β for "
+                "all candidates."
+            ),
+        )
         inverse: Literal["pseudo", "exact"] = param(
-            "exact", title="Inverse", structural=True,
-            help="pseudo: directions with almost no data have variance 0, as published. exact: they have the largest "
-            "variance.",
-        )  # fmt: skip
+            "exact",
+            title="Inverse",
+            structural=True,
+            help=(
+                "pseudo: directions with almost no data have variance 0, as published. exact: "
+                "they have the largest variance."
+            ),
+        )
         relu: bool = param(
-            False, title="ReLU before head", structural=True,
-            help="Applies a ReLU to the last hidden layer. Some of its units are then 0 for every candidate.",
-        )  # fmt: skip
+            False,
+            title="ReLU before head",
+            structural=True,
+            help=(
+                "Applies a ReLU to the last hidden layer. Some of its units are then 0 for every "
+                "candidate."
+            ),
+        )
         vectors: Literal["fixed", "tuned"] = param(
-            "fixed", title="Input vectors", structural=True,
-            help="fixed: the vectors of user and item stay as given. tuned: they are trained with the network.",
-        )  # fmt: skip
+            "fixed",
+            title="Input vectors",
+            structural=True,
+            help=(
+                "fixed: the vectors of user and item stay as given. tuned: they are trained with "
+                "the network."
+            ),
+        )
         gamma: float = gamma_param()
         pretrain: int = pretrain_param()
 
@@ -149,11 +207,16 @@ class NeuralClickTS(VectorAgent):
             return " ".join(name for name, there in own if there)
 
     PRETRAIN_READS: ClassVar[tuple[str, ...]] = (
-        "hidden", "pretrain", "learning_rate", "head_learning_rate", "relu", "vectors",
-    )  # fmt: skip
+        "hidden",
+        "pretrain",
+        "learning_rate",
+        "head_learning_rate",
+        "relu",
+        "vectors",
+    )
     title = "Neural click TS"
     formula = (
-        r"\phi_a^\top\beta+\sigma\sqrt{\phi_a^\top S^+\phi_a}\;\xi_a,\quad\xi_a\sim\mathcal N(0,1),\quad"
+        r"\phi_a^\top\beta+\sigma\sqrt{\phi_a^\top S^+\phi_a}\;\xi_a,\quad\xi_a\sim\mathcal N(0,1),\quad"  # noqa: E501
         r"S=\varepsilon I+\textstyle\sum\phi\phi^\top"
     )
     uncertainty = "posterior"
@@ -177,7 +240,9 @@ class NeuralClickTS(VectorAgent):
     def forgets(cls, params: Any) -> bool:
         return bool(params.gamma < 1)
 
-    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
+    def __init__(
+        self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess
+    ) -> None:
         p, m = params[0], params[0].hidden[-1]
         super().__init__(params, spec, streams, access)
         if p.vectors == "tuned":
@@ -186,20 +251,29 @@ class NeuralClickTS(VectorAgent):
         self.sigma = np.sqrt(self.column("sigma2"))
         self.S = self.column("epsilon")[:, None, None] * np.eye(m)
         self.state = ("S",)
-        self.gamma, self.trained_step = self.column("gamma"), np.zeros(1, np.int64)  # to which S is discounted
+        # to which S is discounted
+        self.gamma, self.trained_step = self.column("gamma"), np.zeros(1, np.int64)
         if p.gamma < 1:
             self.state += ("trained_step",)
         self._root_inverse: FloatArray | None = None
-        self._head_rate: Tensor | None = None  # relative to the layers below, (R, 1)
+        # relative to the layers below, (R, 1)
+        self._head_rate: Tensor | None = None
         if p.head_learning_rate is not None:
-            self._head_rate = self.tensor(self.column("head_learning_rate") / self.column("learning_rate"))[:, None]
+            self._head_rate = self.tensor(
+                self.column("head_learning_rate") / self.column("learning_rate")
+            )[:, None]
         width = spec.n_candidates if p.draw == "independent" else m
-        self.normals = streams.blocks("agent", lambda g, n: g.standard_normal((n, width)), width=width)
+        self.normals = streams.blocks(
+            "agent", lambda g, n: g.standard_normal((n, width)), width=width
+        )
 
     def make_networks(self) -> BatchedMLP:
         weights = self.initial_weights()
-        weights[:, -1] = 0  # phi . beta has no constant term
-        return BatchedMLP(weights, self.widths, device=self.device, linear_last=not self.params[0].relu)
+        # phi . beta has no constant term
+        weights[:, -1] = 0
+        return BatchedMLP(
+            weights, self.widths, device=self.device, linear_last=not self.params[0].relu
+        )
 
     def input_width(self) -> int:
         return super().input_width() if self.params[0].vectors == "fixed" else 1
@@ -224,10 +298,13 @@ class NeuralClickTS(VectorAgent):
             finite = np.asarray(np.isfinite(self.S).all(axis=(1, 2)))[:, None, None]
             values, vectors = np.linalg.eigh(np.where(finite, self.S, np.eye(self.S.shape[1])))
             threshold = 0.0
-            if self.params[0].inverse == "pseudo":  # the threshold of torch.linalg.pinv in single precision
+            # the threshold of torch.linalg.pinv in single precision
+            if self.params[0].inverse == "pseudo":
                 threshold = values[:, -1:] * values.shape[1] * np.finfo(np.float32).eps
             kept = values > threshold
-            self._root_inverse = vectors * np.where(kept, np.where(kept, values, 1.0) ** -0.5, 0.0)[:, None, :]
+            self._root_inverse = (
+                vectors * np.where(kept, np.where(kept, values, 1.0) ** -0.5, 0.0)[:, None, :]
+            )
         return self._root_inverse
 
     # choice
@@ -243,7 +320,9 @@ class NeuralClickTS(VectorAgent):
 
     def explain(self, round: Round) -> Explanation:
         mean, width = self.mean(round), self.width(round)
-        return Explanation("sample", self.scores(round), mean, width, self.sigma[:, None], logit=True)
+        return Explanation(
+            "sample", self.scores(round), mean, width, self.sigma[:, None], logit=True
+        )
 
     def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:
         shape = self.normals.at(round.step).shape
@@ -256,7 +335,8 @@ class NeuralClickTS(VectorAgent):
         counts, items = self.exposure(feedback), round.items[np.arange(len(slate))[:, None], slate]
         if self.tables is None:
             x = self.shown_input(round, slate, items).cpu().numpy()
-        else:  # of vectors that change, the user's index
+        else:
+            # of vectors that change, the user's index
             x = np.broadcast_to(round.users[:, None, None], (*items.shape, 1))
         self.replay.add(x, items, targets(feedback, counts), counts[:, :, None])
         self.n_observed += slate.shape[1]
@@ -270,23 +350,33 @@ class NeuralClickTS(VectorAgent):
         weight = self.discount(n)
         for start in range(0, n, self.params[0].batch):
             index = np.arange(start, min(n, start + self.params[0].batch))
-            self.descend(*self.replay.batch(np.broadcast_to(index, (R, len(index)))), weight[:, index])
+            self.descend(
+                *self.replay.batch(np.broadcast_to(index, (R, len(index)))), weight[:, index]
+            )
         self.replay.drop(n)
         self._root_inverse = None
 
     def discount(self, n: int) -> FloatArray:
-        """Discount S, apart from its prior, to the present step; return the weights of n observations, (R, n)."""
+        """Discount S, apart from its prior, to the present step.
+
+        Return the weights of n observations, (R, n).
+        """
         if self.params[0].gamma == 1:
             return np.ones((len(self.params), n))
         now = (self.n_observed - 1) // self.spec.slate
         taken = (self.n_observed - self.replay.size + np.arange(n)) // self.spec.slate
         prior = self.column("epsilon")[:, None, None] * np.eye(self.S.shape[1])
-        self.S[...] = prior + (self.gamma ** (now - self.trained_step))[:, None, None] * (self.S - prior)
+        self.S[...] = prior + (self.gamma ** (now - self.trained_step))[:, None, None] * (
+            self.S - prior
+        )
         self.trained_step[:] = now
         return np.asarray(self.gamma[:, None] ** (now - taken))
 
-    def descend(self, x: Any, items: IntArray, rewards: Any, weight: Any, decay: FloatArray) -> None:
-        """Make one step of gradient descent on a batch ``(R, B, ...)`` of the buffer, and add its phi to S.
+    def descend(
+        self, x: Any, items: IntArray, rewards: Any, weight: Any, decay: FloatArray
+    ) -> None:
+        """Make one step of gradient descent on a batch ``(R, B, ...)`` of the buffer, and add its
+        phi to S.
 
         ``decay (R, B)`` is the weight of each phi in S beside its exposure.
         """
@@ -303,27 +393,43 @@ class NeuralClickTS(VectorAgent):
             gradient[:, -1 - self.widths[-2] :] *= self._head_rate
         self.apply_gradient(gradient)
 
-    def differentiate(self, x: Tensor, rewards: Tensor, counts: Tensor) -> tuple[FloatArray, Tensor, Tensor]:
-        """Differentiate the mean log loss by the weights (R, p) and by x (R, B, D); phi (R, B, m) comes first."""
+    def differentiate(
+        self, x: Tensor, rewards: Tensor, counts: Tensor
+    ) -> tuple[FloatArray, Tensor, Tensor]:
+        """Differentiate the mean log loss by the weights (R, p) and by x (R, B, D).
+
+        Phi (R, B, m) comes first.
+        """
         total = counts.sum(1, keepdim=True).clamp_min(1.0)
         if self.compiled:
-            found = loss_gradient(self.net, x.numpy(), rewards.numpy(), (counts / total).numpy(), log_odds=True)
+            found = loss_gradient(
+                self.net, x.numpy(), rewards.numpy(), (counts / total).numpy(), log_odds=True
+            )
             return found.phi.astype(np.float64), self.net.gradient, self.tensor(found.input)
         forward_pass = self.net.forward(x)
         phi: FloatArray = forward_pass.inputs[-1].cpu().double().numpy()
-        delta = (self.loss_derivative(self.output(forward_pass), rewards) * counts / total)[..., None]
+        delta = (self.loss_derivative(self.output(forward_pass), rewards) * counts / total)[
+            ..., None
+        ]
         deltas = self.net.backpropagate(forward_pass, delta)
         return phi, self.net.gradients(forward_pass, deltas), deltas[0] @ self.net.layers[0][0]
 
-    def pretrain_step(self, x: Float32Array, items: IntArray, rewards: FloatArray, weight: FloatArray) -> None:
-        self.descend(x, items, rewards, weight, np.zeros(items.shape))  # nothing is added to S
+    def pretrain_step(
+        self, x: Float32Array, items: IntArray, rewards: FloatArray, weight: FloatArray
+    ) -> None:
+        # nothing is added to S
+        self.descend(x, items, rewards, weight, np.zeros(items.shape))
 
     def log_input(self, log: LoggedData) -> Float32Array:
-        return super().log_input(log) if self.tables is None else log.users[:, None].astype(np.float32)
+        return (
+            super().log_input(log) if self.tables is None else log.users[:, None].astype(np.float32)
+        )
 
-    def spectrum(self, bases: list[FloatArray]) -> FloatArray | None:  # noqa: ARG002 - S is the design matrix of phi
+    def spectrum(self, bases: list[FloatArray]) -> FloatArray | None:  # noqa: ARG002
         finite = np.asarray(np.isfinite(self.S).all(axis=(1, 2)))[:, None, None]
-        values = np.linalg.eigvalsh(np.where(finite, self.S, np.eye(self.S.shape[1])))[:, None, ::-1]
+        values = np.linalg.eigvalsh(np.where(finite, self.S, np.eye(self.S.shape[1])))[
+            :, None, ::-1
+        ]
         return np.where(finite, values, np.nan)
 
     @classmethod
@@ -344,21 +450,34 @@ class NeuralClickTS(VectorAgent):
 
     @classmethod
     def requires(cls, params: Any) -> frozenset[str]:
-        return super().requires(params) | (frozenset({"vectors"}) if params.vectors == "tuned" else frozenset())
+        return super().requires(params) | (
+            frozenset({"vectors"}) if params.vectors == "tuned" else frozenset()
+        )
 
     @classmethod
     def alternatives(cls, spec: SimulatorSpec) -> list[dict[str, Any]]:
-        return [*([{"pretrain": 0}] if "log" not in spec.capabilities else []), {"vectors": "fixed"}]
+        return [
+            *([{"pretrain": 0}] if "log" not in spec.capabilities else []),
+            {"vectors": "fixed"},
+        ]
 
     @classmethod
     def memory(cls, params: Any, spec: SimulatorSpec) -> int:
         D, K, m = spec.n_features, spec.n_candidates, params.hidden[-1]
         widths = (D, *params.hidden, 1)
-        moved = 4 * (spec.n_users + spec.n_items) * D if params.vectors == "tuned" else 0  # vectors and their changes
+        # vectors and their changes
+        moved = 4 * (spec.n_users + spec.n_items) * D if params.vectors == "tuned" else 0
         width = K if params.draw == "independent" else m
         stored = ReplayBuffer.memory(D + 2, params.buffer + spec.slate) * 2
         activations = 4 * 4 * max(K, params.batch) * (sum(widths) + 4 * m)
         return int(
-            8 * 4 * count_weights(widths) + 2 * moved + stored + activations + 8 * 8 * m * m
-            + 8 * block_length(width) * width + 8 * 41 * m + 64 * K + 1024
-        )  # fmt: skip
+            8 * 4 * count_weights(widths)
+            + 2 * moved
+            + stored
+            + activations
+            + 8 * 8 * m * m
+            + 8 * block_length(width) * width
+            + 8 * 41 * m
+            + 64 * K
+            + 1024
+        )

@@ -27,10 +27,17 @@ class NeuralGreedy(VectorAgent):
         kind: Literal["neural_greedy"] = "neural_greedy"
         learning_rate: float = override_default(NeuralParams, "learning_rate", 0.03)
         embedding: int = param(
-            0, title="Embedding width", ge=0, le=256, structural=True,
-            help="Width of learned embeddings of users and items, added to the features. Larger values fit more "
-            "individual differences (usually 4 to 32); 0 uses the features only.",
-        )  # fmt: skip
+            0,
+            title="Embedding width",
+            ge=0,
+            le=256,
+            structural=True,
+            help=(
+                "Width of learned embeddings of users and items, added to the features. Larger "
+                "values fit more individual differences (usually 4 to 32); 0 uses the features "
+                "only."
+            ),
+        )
 
     PRETRAIN_READS: ClassVar[tuple[str, ...]] = (*VectorAgent.PRETRAIN_READS, "embedding")
     title = "Neural greedy"
@@ -38,7 +45,9 @@ class NeuralGreedy(VectorAgent):
     colour = "#CC79A7"
     dash = "longdash"
 
-    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
+    def __init__(
+        self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess
+    ) -> None:
         self.uses_ids = params[0].embedding > 0
         super().__init__(params, spec, streams, access)
         if "vectors" in spec.capabilities and not self.uses_ids:
@@ -52,8 +61,12 @@ class NeuralGreedy(VectorAgent):
     def make_networks(self) -> BatchedMLP:
         embedding, tables = self.params[0].embedding, self.table_sizes(self.params[0], self.spec)
         self.widths = (self.widths[0] + embedding * len(tables), *self.widths[1:])
-        weights = initial_weights(self.streams, self.widths, part=1, embedding_weights=embedding * sum(tables))
-        return BatchedMLP(weights, self.widths, tables=tables, embedding=embedding, device=self.device)
+        weights = initial_weights(
+            self.streams, self.widths, part=1, embedding_weights=embedding * sum(tables)
+        )
+        return BatchedMLP(
+            weights, self.widths, tables=tables, embedding=embedding, device=self.device
+        )
 
     def scores(self, round: Round) -> FloatArray:
         return self.mean(round)
@@ -71,7 +84,14 @@ class NeuralGreedy(VectorAgent):
         if not tables:
             return super().memory(params, spec)
         D, e = spec.n_features, params.embedding
-        more = count_weights((D + 2 * e, *params.hidden, 1), tables, e) - count_weights((D, *params.hidden, 1))
-        batch = max(spec.n_candidates, FULL_BATCH_CHUNK if params.training == "everything" else params.batch)
-        stored = 3 * 8 * params.buffer  # the two indices of each observation
-        return super().memory(params, spec) + int(cls.WEIGHT_BYTES * more + 6 * 4 * batch * 2 * e + stored)
+        more = count_weights((D + 2 * e, *params.hidden, 1), tables, e) - count_weights(
+            (D, *params.hidden, 1)
+        )
+        batch = max(
+            spec.n_candidates, FULL_BATCH_CHUNK if params.training == "everything" else params.batch
+        )
+        # the two indices of each observation
+        stored = 3 * 8 * params.buffer
+        return super().memory(params, spec) + int(
+            cls.WEIGHT_BYTES * more + 6 * 4 * batch * 2 * e + stored
+        )

@@ -22,14 +22,17 @@ class NeuralLinUCB(HeadAgent):
 
     score_a = omega . z_a + alpha sqrt(z_a' A^-1 z_a), z_a = phi(x_a)
 
-    A and b accumulate every z as it was at the time of the choice and are not recomputed when the network changes, as
-    published. The network is trained through an output layer of its own; in [1]_ through omega. The head can forget
-    (``gamma`` [2]_, ``window``): what is discounted or left out are these z.
+    A and b accumulate every z as it was at the time of the choice and are not recomputed when the
+    network changes, as published. The network is trained through an output layer of its own; in
+    [1]_ through omega. The head can forget (``gamma`` [2]_, ``window``): what is discounted or left
+    out are these z.
 
     References
     ----------
-    .. [1] Xu, Wen, Zhao, Gu (2022), Neural contextual bandits with deep representation and shallow exploration.
-    .. [2] Russac, Vernade, Cappé (2019), Weighted linear bandits for non-stationary environments, Algorithm 1.
+    .. [1] Xu, Wen, Zhao, Gu (2022), Neural contextual bandits with deep representation and shallow
+           exploration.
+    .. [2] Russac, Vernade, Cappé (2019), Weighted linear bandits for non-stationary environments,
+           Algorithm 1.
     """
 
     class Params(HeadParams):
@@ -47,7 +50,9 @@ class NeuralLinUCB(HeadAgent):
     colour = "#56B4E9"
     dash = "dash"
 
-    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
+    def __init__(
+        self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess
+    ) -> None:
         super().__init__(params, spec, streams, access)
         self.alpha = self.column("alpha")
 

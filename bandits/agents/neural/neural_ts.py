@@ -22,7 +22,8 @@ class NeuralTS(GradientAgent):
 
     References
     ----------
-    .. [1] Zhang, Zhou, Li, Gu (2021), Neural Thompson sampling, Algorithm 1. Its nu is sigma / sqrt(lambda) here.
+    .. [1] Zhang, Zhou, Li, Gu (2021), Neural Thompson sampling, Algorithm 1. Its nu is sigma /
+           sqrt(lambda) here.
     """
 
     class Params(GradientParams):
@@ -30,14 +31,16 @@ class NeuralTS(GradientAgent):
         sigma2: float = noise_variance_param(0.01)
 
     title = "NeuralTS"
-    formula = r"\tilde r_a\sim\mathcal N\big(f(x_a),\ \sigma^2g_a^\top A^{-1}g_a\big),\quad g_a=\nabla_w f(x_a)"
+    formula = r"\tilde r_a\sim\mathcal N\big(f(x_a),\ \sigma^2g_a^\top A^{-1}g_a\big),\quad g_a=\nabla_w f(x_a)"  # noqa: E501
     uncertainty = "posterior"
     exploration_param = "sigma2"
     colour = "#CC79A7"
     dash = "dash"
     propensity = "monte_carlo"
 
-    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
+    def __init__(
+        self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess
+    ) -> None:
         super().__init__(params, spec, streams, access)
         self.sigma, K = np.sqrt(self.column("sigma2")), spec.n_candidates
         self.normals = streams.blocks("agent", lambda g, n: g.standard_normal((n, K)), width=K)
@@ -48,7 +51,9 @@ class NeuralTS(GradientAgent):
 
     def explain(self, round: Round) -> Explanation:
         mean, width = self.predict(round)
-        return Explanation("sample", self.scores(round), mean, width, self.sigma[:, None], logit=self.log_odds)
+        return Explanation(
+            "sample", self.scores(round), mean, width, self.sigma[:, None], logit=self.log_odds
+        )
 
     def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:
         mean, width = self.predict(round)

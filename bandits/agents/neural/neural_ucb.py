@@ -22,8 +22,8 @@ class NeuralUCB(GradientAgent):
 
     References
     ----------
-    .. [1] Zhou, Li, Gu (2020), Neural contextual bandits with UCB-based exploration, Algorithm 1. The authors' code
-       writes the bonus as sqrt(lambda nu g' A^-1 g): alpha = sqrt(lambda nu).
+    .. [1] Zhou, Li, Gu (2020), Neural contextual bandits with UCB-based exploration, Algorithm 1.
+       The authors' code writes the bonus as sqrt(lambda nu g' A^-1 g): alpha = sqrt(lambda nu).
     """
 
     class Params(GradientParams):
@@ -37,7 +37,9 @@ class NeuralUCB(GradientAgent):
     colour = "#D55E00"
     dash = "dash"
 
-    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
+    def __init__(
+        self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess
+    ) -> None:
         super().__init__(params, spec, streams, access)
         self.alpha = self.column("alpha")
 
@@ -47,4 +49,12 @@ class NeuralUCB(GradientAgent):
 
     def explain(self, round: Round) -> Explanation:
         mean, width = self.predict(round)
-        return Explanation("bonus", self.scores(round), mean, width, self.alpha[:, None], "alpha", logit=self.log_odds)
+        return Explanation(
+            "bonus",
+            self.scores(round),
+            mean,
+            width,
+            self.alpha[:, None],
+            "alpha",
+            logit=self.log_odds,
+        )

@@ -26,63 +26,117 @@ from bandits.base.types import (
     SimulatorAccess,
     SimulatorSpec,
 )
-from bandits.models.neural.offline_training import click_logits, fit_click_model, n_held_out, perfect_loss
+from bandits.models.neural.offline_training import (
+    click_logits,
+    fit_click_model,
+    n_held_out,
+    perfect_loss,
+)
 
 from .params import Width
 
-_MAX_PAIRS = 100_000  # pairs of user and item scored at once
-RECORD = ("validation_loss", "train", "validation", "perfect", "seconds")  # of a training, kept with its weights
+# pairs of user and item scored at once
+_MAX_PAIRS = 100_000
+# of a training, kept with its weights
+RECORD = ("validation_loss", "train", "validation", "perfect", "seconds")
 
 
 class StaticMLP(Agent):
     """A neural network trained once on logged random interactions, then fixed.
 
-    The input is the embeddings of user and product, or the features of the candidate in simulators without identities.
-    There is one network per layout; its weights and losses are cached by the content of the training.
-    """
+    The input is the embeddings of user and product, or the features of the candidate in simulators
+    without identities. There is one network per layout; its weights and losses are cached by the
+    content of the training."""
 
     class Params(AgentParams):
         kind: Literal["static_mlp"] = "static_mlp"
         interactions: int = param(
-            200_000, title="Logged interactions", ge=1000, le=2_000_000, structural=True, basic=True,
-            help="Random interactions in the log that it is trained on before the run. Larger logs give better "
-            "predictions and take longer (usually 10,000 to 500,000).",
-        )  # fmt: skip
+            200_000,
+            title="Logged interactions",
+            ge=1000,
+            le=2_000_000,
+            structural=True,
+            basic=True,
+            help=(
+                "Random interactions in the log that it is trained on before the run. Larger "
+                "logs give better predictions and take longer (usually 10,000 to 500,000)."
+            ),
+        )
         epochs: int = param(
-            10, title="Epochs", ge=1, le=100, structural=True, basic=True,
-            help="Passes through the log. More epochs fit the log more closely and may overfit (usually 1 to 30).",
-        )  # fmt: skip
+            10,
+            title="Epochs",
+            ge=1,
+            le=100,
+            structural=True,
+            basic=True,
+            help=(
+                "Passes through the log. More epochs fit the log more closely and may overfit "
+                "(usually 1 to 30)."
+            ),
+        )
         embedding: int = param(
-            32, title="Embedding width", ge=1, le=256, structural=True,
-            help="Width of the learned embeddings of users and products, in simulators with identities. Larger values "
-            "fit more individual differences (usually 8 to 64).",
-        )  # fmt: skip
+            32,
+            title="Embedding width",
+            ge=1,
+            le=256,
+            structural=True,
+            help=(
+                "Width of the learned embeddings of users and products, in simulators with "
+                "identities. Larger values fit more individual differences (usually 8 to 64)."
+            ),
+        )
         hidden: tuple[Width, ...] = param(
-            (64, 32), title="Hidden layers", structural=True, min_length=1, max_length=6, strict=False,
-            help="Widths of the hidden layers. Wider and deeper networks fit more complex rewards and take longer "
-            "(usually one to three layers of 16 to 128 units).",
-        )  # fmt: skip
+            (64, 32),
+            title="Hidden layers",
+            structural=True,
+            min_length=1,
+            max_length=6,
+            strict=False,
+            help=(
+                "Widths of the hidden layers. Wider and deeper networks fit more complex rewards "
+                "and take longer (usually one to three layers of 16 to 128 units)."
+            ),
+        )
         learning_rate: float = param(
-            1e-3, title="Learning rate", symbol=r"\eta", gt=0, le=1, structural=True, log=True,
-            help="Step size of Adam. Larger values learn faster but may diverge (usually 0.0001 to 0.01).",
-        )  # fmt: skip
+            1e-3,
+            title="Learning rate",
+            symbol=r"\eta",
+            gt=0,
+            le=1,
+            structural=True,
+            log=True,
+            help=(
+                "Step size of Adam. Larger values learn faster but may diverge (usually 0.0001 "
+                "to 0.01)."
+            ),
+        )
         batch: int = param(
-            512, title="Batch size", ge=1, le=100_000, structural=True,
-            help="Interactions per step of Adam. Larger batches have less noisy gradients and make fewer steps "
-            "(usually 128 to 2,048).",
-        )  # fmt: skip
+            512,
+            title="Batch size",
+            ge=1,
+            le=100_000,
+            structural=True,
+            help=(
+                "Interactions per step of Adam. Larger batches have less noisy gradients and "
+                "make fewer steps (usually 128 to 2,048)."
+            ),
+        )
 
     title = "Static MLP"
     formula = r"\mathrm{MLP}\big([\,e_\mathrm{user},\ e_a\,]\big)"
     colour = "#CC79A7"
     learns = False
     offered_for = frozenset({"arm_features"})
-    needs = frozenset({"log", "binary"})  # it is trained on the log loss of clicks
+    # it is trained on the log loss of clicks
+    needs = frozenset({"log", "binary"})
 
-    def __init__(self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess) -> None:
+    def __init__(
+        self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess
+    ) -> None:
         super().__init__(params, spec, streams, access)
         self._networks: dict[int, dict[str, Any]] | None = None
-        self._tables = np.empty((0, 0, 0))  # (L, n_users, n_items): all scores, computed in advance
+        # (L, n_users, n_items): all scores, computed in advance
+        self._tables = np.empty((0, 0, 0))
         self._layouts, self._layout_of = np.unique(access.layouts, return_inverse=True)
         self.validation_loss = float("nan")
 
@@ -105,7 +159,10 @@ class StaticMLP(Agent):
         networks = {int(layout): self._trained(int(layout)) for layout in self._layouts}
         records = [{name: network.pop(name) for name in RECORD} for network in networks.values()]
         self.validation_loss = float(np.mean([record["validation_loss"] for record in records]))
-        curves = {name: np.stack([r[name] for r in records]) for name in ("train", "validation", "perfect")}
+        curves = {
+            name: np.stack([r[name] for r in records])
+            for name in ("train", "validation", "perfect")
+        }
         n, seconds = self.params[0].interactions, sum(float(r["seconds"]) for r in records)
         losses = curves["train"], curves["validation"], curves["perfect"]
         self.offline_training = OfflineTraining(n, seconds, n_held_out(n), *losses)
@@ -149,7 +206,8 @@ class StaticMLP(Agent):
         embeddings = 16 * params.embedding * (spec.n_users + spec.n_items) if spec.n_users else 0
         scores = 16 * spec.n_users * spec.n_items
         chunk = 8 * _MAX_PAIRS * (2 * params.embedding + max(params.hidden))
-        return int(log + chunk + layouts * (embeddings + scores))  # the layouts are trained in sequence
+        # the layouts are trained in sequence
+        return int(log + chunk + layouts * (embeddings + scores))
 
     def _recipe(self, layout: int) -> str:
         """Return everything that the weights of a layout depend on."""
@@ -157,22 +215,33 @@ class StaticMLP(Agent):
         return json.dumps(["static_mlp", 3, recipe, self.access.key, layout], sort_keys=True)
 
     def _trained(self, layout: int) -> dict[str, Any]:
-        """Return the weights of a layout with the record of its training, from the cache or by training once."""
+        """Return the weights of a layout with the record of its training, from the cache or by
+        training once.
+        """
         p, s = self.params[0], self.spec
 
         def fit() -> dict[str, Any]:
             began, log = time.perf_counter(), self.access.log(layout, p.interactions)
             seed = int(self.streams.generator("log", row=layout, part=1).integers(2**31))
             fitted = fit_click_model(
-                log, n_features=s.n_features, n_users=s.n_users, n_items=s.n_items, embedding=p.embedding,
-                hidden=p.hidden, learning_rate=p.learning_rate, batch=p.batch, epochs=p.epochs, seed=seed,
-            )  # fmt: skip
+                log,
+                n_features=s.n_features,
+                n_users=s.n_users,
+                n_items=s.n_items,
+                embedding=p.embedding,
+                hidden=p.hidden,
+                learning_rate=p.learning_rate,
+                batch=p.batch,
+                epochs=p.epochs,
+                seed=seed,
+            )
             return fitted.weights | {
                 "validation_loss": np.array(fitted.validation_loss),
-                "train": fitted.train_curve, "validation": fitted.validation_curve,
+                "train": fitted.train_curve,
+                "validation": fitted.validation_curve,
                 "perfect": np.array(perfect_loss(log, n_held_out(p.interactions))),
                 "seconds": np.array(time.perf_counter() - began),
-            }  # fmt: skip
+            }
 
         return cached_arrays("weights", self._recipe(layout), fit)
 
@@ -185,7 +254,11 @@ def _all_scores(weights: dict[str, Any]) -> FloatArray:
     for start in range(0, len(user), step):
         rows = user[start : start + step]
         pairs = np.concatenate(
-            [np.repeat(rows[:, None], len(item), axis=1), np.broadcast_to(item, (len(rows), *item.shape))], axis=2
+            [
+                np.repeat(rows[:, None], len(item), axis=1),
+                np.broadcast_to(item, (len(rows), *item.shape)),
+            ],
+            axis=2,
         )
         out[start : start + step] = click_logits(weights, pairs)
     return out

@@ -16,8 +16,10 @@ from bandits.models.neural.replay_buffer import ReplayBuffer
 if TYPE_CHECKING:
     from torch import Tensor
 
-FULL_BATCH_CHUNK = 1024  # observations evaluated at once in a full-batch step, to fit the processor's cache
-DEFAULT_PASSES = 5  # through the buffer at each training, when ``updates`` is empty
+# observations evaluated at once in a full-batch step, to fit the processor's cache
+FULL_BATCH_CHUNK = 1024
+# through the buffer at each training, when ``updates`` is empty
+DEFAULT_PASSES = 5
 
 
 class NetworkTraining(Agent):
@@ -31,7 +33,10 @@ class NetworkTraining(Agent):
     copies = 1
     """Networks per row."""
     output_scale: float | None = 1.0
-    """Factor of the network's output; None if the training does not minimise the loss of a scaled output."""
+    """Factor of the network's output.
+
+    None if the training does not minimise the loss of a scaled output.
+    """
     train_steps = 0
     """Steps of the optimiser so far."""
 
@@ -54,7 +59,10 @@ class NetworkTraining(Agent):
         if p.training == "everything":
             self.train_full_batch(DEFAULT_PASSES if p.updates is None else p.updates)
             return
-        generators = [self.streams.generator("agent", row=r, part=2, block=self.train_steps) for r in self.streams.rows]
+        generators = [
+            self.streams.generator("agent", row=r, part=2, block=self.train_steps)
+            for r in self.streams.rows
+        ]
         batch = min(p.batch, self.replay.size)
         if p.updates is None:
             index = self.replay.shuffled_batches(generators, batch, DEFAULT_PASSES)
@@ -62,7 +70,9 @@ class NetworkTraining(Agent):
             index = self.replay.random_batches(generators, batch, p.updates)
         for i in range(index.shape[1]):
             x, items, rewards, weight = self.replay.batch(index[:, i])
-            self.train_step(self.tensor(x), self.index_tensor(items), self.tensor(rewards), self.tensor(weight))
+            self.train_step(
+                self.tensor(x), self.index_tensor(items), self.tensor(rewards), self.tensor(weight)
+            )
 
     def train_step(self, x: Tensor, items: Tensor, rewards: Tensor, weight: Tensor) -> None:
         """Make one step of the optimiser on a batch.
@@ -101,7 +111,12 @@ class NetworkTraining(Agent):
     def can_fuse(self) -> bool:
         """Tell whether the compiled full-batch gradient applies; see `full_batch`."""
         one_layer = len(self.widths) == 3 and self.widths[-1] == 1 and self.copies == 1
-        return one_layer and not self.net.tables and self.device == "cpu" and self.output_scale is not None
+        return (
+            one_layer
+            and not self.net.tables
+            and self.device == "cpu"
+            and self.output_scale is not None
+        )
 
     def _train_fused(self, steps: int) -> None:
         (D, H, _), scale = self.widths, self.output_scale
@@ -122,19 +137,30 @@ class NetworkTraining(Agent):
         """Reshape weights (R, B, copies) to one row per network, (R * copies, B)."""
         return weight.transpose(1, 2).reshape(-1, weight.shape[1])
 
-    def gradient(self, x: Tensor, items: Tensor, rewards: Tensor, weight: Tensor, total: Tensor) -> Tensor:
+    def gradient(
+        self, x: Tensor, items: Tensor, rewards: Tensor, weight: Tensor, total: Tensor
+    ) -> Tensor:
         """Compute the gradient (R * copies, p) of a batch's loss, divided by ``total``."""
         x, items, rewards = (self.per_network(tensor) for tensor in (x, items, rewards))
         return self.network_gradient(x, items, rewards, self.flat_weight(weight), total)
 
-    def network_gradient(self, x: Tensor, items: Tensor, rewards: Tensor, weight: Tensor, total: Tensor) -> Tensor:
+    def network_gradient(
+        self, x: Tensor, items: Tensor, rewards: Tensor, weight: Tensor, total: Tensor
+    ) -> Tensor:
         """Compute the gradient of a batch per network, (R * copies, B, ...)."""
         forward_pass = self.forward(x)
-        own = None if forward_pass.out.shape[2] == 1 else items[..., None]  # the output of the item, if there are many
-        output = self.output(forward_pass) if own is None else forward_pass.out.gather(2, own)[..., 0]
+        # the output of the item, if there are many
+        own = None if forward_pass.out.shape[2] == 1 else items[..., None]
+        output = (
+            self.output(forward_pass) if own is None else forward_pass.out.gather(2, own)[..., 0]
+        )
         error = self.loss_derivative(output, rewards) * weight
         error = (error / total)[..., None]
-        delta = error if own is None else error.new_zeros(forward_pass.out.shape).scatter_(2, own, error)
+        delta = (
+            error
+            if own is None
+            else error.new_zeros(forward_pass.out.shape).scatter_(2, own, error)
+        )
         return self.backward(forward_pass, delta)
 
     def loss_derivative(self, output: Tensor, rewards: Tensor) -> Tensor:
@@ -160,7 +186,9 @@ class NetworkTraining(Agent):
     def weights(self) -> dict[str, Any]:
         """Copy the state of the networks and the optimiser as arrays."""
         state = {"improvements": self.train_steps, "weights": self.net.flat.cpu().numpy().copy()}
-        return state | {f"optimiser.{name}": value for name, value in self.optimiser.state_dict().items()}
+        return state | {
+            f"optimiser.{name}": value for name, value in self.optimiser.state_dict().items()
+        }
 
     def load_weights(self, state: dict[str, Any]) -> None:
         """Restore a state of `weights`."""
@@ -168,7 +196,9 @@ class NetworkTraining(Agent):
 
         self.train_steps = int(state["improvements"])
         self.net.flat.copy_(torch.from_numpy(state["weights"]))
-        self.optimiser.load_state_dict({name: state[f"optimiser.{name}"] for name in self.optimiser.state})
+        self.optimiser.load_state_dict(
+            {name: state[f"optimiser.{name}"] for name in self.optimiser.state}
+        )
 
     # conversion
 
@@ -188,7 +218,8 @@ class NetworkTraining(Agent):
         """Select ``x[r, index[r]]``, (R, S, ...)."""
         import torch
 
-        if self.device == "cpu":  # NumPy's indexing costs less than torch's
+        # NumPy's indexing costs less than torch's
+        if self.device == "cpu":
             return torch.from_numpy(x.numpy()[np.arange(len(index))[:, None], index])
         rows = torch.arange(len(index), device=x.device)[:, None]
         return x[rows, self.index_tensor(index)]

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 class VectorAgent(NeuralAgent):
-    """Agent that evaluates its network from tables of vectors if ``tables`` is set, else from the features."""
+    """Agent that evaluates its network from tables of vectors if ``tables`` is set, else from the
+    features.
+    """
 
     tables: VectorTables | None = None
 
@@ -40,7 +42,9 @@ class VectorAgent(NeuralAgent):
     def shown_input(self, round: Round, slate: IntArray, items: IntArray) -> Tensor:
         if self.tables is None:
             return super().shown_input(round, slate, items)
-        return self.tensor(self.tables.pairs(np.repeat(round.users[:, None], items.shape[1], axis=1), items))
+        return self.tensor(
+            self.tables.pairs(np.repeat(round.users[:, None], items.shape[1], axis=1), items)
+        )
 
     @property
     def compiled(self) -> bool:
@@ -49,9 +53,12 @@ class VectorAgent(NeuralAgent):
 
     def pretrain_recipe(self) -> str:
         recipe = super().pretrain_recipe()
-        return f"{recipe} compiled" if self.compiled else recipe  # it rounds otherwise than torch
+        # it rounds otherwise than torch
+        return f"{recipe} compiled" if self.compiled else recipe
 
-    def network_gradient(self, x: Tensor, items: Tensor, rewards: Tensor, weight: Tensor, total: Tensor) -> Tensor:
+    def network_gradient(
+        self, x: Tensor, items: Tensor, rewards: Tensor, weight: Tensor, total: Tensor
+    ) -> Tensor:
         if not self.compiled:
             return super().network_gradient(x, items, rewards, weight, total)
         arrays = (tensor.numpy() for tensor in (x, rewards, weight / total))
@@ -60,5 +67,7 @@ class VectorAgent(NeuralAgent):
 
     @classmethod
     def shared_memory(cls, params: Any, spec: SimulatorSpec, layouts: int) -> int:
-        entries = (spec.n_users + spec.n_items) * spec.n_features if "vectors" in spec.capabilities else 0
+        entries = (
+            (spec.n_users + spec.n_items) * spec.n_features if "vectors" in spec.capabilities else 0
+        )
         return 2 * entries * layouts + super().shared_memory(params, spec, layouts)

@@ -10,36 +10,63 @@ import numpy as np
 
 from bandits.base.files import cached_arrays, is_cached
 from bandits.base.params import declaration, param
-from bandits.base.types import Float32Array, FloatArray, IntArray, LoggedData, OfflineTraining, SimulatorSpec
+from bandits.base.types import (
+    Float32Array,
+    FloatArray,
+    IntArray,
+    LoggedData,
+    OfflineTraining,
+    SimulatorSpec,
+)
 
 from .training import NetworkTraining
 
 BATCH, PASSES = 256, 5
-PRETRAIN_PART = 6  # of the row's agent stream: what pre-training draws
+# of the row's agent stream: what pre-training draws
+PRETRAIN_PART = 6
 
 
 def pretrain_param(*, later: bool = True) -> Any:
-    """Declare the number of logged interactions; ``later``: added after the first release of its class."""
+    """Declare the number of logged interactions.
+
+    ``later``: added after the first release of its class.
+    """
     return param(
-        0, title="Pre-training", unit="interactions", ge=0, le=200_000, structural=True, later=later,
-        help="Number of logged random interactions that train the network before the run. Larger values start "
-        "with a better embedding (usually 1,000 to 50,000); 0 starts from random weights.",
-    )  # fmt: skip
+        0,
+        title="Pre-training",
+        unit="interactions",
+        ge=0,
+        le=200_000,
+        structural=True,
+        later=later,
+        help=(
+            "Number of logged random interactions that train the network before the run. Larger "
+            "values start with a better embedding (usually 1,000 to 50,000); 0 starts from "
+            "random weights."
+        ),
+    )
 
 
 class WarmStart(NetworkTraining):
     """Pre-training on a log, for every agent with networks.
 
-    The networks make `PASSES` passes through the first ``pretrain`` interactions of the layout's log, in their order
-    and in batches of `BATCH`, with the agent's own loss, optimiser and learning rate. Only the networks are trained:
-    what measures uncertainty (covariance, linear head) and the replay buffer start without data. The weights are cached
-    by the content of the training.
-    """
+    The networks make `PASSES` passes through the first ``pretrain`` interactions of the layout's
+    log, in their order and in batches of `BATCH`, with the agent's own loss, optimiser and learning
+    rate. Only the networks are trained: what measures uncertainty (covariance, linear head) and the
+    replay buffer start without data. The weights are cached by the content of the training."""
 
-    PRETRAIN_READS: ClassVar[tuple[str, ...]] = ("hidden", "optimiser", "loss", "pretrain", "learning_rate")
+    PRETRAIN_READS: ClassVar[tuple[str, ...]] = (
+        "hidden",
+        "optimiser",
+        "loss",
+        "pretrain",
+        "learning_rate",
+    )
     """Fields that the pretrained weights depend on; of a plug-in, all fields count."""
     PRETRAIN_OPTIONS: ClassVar[tuple[str, ...]] = ()
-    """Further such fields; they were added later and count only where they differ from their defaults."""
+    """Further such fields; they were added later and count only where they differ from their
+    defaults.
+    """
     pretraining = False
     """Whether the networks are being trained on the log."""
 
@@ -59,7 +86,11 @@ class WarmStart(NetworkTraining):
         """Return everything that the pretrained weights depend on."""
         params, fields = self.params[0], type(self.params[0]).model_fields
         digest = [params.source_digest] if params.source_digest else []
-        names = [name for name in fields if name not in ("label", "guards")] if digest else self.PRETRAIN_READS
+        names = (
+            [name for name in fields if name not in ("label", "guards")]
+            if digest
+            else self.PRETRAIN_READS
+        )
         recipe = [
             getattr(params, name)
             if declaration(fields[name])["structural"]
@@ -67,13 +98,23 @@ class WarmStart(NetworkTraining):
             for name in names
         ]
         place = [self.access.key, self.streams.seed, *self.streams.rows]
-        changed = [n for n in self.PRETRAIN_OPTIONS if any(getattr(p, n) != fields[n].default for p in self.params)]
-        options = [{name: [getattr(p, name) for p in self.params] for name in changed}] if changed else []
+        changed = [
+            n
+            for n in self.PRETRAIN_OPTIONS
+            if any(getattr(p, n) != fields[n].default for p in self.params)
+        ]
+        options = (
+            [{name: [getattr(p, name) for p in self.params] for name in changed}] if changed else []
+        )
         return json.dumps([params.kind, 1, recipe, place, *options, *digest])
 
     def pretrained_arrays(self) -> dict[str, Any]:
         """Train the networks; returns their state and the seconds it took."""
-        began, n, layouts = time.perf_counter(), self.params[0].pretrain, [int(each) for each in self.access.layouts]
+        began, n, layouts = (
+            time.perf_counter(),
+            self.params[0].pretrain,
+            [int(each) for each in self.access.layouts],
+        )
         logs = {layout: self.access.log(layout, n) for layout in set(layouts)}
         inputs = {layout: self.log_input(log) for layout, log in logs.items()}
         batch, self.pretraining = min(BATCH, n), True
@@ -89,7 +130,9 @@ class WarmStart(NetworkTraining):
         state = {name: np.asarray(value) for name, value in self.weights().items()}
         return {**state, "seconds": np.array(time.perf_counter() - began)}
 
-    def pretrain_step(self, x: Float32Array, items: IntArray, rewards: FloatArray, weight: FloatArray) -> None:
+    def pretrain_step(
+        self, x: Float32Array, items: IntArray, rewards: FloatArray, weight: FloatArray
+    ) -> None:
         """Make one step of the optimiser on logged interactions.
 
         Parameters
@@ -99,7 +142,9 @@ class WarmStart(NetworkTraining):
         rewards : float64 (R, B)
         weight : float64 (R, B, copies)
         """
-        self.train_step(self.tensor(x), self.index_tensor(items), self.tensor(rewards), self.tensor(weight))
+        self.train_step(
+            self.tensor(x), self.index_tensor(items), self.tensor(rewards), self.tensor(weight)
+        )
 
     def pretrain_weights(self, block: int, n: int) -> FloatArray:  # noqa: ARG002
         """Weigh the n interactions of a batch for each network, float64 (R, n, copies)."""
@@ -120,7 +165,10 @@ class WarmStart(NetworkTraining):
 
     @classmethod
     def alternatives(cls, spec: SimulatorSpec) -> list[dict[str, Any]]:
-        return [*([{"pretrain": 0}] if "log" not in spec.capabilities else []), *super().alternatives(spec)]
+        return [
+            *([{"pretrain": 0}] if "log" not in spec.capabilities else []),
+            *super().alternatives(spec),
+        ]
 
     @classmethod
     def shared_memory(cls, params: Any, spec: SimulatorSpec, layouts: int) -> int:

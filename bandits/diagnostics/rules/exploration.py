@@ -1,4 +1,5 @@
-"""Rules on regret and exploration: how much an agent loses, and whether it explores too little or too much.
+"""Rules on regret and exploration: how much an agent loses, and whether it explores too little or
+too much.
 
 The thresholds were chosen on one set of seeds and are shown on another in ``docs/EXPLORATION.md``.
 """
@@ -12,22 +13,37 @@ from bandits.base.formatting import percent
 from bandits.diagnostics.curves import recent_entropy
 from bandits.diagnostics.finding import NOTHING_TO_GAIN, Direction, Finding, Verdict, at_most
 from bandits.diagnostics.references import OracleReference
-from bandits.diagnostics.regret import RegretShares, RegretSources, is_locked_in, regret_shares, regret_sources
+from bandits.diagnostics.regret import (
+    RegretShares,
+    RegretSources,
+    is_locked_in,
+    regret_shares,
+    regret_sources,
+)
 from bandits.diagnostics.siblings import MIN_LOSS, SEVERE_LOSS, Sibling
 from bandits.experiments.history import History
 from bandits.results import metrics, words
 
-LOW_REGRET = 0.1  # of the gain: an agent that loses less over the last third has reached a plateau
+# of the gain: an agent that loses less over the last third has reached a plateau
+LOW_REGRET = 0.1
 HIGH_REGRET = 0.5
-MAX_COST = 0.13  # of what the greedy choices would gain: lost by exploring, over the run
-MOST_DECISIONS = 0.5  # late exploration rate; with good estimates, only `MAX_COST_MOST` may then be lost by exploring
+# of what the greedy choices would gain: lost by exploring, over the run
+MAX_COST = 0.13
+# late exploration rate; with good estimates, only `MAX_COST_MOST` may then be lost by exploring
+MOST_DECISIONS = 0.5
 MAX_COST_MOST = 0.05
-MIN_GREEDY = 0.25  # of the gain, below which that of the greedy choices is too small to divide by
-MAX_MISSED = 0.1  # of the gain: regret due to greedy choices that are not the optimum, over the run
-MAX_RATE = 0.05  # exploration rate up to which an agent hardly explores
-NEVER = 0.001  # exploration rate of an agent that never explores, up to ties
-TOLERANCE = 0.1  # of selection entropy, above or below the oracle's
-MIN_ROWS = 2  # replications: one has no interval
+# of the gain, below which that of the greedy choices is too small to divide by
+MIN_GREEDY = 0.25
+# of the gain: regret due to greedy choices that are not the optimum, over the run
+MAX_MISSED = 0.1
+# exploration rate up to which an agent hardly explores
+MAX_RATE = 0.05
+# exploration rate of an agent that never explores, up to ties
+NEVER = 0.001
+# of selection entropy, above or below the oracle's
+TOLERANCE = 0.1
+# replications: one has no interval
+MIN_ROWS = 2
 
 ONE_REPLICATION = "A single replication has no interval: at least 2 are required."
 IGNORES_CONTEXT = "it ignores the context, which may be the cause."
@@ -37,17 +53,30 @@ NO_CHECKS = "too few snapshots of the exploration rate so far."
 def regret(history: History, *, learns: bool = True) -> Finding:
     """Grade the regret of the last third, and state whether it has reached a plateau."""
     title = "Regret"
-    healthy = f"Over the last third the agent loses at most {percent(LOW_REGRET)} of the oracle's gain over random "
+    healthy = (
+        f"Over the last third the agent loses at most {percent(LOW_REGRET)} of the oracle's gain "
+        "over random "
+    )
     healthy += "choice: its regret has reached a plateau."
     shares = regret_shares(history)
     if shares is None:
         return Finding(title, healthy, "none", NOTHING_TO_GAIN)
     late, change = metrics.estimate(shares.late), metrics.estimate(shares.late - shares.middle)
-    trend = "falling" if change.high < 0 else "rising" if change.low > 0 else "not changing significantly"
-    text = (
-        f"Over the last third the agent loses {words.mean(late, 'share')} of the gain{words.bracket(late, 'share')}, "
+    trend = (
+        "falling"
+        if change.high < 0
+        else "rising"
+        if change.low > 0
+        else "not changing significantly"
     )
-    text += f"{percent(float(shares.middle.mean()))} over the second third: the loss per step is {trend}."
+    text = (
+        f"Over the last third the agent loses {words.mean(late, 'share')} of the "
+        f"gain{words.bracket(late, 'share')}, "
+    )
+    text += (
+        f"{percent(float(shares.middle.mean()))} over the second third: the loss per step is "
+        f"{trend}."
+    )
     if not learns:
         return Finding(title, healthy, "none", f"The agent does not learn during the run. {text}")
     verdict = at_most(late.mean, healthy=LOW_REGRET, watch=HIGH_REGRET)
@@ -64,34 +93,53 @@ def exploration(
 ) -> Finding:
     """Decide whether an agent explores too little, about right or too much.
 
-    The regret has two sources: choices other than the greedy one (the cost of exploring), and greedy choices that are
-    not optimal (what the agent does not know). Too much: the first is large, and the second is smaller or no longer
-    falls; or most decisions still explore at the end although the second is small. Too little: the second is large, to
-    the end, while the agent hardly explores, and chance decided what it shows. A sibling that earns clearly more with
-    another exploration rate is direct evidence, and decides.
-    """
+    The regret has two sources: choices other than the greedy one (the cost of exploring), and
+    greedy choices that are not optimal (what the agent does not know). Too much: the first is
+    large, and the second is smaller or no longer falls; or most decisions still explore at the end
+    although the second is small. Too little: the second is large, to the end, while the agent
+    hardly explores, and chance decided what it shows. A sibling that earns clearly more with
+    another exploration rate is direct evidence, and decides."""
     title = "Exploration"
-    healthy = f"Exploring costs at most {percent(MAX_COST)} of what the agent's own estimates would gain "
-    healthy += f"({percent(MAX_COST_MOST)} if good estimates are ignored in most decisions to the end), stopping early "
-    healthy += f"costs at most {percent(MAX_MISSED)} of the oracle's gain, and no agent of this run that differs in "
-    healthy += f"its exploration parameter alone earns {percent(MIN_LOSS)} more of the gain by exploring less or more."
+    healthy = (
+        f"Exploring costs at most {percent(MAX_COST)} of what the agent's own estimates would gain "
+    )
+    healthy += (
+        f"({percent(MAX_COST_MOST)} if good estimates are ignored in most decisions to the end), "
+        "stopping early "
+    )
+    healthy += (
+        f"costs at most {percent(MAX_MISSED)} of the oracle's gain, and no agent of this run that "
+        "differs in "
+    )
+    healthy += (
+        f"its exploration parameter alone earns {percent(MIN_LOSS)} more of the gain by exploring "
+        "less or more."
+    )
     shares, sources = regret_shares(history), regret_sources(history)
     if shares is None:
         return Finding(title, healthy, "none", NOTHING_TO_GAIN)
     wasted = _wasted(float(shares.total.mean()))
     if not learns:
         text = "The agent does not learn during the run: it need not explore."
-        return Finding(title, healthy, "none", text, "", f"{wasted}. It does not learn during the run.")
+        return Finding(
+            title, healthy, "none", text, "", f"{wasted}. It does not learn during the run."
+        )
     if len(shares.total) < MIN_ROWS:
         return Finding(title, healthy, "none", ONE_REPLICATION, "", f"{wasted}. {ONE_REPLICATION}")
     verdict, direction, text = (
-        _from_regret(history, shares, oracle) if sources is None
+        _from_regret(history, shares, oracle)
+        if sources is None
         else _from_sources(history, params, shares, sources, sibling)
-    )  # fmt: skip
+    )
     if sibling is not None and sources is not None:
-        cause = f". {'Less' if direction == 'too much' else 'More'} exploration earns more: {sibling.sentence}"
+        cause = (
+            f". {'Less' if direction == 'too much' else 'More'} exploration earns more: "
+            f"{sibling.sentence}"
+        )
     else:
-        cause = _cause(verdict, direction, history, shares, sources) or f". {text.rsplit('. ', 1)[-1]}"
+        cause = (
+            _cause(verdict, direction, history, shares, sources) or f". {text.rsplit('. ', 1)[-1]}"
+        )
     if direction and oracle is not None:
         entropy = recent_entropy(history, oracle.steps)[0]
         text += f" Selection entropy: {entropy:.2f} (oracle: {oracle.entropy:.2f})."
@@ -99,7 +147,11 @@ def exploration(
 
 
 def _from_sources(
-    history: History, params: AgentParams, shares: RegretShares, sources: RegretSources, sibling: Sibling | None
+    history: History,
+    params: AgentParams,
+    shares: RegretShares,
+    sources: RegretSources,
+    sibling: Sibling | None,
 ) -> tuple[Verdict, Direction, str]:
     """Grade by what the regret is due to."""
     missed, trend = metrics.estimate(sources.estimating), metrics.estimate(sources.trend)
@@ -107,10 +159,12 @@ def _from_sources(
     rate, late_rate = float(sources.rate.mean()), float(sources.late_rate.mean())
     step = f"step {history.step:,}"
     observed = (
-        f"{_still(late_rate)} at {step}. Exploring costs {words.mean(cost, 'share')} of what its own estimates would "
+        f"{_still(late_rate)} at {step}. Exploring costs {words.mean(cost, 'share')} of what its "
+        "own estimates would "
     )
     observed += (
-        f"gain{words.bracket(cost, 'share')}; wrong estimates cost {words.mean(missed, 'share')} of the oracle's gain"
+        f"gain{words.bracket(cost, 'share')}; wrong estimates cost {words.mean(missed, 'share')} "
+        "of the oracle's gain"
     )
     observed += f"{words.bracket(missed, 'share')}."
     pays_off = missed.mean > float(sources.exploring.mean()) and trend.high < 0
@@ -118,7 +172,9 @@ def _from_sources(
     wasteful = late_rate > MOST_DECISIONS and cost.low > MAX_COST_MOST and missed.mean <= MAX_MISSED
     too_much: Verdict = "alarm" if costly and cost.low > MAX_COST else "watch"
     if sibling is not None:
-        severe = sibling.lost.low > SEVERE_LOSS or (sibling.direction == "too much" and too_much == "alarm")
+        severe = sibling.lost.low > SEVERE_LOSS or (
+            sibling.direction == "too much" and too_much == "alarm"
+        )
         return ("alarm" if severe else "watch"), sibling.direction, f"{observed} {sibling.sentence}"
     if costly or wasteful:
         return too_much, "too much", observed
@@ -128,20 +184,36 @@ def _from_sources(
     if agent_class(params).representation(params) is None:
         return "none", "", reason + IGNORES_CONTEXT
     if rate <= NEVER and not is_locked_in(history):
-        text = f"{observed} It never explores, so it cannot know what it misses; its reward model may be the cause too."
+        text = (
+            f"{observed} It never explores, so it cannot know what it misses; its reward model may "
+            "be the cause too."
+        )
         return "watch", "too little", text
     if rate > MAX_RATE or not is_locked_in(history):
-        cause = "the agent is still learning." if trend.high < 0 else "its reward model may be the cause."
+        cause = (
+            "the agent is still learning."
+            if trend.high < 0
+            else "its reward model may be the cause."
+        )
         return "none", "", reason + cause
-    return "alarm", "too little", f"{observed} What it shows was decided by chance early in the run."
+    return (
+        "alarm",
+        "too little",
+        f"{observed} What it shows was decided by chance early in the run.",
+    )
 
 
 def _from_regret(
     history: History, shares: RegretShares, oracle: OracleReference | None
 ) -> tuple[Verdict, Direction, str]:
-    """Grade a run without enough checks by its regret and its selection entropy; no alarm from these alone."""
+    """Grade a run without enough checks by its regret and its selection entropy.
+
+    No alarm from these alone.
+    """
     total = metrics.estimate(shares.total)
-    lost = f"The agent loses {words.mean(total, 'share')} of the gain{words.bracket(total, 'share')}"
+    lost = (
+        f"The agent loses {words.mean(total, 'share')} of the gain{words.bracket(total, 'share')}"
+    )
     if total.low <= MAX_COST:
         return "healthy", "about right", f"{lost}."
     gap = math.nan if oracle is None else recent_entropy(history, oracle.steps)[0] - oracle.entropy
@@ -153,17 +225,33 @@ def _from_regret(
 
 
 def _cause(
-    verdict: Verdict, direction: Direction, history: History, shares: RegretShares, sources: RegretSources | None
+    verdict: Verdict,
+    direction: Direction,
+    history: History,
+    shares: RegretShares,
+    sources: RegretSources | None,
 ) -> str:
-    """State why an agent wastes traffic, as the continuation of `_wasted`; empty where it cannot be decided."""
+    """State why an agent wastes traffic, as the continuation of `_wasted`.
+
+    Empty where it cannot be decided.
+    """
     step = f"step {history.step:,}"
     if direction == "too much":
-        share = "" if sources is None else f", in {percent(float(sources.late_rate.mean()))} of its decisions"
+        share = (
+            ""
+            if sources is None
+            else f", in {percent(float(sources.late_rate.mean()))} of its decisions"
+        )
         return f": it still explores at {step}{share}. Less exploration would earn more."
     if direction == "too little" and verdict == "watch" and sources is not None:
-        return ": it never explores, so it cannot know what it misses. More exploration may earn more."
+        return (
+            ": it never explores, so it cannot know what it misses. More exploration may earn more."
+        )
     if direction == "too little":
-        return ": it stopped exploring before it had found the best choices. More exploration would earn more."
+        return (
+            ": it stopped exploring before it had found the best choices. More exploration would "
+            "earn more."
+        )
     early = shares.total.mean() > LOW_REGRET > shares.late.mean()
     plateau = f", most of it early on: by {step} its regret has reached a plateau" if early else ""
     return f"{plateau}. It explores about right." if direction else ""

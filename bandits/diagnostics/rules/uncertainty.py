@@ -20,13 +20,19 @@ from bandits.experiments.history import History
 from bandits.experiments.snapshots import BINS, LEVELS
 from bandits.results import metrics
 
-EFFECTIVE_CANDIDATES = 4  # independent ones to which the candidates of a replication amount, roughly
+# independent ones to which the candidates of a replication amount, roughly
+EFFECTIVE_CANDIDATES = 4
 
 
 def exploration_bonus(history: History, params: AgentParams) -> Finding:
-    """Grade how far the bonus (or the posterior standard deviation) of the chosen arm has fallen."""
+    """Grade how far the bonus (or the posterior standard deviation) of the chosen arm has
+    fallen.
+    """
     title = "Exploration bonus"
-    healthy = "At the last snapshot, the exploration bonus of the chosen arm (or its posterior standard deviation) is "
+    healthy = (
+        "At the last snapshot, the exploration bonus of the chosen arm (or its posterior standard "
+        "deviation) is "
+    )
     healthy += "at most half of that at the first snapshot."
     band = curves.exploration_bonus(history)
     if band is None:
@@ -39,7 +45,10 @@ def exploration_bonus(history: History, params: AgentParams) -> Finding:
     if band.mid[0] <= 0:
         return Finding(title, healthy, "alarm", "It is zero: the agent does not explore.")
     share = band.mid[-1] / band.mid[0]
-    first, last = f"step {band.x[0]:,.0f} (first snapshot)", f"step {band.x[-1]:,.0f} (last snapshot)"
+    first, last = (
+        f"step {band.x[0]:,.0f} (first snapshot)",
+        f"step {band.x[-1]:,.0f} (last snapshot)",
+    )
     text = f"At {last} it is {percent(share)} of that at {first}."
     return Finding(title, healthy, at_most(share, healthy=0.5, watch=0.9), text)
 
@@ -51,10 +60,15 @@ def calibration(history: History, params: AgentParams) -> Finding:
     """
     title = "Calibration"
     optimistic = _optimistic(params)
-    healthy = "The 50, 80 and 95 % intervals contain the true expected reward in 50, 80 and 95 % of cases, within 10 "
+    healthy = (
+        "The 50, 80 and 95 % intervals contain the true expected reward in 50, 80 and 95 % of "
+        "cases, within 10 "
+    )
     healthy += "percentage points or sampling error" + (f"; {CONSERVATIVE}." if optimistic else ".")
     bands = {level: metrics.calibration(history, level) for level in LEVELS}
-    ends = {level: b.mid[-1] for level, b in bands.items() if b is not None and np.isfinite(b.mid[-1])}
+    ends = {
+        level: b.mid[-1] for level, b in bands.items() if b is not None and np.isfinite(b.mid[-1])
+    }
     if len(ends) < len(LEVELS):
         return Finding(title, healthy, "none", NO_UNCERTAINTY)
     if (n := int(history.alive.sum())) < MIN_REPLICATIONS:
@@ -76,15 +90,23 @@ def calibration(history: History, params: AgentParams) -> Finding:
 
 
 def pit_histogram(history: History, params: AgentParams) -> Finding:
-    """Grade the uniformity of the probability integral transform, by its Kolmogorov-Smirnov distance."""
+    """Grade the uniformity of the probability integral transform, by its Kolmogorov-Smirnov
+    distance.
+    """
     title = "Calibration by quantile (PIT histogram)"
     optimistic = _optimistic(params)
-    healthy = "Each tenth of the agent's predictive distribution contains a tenth of the true expected rewards"
+    healthy = (
+        "Each tenth of the agent's predictive distribution contains a tenth of the true expected "
+        "rewards"
+    )
     healthy += f", or the middle contains more: {CONSERVATIVE}." if optimistic else "."
     shares = curves.pit_histogram(history)
     if shares is None:
         return Finding(title, healthy, "none", NO_UNCERTAINTY)
-    excess = np.cumsum(curves.pit_histogram_by_replication(history), axis=1) - np.arange(1, BINS + 1) / BINS
+    excess = (
+        np.cumsum(curves.pit_histogram_by_replication(history), axis=1)
+        - np.arange(1, BINS + 1) / BINS
+    )
     if len(excess) < MIN_REPLICATIONS:
         return Finding(title, healthy, "none", requires_replications(len(excess)))
     largest = metrics.estimate(excess[:, int(np.abs(excess.mean(axis=0)).argmax())])
@@ -97,15 +119,22 @@ def pit_histogram(history: History, params: AgentParams) -> Finding:
         verdict, shape = "healthy", "lie mostly in the middle, as conservative intervals imply"
     elif verdict != "healthy":
         shape = (
-            "lie mostly above the predictions: the agent underestimates rewards" if mean > 0.6
-            else "lie mostly below the predictions: the agent overestimates rewards" if mean < 0.4
-            else "lie mostly in the tails: the agent is overconfident" if tails > 2 / BINS
+            "lie mostly above the predictions: the agent underestimates rewards"
+            if mean > 0.6
+            else "lie mostly below the predictions: the agent overestimates rewards"
+            if mean < 0.4
+            else "lie mostly in the tails: the agent is overconfident"
+            if tails > 2 / BINS
             else "lie mostly in the middle: the agent is underconfident"
-        )  # fmt: skip
-    text = f"The true values {shape} (largest deviation from uniform: {percent(abs(largest.mean))})."
+        )
+    text = (
+        f"The true values {shape} (largest deviation from uniform: {percent(abs(largest.mean))})."
+    )
     return Finding(title, healthy, verdict, text)
 
 
 def _optimistic(params: AgentParams) -> bool:
-    """Whether its uncertainty is an exploration bonus: an upper confidence bound may be conservative."""
+    """Whether its uncertainty is an exploration bonus: an upper confidence bound may be
+    conservative.
+    """
     return agent_class(params).uncertainty_of(params) == "bonus"

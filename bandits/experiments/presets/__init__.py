@@ -22,7 +22,10 @@ class Preset(NamedTuple):
 def presets() -> dict[str, Preset]:
     """Return all presets by name, in the order of their files."""
     found = numbered_json("bandits.experiments.presets")
-    return {n: Preset(data["title"], data["about"], read(data["experiment"])) for n, data in found.items()}
+    return {
+        n: Preset(data["title"], data["about"], read(data["experiment"]))
+        for n, data in found.items()
+    }
 
 
 def on_log(name: str) -> Experiment:

@@ -1,4 +1,6 @@
-"""The first bonuses of a shared model whose features have different units: listing 16.3 of chapter 16."""
+"""The first bonuses of a shared model whose features have different units: listing 16.3 of chapter
+16.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from .base import Table, Values, WorkedExample
 ALPHA = 1.5
 RIDGE = 1.0
 NAMES = ("first", "second", "third")
-_HOUR, _AGE = 3, 7  # places of the features in hours
+# places of the features in hours
+_HOUR, _AGE = 3, 7
 
 
 class ArticlesParams(Params):
@@ -32,13 +35,17 @@ class ArticlesParams(Params):
         ge=1,
         le=48,
         basic=True,
-        help="Hour of the day and age of the article are divided by it. Larger values make these two features smaller; "
-        "24 gives them the size of the others.",
+        help=(
+            "Hour of the day and age of the article are divided by it. Larger values make these "
+            "two features smaller; 24 gives them the size of the others."
+        ),
     )
 
 
 class Articles(WorkedExample):
-    """Before the first observation the bonus of a candidate is proportional to the length of its features."""
+    """Before the first observation the bonus of a candidate is proportional to the length of its
+    features.
+    """
 
     Params = ArticlesParams
     title = "Three articles and a visitor"
@@ -48,7 +55,9 @@ class Articles(WorkedExample):
     @classmethod
     def features(cls, visitor: FloatArray, unit: float) -> FloatArray:
         """Return the features of a visitor (5,) with each article, float64 (3, 9)."""
-        x = np.concatenate([np.broadcast_to(visitor, (len(ARTICLES), len(visitor))), ARTICLES], axis=1)
+        x = np.concatenate(
+            [np.broadcast_to(visitor, (len(ARTICLES), len(visitor))), ARTICLES], axis=1
+        )
         x[:, [_HOUR, _AGE]] /= unit
         return np.asarray(x)
 
@@ -80,8 +89,15 @@ class Articles(WorkedExample):
     def tables(cls, params: Any) -> list[Table]:
         """Show the features in hours of each article, and its bonus."""
         x, found = cls.features(VISITOR, params.unit), cls.bonuses(VISITOR, params.unit)
-        rows = tuple((name, number(x[i, _HOUR]), number(x[i, _AGE]), f"{found[i]:.2f}") for i, name in enumerate(NAMES))
-        return [Table("The first visit", ("article", "hour feature", "age feature", "bonus"), rows, (3,))]
+        rows = tuple(
+            (name, number(x[i, _HOUR]), number(x[i, _AGE]), f"{found[i]:.2f}")
+            for i, name in enumerate(NAMES)
+        )
+        return [
+            Table(
+                "The first visit", ("article", "hour feature", "age feature", "bonus"), rows, (3,)
+            )
+        ]
 
     @classmethod
     def figures(cls, params: Any) -> list[Spec]:
@@ -90,12 +106,18 @@ class Articles(WorkedExample):
         curves = np.array([cls.bonuses(VISITOR, unit) for unit in units])
         chosen = cls.bonuses(VISITOR, params.unit)
         data = [
-            *(line(f"{name} article", units, curves[:, i], *looks[name]) for i, name in enumerate(NAMES)),
+            *(
+                line(f"{name} article", units, curves[:, i], *looks[name])
+                for i, name in enumerate(NAMES)
+            ),
             *(
                 points(n, [params.unit], [chosen[i]], looks[n].color, size=10, showlegend=False)
                 for i, n in enumerate(NAMES)
             ),
         ]
-        x, y = axis("hours per unit", hoverformat=NUMBER), axis("bonus", hoverformat=NUMBER, rangemode="tozero")
+        x, y = (
+            axis("hours per unit", hoverformat=NUMBER),
+            axis("bonus", hoverformat=NUMBER, rangemode="tozero"),
+        )
         note = "Bonuses of the first visit; points: the unit that is chosen."
         return [drawing(data, "Bonus by unit of time", x=x, y=y, note=note, legend=True)]

@@ -43,14 +43,19 @@ class WorkedExample:
     known: ClassVar[tuple[str, ...]] = ()
     """Names of the numbers that a question may state: data and parameters, not results."""
     slow: ClassVar[tuple[str, ...]] = ()
-    """Names of the numbers that `slow_values` computes: those for which a large library is loaded."""
+    """Names of the numbers that `slow_values` computes: those for which a large library is
+    loaded.
+    """
 
     groups: ClassVar[tuple[tuple[str, ...], ...]] = ()
     """Parameters that belong together: the controls of each group stand below each other."""
 
     @classmethod
     def values(cls, params: Any) -> Values:
-        """Compute the numbers of the example by name, without the `slow` ones; NaN where one does not exist."""
+        """Compute the numbers of the example by name, without the `slow` ones.
+
+        NaN where one does not exist.
+        """
         raise NotImplementedError
 
     @classmethod
@@ -76,7 +81,7 @@ class Shop(WorkedExample):
     known = ("personas", "categories", "products")
 
     @classmethod
-    def values(cls, params: Any) -> Values:  # noqa: ARG003 - it has none
+    def values(cls, params: Any) -> Values:  # noqa: ARG003
         """Return the rates of random and best choice, and the log loss of a perfect model."""
         rates = np.array(CLICK_RATES)
         loss = -(rates * np.log(rates) + (1 - rates) * np.log(1 - rates))

@@ -1,4 +1,6 @@
-"""The bonus of NeuralUCB computed in three ways, and the vectorised listing of chapter 3, printed and corrected."""
+"""The bonus of NeuralUCB computed in three ways, and the vectorised listing of chapter 3, printed
+and corrected.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ FEATURES, HIDDEN, CANDIDATES, MOST = 3, 8, 6, 200
 
 
 class Weights(NamedTuple):
-    """A network with one hidden layer: ``first (H, D)``, ``bias (H,)``, ``last (H,)``, ``shift ()``."""
+    """A network with one hidden layer: ``first (H, D)``, ``bias (H,)``, ``last (H,)``, ``shift
+    ()``.
+    """
 
     first: FloatArray
     bias: FloatArray
@@ -43,12 +47,16 @@ class GradientBonusParams(Params):
         le=100,
         log=True,
         basic=True,
-        help="Prior precision of the weights. Larger values make bonuses smaller; usually 0.1 to 10.",
+        help=(
+            "Prior precision of the weights. Larger values make bonuses smaller; usually 0.1 to 10."
+        ),
     )
 
 
 class GradientBonus(WorkedExample):
-    """One bonus, three computations: with a matrix of all weights, with one of all observations, with a diagonal."""
+    """One bonus, three computations: with a matrix of all weights, with one of all observations,
+    with a diagonal.
+    """
 
     Params = GradientBonusParams
     title = "One bonus, three computations"
@@ -61,13 +69,18 @@ class GradientBonus(WorkedExample):
         """Return the weights of the network of the example."""
         g = np.random.default_rng(3)
         first = g.standard_normal((HIDDEN, FEATURES)) / np.sqrt(FEATURES)
-        return Weights(first, np.zeros(HIDDEN), g.standard_normal(HIDDEN) / np.sqrt(HIDDEN), np.zeros(()))
+        return Weights(
+            first, np.zeros(HIDDEN), g.standard_normal(HIDDEN) / np.sqrt(HIDDEN), np.zeros(())
+        )
 
     @classmethod
     def data(cls, params: Any) -> tuple[FloatArray, FloatArray]:
         """Return the features of the candidates (K, D) and of what has been shown (t, D)."""
         g = np.random.default_rng(4)
-        candidates, shown = g.standard_normal((CANDIDATES, FEATURES)), g.standard_normal((MOST, FEATURES))
+        candidates, shown = (
+            g.standard_normal((CANDIDATES, FEATURES)),
+            g.standard_normal((MOST, FEATURES)),
+        )
         return candidates, shown[: params.observations]
 
     @classmethod
@@ -102,7 +115,9 @@ class GradientBonus(WorkedExample):
     def slow_values(cls, params: Any) -> Values:
         """Run both listings, in torch."""
         weights, (candidates, _) = cls.network(), cls.data(params)
-        difference = np.abs(vectorised_gradients(weights, candidates) - gradients(weights, candidates))
+        difference = np.abs(
+            vectorised_gradients(weights, candidates) - gradients(weights, candidates)
+        )
         return {
             "printed_runs": float(printed_error(weights, candidates) == ""),
             "corrected_difference": float(difference.max()),
@@ -112,10 +127,20 @@ class GradientBonus(WorkedExample):
     def tables(cls, params: Any) -> list[Table]:
         """Show the bonus of every candidate by every method, and what the listings do."""
         found, weights, (candidates, _) = cls.bonuses(params), cls.network(), cls.data(params)
-        rows = tuple((f"{k + 1}", *(f"{found[way][k]:.4f}" for way in found)) for k in range(CANDIDATES))
-        bonus = Table("Bonuses", ("candidate", "matrix of weights", "of observations", "diagonal"), rows, (1, 2, 3))
+        rows = tuple(
+            (f"{k + 1}", *(f"{found[way][k]:.4f}" for way in found)) for k in range(CANDIDATES)
+        )
+        bonus = Table(
+            "Bonuses",
+            ("candidate", "matrix of weights", "of observations", "diagonal"),
+            rows,
+            (1, 2, 3),
+        )
         listings = (
-            ("as printed: autograd.grad of detached weights within vmap", printed_error(weights, candidates) or "runs"),
+            (
+                "as printed: autograd.grad of detached weights within vmap",
+                printed_error(weights, candidates) or "runs",
+            ),
             ("corrected: vmap of torch.func.grad", "runs, with the gradients above"),
         )
         return [bonus, Table("The vectorised listing", ("listing", "what happens"), listings, (1,))]
@@ -124,16 +149,24 @@ class GradientBonus(WorkedExample):
 def gradients(weights: Weights, x: FloatArray) -> FloatArray:
     """Compute the gradient of the output by all weights for inputs (n, D): float64 (n, p)."""
     before = x @ weights.first.T + weights.bias
-    slope = np.where(before > 0, weights.last, 0.0)  # (n, H): of the output by what enters a unit
+    # (n, H): of the output by what enters a unit
+    slope = np.where(before > 0, weights.last, 0.0)
     by_first = slope[:, :, None] * x[:, None, :]
     return np.concatenate(
-        [by_first.reshape(len(x), slope.shape[1] * x.shape[1]), slope, np.maximum(before, 0.0), np.ones((len(x), 1))],
+        [
+            by_first.reshape(len(x), slope.shape[1] * x.shape[1]),
+            slope,
+            np.maximum(before, 0.0),
+            np.ones((len(x), 1)),
+        ],
         axis=1,
     )
 
 
 def by_weights(J: FloatArray, G: FloatArray, ridge: float) -> FloatArray:
-    """Compute the bonuses (K,) of gradients (K, p) after gradients (t, p), with the matrix A (p, p)."""
+    """Compute the bonuses (K,) of gradients (K, p) after gradients (t, p), with the matrix A (p,
+    p).
+    """
     A = ridge * np.eye(J.shape[1]) + G.T @ G
     return np.asarray(np.sqrt(np.einsum("kp,pk->k", J, np.linalg.solve(A, J.T))))
 
@@ -151,21 +184,31 @@ def by_diagonal(J: FloatArray, G: FloatArray, ridge: float) -> FloatArray:
 
 
 def vectorised_gradients(weights: Weights, x: FloatArray) -> FloatArray:
-    """Compute the gradients (n, p) as the corrected listing does: vmap of a function that torch differentiates."""
+    """Compute the gradients (n, p) as the corrected listing does: vmap of a function that torch
+    differentiates.
+    """
     import torch
 
     tensors = tuple(torch.from_numpy(np.array(part)) for part in weights)
-    per_input = torch.func.vmap(torch.func.grad(_output), in_dims=(None, 0))(tensors, torch.from_numpy(x))
+    per_input = torch.func.vmap(torch.func.grad(_output), in_dims=(None, 0))(
+        tensors, torch.from_numpy(x)
+    )
     return np.concatenate([part.reshape(len(x), -1).numpy() for part in per_input], axis=1)
 
 
 def printed_error(weights: Weights, x: FloatArray) -> str:
-    """Run the structure of the printed listing; returns the first line of the error, empty if it runs."""
+    """Run the structure of the printed listing.
+
+    Returns the first line of the error, empty if it runs.
+    """
     import torch
 
-    tensors = tuple(torch.from_numpy(np.array(part)) for part in weights)  # without gradients, as `detach` leaves them
+    # without gradients, as `detach` leaves them
+    tensors = tuple(torch.from_numpy(np.array(part)) for part in weights)
     try:
-        torch.func.vmap(lambda one: torch.autograd.grad(_output(tensors, one), tensors))(torch.from_numpy(x))
+        torch.func.vmap(lambda one: torch.autograd.grad(_output(tensors, one), tensors))(
+            torch.from_numpy(x)
+        )
     except RuntimeError as error:
         return str(error).split("\n")[0].split(". ")[0]
     return ""

@@ -14,12 +14,17 @@ from bandits.simulators.petshop_rates import PERSONAS, Persona
 from .base import Table, Values, WorkedExample
 
 ROWS = 4
-SHORT = ("puppy", "cat", "budget", "fish")  # names of numbers, by persona
+# names of numbers, by persona
+SHORT = ("puppy", "cat", "budget", "fish")
 COUNTS = tuple(f"{kind}_{name}" for name in SHORT for kind in ("visits", "clicks"))
 
 
 def _visitor(row: str, default: Persona) -> Any:
-    return param(default, title=f"Visitor {row}", help=f"Persona of visitor {row} in the logbook of one product.")
+    return param(
+        default,
+        title=f"Visitor {row}",
+        help=f"Persona of visitor {row} in the logbook of one product.",
+    )
 
 
 def _click(row: str, default: bool) -> Any:
@@ -45,12 +50,17 @@ class LogbookParams(Params):
         le=100,
         basic=True,
         typical=(0, 10),
-        help="Added to the diagonal of D'D. Larger values shrink the weights more strongly; usually 0.1 to 10.",
+        help=(
+            "Added to the diagonal of D'D. Larger values shrink the weights more strongly; "
+            "usually 0.1 to 10."
+        ),
     )
 
 
 class Logbook(WorkedExample):
-    """Count visits and clicks by persona, and divide: what ridge regression does where features are one-hot."""
+    """Count visits and clicks by persona, and divide: what ridge regression does where features are
+    one-hot.
+    """
 
     Params = LogbookParams
     title = "Four visits to one product"
@@ -63,7 +73,9 @@ class Logbook(WorkedExample):
         """Return the design matrix D, float64 (4, 4), and the clicks c, float64 (4,)."""
         visitors = (params.visitor_a, params.visitor_b, params.visitor_c, params.visitor_d)
         clicks = (params.click_a, params.click_b, params.click_c, params.click_d)
-        return np.eye(len(PERSONAS))[[PERSONAS.index(v) for v in visitors]], np.array(clicks, dtype=float)
+        return np.eye(len(PERSONAS))[[PERSONAS.index(v) for v in visitors]], np.array(
+            clicks, dtype=float
+        )
 
     @classmethod
     def weights(cls, params: Any) -> FloatArray:
@@ -81,9 +93,16 @@ class Logbook(WorkedExample):
         """Return visits, clicks and weight of every persona."""
         D, c = cls.data(params)
         theta = cls.weights(params)
-        found: dict[str, float] = {"visits": float(len(c)), "clicks": float(c.sum()), "ridge": params.ridge}
+        found: dict[str, float] = {
+            "visits": float(len(c)),
+            "clicks": float(c.sum()),
+            "ridge": params.ridge,
+        }
         for i, name in enumerate(SHORT):
-            found[f"visits_{name}"], found[f"clicks_{name}"] = float((D.T @ D)[i, i]), float((D.T @ c)[i])
+            found[f"visits_{name}"], found[f"clicks_{name}"] = (
+                float((D.T @ D)[i, i]),
+                float((D.T @ c)[i]),
+            )
             found[f"weight_{name}"] = float(theta[i])
         return found
 
@@ -92,12 +111,23 @@ class Logbook(WorkedExample):
         """Show D with c, then D'D, D'c and theta."""
         D, c = cls.data(params)
         gram, b, theta = D.T @ D, D.T @ c, cls.weights(params)
-        log = tuple((f"visitor {'ABCD'[row]}", *(number(x) for x in D[row]), number(c[row])) for row in range(ROWS))
+        log = tuple(
+            (f"visitor {'ABCD'[row]}", *(number(x) for x in D[row]), number(c[row]))
+            for row in range(ROWS)
+        )
         solved = tuple(
-            (persona, *(number(x) for x in gram[i]), number(b[i]), number(theta[i])) for i, persona in enumerate(SHORT)
+            (persona, *(number(x) for x in gram[i]), number(b[i]), number(theta[i]))
+            for i, persona in enumerate(SHORT)
         )
         columns = ("", *SHORT, "D'c", "weight θ")
         return [
-            Table("The logbook as numbers: D, one row per visit, and c", ("", *SHORT, "click c"), log),
-            Table("Added up by persona: D'D, D'c and the weights", columns, solved, tuple(range(1, len(columns)))),
+            Table(
+                "The logbook as numbers: D, one row per visit, and c", ("", *SHORT, "click c"), log
+            ),
+            Table(
+                "Added up by persona: D'D, D'c and the weights",
+                columns,
+                solved,
+                tuple(range(1, len(columns))),
+            ),
         ]

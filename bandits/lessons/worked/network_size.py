@@ -15,10 +15,13 @@ from bandits.results.figures.style import NUMBER, Spec, distinct_styles
 
 from .base import Table, Values, WorkedExample
 
-INPUTS = 9  # features of the pet shop: four personas, five categories
+# features of the pet shop: four personas, five categories
+INPUTS = 9
 CANDIDATES = 50
-BYTES = 4  # of a number in single precision
-MANY_CANDIDATES, MANY_WEIGHTS = 10**6, 10**5  # of a large shop and a large network
+# of a number in single precision
+BYTES = 4
+# of a large shop and a large network
+MANY_CANDIDATES, MANY_WEIGHTS = 10**6, 10**5
 _LINES = ("matrix of all weights", "gradients of all candidates")
 
 
@@ -33,7 +36,10 @@ class NetworkSizeParams(Params):
         ge=8,
         le=256,
         basic=True,
-        help="Units of the first hidden layer. Larger values give the network more weights; usually 16 to 256.",
+        help=(
+            "Units of the first hidden layer. Larger values give the network more weights; "
+            "usually 16 to 256."
+        ),
     )
     second: int = param(
         64,
@@ -43,12 +49,17 @@ class NetworkSizeParams(Params):
         ge=8,
         le=256,
         basic=True,
-        help="Units of the second hidden layer. Larger values give the network more weights; usually 8 to 128.",
+        help=(
+            "Units of the second hidden layer. Larger values give the network more weights; "
+            "usually 8 to 128."
+        ),
     )
 
 
 class NetworkSize(WorkedExample):
-    """A matrix with one row and column per weight grows with the square of their number, its inverse with the cube."""
+    """A matrix with one row and column per weight grows with the square of their number, its
+    inverse with the cube.
+    """
 
     Params = NetworkSizeParams
     title = "The weights of a network"
@@ -57,7 +68,9 @@ class NetworkSize(WorkedExample):
 
     @classmethod
     def values(cls, params: Any) -> Values:
-        """Count the weights of each layer, and the bytes of A and of the gradients of all candidates."""
+        """Count the weights of each layer, and the bytes of A and of the gradients of all
+        candidates.
+        """
         widths = (INPUTS, params.first, params.second, 1)
         p = count_weights(widths)
         layers = [float((a + 1) * b) for a, b in itertools.pairwise(widths)]
@@ -83,8 +96,16 @@ class NetworkSize(WorkedExample):
         """Show the weights layer by layer."""
         found = cls.values(params)
         rows = (
-            ("first hidden layer", f"({INPUTS} + 1) × {params.first}", count(found["weights_first"])),
-            ("second hidden layer", f"({params.first} + 1) × {params.second}", count(found["weights_second"])),
+            (
+                "first hidden layer",
+                f"({INPUTS} + 1) × {params.first}",
+                count(found["weights_first"]),
+            ),
+            (
+                "second hidden layer",
+                f"({params.first} + 1) × {params.second}",
+                count(found["weights_second"]),
+            ),
             ("output", f"({params.second} + 1) × 1", count(found["weights_last"])),
             ("all", "", count(found["weights"])),
             ("matrix A, megabytes", "4 × all × all / 1,000,000", number(found["matrix_megabytes"])),
@@ -100,7 +121,12 @@ class NetworkSize(WorkedExample):
         keys = dict(zip(_LINES, ("matrix_megabytes", "gradients_megabytes"), strict=True))
         data = [
             *(line(name, p, y, *looks[name]) for name, y in memory.items()),
-            *(points(n, [now["weights"]], [now[keys[n]]], looks[n].color, size=10, showlegend=False) for n in _LINES),
+            *(
+                points(
+                    n, [now["weights"]], [now[keys[n]]], looks[n].color, size=10, showlegend=False
+                )
+                for n in _LINES
+            ),
         ]
         x = axis("weights p", type="log", hoverformat=NUMBER, dtick=1)
         y = axis("megabytes", type="log", hoverformat=NUMBER, dtick=2)

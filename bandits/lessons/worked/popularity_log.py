@@ -13,7 +13,8 @@ from bandits.base.types import IntArray
 from .base import Table, Values, WorkedExample
 
 ITEMS = ("A", "B", "C")
-CLICKED = (2, 0, 2, 1, 2, 2, 0, 2, 1, 0)  # places of the items that were clicked, one a round
+# places of the items that were clicked, one a round
+CLICKED = (2, 0, 2, 1, 2, 2, 0, 2, 1, 0)
 
 
 class PopularityLogParams(Params):
@@ -31,7 +32,9 @@ class PopularityLogParams(Params):
 
 
 class PopularityLog(WorkedExample):
-    """Ten clicks: a count per item, and a count that is set to zero unless its item was clicked just now."""
+    """Ten clicks: a count per item, and a count that is set to zero unless its item was clicked
+    just now.
+    """
 
     Params = PopularityLogParams
     title = "Ten clicks"
@@ -39,7 +42,10 @@ class PopularityLog(WorkedExample):
 
     @classmethod
     def counts(cls, *, reset: bool) -> IntArray:
-        """Return the counts after each round, int64 (rounds, items); with ``reset`` as in the circulating line."""
+        """Return the counts after each round, int64 (rounds, items).
+
+        With ``reset`` as in the circulating line.
+        """
         clicks, after = dict.fromkeys(range(len(ITEMS)), 0), []
         for arm in CLICKED:
             for a in clicks:
@@ -52,7 +58,9 @@ class PopularityLog(WorkedExample):
 
     @classmethod
     def values(cls, params: Any) -> Values:
-        """Return what is remembered after the last round, and in how many rounds the two lists lead differently."""
+        """Return what is remembered after the last round, and in how many rounds the two lists lead
+        differently.
+        """
         right, wrong = (cls.counts(reset=reset)[: params.rounds] for reset in (False, True))
         differs = right.argmax(axis=1) != wrong.argmax(axis=1)
         return {
@@ -74,4 +82,8 @@ class PopularityLog(WorkedExample):
             (count(n + 1), ITEMS[arm], *map(count, right[n]), *map(count, wrong[n]))
             for n, arm in enumerate(CLICKED[: params.rounds])
         )
-        return [Table("Clicks counted, round by round", columns, rows, tuple(range(2, 2 + 2 * len(ITEMS))))]
+        return [
+            Table(
+                "Clicks counted, round by round", columns, rows, tuple(range(2, 2 + 2 * len(ITEMS)))
+            )
+        ]

@@ -1,4 +1,6 @@
-"""A feature that was seen once, with a click: why least squares overrates it, and what ridge does."""
+"""A feature that was seen once, with a click: why least squares overrates it, and what
+ridge does.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,12 @@ from bandits.results.figures.style import NUMBER, REFERENCE, Spec, distinct_styl
 
 from .base import Table, Values, WorkedExample
 
-GRAM = np.array([[100.0, 1.0], [1.0, 1.0]])  # visits with the common feature, with the rare one, with both
-CLICKS = np.array([20.0, 1.0])  # clicks with each feature
-RARE = np.array([1.0, 1.0])  # a visit with both features
+# visits with the common feature, with the rare one, with both
+GRAM = np.array([[100.0, 1.0], [1.0, 1.0]])
+# clicks with each feature
+CLICKS = np.array([20.0, 1.0])
+# a visit with both features
+RARE = np.array([1.0, 1.0])
 COMMON = np.array([1.0, 0.0])
 _AXES = ("weight of banner", "weight of dog owner")
 _ANGLES = np.linspace(0, 2 * np.pi, 181)
@@ -33,7 +38,10 @@ class RareFeatureParams(Params):
         le=100,
         basic=True,
         typical=(0, 10),
-        help="Added to the diagonal of D'D. Larger values shrink the weights more strongly; usually 0.1 to 10.",
+        help=(
+            "Added to the diagonal of D'D. Larger values shrink the weights more strongly; "
+            "usually 0.1 to 10."
+        ),
     )
     alpha: float = param(
         1.0,
@@ -62,7 +70,9 @@ class RareFeature(WorkedExample):
 
     @classmethod
     def error(cls, theta: FloatArray) -> float:
-        """Compute the sum of squared errors of weights theta (2,): c'c - 2 theta'D'c + theta'D'D theta."""
+        """Compute the sum of squared errors of weights theta (2,): c'c - 2 theta'D'c + theta'D'D
+        theta.
+        """
         return float(CLICKS[0] - 2 * theta @ CLICKS + theta @ GRAM @ theta)
 
     @classmethod
@@ -72,7 +82,9 @@ class RareFeature(WorkedExample):
 
     @classmethod
     def values(cls, params: Any) -> Values:
-        """Return both solutions, their errors, and the widths of a visit with and without the rare feature."""
+        """Return both solutions, their errors, and the widths of a visit with and without the rare
+        feature.
+        """
         plain, ridged = cls.weights(0.0), cls.weights(params.ridge)
         return {
             "visits": GRAM[0, 0],
@@ -98,7 +110,13 @@ class RareFeature(WorkedExample):
         """Show D'D, D'c and both solutions."""
         plain, ridged = cls.weights(0.0), cls.weights(params.ridge)
         rows = tuple(
-            (name, *(number(x) for x in GRAM[i]), number(CLICKS[i]), f"{plain[i]:.4f}", f"{ridged[i]:.4f}")
+            (
+                name,
+                *(number(x) for x in GRAM[i]),
+                number(CLICKS[i]),
+                f"{plain[i]:.4f}",
+                f"{ridged[i]:.4f}",
+            )
             for i, name in enumerate(("dog owner", "banner"))
         )
         columns = (
@@ -113,7 +131,9 @@ class RareFeature(WorkedExample):
 
     @classmethod
     def figures(cls, params: Any) -> list[Spec]:
-        """Draw the sum of squared errors around its minimum, and the confidence ellipse with its shadow on x."""
+        """Draw the sum of squared errors around its minimum, and the confidence ellipse with its
+        shadow on x.
+        """
         return [cls._errors(params), cls._ellipse(params)]
 
     @classmethod
@@ -124,16 +144,28 @@ class RareFeature(WorkedExample):
         for k, excess in enumerate((0.1, 0.5, 1.0, 2.0)):
             name = f"error {number(cls.error(plain) + excess)}"
             level = _level(plain, GRAM, excess)
-            error = _line(level, name, REFERENCE, width=1.0, showlegend=False, legendgroup="error", opacity=1 - 0.2 * k)
+            error = _line(
+                level,
+                name,
+                REFERENCE,
+                width=1.0,
+                showlegend=False,
+                legendgroup="error",
+                opacity=1 - 0.2 * k,
+            )
             data.append(error)
         path = np.array([cls.weights(r) for r in np.geomspace(1e-3, 100, 80)]).T
         data.append(_line(path, "penalties from 0.001 to 100", looks["path"].color, dash="dash"))
-        data.append(_point(plain, "no penalty: the smallest error", looks["least squares"].color, "circle"))
-        data.append(_point(ridged, f"penalty λ = {number(params.ridge)}", looks["ridge"].color, "diamond"))
+        data.append(
+            _point(plain, "no penalty: the smallest error", looks["least squares"].color, "circle")
+        )
+        data.append(
+            _point(ridged, f"penalty λ = {number(params.ridge)}", looks["ridge"].color, "diamond")
+        )
         note = (
-            "Every point is a pair of weights. All pairs on one grey curve have the same sum of squared errors. Both "
-            "axes have the same scale: the curves are long in the direction of the banner and narrow in that of dog "
-            "owners."
+            "Every point is a pair of weights. All pairs on one grey curve have the same sum of "
+            "squared errors. Both axes have the same scale: the curves are long in the direction "
+            "of the banner and narrow in that of dog owners."
         )
         return _plane("Sum of squared errors", data, note)
 
@@ -141,10 +173,17 @@ class RareFeature(WorkedExample):
     def _ellipse(cls, params: Any) -> Spec:
         A, theta = GRAM + params.ridge * np.eye(2), cls.weights(params.ridge)
         looks = distinct_styles(("ellipse", "lines", "shadow"))
-        data = [_line(_level(theta, A, params.alpha**2), "weights considered possible", looks["ellipse"].color)]
+        data = [
+            _line(
+                _level(theta, A, params.alpha**2),
+                "weights considered possible",
+                looks["ellipse"].color,
+            )
+        ]
         middle, bonus = float(RARE @ theta), params.alpha * cls.width(RARE, params.ridge)
         direction = np.linalg.solve(A, RARE) / cls.width(RARE, params.ridge)
-        along = np.array([1.0, -1.0]) * max(0.65 * bonus, 0.2)  # the prediction stays the same
+        # the prediction stays the same
+        along = np.array([1.0, -1.0]) * max(0.65 * bonus, 0.2)
         for sign in (-1, 1):
             touched = theta + sign * params.alpha * direction
             ends = np.stack([touched - along, touched + along], axis=1)
@@ -153,11 +192,16 @@ class RareFeature(WorkedExample):
         half = bonus * RARE / (RARE @ RARE)
         shadow = np.stack([theta - half, theta + half], axis=1)
         data.append(_line(shadow, f"shadow: ± {number(bonus)}", looks["shadow"].color, width=4.0))
-        data.append(_point(theta, f"estimate: prediction {number(middle)}", looks["ellipse"].color, "diamond"))
+        data.append(
+            _point(
+                theta, f"estimate: prediction {number(middle)}", looks["ellipse"].color, "diamond"
+            )
+        )
         note = (
-            "Every point is a pair of weights. All pairs on one dashed line predict the same for a visit by a dog "
-            "owner with the banner; the two lines touch the ellipse. The thick line is the shadow of the ellipse in "
-            "a light that shines along them: from its middle to its end the prediction changes by the bonus."
+            "Every point is a pair of weights. All pairs on one dashed line predict the same for "
+            "a visit by a dog owner with the banner; the two lines touch the ellipse. The thick "
+            "line is the shadow of the ellipse in a light that shines along them: from its middle "
+            "to its end the prediction changes by the bonus."
         )
         return _plane("Confidence ellipse", data, note)
 
@@ -169,7 +213,15 @@ def _level(centre: FloatArray, matrix: FloatArray, value: float) -> FloatArray:
     return np.asarray(centre[:, None] + np.sqrt(value) * np.linalg.solve(root.T, circle))
 
 
-def _line(weights: FloatArray, name: str, color: str, dash: str = "solid", *, width: float = 2.0, **more: Any) -> Spec:
+def _line(
+    weights: FloatArray,
+    name: str,
+    color: str,
+    dash: str = "solid",
+    *,
+    width: float = 2.0,
+    **more: Any,
+) -> Spec:
     """Draw weights (2, n): that of the banner to the right, that of dog owners upwards."""
     return line(name, weights[1], weights[0], color, dash=dash, width=width, **more)
 
@@ -179,6 +231,8 @@ def _point(theta: FloatArray, name: str, color: str, symbol: str) -> Spec:
 
 
 def _plane(title: str, data: list[Spec], note: str) -> Spec:
-    """Lay out a plot of two weights on one scale, so that shapes and right angles are seen as they are."""
+    """Lay out a plot of two weights on one scale, so that shapes and right angles are seen as they
+    are.
+    """
     right, up = (axis(text, hoverformat=NUMBER) for text in _AXES)
     return drawing(data, title, x=right, y={**up, "scaleanchor": "x"}, note=note, legend=True)

@@ -32,7 +32,10 @@ class StaleHeadParams(Params):
 
 
 class StaleHead(WorkedExample):
-    """A head keeps sums of old features; a network that doubles its feature doubles the prediction of a stale head."""
+    """A head keeps sums of old features.
+
+    A network that doubles its feature doubles the prediction of a stale head.
+    """
 
     Params = StaleHeadParams
     title = "A head after its network was trained"
@@ -41,15 +44,20 @@ class StaleHead(WorkedExample):
 
     @classmethod
     def predictions(cls, after: float) -> tuple[float, float]:
-        """Return the predictions of the stale and of the rebuilt head, where all rewards are `RATE` on average."""
+        """Return the predictions of the stale and of the rebuilt head, where all rewards are `RATE`
+        on average.
+        """
         stale = (BEFORE * RATE + after * SCALE * RATE) / (RIDGE + BEFORE + after * SCALE**2)
-        n = BEFORE + after  # all history, encoded anew
+        # all history, encoded anew
+        n = BEFORE + after
         rebuilt = n * SCALE * RATE / (RIDGE + n * SCALE**2)
         return SCALE * stale, SCALE * rebuilt
 
     @classmethod
     def values(cls, params: Any) -> Values:
-        """Return both predictions, their relative errors, and the widths of the intervals that the heads state."""
+        """Return both predictions, their relative errors, and the widths of the intervals that the
+        heads state.
+        """
         stale, rebuilt = cls.predictions(params.after)
         return {
             "before": float(BEFORE),
@@ -68,7 +76,11 @@ class StaleHead(WorkedExample):
         """Show both predictions."""
         found = cls.values(params)
         rows = tuple(
-            (name, number(found[key]), f"{100 * found[f'{key}_error']:+.1f}{GLUE}%".replace("-", "−"))
+            (
+                name,
+                number(found[key]),
+                f"{100 * found[f'{key}_error']:+.1f}{GLUE}%".replace("-", "−"),
+            )
             for name, key in zip(_HEADS, ("stale", "rebuilt"), strict=True)
         )
         return [Table("Predicted click probability", ("head", "prediction", "error"), rows, (1, 2))]
@@ -82,7 +94,9 @@ class StaleHead(WorkedExample):
         data = [
             *(line(name, m, curves[:, i], *looks[name]) for i, name in enumerate(_HEADS)),
             *(
-                points(name, [params.after], [now[name]], looks[name].color, size=10, showlegend=False)
+                points(
+                    name, [params.after], [now[name]], looks[name].color, size=10, showlegend=False
+                )
                 for name in _HEADS
             ),
         ]

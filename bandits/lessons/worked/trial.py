@@ -14,8 +14,10 @@ from bandits.results.figures.style import RATE, STEP, Spec, distinct_styles
 
 from .base import Table, Values, WorkedExample
 
-_NORMAL = 1.959963984540054  # 97.5 % quantile
-_MOST = 3000  # visits in the figure
+# 97.5 % quantile
+_NORMAL = 1.959963984540054
+# visits in the figure
+_MOST = 3000
 
 
 class TrialParams(Params):
@@ -29,7 +31,10 @@ class TrialParams(Params):
         le=100_000,
         basic=True,
         typical=(10, 3_000),
-        help="Number of visits in the trial. More visits give a narrower interval; usually 100 to 10,000.",
+        help=(
+            "Number of visits in the trial. More visits give a narrower interval; usually 100 to "
+            "10,000."
+        ),
     )
     rate: float = param(
         0.53,
@@ -76,7 +81,9 @@ class Trial(WorkedExample):
             count(found["clicks"]),
             *(f"{found[key]:.3f}" for key in ("rate", "low", "high")),
         )
-        return [Table("The trial", ("visits", "clicks", "share", "interval from", "to"), (row,), (3, 4))]
+        return [
+            Table("The trial", ("visits", "clicks", "share", "interval from", "to"), (row,), (3, 4))
+        ]
 
     @classmethod
     def figures(cls, params: Any) -> list[Spec]:
@@ -86,12 +93,21 @@ class Trial(WorkedExample):
         look = distinct_styles(("ends",))["ends"]
         data = [
             line("ends of the interval", visits, np.minimum(params.rate + half, 1), look.color),
-            line("lower end", visits, np.maximum(params.rate - half, 0), look.color, showlegend=False),
+            line(
+                "lower end", visits, np.maximum(params.rate - half, 0), look.color, showlegend=False
+            ),
             reference("observed share", visits[[0, -1]], np.full(2, params.rate)),
         ]
         if visits[0] <= params.visits <= _MOST:
-            at, width = np.full(2, float(params.visits)), float(cls.half_width(params.rate, params.visits))
-            data.append(points("this trial", at, params.rate + np.array([-width, width]), look.color, size=11))
+            at, width = (
+                np.full(2, float(params.visits)),
+                float(cls.half_width(params.rate, params.visits)),
+            )
+            data.append(
+                points(
+                    "this trial", at, params.rate + np.array([-width, width]), look.color, size=11
+                )
+            )
         x, y = axis("visits", hoverformat=STEP), axis("click-through rate", hoverformat=RATE)
         note = "Ends of the 95 % confidence interval, if the observed share stays the same."
         return [drawing(data, "Interval by number of visits", x=x, y=y, note=note, legend=True)]

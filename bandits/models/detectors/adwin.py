@@ -12,24 +12,29 @@ from bandits.base.types import BoolArray, FloatArray, IntArray
 
 from .base import Detections, Detector, prepared
 
-LEVELS = 40  # level l holds buckets of 2^l values: far more than any run has
+# level l holds buckets of 2^l values: far more than any run has
+LEVELS = 40
 MAX_BUCKETS = 5  # of each size
-CLOCK = 32  # values between two tests
-MIN_WINDOW = 5  # values on each side of a cut
-GRACE = 10  # a window with no more values is not tested
+# values between two tests
+CLOCK = 32
+# values on each side of a cut
+MIN_WINDOW = 5
+# a window with no more values is not tested
+GRACE = 10
 
 
 class Adwin(Detector):
     """Adaptive windowing [1]_: compare the means on both sides of every cut of the window.
 
-    The window is kept in buckets of 1, 2, 4, ... values, at most `MAX_BUCKETS` of each size; a cut lies between two
-    buckets. With n0 values before the cut, n1 after it, n = n0 + n1, and the variance v of the window, a change is
-    reported where the means differ by more than
+    The window is kept in buckets of 1, 2, 4, ... values, at most `MAX_BUCKETS` of each size; a cut
+    lies between two buckets. With n0 values before the cut, n1 after it, n = n0 + n1, and the
+    variance v of the window, a change is reported where the means differ by more than
 
         sqrt(2 m v d) + 2/3 m d,    d = log(2 log(n) / delta),    m = 1/(n0 - 4) + 1/(n1 - 4)
 
-    (ADWIN2, section 4 of [1]_). The paper then drops the older part of the window; this starts with an empty window,
-    like ``river.drift.ADWIN`` (river 0.26.1), whose events these equal. Buckets need no variances of their own then.
+    (ADWIN2, section 4 of [1]_). The paper then drops the older part of the window; this starts with
+    an empty window, like ``river.drift.ADWIN`` (river 0.26.1), whose events these equal. Buckets
+    need no variances of their own then.
 
     Parameters
     ----------
@@ -48,10 +53,12 @@ class Adwin(Detector):
     def __init__(self, rows: int, delta: float = 0.002) -> None:
         super().__init__(rows)
         self.delta = delta
-        self.totals = np.zeros((rows, LEVELS, MAX_BUCKETS + 1))  # the oldest of a level first
+        # the oldest of a level first
+        self.totals = np.zeros((rows, LEVELS, MAX_BUCKETS + 1))
         self.buckets = np.zeros((rows, LEVELS), np.int64)
         self.ticks = np.zeros(rows, np.int64)
-        self.width, self.total, self.variance = np.zeros((3, rows))  # variance: sum of squared deviations
+        # variance: sum of squared deviations
+        self.width, self.total, self.variance = np.zeros((3, rows))
 
     def detect(self, values: FloatArray, there: BoolArray | None = None) -> Detections:
         return Detections(*self._run(*prepared(values, there)))
@@ -82,7 +89,9 @@ def _detect(
     variance: FloatArray,
     delta: float,
 ) -> tuple[BoolArray, FloatArray, FloatArray]:
-    """Process T steps; return where the means differ, their difference (newer minus older), and its bound."""
+    """Process T steps; return where the means differ, their difference (newer minus older), and its
+    bound.
+    """
     (T, R), masked = values.shape, there.size > 0
     found = np.zeros((T, R), np.bool_)
     differences, bounds = np.full((T, R), np.nan), np.full((T, R), np.nan)
@@ -113,7 +122,10 @@ def _detect(
 
 @njit(cache=True, nogil=True)
 def _insert(totals: FloatArray, buckets: IntArray, value: float) -> None:
-    """Add a bucket of one value; where a level is full, merge its two oldest buckets into one of the next level."""
+    """Add a bucket of one value.
+
+    Where a level is full, merge its two oldest buckets into one of the next level.
+    """
     new_total = value
     for level in range(LEVELS):
         n = buckets[level]
@@ -131,14 +143,18 @@ def _insert(totals: FloatArray, buckets: IntArray, value: float) -> None:
 def _cut(
     totals: FloatArray, buckets: IntArray, width: float, total: float, variance: float, delta: float
 ) -> tuple[float, float]:
-    """Find the oldest cut at which the means differ: the difference and its bound; the bound is -1 without one.
+    """Find the oldest cut at which the means differ: the difference and its bound.
 
-    Most cuts are passed over without a division: their squared difference, times (n0 n1)^2, is below the sum of the two
-    squared terms of the bound, with 1/n0 + 1/n1 in place of m.
-    """
+    The bound is -1 without one.
+
+    Most cuts are passed over without a division: their squared difference, times (n0 n1)^2, is
+    below the sum of the two squared terms of the bound, with 1/n0 + 1/n1 in place of m."""
     confidence = math.log(2.0 * math.log(width) / delta)
     mean_square = variance / width
-    by_variance, by_range = 1.999999 * mean_square * confidence * width, (0.666666 * confidence * width) ** 2
+    by_variance, by_range = (
+        1.999999 * mean_square * confidence * width,
+        (0.666666 * confidence * width) ** 2,
+    )
     older, older_total = 0.0, 0.0
     newer, newer_total = width, total
     for level in range(LEVELS - 1, -1, -1):
@@ -152,10 +168,14 @@ def _cut(
                 return 0.0, -1.0
             if older < MIN_WINDOW:
                 continue
-            if (newer_total * older - older_total * newer) ** 2 < by_variance * older * newer + by_range:
+            if (
+                newer_total * older - older_total * newer
+            ) ** 2 < by_variance * older * newer + by_range:
                 continue
             scale = 1.0 / (older - MIN_WINDOW + 1.0) + 1.0 / (newer - MIN_WINDOW + 1.0)
-            bound = math.sqrt(2.0 * scale * mean_square * confidence) + 2.0 / 3.0 * confidence * scale
+            bound = (
+                math.sqrt(2.0 * scale * mean_square * confidence) + 2.0 / 3.0 * confidence * scale
+            )
             difference = newer_total / newer - older_total / older
             if abs(difference) > bound:
                 return difference, bound

@@ -19,7 +19,8 @@ class Detections(NamedTuple):
     there : bool (T, R)
         A change is detected at this value.
     statistic, threshold : float64 (T, R)
-        The test statistic, negative for a decrease, and the value that its size exceeds; NaN where nothing is detected.
+        The test statistic, negative for a decrease, and the value that its size exceeds; NaN where
+        nothing is detected.
     """
 
     there: BoolArray
@@ -44,7 +45,10 @@ class Detector(ABC):
 
     @abstractmethod
     def _run(self, values: FloatArray, there: BoolArray) -> tuple[Any, ...]:
-        """Process T steps in compiled code; return first where changes are detected, bool (T, R)."""
+        """Process T steps in compiled code.
+
+        Return first where changes are detected, bool (T, R).
+        """
 
     @abstractmethod
     def detect(self, values: FloatArray, there: BoolArray | None = None) -> Detections:
@@ -67,8 +71,13 @@ class Detector(ABC):
         """Return the bytes of the state per row."""
 
     def update(self, values: FloatArray, there: BoolArray | None = None) -> BoolArray:
-        """Process one step: values (R,), where ``there (R,)``. Return where a change is detected, bool (R,)."""
-        found: BoolArray = self._run(*prepared(values[None], None if there is None else there[None]))[0][0]
+        """Process one step: values (R,), where ``there (R,)``.
+
+        Return where a change is detected, bool (R,).
+        """
+        found: BoolArray = self._run(
+            *prepared(values[None], None if there is None else there[None])
+        )[0][0]
         return found
 
     def state_dict(self) -> dict[str, Any]:
@@ -82,6 +91,9 @@ class Detector(ABC):
 
 
 def prepared(values: FloatArray, there: BoolArray | None) -> tuple[FloatArray, BoolArray]:
-    """Return values and mask as contiguous arrays, an empty mask for none. A value that is NaN is never there."""
+    """Return values and mask as contiguous arrays, an empty mask for none.
+
+    A value that is NaN is never there.
+    """
     mask = np.zeros((0, 0), np.bool_) if there is None else np.ascontiguousarray(there, np.bool_)
     return np.ascontiguousarray(values, np.float64), mask

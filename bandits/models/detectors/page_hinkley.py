@@ -13,7 +13,8 @@ from .base import Detections, Detector, prepared
 
 
 class PageHinkley(Detector):
-    """Page-Hinkley test [1]_ [2]_: a cumulative sum of deviations from the running mean leaves its extreme.
+    """Page-Hinkley test [1]_ [2]_: a cumulative sum of deviations from the running mean leaves its
+    extreme.
 
     With the deviation d_t = x_t - mean_t, two sums run with the forgetting factor alpha:
 
@@ -38,8 +39,8 @@ class PageHinkley(Detector):
     References
     ----------
     .. [1] Page (1954), Continuous inspection schemes. Biometrika 41.
-    .. [2] Gama, Sebastião, Rodrigues (2013), On evaluating stream learning algorithms, section 3.3: the test with
-       forgetting.
+    .. [2] Gama, Sebastião, Rodrigues (2013), On evaluating stream learning algorithms, section 3.3:
+       the test with forgetting.
     """
 
     state = ("count", "mean", "rise", "fall", "lowest", "highest")
@@ -53,7 +54,12 @@ class PageHinkley(Detector):
         forgetting: float = 0.9999,
     ) -> None:
         super().__init__(rows)
-        self.delta, self.threshold, self.min_steps, self.forgetting = delta, threshold, min_steps, forgetting
+        self.delta, self.threshold, self.min_steps, self.forgetting = (
+            delta,
+            threshold,
+            min_steps,
+            forgetting,
+        )
         self.count, self.mean, self.rise, self.fall = np.zeros((4, rows))
         self.lowest, self.highest = np.full(rows, np.inf), np.full(rows, -np.inf)
 
@@ -112,7 +118,10 @@ def _detect(
             low, high = min(low, up), max(high, down)
             # test
             if n >= min_steps and (up - low > threshold or high - down > threshold):
-                found[t, r], statistic[t, r] = True, up - low if up - low > threshold else down - high
+                found[t, r], statistic[t, r] = (
+                    True,
+                    up - low if up - low > threshold else down - high,
+                )
                 n = level = up = down = 0.0
                 low, high = np.inf, -np.inf
         count[r], mean[r], rise[r], fall[r], lowest[r], highest[r] = n, level, up, down, low, high

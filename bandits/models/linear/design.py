@@ -12,13 +12,17 @@ from . import ridge_kernels
 from .nonstationary import DiscountedRidge, SlidingWindowRidge
 from .ridge import Ridge
 
-NEW = 1e-9  # squared sine of the smallest angle to a span at which a vector counts as outside
+# squared sine of the smallest angle to a span at which a vector counts as outside
+NEW = 1e-9
 
 
-def make_design(ridge: FloatArray, gamma: FloatArray, spec: SimulatorSpec, params: Any) -> Ridge | DiscountedRidge:
+def make_design(
+    ridge: FloatArray, gamma: FloatArray, spec: SimulatorSpec, params: Any
+) -> Ridge | DiscountedRidge:
     """Create the models that keep M = ridge I + sum x x' and its inverse.
 
-    These are ridge models: the variance that `Ridge.predict` returns is x' M^-1 x, and their means have no use here.
+    These are ridge models: the variance that `Ridge.predict` returns is x' M^-1 x, and their means
+    have no use here.
 
     Parameters
     ----------
@@ -43,7 +47,8 @@ def design_memory(params: Any, spec: SimulatorSpec) -> int:
 
 
 class FeatureSpan:
-    """The span of the features that each model has observed, as the projection onto its orthogonal complement.
+    """The span of the features that each model has observed, as the projection onto its orthogonal
+    complement.
 
     Parameters
     ----------
@@ -53,7 +58,8 @@ class FeatureSpan:
     Attributes
     ----------
     complement : float64 (R, M, D, D)
-        P, the projection onto the vectors that are orthogonal to all features observed; its rank is D minus theirs.
+        P, the projection onto the vectors that are orthogonal to all features observed; its rank is
+        D minus theirs.
     """
 
     def __init__(self, rows: int, models: int, n_features: int) -> None:
@@ -67,7 +73,8 @@ class FeatureSpan:
         return 8 * models * (n_features**2 + n_features)
 
     def distance(self, round: Round, model: IntArray) -> FloatArray:
-        """Compute the squared distance |P x|^2 of every candidate from the span of its model, float64 (R, K).
+        """Compute the squared distance |P x|^2 of every candidate from the span of its model,
+        float64 (R, K).
 
         It is 0 within rounding: where the sine of the angle to the span is below 3e-5.
 
@@ -80,7 +87,7 @@ class FeatureSpan:
         values, columns, _ = round.contexts
         _, squared = ridge_kernels.ridge_predict(
             values, columns, round.context, model, self._zero, self.complement
-        )  # fmt: skip
+        )
         length = (values**2).sum(axis=2)[round.context]
         return np.where(squared > NEW * length, squared, 0.0)
 
@@ -101,5 +108,7 @@ class FeatureSpan:
             outside = (self.complement[rows, own] @ x[:, :, None])[..., 0]
             squared = (outside**2).sum(axis=1)
             new = (squared > NEW * (x**2).sum(axis=1)) & (exposures[:, slot] > 0)
-            unit = np.where(new[:, None], outside, 0.0) / np.sqrt(np.where(new, squared, 1.0))[:, None]
+            unit = (
+                np.where(new[:, None], outside, 0.0) / np.sqrt(np.where(new, squared, 1.0))[:, None]
+            )
             self.complement[rows, own] -= unit[:, :, None] * unit[:, None, :]

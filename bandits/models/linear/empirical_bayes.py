@@ -1,13 +1,16 @@
-"""Empirical Bayes priors of linear models that belong together: their mean and covariance, from their own data.
+"""Empirical Bayes priors of linear models that belong together: their mean and covariance, from
+their own data.
 
-The weights of the models of a group are draws from N(mu, sigma^2 S). Given S, mu is the generalised least squares
-estimate over all models (their weights integrated out) [1]_, with the ridge as its own prior; S follows by one step of
-expectation maximisation [2]_. Matrices are in units of the noise variance sigma^2, as A is.
+The weights of the models of a group are draws from N(mu, sigma^2 S). Given S, mu is the generalised
+least squares estimate over all models (their weights integrated out) [1]_, with the ridge as its
+own prior; S follows by one step of expectation maximisation [2]_. Matrices are in units of the
+noise variance sigma^2, as A is.
 
 References
 ----------
 .. [1] Laird, Ware (1982), Random-effects models for longitudinal data.
-.. [2] Dempster, Laird, Rubin (1977), Maximum likelihood from incomplete data via the EM algorithm, section 4.5.
+.. [2] Dempster, Laird, Rubin (1977), Maximum likelihood from incomplete data via the EM algorithm,
+       section 4.5.
 .. [3] MacKay (1992), Bayesian interpolation, section 4: the noise variance.
 """
 
@@ -17,7 +20,15 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, PredrawnSteps, Round, SimulatorSpec
+from bandits.base.types import (
+    BoolArray,
+    Feedback,
+    FloatArray,
+    IntArray,
+    PredrawnSteps,
+    Round,
+    SimulatorSpec,
+)
 
 from .forgetting_logistic import fit_all
 from .logistic import Logistic
@@ -33,7 +44,9 @@ class GroupPrior(NamedTuple):
     covariance: FloatArray
 
 
-def group_prior(gram: FloatArray, b: FloatArray, prior: FloatArray, ridge: float, noise: float) -> GroupPrior:
+def group_prior(
+    gram: FloatArray, b: FloatArray, prior: FloatArray, ridge: float, noise: float
+) -> GroupPrior:
     """Estimate the prior of a group from the data of its models.
 
     Parameters
@@ -62,7 +75,8 @@ def group_prior(gram: FloatArray, b: FloatArray, prior: FloatArray, ridge: float
 def noise_variance(
     gram: FloatArray, b: FloatArray, theta: FloatArray, inverse: FloatArray, squares: float, n: int
 ) -> float:
-    """Estimate sigma^2: the sum of squared residuals over the observations less the effective parameters [3]_.
+    """Estimate sigma^2: the sum of squared residuals over the observations less the effective
+    parameters [3]_.
 
     Parameters
     ----------
@@ -76,7 +90,8 @@ def noise_variance(
     """
     fitted = (gram @ theta[..., None])[..., 0]
     residual = squares - 2 * float((theta * b).sum()) + float((theta * fitted).sum())
-    effective = float((gram * inverse).sum())  # traces of G A^-1: both are symmetric
+    # traces of G A^-1: both are symmetric
+    effective = float((gram * inverse).sum())
     return max(residual, 0.0) / max(n - effective, 1e-9)
 
 
@@ -128,9 +143,13 @@ class PriorState:
         if np.count_nonzero(known) < 2:
             return None
         prior = self.precision[r, g]
-        return group_prior(A[known] - prior, b[known] - self.target[r, g], prior, float(self.ridge[r]), noise)
+        return group_prior(
+            A[known] - prior, b[known] - self.target[r, g], prior, float(self.ridge[r]), noise
+        )
 
-    def replace(self, r: int, g: int, mean: FloatArray, covariance: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+    def replace(
+        self, r: int, g: int, mean: FloatArray, covariance: FloatArray | None
+    ) -> tuple[FloatArray, FloatArray]:
         """Replace the prior of a group; return what its models' A and b gain, (D, D) and (D,)."""
         precision = self.precision[r, g] if covariance is None else np.linalg.inv(covariance)
         precision = (precision + precision.T) / 2
@@ -143,9 +162,10 @@ class PriorState:
 class PriorRidge(Ridge):
     """Ridge models, one per arm, with a prior that is estimated anew every ``every`` steps.
 
-    With ``category`` it is the mean and the covariance of the models of the same category. With ``pooled`` its mean is
-    the weights of one model shared by all arms, A^-1 b with A = ridge I + sum x x' over all of them, and its precision
-    the ridge: in the hybrid of Li et al. the shared weights also know that arms differ.
+    With ``category`` it is the mean and the covariance of the models of the same category. With
+    ``pooled`` its mean is the weights of one model shared by all arms, A^-1 b with A = ridge I +
+    sum x x' over all of them, and its precision the ridge: in the hybrid of Li et al. the shared
+    weights also know that arms differ.
 
     Parameters
     ----------
@@ -161,7 +181,13 @@ class PriorRidge(Ridge):
     STATE: ClassVar[tuple[str, ...]] = (*Ridge.STATE, "prior.precision", "prior.target", "squares")
 
     def __init__(
-        self, ridge: FloatArray, n_features: int, n_items: int, kind: Prior, every: int, groups: IntArray
+        self,
+        ridge: FloatArray,
+        n_features: int,
+        n_items: int,
+        kind: Prior,
+        every: int,
+        groups: IntArray,
     ) -> None:
         super().__init__(ridge, n_features, n_items, "per_arm")
         self.every, self.prior = every, PriorState(kind, ridge, groups, n_features)
@@ -183,21 +209,31 @@ class PriorRidge(Ridge):
         epsilon: FloatArray | None = None,
         exploration: FloatArray | None = None,
     ) -> IntArray | None:
-        """Advance T predrawn steps, from one estimate of the prior to the next in compiled code; see `Ridge.play`."""
+        """Advance T predrawn steps, from one estimate of the prior to the next in compiled code.
+
+        See `Ridge.play`.
+        """
         found, begin = [], 0
         while begin < len(steps.context):
             step = steps.start + begin
             end = min(begin + self.every - step % self.every, len(steps.context))
             part = slice(begin, end)
             own = steps._replace(
-                start=step, users=steps.users[part], segments=steps.segments[part], context=steps.context[part],
-                row=steps.row[part], uniforms=steps.uniforms[part],
-            )  # fmt: skip
+                start=step,
+                users=steps.users[part],
+                segments=steps.segments[part],
+                context=steps.context[part],
+                row=steps.row[part],
+                uniforms=steps.uniforms[part],
+            )
             shown = super().play(
-                own, alive, scale=scale, noise=None if noise is None else noise[part],
+                own,
+                alive,
+                scale=scale,
+                noise=None if noise is None else noise[part],
                 epsilon=None if epsilon is None else epsilon[part],
                 exploration=None if exploration is None else exploration[part],
-            )  # fmt: skip
+            )
             if shown is None:
                 return None
             clicked = (own.uniforms < own.probabilities[own.row, shown]) & (shown >= 0)
@@ -227,7 +263,12 @@ class PriorRidge(Ridge):
         prior, groups = self.prior, self.prior.groups[r]
         gram, b = self.A[r] - prior.precision[r, groups], self.b[r] - prior.target[r, groups]
         noise = noise_variance(
-            gram, b, self.theta[r], self.inverse[r], float(self.squares[r]), int(self.count[r].sum())
+            gram,
+            b,
+            self.theta[r],
+            self.inverse[r],
+            float(self.squares[r]),
+            int(self.count[r].sum()),
         )
         for g in range(prior.precision.shape[1]):
             found = prior.estimate_category(r, g, self.A[r], self.b[r], self.count[r] > 0, noise)
@@ -237,21 +278,25 @@ class PriorRidge(Ridge):
             arms = np.flatnonzero(groups == g)
             self.A[r, arms] += more
             self.b[r, arms] += gained
-            new = self.count[r, arms] == 0  # models without data: the prior itself
+            # models without data: the prior itself
+            new = self.count[r, arms] == 0
             self.A[r, arms[new]], self.b[r, arms[new]] = prior.precision[r, g], prior.target[r, g]
             self.inverse[r, arms[new]], self.theta[r, arms[new]] = found.covariance, found.mean
             inverse = np.linalg.inv(self.A[r, arms[~new]])
             self.inverse[r, arms[~new]] = (inverse + inverse.transpose(0, 2, 1)) / 2
-            self.theta[r, arms[~new]] = (self.inverse[r, arms[~new]] @ self.b[r, arms[~new]][..., None])[..., 0]
+            self.theta[r, arms[~new]] = (
+                self.inverse[r, arms[~new]] @ self.b[r, arms[~new]][..., None]
+            )[..., 0]
 
 
 class PriorLogistic(Logistic):
     """Logistic models, one per arm, with a prior that is estimated anew every ``every`` steps.
 
-    With ``category`` it is the mean and the covariance of the models of the same category, estimated from their Laplace
-    approximations: a model's data count as Gaussian with precision H minus that of the prior. With ``pooled`` its mean
-    is the weights of one logistic model shared by all arms, and its precision the ridge. Where models are fitted
-    exactly (``refit``), they are fitted to the new prior at once.
+    With ``category`` it is the mean and the covariance of the models of the same category,
+    estimated from their Laplace approximations: a model's data count as Gaussian with precision H
+    minus that of the prior. With ``pooled`` its mean is the weights of one logistic model shared by
+    all arms, and its precision the ridge. Where models are fitted exactly (``refit``), they are
+    fitted to the new prior at once.
 
     Parameters
     ----------
@@ -277,14 +322,20 @@ class PriorLogistic(Logistic):
     ) -> None:
         super().__init__(ridge, spec, "per_arm", refit=refit, history=history)
         self.every, self.prior = every, PriorState(kind, ridge, groups, spec.n_features)
-        self.pool = Logistic(ridge, spec, "shared", refit=refit, history=history) if kind == "pooled" else None
+        self.pool = (
+            Logistic(ridge, spec, "shared", refit=refit, history=history)
+            if kind == "pooled"
+            else None
+        )
 
     @property
     def state(self) -> tuple[str, ...]:
         pool = () if self.pool is None else tuple(f"pool.{name}" for name in self.pool.state)
         return (*super().state, "prior.precision", "prior.target", *pool)
 
-    def update(self, round: Round, slate: IntArray, feedback: Feedback, shows: FloatArray | None = None) -> None:
+    def update(
+        self, round: Round, slate: IntArray, feedback: Feedback, shows: FloatArray | None = None
+    ) -> None:
         super().update(round, slate, feedback, shows)
         if self.pool is not None:
             self.pool.update(round, slate, feedback, shows)
@@ -313,7 +364,11 @@ class PriorLogistic(Logistic):
                 return False
             more, gained = prior.replace(r, g, *found)
         arms = np.flatnonzero(prior.groups[r] == g)
-        center = (p.anchor[r, arms] @ p.center[r, arms][..., None])[..., 0] + gained if self.refit else None
+        center = (
+            (p.anchor[r, arms] @ p.center[r, arms][..., None])[..., 0] + gained
+            if self.refit
+            else None
+        )
         p.H[r, arms] += more
         p.inverse[r, arms] = _inverse(p.H[r, arms])
         p.theta[r, arms] = (p.inverse[r, arms] @ (b[arms] + gained)[..., None])[..., 0]

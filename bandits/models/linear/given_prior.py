@@ -1,13 +1,13 @@
 """Clicks and misses that are given before a run, as observations of models per arm.
 
-Every arm starts as if it had been shown n = clicks + misses times, evenly to the visitors of the first `VISITS` steps,
-and as if each of them had clicked with probability clicks / n. An observation is split: a ridge model holds
-A = ridge I + n E[x x'] and b = clicks E[x], a logistic model the maximum a posteriori of
-clicks log mu + misses log(1 - mu), averaged over these visitors, and its curvature (Laplace). E is the mean over the
-visits in which the arm is a candidate; an arm that is none starts like the first candidate of each visit. Only features
-are read, never rewards. With one constant feature and a vanishing ridge the mean is that of a Beta prior of the same
-clicks and misses.
-"""
+Every arm starts as if it had been shown n = clicks + misses times, evenly to the visitors of the
+first `VISITS` steps, and as if each of them had clicked with probability clicks / n. An observation
+is split: a ridge model holds A = ridge I + n E[x x'] and b = clicks E[x], a logistic model the
+maximum a posteriori of clicks log mu + misses log(1 - mu), averaged over these visitors, and its
+curvature (Laplace). E is the mean over the visits in which the arm is a candidate; an arm that is
+none starts like the first candidate of each visit. Only features are read, never rewards. With one
+constant feature and a vanishing ridge the mean is that of a Beta prior of the same clicks and
+misses."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ from .logistic_fit import History
 from .logistic_kernels import fit_each
 
 VISITS = 100
-TOLERANCE = 1e-8  # largest gradient of a fit that has converged, relative to the sum of the terms that cancel in it
-_CHUNK = 500_000  # numbers in the arrays of one batch, about
+# largest gradient of a fit that has converged, relative to the sum of the terms that cancel in it
+TOLERANCE = 1e-8
+# numbers in the arrays of one batch, about
+_CHUNK = 500_000
 
 
 class Candidacies(NamedTuple):
@@ -35,7 +37,8 @@ class Candidacies(NamedTuple):
     ----------
     arms : int64 (G,)
     contexts : Contexts
-        Features of each arm in each of its visits, (G, n, D); (1, n, D) where they are those of all these arms.
+        Features of each arm in each of its visits, (G, n, D); (1, n, D) where they are those of all
+        these arms.
     share : float64 (G, n) or (1, n)
         Share of each visit; the shares of an arm sum to 1.
     """
@@ -45,7 +48,9 @@ class Candidacies(NamedTuple):
     share: FloatArray
 
 
-def candidacies(rounds: Callable[[int], Round], spec: SimulatorSpec) -> Iterator[tuple[int, Candidacies]]:
+def candidacies(
+    rounds: Callable[[int], Round], spec: SimulatorSpec
+) -> Iterator[tuple[int, Candidacies]]:
     """Yield each row and its arms, batched by the number of visits among the first `VISITS`.
 
     Where contexts are fixed, a visit is a context that occurs, and its share how often.
@@ -68,11 +73,17 @@ def candidacies(rounds: Callable[[int], Round], spec: SimulatorSpec) -> Iterator
 def _batches(
     items: IntArray, values: FloatArray, columns: IntArray, times: FloatArray, spec: SimulatorSpec
 ) -> Iterator[Candidacies]:
-    """Sort the candidates of V visits by arm: ``items (V, K)``, ``values``, ``columns (V, K, N)``, ``times (V,)``."""
+    """Sort the candidates of V visits by arm: ``items (V, K)``, ``values``, ``columns (V, K, N)``,
+    ``times (V,)``.
+    """
     D, N = spec.n_features, values.shape[2]
     order = np.argsort(items, axis=None, kind="stable")
     arms, start, count = np.unique(items.ravel()[order], return_index=True, return_counts=True)
-    flat_values, flat_columns, flat_times = values.reshape(-1, N), columns.reshape(-1, N), times.repeat(items.shape[1])
+    flat_values, flat_columns, flat_times = (
+        values.reshape(-1, N),
+        columns.reshape(-1, N),
+        times.repeat(items.shape[1]),
+    )
     for n in np.unique(count):
         same = np.flatnonzero(count == n)
         size = max(1, _CHUNK // (D * (D + int(n))))
@@ -124,7 +135,8 @@ def give_logistic(
     clicks: FloatArray,
     misses: FloatArray,
 ) -> None:
-    """Start logistic models per arm from clicks and misses: the Laplace approximation of their posterior, in place.
+    """Start logistic models per arm from clicks and misses: the Laplace approximation of their
+    posterior, in place.
 
     Parameters
     ----------
@@ -148,12 +160,18 @@ def give_logistic(
             used=np.full(G, n),
             slots=np.zeros((G, 0), np.int64),
         )
-        theta, H, inverse, gradient = np.empty((G, D)), np.empty((G, D, D)), np.empty((G, D, D)), np.empty(G)
+        theta, H, inverse, gradient = (
+            np.empty((G, D)),
+            np.empty((G, D, D)),
+            np.empty((G, D, D)),
+            np.empty(G),
+        )
         fit_each(history, ridge[r], theta, H, inverse, gradient)
         if not (gradient <= TOLERANCE).all():
             raise UserError(
-                f"prior given: the fit of the logistic models to prior_clicks {clicks[r]:g} and prior_misses "
-                f"{misses[r]:g} does not converge; use a larger ridge than {ridge[r]:g}, or scale the features"
+                f"prior given: the fit of the logistic models to prior_clicks {clicks[r]:g} and "
+                f"prior_misses {misses[r]:g} does not converge; use a larger ridge than "
+                f"{ridge[r]:g}, or scale the features"
             )
         p.theta[r, arms], p.H[r, arms], p.inverse[r, arms] = theta, H, inverse
     if model.refit:

@@ -1,9 +1,10 @@
-"""Compiled loops of the hybrid ridge model [1]_: a linear model per arm and one shared by all arms, with z = x.
+"""Compiled loops of the hybrid ridge model [1]_: a linear model per arm and one shared by all arms,
+with z = x.
 
 References
 ----------
-.. [1] Li, Chu, Langford, Schapire (2010), A contextual-bandit approach to personalized news article recommendation,
-   Algorithm 2.
+.. [1] Li, Chu, Langford, Schapire (2010), A contextual-bandit approach to personalized news article
+   recommendation, Algorithm 2.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ def hybrid_predict(
     beta: FloatArray,
     shared: FloatArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Compute mean, variance and the per-arm part of the variance of every candidate, three of (R, K).
+    """Compute mean, variance and the per-arm part of the variance of every candidate, three of (R,
+    K).
 
     With y = A_a^-1 x: mean = theta_a . x + ridge beta . y and
     variance = x . y + ridge^2 y' A_0^-1 y (Algorithm 2, simplified for z = x).
@@ -87,11 +89,10 @@ def hybrid_update(
 ) -> None:
     """Update the hybrid model with one observation per examined slot.
 
-    For z = x the cross terms are B_a = A_a - ridge I, so the shared part receives only
-    A_0 += ridge^2 u u' / (1 + x'u) and b_0 += ridge (change of theta_a), with u = A_a^-1 x: rank one again.
-    ``theta`` here is A_a^-1 b_a. ``A0, shared (R, D, D)``: the shared matrix and its inverse; ``factor`` its
-    Cholesky factor, or (R, 0, 0).
-    """
+    For z = x the cross terms are B_a = A_a - ridge I, so the shared part receives only A_0 +=
+    ridge^2 u u' / (1 + x'u) and b_0 += ridge (change of theta_a), with u = A_a^-1 x: rank one
+    again. ``theta`` here is A_a^-1 b_a. ``A0, shared (R, D, D)``: the shared matrix and its
+    inverse; ``factor`` its Cholesky factor, or (R, 0, 0)."""
     R, S = slate.shape
     D, N = b.shape[2], values.shape[2]
     u, rows = np.empty(D), np.empty(D, np.int64)

@@ -1,7 +1,8 @@
-"""Exact fit of a logistic model to its history: the maximum a posteriori (MAP) by Newton's method, compiled.
+"""Exact fit of a logistic model to its history: the maximum a posteriori (MAP) by Newton's method,
+compiled.
 
-Numba's cache on disk does not notice a change of imported helpers: after editing this file, touch those that import it.
-"""
+Numba's cache on disk does not notice a change of imported helpers: after editing this file, touch
+those that import it."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from bandits.base.types import FloatArray, IntArray
 
 from .rank_one import FAST
 
-NEWTON_STEPS = 60  # at most; a handful is usual, and more happens only to numbers that are not finite
+# at most; a handful is usual, and more happens only to numbers that are not finite
+NEWTON_STEPS = 60
 
 
 class History(NamedTuple):
@@ -56,7 +58,9 @@ def softplus(z: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def find_entry(history: History, r: int, m: int, x: FloatArray, bits: IntArray, col: IntArray) -> int:
+def find_entry(
+    history: History, r: int, m: int, x: FloatArray, bits: IntArray, col: IntArray
+) -> int:
     """Find the entry of a model and vector, or create it; ``bits (N,)`` are ``x`` as integers."""
     N, mask = len(x), history.slots.shape[1] - 1
     key = m
@@ -98,9 +102,17 @@ def _logit(history: History, r: int, entry: int, theta: FloatArray) -> float:
 
 @njit(cache=True, nogil=True)
 def _loss(
-    history: History, r: int, entries: IntArray, n: int, theta: FloatArray, center: FloatArray, anchor: FloatArray
+    history: History,
+    r: int,
+    entries: IntArray,
+    n: int,
+    theta: FloatArray,
+    center: FloatArray,
+    anchor: FloatArray,
 ) -> float:
-    """Compute 1/2 (theta - center)' anchor (theta - center) + the log loss of the first ``n`` entries."""
+    """Compute 1/2 (theta - center)' anchor (theta - center) + the log loss of the first ``n``
+    entries.
+    """
     D, whole = theta.shape[0], anchor.shape[0] > 1
     total = 0.0
     for i in range(D):
@@ -148,7 +160,8 @@ def derivatives(
         entry = entries[e]
         p, shows = sigmoid(_logit(history, r, entry, theta)), history.shows[r, entry]
         error, weight = shows * p - history.clicks[r, entry], shows * p * (1.0 - p)
-        if N == D:  # dense vectors: plain loops, which the compiler vectorises
+        # dense vectors: plain loops, which the compiler vectorises
+        if N == D:
             x = history.values[r, entry]
             for i in range(D):
                 gradient[i] += error * x[i]
@@ -160,12 +173,17 @@ def derivatives(
                 a, x_i = history.columns[r, entry, i], history.values[r, entry, i]
                 gradient[a] += error * x_i
                 for j in range(i + 1):  # columns ascend
-                    hessian[a, history.columns[r, entry, j]] += weight * x_i * history.values[r, entry, j]
+                    hessian[a, history.columns[r, entry, j]] += (
+                        weight * x_i * history.values[r, entry, j]
+                    )
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def cholesky(A: FloatArray, factor: FloatArray) -> bool:
-    """Factorise A = L L' into the lower half of ``factor``; False if A is not finite and positive definite."""
+    """Factorise A = L L' into the lower half of ``factor``.
+
+    False if A is not finite and positive definite.
+    """
     D = A.shape[0]
     for i in range(D):
         for j in range(i + 1):
@@ -185,7 +203,8 @@ def cholesky(A: FloatArray, factor: FloatArray) -> bool:
 def invert(factor: FloatArray, inverse: FloatArray) -> None:
     """Compute ``inverse`` = (L L')^-1, symmetric to the bit."""
     D = factor.shape[0]
-    M = np.zeros((D, D))  # (L^-1)': its rows are the columns of L^-1
+    # (L^-1)': its rows are the columns of L^-1
+    M = np.zeros((D, D))
     for j in range(D):
         M[j, j] = 1.0 / factor[j, j]
         for i in range(j + 1, D):
@@ -231,9 +250,9 @@ def newton(
 ) -> bool:
     """Minimise `_loss` over the entries of model ``m``, starting at ``theta``.
 
-    Newton steps, halved while they overshoot. On return ``hessian`` (lower half) and its ``factor``, both (D, D), are
-    those at theta. Returns False, with theta NaN, if numbers leave the finite range.
-    """
+    Newton steps, halved while they overshoot. On return ``hessian`` (lower half) and its
+    ``factor``, both (D, D), are those at theta. Returns False, with theta NaN, if numbers leave the
+    finite range."""
     D = theta.shape[0]
     entries, n = np.empty(history.used[r], np.int64), 0
     for entry in range(history.used[r]):
@@ -261,7 +280,8 @@ def newton(
         decrement = 0.0
         for i in range(D):
             decrement -= step[i] * gradient[i]
-        if decrement < 1e-22:  # squared length of the step in units of the posterior's width
+        # squared length of the step in units of the posterior's width
+        if decrement < 1e-22:
             break
         for i in range(D):
             before[i] = theta[i]

@@ -1,8 +1,8 @@
-"""Compiled loops of logistic models: one call serves all rows of a step (see `ridge_kernels` for the features).
+"""Compiled loops of logistic models: one call serves all rows of a step (see `ridge_kernels` for
+the features).
 
-A precision and its inverse are stored as (P, D): P = D is the whole matrix, P = 1 its diagonal alone (for D = 1 both
-are the same).
-"""
+A precision and its inverse are stored as (P, D): P = D is the whole matrix, P = 1 its diagonal
+alone (for D = 1 both are the same)."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ class Posterior(NamedTuple):
 def shift(logit: float, quadratic: float, reward: float, shows: float = 1.0) -> float:
     """Solve s = reward - shows sigmoid(logit + s quadratic): how far the MAP moves along H^-1 x.
 
-    The difference of both sides increases in s with slope at least 1, and s lies between reward - shows and reward:
-    Newton's method, or bisection where a Newton step would leave the interval or converges slowly.
-    """
+    The difference of both sides increases in s with slope at least 1, and s lies between reward -
+    shows and reward: Newton's method, or bisection where a Newton step would leave the interval or
+    converges slowly."""
     low, high = reward - shows, reward
     s, step = min(max(0.0, low), high), 1.0
     for _ in range(NEWTON_STEPS):
@@ -79,11 +79,15 @@ def shift(logit: float, quadratic: float, reward: float, shows: float = 1.0) -> 
 
 @njit(cache=True, nogil=True)
 def fit_exactly(posterior: Posterior, history: History, r: int, m: int) -> None:
-    """Compute the exact MAP of one model given prior and history, and the Laplace posterior there."""
+    """Compute the exact MAP of one model given prior and history, and the Laplace posterior
+    there.
+    """
     theta, H, inverse = posterior.theta[r, m], posterior.H[r, m], posterior.inverse[r, m]
     D, whole = theta.shape[0], H.shape[0] > 1
     hessian, factor = np.empty((D, D)), np.empty((D, D))
-    if not newton(history, r, m, posterior.center[r, m], posterior.anchor[r, m], theta, hessian, factor):
+    if not newton(
+        history, r, m, posterior.center[r, m], posterior.anchor[r, m], theta, hessian, factor
+    ):
         return
     if whole:
         for i in range(D):
@@ -107,13 +111,19 @@ def fit_each(
     inverse: FloatArray,
     gradient: FloatArray,
 ) -> None:
-    """Fit one model to each of G histories: the MAP under the prior N(0, I / ridge), and its curvature.
+    """Fit one model to each of G histories: the MAP under the prior N(0, I / ridge), and its
+    curvature.
 
-    Writes ``theta (G, D)``, ``H``, ``inverse (G, D, D)``, and ``gradient (G,)``: the largest entry of the gradient at
-    theta, relative to the largest sum of the absolute terms of an entry. NaN where numbers leave the finite range.
-    """
+    Writes ``theta (G, D)``, ``H``, ``inverse (G, D, D)``, and ``gradient (G,)``: the largest entry
+    of the gradient at theta, relative to the largest sum of the absolute terms of an entry. NaN
+    where numbers leave the finite range."""
     G, D = theta.shape
-    nothing, prior, slope, factor = np.zeros(D), np.full((1, D), ridge), np.empty(D), np.empty((D, D))
+    nothing, prior, slope, factor = (
+        np.zeros(D),
+        np.full((1, D), ridge),
+        np.empty(D),
+        np.empty((D, D)),
+    )
     for g in range(G):
         entries = np.arange(history.used[g])
         theta[g] = 0.0
@@ -128,9 +138,12 @@ def fit_each(
         terms = ridge * np.abs(theta[g])
         for entry in entries:
             for i in range(history.values.shape[2]):
-                terms[history.columns[g, entry, i]] += history.shows[g, entry] * abs(history.values[g, entry, i])
+                terms[history.columns[g, entry, i]] += history.shows[g, entry] * abs(
+                    history.values[g, entry, i]
+                )
         largest = terms.max()
-        gradient[g] = np.abs(slope).max() / largest if largest > 0 else 0.0  # no features: theta is 0
+        # no features: theta is 0
+        gradient[g] = np.abs(slope).max() / largest if largest > 0 else 0.0
         for i in range(D):
             for j in range(i):
                 H[g, j, i] = H[g, i, j]
@@ -173,7 +186,10 @@ def _observe(
     u: FloatArray,
     rows: IntArray,
 ) -> None:
-    """Update one model with one observation, the posterior so far as prior; ``u, rows (D,)`` are scratch."""
+    """Update one model with one observation, the posterior so far as prior.
+
+    ``u, rows (D,)`` are scratch.
+    """
     N, whole = x.shape[0], H.shape[0] > 1
     logit, quadratic, used = 0.0, 0.0, 0
     for i in range(N):
@@ -186,7 +202,8 @@ def _observe(
     s = shift(logit, quadratic, reward, shows)
     p = sigmoid(logit + s * quadratic)
     weight = shows * p * (1.0 - p)
-    if not np.isfinite(weight):  # the scores become NaN, which stops the row; H stays finite for its spectrum
+    # the scores become NaN, which stops the row; H stays finite for its spectrum
+    if not np.isfinite(weight):
         theta[:] = np.nan
         return
     if not whole:
@@ -224,7 +241,9 @@ def update(
     history: History,
     refit: int,
 ) -> None:
-    """Update with one observation per slot; refit a model exactly every ``refit`` observations (0: never).
+    """Update with one observation per slot.
+
+    Refit a model exactly every ``refit`` observations (0: never).
 
     ``bits`` is ``values`` viewed as integers, for hashing.
     """
@@ -241,9 +260,17 @@ def update(
             m = model[r, k]
             x, col = values[c, k], columns[c, k]
             _observe(
-                x, col, rewards[r, s], shows[r, s], posterior.theta[r, m], posterior.H[r, m], posterior.inverse[r, m],
-                posterior.factor[r, m], u, rows,
-            )  # fmt: skip
+                x,
+                col,
+                rewards[r, s],
+                shows[r, s],
+                posterior.theta[r, m],
+                posterior.H[r, m],
+                posterior.inverse[r, m],
+                posterior.factor[r, m],
+                u,
+                rows,
+            )
             posterior.seen[r, m] += 1
             full, stale = False, posterior.seen[r, m] % REFRESH == 0
             if refit > 0:
@@ -271,7 +298,10 @@ def diagonal_predict(
     theta: FloatArray,
     inverse: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Compute theta_m . x and x' H_m^-1 x for diagonal H, two of (R, K); ``inverse (R, M, 1, D)``."""
+    """Compute theta_m . x and x' H_m^-1 x for diagonal H, two of (R, K).
+
+    ``inverse (R, M, 1, D)``.
+    """
     R, K = model.shape
     N = values.shape[2]
     mean, variance = np.empty((R, K)), np.empty((R, K))
@@ -303,7 +333,9 @@ def sgd_observe(
     history: History,
     starting: bool,
 ) -> None:
-    """Add the slots to the history while ``starting``, afterwards to the ``gradient`` at ``iterate``."""
+    """Add the slots to the history while ``starting``, afterwards to the ``gradient`` at
+    ``iterate``.
+    """
     R, S = slate.shape
     N = values.shape[2]
     for r in range(R):
@@ -355,10 +387,11 @@ def sgd_step(
     drawn: FloatArray,
     gradient: FloatArray,
 ) -> None:
-    """End batch j = 1, 2, ...: take one projected step, average the iterates, draw around the average.
+    """End batch j = 1, 2, ...: take one projected step, average the iterates, draw around the
+    average.
 
-    ``center, iterate, mean, drawn, gradient, normals (R, M, D)``; the ball is that of a row's M models together.
-    """
+    ``center, iterate, mean, drawn, gradient, normals (R, M, D)``; the ball is that of a row's M
+    models together."""
     R, M, D = center.shape
     for r in range(R):
         square = 0.0

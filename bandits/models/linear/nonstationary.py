@@ -28,9 +28,8 @@ def discount_predict(
 ) -> tuple[FloatArray, FloatArray]:
     """Compute mean and variance of every candidate, two of float64 (R, K).
 
-    In eigenvector coordinates of the discounted Gram matrix: y = (age g + ridge)^-1 Q'x; mean = age y . Q'b,
-    variance = y' (age^2 Q' G~ Q + ridge I) y, with age = gamma^(step - stamp).
-    """
+    In eigenvector coordinates of the discounted Gram matrix: y = (age g + ridge)^-1 Q'x; mean = age
+    y . Q'b, variance = y' (age^2 Q' G~ Q + ridge I) y, with age = gamma^(step - stamp)."""
     R, K = model.shape
     N, D = values.shape[2], target.shape[2]
     mean, variance = np.empty((R, K)), np.empty((R, K))
@@ -78,7 +77,9 @@ def discount_update(
     turned: FloatArray,
     target: FloatArray,
 ) -> None:
-    """Discount the models of the examined slots to the end of this step, add the observations, decompose afresh."""
+    """Discount the models of the examined slots to the end of this step, add the observations,
+    decompose afresh.
+    """
     R, S = slate.shape
     N = values.shape[2]
     for r in range(R):
@@ -110,7 +111,9 @@ def discount_update(
 
 
 class SlidingWindowRidge(Ridge):
-    """Ridge models of the last ``window`` steps; observations that leave the window are removed by rank-one downdates.
+    """Ridge models of the last ``window`` steps.
+
+    Observations that leave the window are removed by rank-one downdates.
 
     The window counts global time: a step leaves it whether or not its arm was chosen since.
 
@@ -122,7 +125,9 @@ class SlidingWindowRidge(Ridge):
     compiled = False
     RING = ("ring_values", "ring_columns", "ring_model", "ring_reward", "ring_seen")
 
-    def __init__(self, ridge: FloatArray, spec: SimulatorSpec, sharing: Sharing, window: int) -> None:
+    def __init__(
+        self, ridge: FloatArray, spec: SimulatorSpec, sharing: Sharing, window: int
+    ) -> None:
         super().__init__(ridge, spec.n_features, spec.n_items, sharing)
         shape = (window, len(ridge), spec.slate)
         self.window = window
@@ -140,20 +145,38 @@ class SlidingWindowRidge(Ridge):
     def update(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
         at = round.step % self.window
         ridge_kernels.ridge_forget(
-            self.ring_values[at], self.ring_columns[at], self.ring_model[at], self.ring_reward[at],
-            self.ring_seen[at], self.A, self.inverse, self.b, self.theta, self.count,
-        )  # fmt: skip
+            self.ring_values[at],
+            self.ring_columns[at],
+            self.ring_model[at],
+            self.ring_reward[at],
+            self.ring_seen[at],
+            self.A,
+            self.inverse,
+            self.b,
+            self.theta,
+            self.count,
+        )
         super().update(round, slate, feedback)
         values, columns, _ = round.contexts
         context = round.context[:, None]
-        self.ring_values[at], self.ring_columns[at] = values[context, slate], columns[context, slate]
+        self.ring_values[at], self.ring_columns[at] = (
+            values[context, slate],
+            columns[context, slate],
+        )
         self.ring_model[at] = self.models(round)[self._rows, slate]
         self.ring_reward[at], self.ring_seen[at] = feedback.rewards, feedback.examined
 
     def replace_window(
-        self, step: IntArray, slot: IntArray, values: FloatArray, model: IntArray, rewards: FloatArray, seen: BoolArray
+        self,
+        step: IntArray,
+        slot: IntArray,
+        values: FloatArray,
+        model: IntArray,
+        rewards: FloatArray,
+        seen: BoolArray,
     ) -> None:
-        """Replace what the window will take back, after `refit` to the same observations with other features.
+        """Replace what the window will take back, after `refit` to the same observations with other
+        features.
 
         Parameters
         ----------
@@ -164,14 +187,21 @@ class SlidingWindowRidge(Ridge):
         rewards : float64 (n, R)
         seen : bool (n, R)
         """
-        at, sound = step % self.window, np.isfinite(self.A).all(axis=(1, 2, 3))  # a diverged row takes nothing back
+        # a diverged row takes nothing back
+        at, sound = step % self.window, np.isfinite(self.A).all(axis=(1, 2, 3))
         self.ring_seen[...] = False
-        self.ring_values[at, :, slot], self.ring_columns[at, :, slot] = values, np.arange(values.shape[2])
+        self.ring_values[at, :, slot], self.ring_columns[at, :, slot] = (
+            values,
+            np.arange(values.shape[2]),
+        )
         self.ring_model[at, :, slot], self.ring_reward[at, :, slot] = model, rewards
         self.ring_seen[at, :, slot] = seen & sound
 
     def draw(self, sigma: FloatArray, normals: FloatArray) -> FloatArray:
-        """Draw the shared parameter; the factor of A, which downdates do not keep, is computed at every draw."""
+        """Draw the shared parameter.
+
+        The factor of A, which downdates do not keep, is computed at every draw.
+        """
         factor = np.ascontiguousarray(_cholesky(self.A[:, :1])[:, 0])
         noise = ridge_kernels.posterior_noise(factor, np.ascontiguousarray(normals))
         return np.asarray(self.theta[:, 0] + sigma[:, None] * noise)
@@ -183,17 +213,22 @@ class SlidingWindowRidge(Ridge):
 
 
 class DiscountedRidge:
-    """Ridge models in which an observation k steps old has weight gamma^k; the ridge is not discounted.
+    """Ridge models in which an observation k steps old has weight gamma^k.
 
-    V = sum gamma^k x x' + ridge I and V~ = sum gamma^2k x x' + ridge I, b = sum gamma^k r x; theta = V^-1 b and the
-    variance is x' V^-1 V~ V^-1 x. Every model is discounted at every step, chosen or not.
+    The ridge is not discounted.
 
-    Between two updates of a model V = gamma^k G + ridge I, with G as it was. With G = Q diag(g) Q' that is
-    Q diag(gamma^k g + ridge) Q', so discounting costs nothing; a model that is updated is decomposed afresh.
+    V = sum gamma^k x x' + ridge I and V~ = sum gamma^2k x x' + ridge I, b = sum gamma^k r x; theta
+    = V^-1 b and the variance is x' V^-1 V~ V^-1 x. Every model is discounted at every step, chosen
+    or not.
+
+    Between two updates of a model V = gamma^k G + ridge I, with G as it was. With G = Q diag(g) Q'
+    that is Q diag(gamma^k g + ridge) Q', so discounting costs nothing; a model that is updated is
+    decomposed afresh.
 
     References
     ----------
-    Russac, Vernade, Cappé (2019), Weighted linear bandits for non-stationary environments, Algorithm 1.
+    Russac, Vernade, Cappé (2019), Weighted linear bandits for non-stationary environments,
+    Algorithm 1.
 
     Attributes
     ----------
@@ -206,7 +241,9 @@ class DiscountedRidge:
 
     state = ("gram", "gram2", "b", "stamp", "vectors", "values", "turned", "target")
 
-    def __init__(self, ridge: FloatArray, gamma: FloatArray, spec: SimulatorSpec, sharing: Sharing) -> None:
+    def __init__(
+        self, ridge: FloatArray, gamma: FloatArray, spec: SimulatorSpec, sharing: Sharing
+    ) -> None:
         R, D, M = len(ridge), spec.n_features, 1 if sharing == "shared" else spec.n_items
         self.ridge, self.gamma, self.sharing = ridge, gamma, sharing
         self.gram, self.gram2 = np.zeros((R, M, D, D)), np.zeros((R, M, D, D))
@@ -237,12 +274,23 @@ class DiscountedRidge:
         """Compute theta . x and x' V^-1 V~ V^-1 x of every candidate, two of float64 (R, K)."""
         values, columns, _ = round.contexts
         return discount_predict(
-            values, columns, round.context, self.models(round), round.step, self.gamma, self.ridge, self.stamp,
-            self.vectors, self.values, self.turned, self.target,
-        )  # fmt: skip
+            values,
+            columns,
+            round.context,
+            self.models(round),
+            round.step,
+            self.gamma,
+            self.ridge,
+            self.stamp,
+            self.vectors,
+            self.values,
+            self.turned,
+            self.target,
+        )
 
     def sample(self, round: Round, sigma: FloatArray, normals: FloatArray) -> FloatArray:
-        """Compute each candidate's reward under ONE draw from N(theta, sigma^2 V^-1 V~ V^-1), float64 (R, K).
+        """Compute each candidate's reward under ONE draw from N(theta, sigma^2 V^-1 V~ V^-1),
+        float64 (R, K).
 
         Parameters
         ----------
@@ -255,16 +303,20 @@ class DiscountedRidge:
             return np.asarray(mean + sigma[:, None] * np.sqrt(variance) * normals)
         values, columns, _ = round.contexts
         theta = self.draw(round.step, sigma, normals)
-        return ridge_kernels.ridge_mean(values, columns, round.context, self.models(round), theta[:, None])
+        return ridge_kernels.ridge_mean(
+            values, columns, round.context, self.models(round), theta[:, None]
+        )
 
     def draw(self, step: int, sigma: FloatArray, normals: FloatArray) -> FloatArray:
         """Draw the shared parameter of each row at a step, float64 (R, D).
 
-        V = age G + ridge I and V~ = age^2 G~ + ridge I = L L', so the draw is V^-1 (age b + sigma L z), with
-        age = gamma^(step - stamp). It is a continuous function of the data: eigenvectors appear in V^-1 alone.
-        """
+        V = age G + ridge I and V~ = age^2 G~ + ridge I = L L', so the draw is V^-1 (age b + sigma L
+        z), with age = gamma^(step - stamp). It is a continuous function of the data: eigenvectors
+        appear in V^-1 alone."""
         age = (self.gamma ** (step - self.stamp[:, 0]))[:, None]
-        covariance = age[..., None] ** 2 * self.gram2[:, 0] + self.ridge[:, None, None] * np.eye(self.b.shape[2])
+        covariance = age[..., None] ** 2 * self.gram2[:, 0] + self.ridge[:, None, None] * np.eye(
+            self.b.shape[2]
+        )
         factor = _cholesky(covariance[:, None])[:, 0]
         drawn = age * self.b[:, 0] + sigma[:, None] * (factor @ normals[..., None])[..., 0]
         y = (self.vectors[:, 0].swapaxes(1, 2) @ drawn[..., None])[..., 0]
@@ -275,14 +327,30 @@ class DiscountedRidge:
         """Update the models with the examined slots of the slate."""
         values, columns, _ = round.contexts
         discount_update(
-            values, columns, round.context, self.models(round), slate, feedback.rewards, feedback.examined,
-            round.step, self.gamma, self.gram, self.gram2, self.b, self.stamp, self.vectors, self.values,
-            self.turned, self.target,
-        )  # fmt: skip
+            values,
+            columns,
+            round.context,
+            self.models(round),
+            slate,
+            feedback.rewards,
+            feedback.examined,
+            round.step,
+            self.gamma,
+            self.gram,
+            self.gram2,
+            self.b,
+            self.stamp,
+            self.vectors,
+            self.values,
+            self.turned,
+            self.target,
+        )
         self._step = round.step + 1
 
     def refit(self, gram: FloatArray, gram2: FloatArray, b: FloatArray, step: int) -> None:
-        """Fit afresh from sums up to a step, whose observations have weight 1; NaN for a row that is not finite.
+        """Fit afresh from sums up to a step, whose observations have weight 1.
+
+        NaN for a row that is not finite.
 
         Parameters
         ----------

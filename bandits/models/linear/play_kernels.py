@@ -1,7 +1,8 @@
-"""Compiled loops that advance many predrawn steps of ridge models, with the same bits as step by step.
+"""Compiled loops that advance many predrawn steps of ridge models, with the same bits as step by
+step.
 
-One item is shown at each step, in one of C fixed contexts with sparse features (see `ridge_kernels`).
-"""
+One item is shown at each step, in one of C fixed contexts with sparse features (see
+`ridge_kernels`)."""
 
 from __future__ import annotations
 
@@ -37,9 +38,10 @@ def play_per_arm(
 ) -> IntArray:
     """Advance T steps with one model per arm.
 
-    Mean and width of an arm in a context change only when that arm learns, so they are cached until then.
-    ``context, row, uniforms (T, R)``; the score is mean + scale width noise (``wide``; empty ``noise``: 1), and with
-    probability ``epsilon (T, R)`` the item is random, decided by ``exploration (T, R, 2)``.
+    Mean and width of an arm in a context change only when that arm learns, so they are cached until
+    then. ``context, row, uniforms (T, R)``; the score is mean + scale width noise (``wide``; empty
+    ``noise``: 1), and with probability ``epsilon (T, R)`` the item is random, decided by
+    ``exploration (T, R, 2)``.
 
     Returns
     -------
@@ -89,9 +91,17 @@ def play_per_arm(
             out[t, r] = best
             reward = 1.0 if uniforms[t, r] < probabilities[row[t, r], best] else 0.0
             learn_one(
-                values[c, best], columns[c, best], reward,
-                A[r, best], inverse[r, best], b[r, best], theta[r, best], factor[r, best], u, rows,
-            )  # fmt: skip
+                values[c, best],
+                columns[c, best],
+                reward,
+                A[r, best],
+                inverse[r, best],
+                b[r, best],
+                theta[r, best],
+                factor[r, best],
+                u,
+                rows,
+            )
             count[r, best] += 1
             if count[r, best] % REFRESH == 0:
                 refresh(A[r, best], inverse[r, best], b[r, best], theta[r, best])
@@ -123,10 +133,10 @@ def play_shared(
 ) -> IntArray:
     """Advance T steps with one model for all arms.
 
-    ``distinct (C, U)`` are the first arms with each distinct feature vector of a context, in ascending order, padded
-    with -1: no other arm can be chosen, since ties go to the lowest. With ``noise (T, R, D)`` the score is x . theta~
-    with theta~ = theta + scale L'^-1 noise; otherwise arguments and result are those of `play_per_arm`.
-    """
+    ``distinct (C, U)`` are the first arms with each distinct feature vector of a context, in
+    ascending order, padded with -1: no other arm can be chosen, since ties go to the lowest. With
+    ``noise (T, R, D)`` the score is x . theta~ with theta~ = theta + scale L'^-1 noise; otherwise
+    arguments and result are those of `play_per_arm`."""
     T, R = context.shape
     K, N, D = values.shape[1], values.shape[2], b.shape[2]
     u, rows, drawn = np.empty(D), np.empty(D, np.int64), np.empty(D)
@@ -175,9 +185,17 @@ def play_shared(
             out[t, r] = best
             reward = 1.0 if uniforms[t, r] < probabilities[row[t, r], best] else 0.0
             learn_one(
-                values[c, best], columns[c, best], reward,
-                A[r, 0], inverse[r, 0], b[r, 0], theta[r, 0], factor[r, 0], u, rows,
-            )  # fmt: skip
+                values[c, best],
+                columns[c, best],
+                reward,
+                A[r, 0],
+                inverse[r, 0],
+                b[r, 0],
+                theta[r, 0],
+                factor[r, 0],
+                u,
+                rows,
+            )
             count[r, 0] += 1
             if count[r, 0] % REFRESH == 0:
                 refresh(A[r, 0], inverse[r, 0], b[r, 0], theta[r, 0])

@@ -10,12 +10,16 @@ from numba import njit
 from bandits.base.randomness import Streams
 from bandits.base.types import Contexts, FloatArray, IntArray, Round, SimulatorSpec
 
-PART = 100  # of the agents' stream, reserved for the frequencies
+# of the agents' stream, reserved for the frequencies
+PART = 100
 
 
 @njit(cache=True, nogil=True)
-def transform(values: FloatArray, columns: IntArray, frequencies: FloatArray, shifts: FloatArray) -> FloatArray:
-    """Compute sqrt(2 / m) cos(w . x + b) of every vector, (C, K, m), for ``frequencies (D, m)``, ``shifts (m,)``.
+def transform(
+    values: FloatArray, columns: IntArray, frequencies: FloatArray, shifts: FloatArray
+) -> FloatArray:
+    """Compute sqrt(2 / m) cos(w . x + b) of every vector, (C, K, m), for ``frequencies (D, m)``,
+    ``shifts (m,)``.
 
     Vector by vector, so that the bits of one depend on no other.
     """
@@ -41,11 +45,12 @@ class RandomFourierFeatures:
 
     z(x) = sqrt(2 / m) cos(W x / bandwidth + b), W ~ N(0, I), b ~ U(0, 2 pi)
 
-    E z(x) . z(y) = exp(-|x - y|^2 / (2 bandwidth^2)): ridge regression on z approximates one with that kernel, and the
-    error falls like 1 / sqrt(m).
+    E z(x) . z(y) = exp(-|x - y|^2 / (2 bandwidth^2)): ridge regression on z approximates one with
+    that kernel, and the error falls like 1 / sqrt(m).
 
-    W and b depend on the experiment's seed alone: all rows and agents have the same frequencies, and a smaller m takes
-    the first of them. So they are not part of the state; but an interval over rows holds for these frequencies only.
+    W and b depend on the experiment's seed alone: all rows and agents have the same frequencies,
+    and a smaller m takes the first of them. So they are not part of the state; but an interval over
+    rows holds for these frequencies only.
 
     Parameters
     ----------
@@ -83,7 +88,9 @@ class RandomFourierFeatures:
 
     @staticmethod
     def shared_memory(spec: SimulatorSpec, n: int, layouts: int) -> int:
-        """Compute the bytes that rows share: frequencies, transformed fixed contexts, and their spans."""
+        """Compute the bytes that rows share: frequencies, transformed fixed contexts, and their
+        spans.
+        """
         contexts = layouts * spec.fixed_contexts
         return 8 * n * (3 * spec.n_features + n + 3 * contexts * spec.n_candidates)
 
@@ -97,20 +104,28 @@ class RandomFourierFeatures:
             values = transform(contexts.values, contexts.columns, self.frequencies, self.shifts)
             if self._columns.shape != values.shape:
                 self._columns = np.broadcast_to(np.arange(values.shape[2]), values.shape).copy()
-            self._source, self._transformed = contexts, Contexts(values, self._columns, values.shape[2])
+            self._source, self._transformed = (
+                contexts,
+                Contexts(values, self._columns, values.shape[2]),
+            )
         return self._transformed
 
     def bases(self, per_arm: bool) -> list[FloatArray]:
-        """Compute orthonormal bases (m, n) of the span of possible vectors: one per arm, or one for all arms.
+        """Compute orthonormal bases (m, n) of the span of possible vectors: one per arm, or one for
+        all arms.
 
-        Fixed contexts were all in the last round. Otherwise it is the whole space: the m transformed features of more
-        than m distinct vectors are linearly independent, almost surely.
-        """
+        Fixed contexts were all in the last round. Otherwise it is the whole space: the m
+        transformed features of more than m distinct vectors are linearly independent, almost
+        surely."""
         s, models = self._spec, self._spec.n_items if per_arm else 1
         if self._transformed is None or not s.fixed_contexts or s.n_items > s.n_candidates:
             return [np.eye(len(self.shifts))] * models
         z = self._transformed.values  # (C, K, m)
-        return [_span(z[:, k]) for k in range(models)] if per_arm else [_span(z.reshape(-1, z.shape[2]))]
+        return (
+            [_span(z[:, k]) for k in range(models)]
+            if per_arm
+            else [_span(z.reshape(-1, z.shape[2]))]
+        )
 
 
 def _span(features: FloatArray) -> FloatArray:

@@ -1,8 +1,7 @@
 """Rank-one updates of one model: compiled helpers shared by all linear kernels.
 
-Numba's cache on disk does not notice a change of a helper that is imported from another file: after editing this
-file, touch those that import it.
-"""
+Numba's cache on disk does not notice a change of a helper that is imported from another file: after
+editing this file, touch those that import it."""
 
 from __future__ import annotations
 
@@ -11,15 +10,19 @@ from numba import njit
 
 from bandits.base.types import FloatArray, IntArray
 
-REFRESH = 4096  # updates of a model after which its inverse is computed afresh from A
-FAST = {"reassoc", "contract", "nsz"}  # floating-point liberties that let the compiler use vector instructions
+# updates of a model after which its inverse is computed afresh from A
+REFRESH = 4096
+# floating-point liberties that let the compiler use vector instructions
+FAST = {"reassoc", "contract", "nsz"}
 
 
 @njit(cache=True, nogil=True)
 def direction(
     values: FloatArray, columns: IntArray, inverse: FloatArray, u: FloatArray, rows: IntArray
 ) -> tuple[float, int]:
-    """Compute u = A^-1 x; return x' A^-1 x and the number of nonzero entries of u (indices in ``rows``)."""
+    """Compute u = A^-1 x; return x' A^-1 x and the number of nonzero entries of u (indices in
+    ``rows``).
+    """
     D, N = inverse.shape[0], values.shape[0]
     used = 0
     for i in range(D):
@@ -47,7 +50,9 @@ def shrink(inverse: FloatArray, u: FloatArray, rows: IntArray, used: int, gain: 
 
 
 @njit(cache=True, nogil=True)
-def accumulate(x: FloatArray, col: IntArray, reward: float, sign: float, A: FloatArray, b: FloatArray) -> None:
+def accumulate(
+    x: FloatArray, col: IntArray, reward: float, sign: float, A: FloatArray, b: FloatArray
+) -> None:
     """Add sign x x' to A and sign reward x to b; ``sign`` 1 adds an observation, -1 removes it."""
     N = x.shape[0]
     for i in range(N):
@@ -58,14 +63,19 @@ def accumulate(x: FloatArray, col: IntArray, reward: float, sign: float, A: Floa
 
 @njit(cache=True, nogil=True)
 def refresh(A: FloatArray, inverse: FloatArray, b: FloatArray, theta: FloatArray) -> None:
-    """Compute A^-1 and theta = A^-1 b afresh, which removes the rounding of many rank-one updates."""
+    """Compute A^-1 and theta = A^-1 b afresh, which removes the rounding of many rank-one
+    updates.
+    """
     inverse[:, :] = np.linalg.inv(A)
     theta[:] = inverse @ b
 
 
 @njit(cache=True, nogil=True)
 def cholesky_update(factor: FloatArray, x: FloatArray) -> None:
-    """Replace L by the lower Cholesky factor of L L' + x x'; destroys ``x``. Zeros of x cost nothing."""
+    """Replace L by the lower Cholesky factor of L L' + x x'; destroys ``x``.
+
+    Zeros of x cost nothing.
+    """
     D = x.shape[0]
     for k in range(D):
         if x[k] == 0.0:

@@ -1,8 +1,7 @@
 """Bayesian ridge regression, batched over rows and models.
 
-A = ridge I + sum x x', b = sum r x, theta = A^-1 b; posterior N(theta, sigma^2 A^-1). The inverse follows by rank-one
-updates and is computed afresh every 4,096 updates of a model.
-"""
+A = ridge I + sum x x', b = sum r x, theta = A^-1 b; posterior N(theta, sigma^2 A^-1). The inverse
+follows by rank-one updates and is computed afresh every 4,096 updates of a model."""
 
 from __future__ import annotations
 
@@ -12,18 +11,28 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, PredrawnSteps, Round, SimulatorSpec
+from bandits.base.types import (
+    BoolArray,
+    Feedback,
+    FloatArray,
+    IntArray,
+    PredrawnSteps,
+    Round,
+    SimulatorSpec,
+)
 
 from . import hybrid_kernels, play_kernels, ridge_kernels
 
 Sharing = Literal["per_arm", "shared", "hybrid", "per_category"]
 
 
-AT_ONCE = 2**22  # bytes of the matrices that are decomposed at a time
+# bytes of the matrices that are decomposed at a time
+AT_ONCE = 2**22
 
 
 class Ridge:
-    """Ridge models of R rows: one per arm, one shared by all arms, hybrid (both), or one per category of arms.
+    """Ridge models of R rows: one per arm, one shared by all arms, hybrid (both), or one per
+    category of arms.
 
     Parameters
     ----------
@@ -32,7 +41,8 @@ class Ridge:
     n_features, n_items : int
         D and the number of arms.
     sharing : {"per_arm", "shared", "hybrid", "per_category"}
-        Hybrid: Li et al. (2010), Algorithm 2, with z = x; equal to one ridge on [x; one-hot(arm) (x) x].
+        Hybrid: Li et al. (2010), Algorithm 2, with z = x; equal to one ridge on [x; one-hot(arm)
+        (x) x].
     joint : bool
         Keep the Cholesky factor that draws from a posterior shared by several candidates.
     groups : int64 (R, n_items), optional
@@ -82,9 +92,11 @@ class Ridge:
         elif sharing != "per_arm" and joint:
             self.factor = np.repeat(root[:, None], M, axis=1)
         self._rows = np.arange(R)[:, None]
-        self._merged: tuple[list[FloatArray], list[FloatArray]] | None = None  # bases of arms, and of categories
+        # bases of arms, and of categories
+        self._merged: tuple[list[FloatArray], list[FloatArray]] | None = None
         self._one = np.zeros((R, 1), np.int64)
-        self._distinct: tuple[FloatArray, IntArray] | None = None  # features, and the result of `first_of_each`
+        # features, and the result of `first_of_each`
+        self._distinct: tuple[FloatArray, IntArray] | None = None
 
     @property
     def state(self) -> tuple[str, ...]:
@@ -95,7 +107,10 @@ class Ridge:
     def memory(spec: SimulatorSpec, sharing: Sharing) -> int:
         """Compute the bytes per row."""
         models, matrices = n_models(spec, sharing), 3 if sharing == "per_category" else 2
-        return 8 * (models * (matrices * spec.n_features**2 + 2 * spec.n_features + 1) + 4 * spec.n_features**2)
+        return 8 * (
+            models * (matrices * spec.n_features**2 + 2 * spec.n_features + 1)
+            + 4 * spec.n_features**2
+        )
 
     def models(self, round: Round) -> IntArray:
         """Return the model index of every candidate, int64 (R, K).
@@ -103,7 +118,8 @@ class Ridge:
         Raises
         ------
         ValueError
-            The round has another number of features than the models; compiled kernels would read beyond the arrays.
+            The round has another number of features than the models; compiled kernels would read
+            beyond the arrays.
         """
         check_features(round, self.b.shape[2])
         if self.groups is not None:
@@ -119,18 +135,32 @@ class Ridge:
         if self.sharing == "hybrid":
             return self.predict(round)[0]
         values, columns, _ = round.contexts
-        return ridge_kernels.ridge_mean(values, columns, round.context, self.models(round), self.theta)
+        return ridge_kernels.ridge_mean(
+            values, columns, round.context, self.models(round), self.theta
+        )
 
     def predict(self, round: Round) -> tuple[FloatArray, FloatArray]:
-        """Compute posterior mean and x' A^-1 x (the variance over sigma^2) of every candidate, two of (R, K)."""
+        """Compute posterior mean and x' A^-1 x (the variance over sigma^2) of every candidate, two
+        of (R, K).
+        """
         values, columns, _ = round.contexts
         models = self.models(round)
         if self.sharing == "hybrid":
             mean, variance, _ = hybrid_kernels.hybrid_predict(
-                values, columns, round.context, models, self.ridge, self.theta, self.inverse, self.beta, self.shared
+                values,
+                columns,
+                round.context,
+                models,
+                self.ridge,
+                self.theta,
+                self.inverse,
+                self.beta,
+                self.shared,
             )
             return mean, variance
-        return ridge_kernels.ridge_predict(values, columns, round.context, models, self.theta, self.inverse)
+        return ridge_kernels.ridge_predict(
+            values, columns, round.context, models, self.theta, self.inverse
+        )
 
     def sample(self, round: Round, sigma: FloatArray, normals: FloatArray) -> FloatArray:
         """Compute each candidate's reward under ONE posterior draw per model, float64 (R, K).
@@ -144,10 +174,9 @@ class Ridge:
 
         Notes
         -----
-        Per-arm models have one candidate each and are independent, so theta~ . x is drawn directly from
-        N(theta . x, sigma^2 x' A_a^-1 x). A shared theta~ is drawn as a vector; that of a category from the D normals
-        of its first candidate.
-        """
+        Per-arm models have one candidate each and are independent, so theta~ . x is drawn directly
+        from N(theta . x, sigma^2 x' A_a^-1 x). A shared theta~ is drawn as a vector; that of a
+        category from the D normals of its first candidate."""
         values, columns, _ = round.contexts
         models = self.models(round)
         D = self.b.shape[2]
@@ -158,13 +187,22 @@ class Ridge:
             theta = self.draw(sigma, normals)
             return ridge_kernels.ridge_mean(values, columns, round.context, models, theta[:, None])
         if self.sharing == "per_category":
-            own = normals.reshape(len(normals), -1, D)  # of each candidate
+            # of each candidate
+            own = normals.reshape(len(normals), -1, D)
             return ridge_kernels.ridge_sample(
                 values, columns, round.context, models, self.theta, self.factor, sigma, own
-            )  # fmt: skip
+            )
         beta = self.draw(sigma, normals[:, :D])
         mean, _, own = hybrid_kernels.hybrid_predict(
-            values, columns, round.context, models, self.ridge, self.theta, self.inverse, beta, self.shared
+            values,
+            columns,
+            round.context,
+            models,
+            self.ridge,
+            self.theta,
+            self.inverse,
+            beta,
+            self.shared,
         )
         return mean + sigma[:, None] * np.sqrt(own) * normals[:, D:]
 
@@ -178,7 +216,9 @@ class Ridge:
         epsilon: FloatArray | None = None,
         exploration: FloatArray | None = None,
     ) -> IntArray | None:
-        """Advance T predrawn steps in one compiled loop; None with dense features, hybrid or category models.
+        """Advance T predrawn steps in one compiled loop.
+
+        None with dense features, hybrid or category models.
 
         Parameters
         ----------
@@ -199,14 +239,23 @@ class Ridge:
             return None
         R, drawn = steps.context.shape[1], noise is not None
         arguments: tuple[Any, ...] = (
-            steps.context, steps.probabilities, steps.row, steps.uniforms, alive,
-            self.A, self.inverse, self.b, self.theta, self.count, self.factor,
+            steps.context,
+            steps.probabilities,
+            steps.row,
+            steps.uniforms,
+            alive,
+            self.A,
+            self.inverse,
+            self.b,
+            self.theta,
+            self.count,
+            self.factor,
             np.zeros(R) if scale is None else scale,
             scale is not None and not (drawn and self.sharing == "shared"),
             np.empty((0, 0, 0)) if noise is None else noise,
             np.empty((0, 0)) if epsilon is None else epsilon,
             np.empty((0, 0, 0)) if exploration is None else exploration,
-        )  # fmt: skip
+        )
         if self.sharing == "per_arm":
             return play_kernels.play_per_arm(values, columns, *arguments)
         if self._distinct is None or self._distinct[0] is not values:
@@ -216,8 +265,12 @@ class Ridge:
     def draw(self, sigma: FloatArray, normals: FloatArray) -> FloatArray:
         """Draw the shared parameter of each row from N(theta, sigma^2 A^-1), float64 (R, D)."""
         hybrid = self.sharing == "hybrid"
-        center, factor = (self.beta, self.factor) if hybrid else (self.theta[:, 0], self.factor[:, 0])
-        noise = ridge_kernels.posterior_noise(np.ascontiguousarray(factor), np.ascontiguousarray(normals))
+        center, factor = (
+            (self.beta, self.factor) if hybrid else (self.theta[:, 0], self.factor[:, 0])
+        )
+        noise = ridge_kernels.posterior_noise(
+            np.ascontiguousarray(factor), np.ascontiguousarray(normals)
+        )
         drawn: FloatArray = center + sigma[:, None] * noise
         return drawn
 
@@ -233,7 +286,9 @@ class Ridge:
         """Update the models with the examined slots of the slate."""
         self._update(round, slate, feedback.rewards, feedback.examined)
 
-    def _update(self, round: Round, slate: IntArray, rewards: FloatArray, examined: BoolArray) -> None:
+    def _update(
+        self, round: Round, slate: IntArray, rewards: FloatArray, examined: BoolArray
+    ) -> None:
         values, columns, _ = round.contexts
         seen = (values, columns, round.context, self.models(round), slate, rewards, examined)
         own = (self.A, self.inverse, self.b, self.theta, self.count)
@@ -244,17 +299,24 @@ class Ridge:
             ridge_kernels.ridge_update(*seen, *own, self.factor)
 
     def refit(self, gram: FloatArray, b: FloatArray, count: IntArray) -> None:
-        """Fit afresh from sums: ``gram`` sum x x' (R, M, D, D), ``b`` sum r x (R, M, D), ``count (R, M)``."""
+        """Fit afresh from sums: ``gram`` sum x x' (R, M, D, D), ``b`` sum r x (R, M, D), ``count
+        (R, M)``.
+        """
         if self.sharing == "hybrid":
             raise ValueError("a hybrid model cannot be refitted from sums per arm")
         self.A[...] = gram + self.ridge[:, None, None, None] * np.eye(gram.shape[-1])
         self.b[...], self.count[...] = b, count
-        sound = np.asarray(np.isfinite(self.A).all(axis=(2, 3)))  # a diverged row must not stop the others
+        # a diverged row must not stop the others
+        sound = np.asarray(np.isfinite(self.A).all(axis=(2, 3)))
         safe = np.where(sound[..., None, None], self.A, np.eye(gram.shape[-1]))
-        self.inverse[...] = np.where(sound[..., None, None], each_matrix(np.linalg.inv, safe), np.nan)
+        self.inverse[...] = np.where(
+            sound[..., None, None], each_matrix(np.linalg.inv, safe), np.nan
+        )
         self.theta[...] = (self.inverse @ self.b[..., None])[..., 0]
         if self.factor.shape[-1]:
-            self.factor[...] = np.where(sound[..., None, None], each_matrix(np.linalg.cholesky, safe), np.nan)
+            self.factor[...] = np.where(
+                sound[..., None, None], each_matrix(np.linalg.cholesky, safe), np.nan
+            )
 
     def spectrum(self, bases: list[FloatArray]) -> FloatArray:
         """Compute the eigenvalues of A on the span of the available features; see `spectrum`."""
@@ -272,7 +334,8 @@ def n_models(spec: SimulatorSpec, sharing: str) -> int:
 
 
 def merged_bases(bases: list[FloatArray], groups: IntArray) -> list[FloatArray]:
-    """Return an orthonormal basis (D, m) of the span of each category's features, in any of the rows.
+    """Return an orthonormal basis (D, m) of the span of each category's features, in any of the
+    rows.
 
     Parameters
     ----------
@@ -289,7 +352,9 @@ def merged_bases(bases: list[FloatArray], groups: IntArray) -> list[FloatArray]:
 
 
 def first_of_each(values: FloatArray, columns: IntArray) -> IntArray:
-    """Return the first candidate with each distinct feature vector of a context, ascending, padded with -1: (C, U)."""
+    """Return the first candidate with each distinct feature vector of a context, ascending, padded
+    with -1: (C, U).
+    """
     stored = np.concatenate([values, columns], axis=2)
     first = [np.sort(np.unique(x, axis=0, return_index=True)[1]) for x in stored]
     out = np.full((len(first), max(map(len, first))), -1)
@@ -302,7 +367,8 @@ def check_features(round: Round, n_features: int) -> None:
     """Raise ValueError unless the candidates of a round have as many features as a model."""
     if (n := round.contexts.n_features) != n_features:
         raise ValueError(
-            f"the round has {n} features and the model {n_features}; a linear agent passes self.transformed(round)"
+            f"the round has {n} features and the model {n_features}; a linear agent passes "
+            "self.transformed(round)"
         )
 
 
@@ -319,7 +385,8 @@ def each_matrix(decompose: Callable[[FloatArray], Any], matrices: FloatArray) ->
 
 
 def spectrum(A: FloatArray, bases: list[FloatArray]) -> FloatArray:
-    """Compute the eigenvalues of design matrices ``A (R, M, D, D)`` on the span of the available features.
+    """Compute the eigenvalues of design matrices ``A (R, M, D, D)`` on the span of the available
+    features.
 
     Parameters
     ----------
@@ -334,14 +401,16 @@ def spectrum(A: FloatArray, bases: list[FloatArray]) -> FloatArray:
     R, M, D, _ = A.shape
     out = np.full((R, M, max(basis.shape[1] for basis in bases)), np.nan)
     at_once = max(1, AT_ONCE // (8 * D * D))
-    for width in {basis.shape[1] for basis in bases[:M]}:  # those of equal width at once
+    # those of equal width at once
+    for width in {basis.shape[1] for basis in bases[:M]}:
         arms = [m for m in range(M) if bases[m].shape[1] == width]
         B = np.stack([bases[m] for m in arms])
         for begin in range(0, R * len(arms), at_once):
             row, arm = np.divmod(np.arange(begin, min(begin + at_once, R * len(arms))), len(arms))
             model, basis = np.take(arms, arm), B[arm]
             restricted = basis.transpose(0, 2, 1) @ A[row, model] @ basis
-            sound = np.isfinite(restricted).all(axis=(1, 2))  # a diverged row has no eigenvalues
+            # a diverged row has no eigenvalues
+            sound = np.isfinite(restricted).all(axis=(1, 2))
             values = np.full(restricted.shape[:2], np.nan)
             values[sound] = np.linalg.eigvalsh(restricted[sound])[:, ::-1]
             out[row, model, :width] = values

@@ -1,10 +1,11 @@
 """Compiled loops of ridge models: one call serves all rows of a step.
 
-Features come as stored entries (see `bandits.base.types.Contexts`), so that a one-hot vector costs its two non-zeros.
-Each row is computed alone: its bits never depend on its neighbours. Compiled once, cached on disk (see `rank_one`).
+Features come as stored entries (see `bandits.base.types.Contexts`), so that a one-hot vector costs
+its two non-zeros. Each row is computed alone: its bits never depend on its neighbours. Compiled
+once, cached on disk (see `rank_one`).
 
-``model (R, K)`` is the ridge model that each candidate uses. Arrays are C-contiguous float64 unless stated.
-"""
+``model (R, K)`` is the ridge model that each candidate uses. Arrays are C-contiguous float64 unless
+stated."""
 
 from __future__ import annotations
 
@@ -57,7 +58,9 @@ def ridge_predict(
     theta: FloatArray,
     inverse: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Compute theta_m . x and x' A_m^-1 x of every candidate, two of (R, K), for ``inverse (R, M, D, D)``."""
+    """Compute theta_m . x and x' A_m^-1 x of every candidate, two of (R, K), for ``inverse (R, M,
+    D, D)``.
+    """
     R, K = model.shape
     N = values.shape[2]
     mean, variance = np.empty((R, K)), np.empty((R, K))
@@ -128,11 +131,12 @@ def ridge_update(
     count: IntArray,
     factor: FloatArray,
 ) -> None:
-    """Update the models with one observation per examined slot: A += x x', b += r x, and A^-1, theta.
+    """Update the models with one observation per examined slot: A += x x', b += r x, and A^-1,
+    theta.
 
-    ``A, inverse (R, M, D, D)``, ``b, theta (R, M, D)``, ``count (R, M)``; ``factor`` is the lower Cholesky factor
-    of A, shape (R, M, D, D), or (R, M, 0, 0) if the agent does not draw from the joint posterior.
-    """
+    ``A, inverse (R, M, D, D)``, ``b, theta (R, M, D)``, ``count (R, M)``; ``factor`` is the lower
+    Cholesky factor of A, shape (R, M, D, D), or (R, M, 0, 0) if the agent does not draw from the
+    joint posterior."""
     R, S = slate.shape
     u, rows = np.empty(b.shape[2]), np.empty(b.shape[2], np.int64)
     for r in range(R):
@@ -143,9 +147,17 @@ def ridge_update(
             k = slate[r, s]
             m = model[r, k]
             learn_one(
-                values[c, k], columns[c, k], rewards[r, s],
-                A[r, m], inverse[r, m], b[r, m], theta[r, m], factor[r, m], u, rows,
-            )  # fmt: skip
+                values[c, k],
+                columns[c, k],
+                rewards[r, s],
+                A[r, m],
+                inverse[r, m],
+                b[r, m],
+                theta[r, m],
+                factor[r, m],
+                u,
+                rows,
+            )
             count[r, m] += 1
             if count[r, m] % REFRESH == 0:
                 refresh(A[r, m], inverse[r, m], b[r, m], theta[r, m])
@@ -177,7 +189,8 @@ def ridge_forget(
                 continue
             m, x, col = model[r, s], values[r, s], columns[r, s]
             quadratic, used = direction(x, col, inverse[r, m], u, rows)
-            if 1.0 - quadratic < 1e-2:  # the remainder is a difference of large numbers: compute it afresh
+            # the remainder is a difference of large numbers: compute it afresh
+            if 1.0 - quadratic < 1e-2:
                 accumulate(x, col, rewards[r, s], -1.0, A[r, m], b[r, m])
                 refresh(A[r, m], inverse[r, m], b[r, m], theta[r, m])
                 count[r, m] += 1
@@ -190,7 +203,8 @@ def ridge_forget(
             for a in range(used):
                 theta[r, m, rows[a]] += u[rows[a]] * (gain * error)
             accumulate(x, col, rewards[r, s], -1.0, A[r, m], b[r, m])
-            count[r, m] += 1  # changes, not observations: they decide when to refresh the inverse
+            # changes, not observations: they decide when to refresh the inverse
+            count[r, m] += 1
             if count[r, m] % REFRESH == 0:
                 refresh(A[r, m], inverse[r, m], b[r, m], theta[r, m])
 
@@ -208,8 +222,8 @@ def ridge_sample(
 ) -> FloatArray:
     """Compute theta~_m . x of every candidate, float64 (R, K), with ONE draw theta~_m per model.
 
-    theta~_m = theta_m + sigma L_m'^-1 z, z being ``normals (R, K, D)`` of the first candidate with that model.
-    """
+    theta~_m = theta_m + sigma L_m'^-1 z, z being ``normals (R, K, D)`` of the first candidate with
+    that model."""
     R, K = model.shape
     N, D = values.shape[2], theta.shape[2]
     out, drawn, first = np.empty((R, K)), np.empty((K, D)), np.empty(K, np.int64)
@@ -235,7 +249,9 @@ def ridge_sample(
 
 @njit(cache=True, nogil=True)
 def posterior_noise(factor: FloatArray, normals: FloatArray) -> FloatArray:
-    """Compute L'^-1 z, with covariance A^-1 = (L L')^-1: (R, D) from ``factor (R, D, D)``, ``normals (R, D)``."""
+    """Compute L'^-1 z, with covariance A^-1 = (L L')^-1: (R, D) from ``factor (R, D, D)``,
+    ``normals (R, D)``.
+    """
     R, D = normals.shape
     out = normals.copy()
     for r in range(R):

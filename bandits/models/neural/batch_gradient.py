@@ -1,9 +1,8 @@
 """Compute the gradient of a small batch's loss in compiled code.
 
-For a batch of tens of observations, the torch operations of a training step cost several times their arithmetic. Here a
-row's batch stays in the cache from its input to its gradient. Products are summed in another order than in
-`mlp.BatchedMLP`: both agree up to rounding.
-"""
+For a batch of tens of observations, the torch operations of a training step cost several times
+their arithmetic. Here a row's batch stays in the cache from its input to its gradient. Products are
+summed in another order than in `mlp.BatchedMLP`: both agree up to rounding."""
 
 from __future__ import annotations
 
@@ -37,7 +36,8 @@ class BatchGradient(NamedTuple):
 def loss_gradient(
     net: BatchedMLP, x: Float32Array, rewards: Float32Array, share: Float32Array, *, log_odds: bool
 ) -> BatchGradient:
-    """Differentiate the log loss or squared loss of networks with one output, on the CPU, without embedding tables.
+    """Differentiate the log loss or squared loss of networks with one output, on the CPU, without
+    embedding tables.
 
     Parameters
     ----------
@@ -48,10 +48,13 @@ def loss_gradient(
     log_odds : bool
         The outputs are log-odds, and the loss is the log loss; otherwise the squared loss.
     """
-    x, rewards, share = map(np.ascontiguousarray, (x, rewards, share))  # chunks of a large batch are not
+    # chunks of a large batch are not
+    x, rewards, share = map(np.ascontiguousarray, (x, rewards, share))
     (R, B, _), widths, weights = x.shape, np.array(net.widths), net.gradient.numpy()
     phi, below = np.empty((R, B, widths[-2]), np.float32), np.empty_like(x)
-    _loss_gradient(net.flat.numpy(), widths, net.n_relu, x, rewards, share, log_odds, phi, weights, below)
+    _loss_gradient(
+        net.flat.numpy(), widths, net.n_relu, x, rewards, share, log_odds, phi, weights, below
+    )
     return BatchGradient(phi, weights, below)
 
 
@@ -71,9 +74,17 @@ def add_bias(out: Float32Array, bias: Float32Array, relu: bool) -> None:
 
 @njit(cache=True, nogil=True)
 def _loss_gradient(
-    flat: Float32Array, widths: IntArray, n_relu: int, x: Float32Array, rewards: Float32Array, share: Float32Array,
-    log_odds: bool, phi: Float32Array, gradient: Float32Array, below: Float32Array,
-) -> None:  # fmt: skip
+    flat: Float32Array,
+    widths: IntArray,
+    n_relu: int,
+    x: Float32Array,
+    rewards: Float32Array,
+    share: Float32Array,
+    log_odds: bool,
+    phi: Float32Array,
+    gradient: Float32Array,
+    below: Float32Array,
+) -> None:
     """Overwrite ``phi``, ``gradient`` and ``below`` of `BatchGradient`."""
     (R, B, _), last = x.shape, len(widths) - 2
     outputs = [np.empty((B, width), np.float32) for width in widths[1:]]

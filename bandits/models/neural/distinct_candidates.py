@@ -12,15 +12,15 @@ from bandits.base.types import Contexts, FloatArray, IntArray, Round, SimulatorS
 if TYPE_CHECKING:
     from torch import Tensor
 
-_MAX_CELLS = 4_000_000  # larger context tables are not searched for duplicates
+# larger context tables are not searched for duplicates
+_MAX_CELLS = 4_000_000
 
 
 class DistinctCandidates:
     """Features of the candidates as a tensor, without duplicates.
 
-    Duplicates are removed where the contexts are fixed. The 50 products of the pet shop have five distinct feature
-    vectors per persona, so a network computes five values instead of 50.
-    """
+    Duplicates are removed where the contexts are fixed. The 50 products of the pet shop have five
+    distinct feature vectors per persona, so a network computes five values instead of 50."""
 
     def __init__(self, spec: SimulatorSpec, device: str) -> None:
         self.spec, self.device = spec, device
@@ -35,12 +35,15 @@ class DistinctCandidates:
         -------
         x : Tensor, float32 (R, K', D)
         index : int64 (R, K), or None
-            Candidate k of row r has the features ``x[r, index[r, k]]``; None if K' = K and the order is the same.
+            Candidate k of row r has the features ``x[r, index[r, k]]``; None if K' = K and the
+            order is the same.
         """
         import torch
 
         if not self.spec.fixed_contexts:
-            return torch.from_numpy(round.contexts.dense_single(round.context)).to(self.device), None
+            return torch.from_numpy(round.contexts.dense_single(round.context)).to(
+                self.device
+            ), None
         if round.contexts is not self._source:
             self._find_distinct(round.contexts)
         assert self._distinct is not None
@@ -58,13 +61,21 @@ class DistinctCandidates:
         else:
             parts = [np.unique(x, axis=0, return_inverse=True) for x in dense]
             width = max(len(vectors) for vectors, _ in parts)
-            distinct = np.stack([np.concatenate([v, np.repeat(v[:1], width - len(v), axis=0)]) for v, _ in parts])
+            distinct = np.stack(
+                [np.concatenate([v, np.repeat(v[:1], width - len(v), axis=0)]) for v, _ in parts]
+            )
             self._index = np.stack([inverse.reshape(K) for _, inverse in parts])
-        self._source, self._distinct = contexts, torch.from_numpy(np.ascontiguousarray(distinct)).to(self.device)
+        self._source, self._distinct = (
+            contexts,
+            torch.from_numpy(np.ascontiguousarray(distinct)).to(self.device),
+        )
 
 
 def expand(values: Tensor, index: IntArray | None, limit: float = np.inf) -> FloatArray:
-    """Expand values of distinct candidates (R, K') to all, float64 (R, K); NaN where they exceed ``limit``."""
+    """Expand values of distinct candidates (R, K') to all, float64 (R, K).
+
+    NaN where they exceed ``limit``.
+    """
     return expand_array(_limited(values.cpu().numpy(), limit), index)
 
 

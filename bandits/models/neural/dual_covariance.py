@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-MIN_SQUARED_WIDTH = 1e-30  # lower bound: rounding must not make a square root imaginary
+# lower bound: rounding must not make a square root imaginary
+MIN_SQUARED_WIDTH = 1e-30
 
 
 def doubled_capacity(capacity: int, n: int) -> int:
@@ -25,8 +26,8 @@ def doubled_capacity(capacity: int, n: int) -> int:
 class IncrementalCholesky:
     """L^-1, float64 (R, n, n), where L L' = ridge I + G G' and G has n rows.
 
-    Storing the inverse replaces the triangular solve of every decision by a matrix product; it is extended by one row
-    just as L is.
+    Storing the inverse replaces the triangular solve of every decision by a matrix product; it is
+    extended by one row just as L is.
 
     Parameters
     ----------
@@ -39,7 +40,9 @@ class IncrementalCholesky:
         import torch
 
         self.ridge, self.size = ridge, 0
-        self._buffer = torch.zeros((len(ridge), capacity, capacity), dtype=torch.float64, device=ridge.device)
+        self._buffer = torch.zeros(
+            (len(ridge), capacity, capacity), dtype=torch.float64, device=ridge.device
+        )
 
     @property
     def capacity(self) -> int:
@@ -73,7 +76,8 @@ class IncrementalCholesky:
         n, diagonal = self.size, norms + self.ridge
         if n == self.capacity:
             self._buffer = torch.nn.functional.pad(self._buffer, (0, n, 0, n))
-        row = self.inverse.bmm(inner)  # the next row of L, as a column
+        # the next row of L, as a column
+        row = self.inverse.bmm(inner)
         # the squared pivot is ridge (1 + g' A^-1 g) >= ridge; anything smaller is rounding error
         pivot = torch.maximum(diagonal - row.square().sum((1, 2)), self.ridge).sqrt()
         self._buffer[:, n, :n] = -(row.transpose(1, 2).bmm(self.inverse))[:, 0] / pivot[:, None]
@@ -88,7 +92,8 @@ class IncrementalCholesky:
         gram.diagonal(dim1=1, dim2=2).add_(self.ridge[:, None])
         factors = torch.linalg.cholesky_ex(gram).L.contiguous().cpu().numpy()
         for L in factors:
-            lapack.dtrtri(L.T, lower=0, overwrite_c=1)  # in place; torch has no triangular inverse
+            # in place; torch has no triangular inverse
+            lapack.dtrtri(L.T, lower=0, overwrite_c=1)
         self.load(torch.from_numpy(factors).to(gram.device))
 
     def load(self, inverse: Tensor) -> None:
@@ -97,7 +102,9 @@ class IncrementalCholesky:
 
         n = inverse.shape[1]
         if n > self.capacity:
-            self._buffer = torch.zeros((len(self.ridge), n, n), dtype=torch.float64, device=self.ridge.device)
+            self._buffer = torch.zeros(
+                (len(self.ridge), n, n), dtype=torch.float64, device=self.ridge.device
+            )
         self._buffer.zero_()
         self._buffer[:, :n, :n] = inverse
         self.size = n
@@ -108,9 +115,10 @@ class DualCovariance:
 
     g' A^-1 g = (g.g - k' (ridge I + G G')^-1 k) / ridge, k = G g
 
-    Inner products are computed from the factors of the gradients, and only these factors are stored. Everything is
-    float64: in float32, nearly repeated contexts change the width by several per cent and make the factorisation fail.
-    The width is a difference of numbers as large as g.g / ridge; where those exceed about 1e10, digits are lost.
+    Inner products are computed from the factors of the gradients, and only these factors are
+    stored. Everything is float64: in float32, nearly repeated contexts change the width by several
+    per cent and make the factorisation fail. The width is a difference of numbers as large as g.g /
+    ridge; where those exceed about 1e10, digits are lost.
 
     Parameters
     ----------
@@ -127,7 +135,8 @@ class DualCovariance:
 
         self.ridge = torch.tensor(ridge, dtype=torch.float64, device=device)
         self.factor, self._initial_capacity = IncrementalCholesky(self.ridge, capacity), capacity
-        self._past: GradientFactors | None = None  # buffers (R, capacity, width)
+        # buffers (R, capacity, width)
+        self._past: GradientFactors | None = None
 
     @property
     def size(self) -> int:
@@ -142,15 +151,25 @@ class DualCovariance:
 
     def squared_widths(self, candidates: GradientFactors) -> Tensor:
         candidates = candidates.double()
-        reduction = self.factor.quadratic_form(self.past.inner_products(candidates)) if self.size else 0.0
-        return ((candidates.squared_norms() - reduction) / self.ridge[:, None]).clamp_min_(MIN_SQUARED_WIDTH)
+        reduction = (
+            self.factor.quadratic_form(self.past.inner_products(candidates)) if self.size else 0.0
+        )
+        return ((candidates.squared_norms() - reduction) / self.ridge[:, None]).clamp_min_(
+            MIN_SQUARED_WIDTH
+        )
 
     def add(self, chosen: GradientFactors, root_weights: Tensor) -> None:
         scale = root_weights[:, None, None].double()
-        chosen = GradientFactors([h.double() for h in chosen.h], [d.double() * scale for d in chosen.delta])
+        chosen = GradientFactors(
+            [h.double() for h in chosen.h], [d.double() * scale for d in chosen.delta]
+        )
         t = self.size
         self._store(chosen)
-        inner = self.past.inner_products(chosen) if t else chosen.h[0].new_zeros((len(root_weights), 0, 1))
+        inner = (
+            self.past.inner_products(chosen)
+            if t
+            else chosen.h[0].new_zeros((len(root_weights), 0, 1))
+        )
         self.factor.append_row(inner, chosen.squared_norms()[:, 0])
 
     def extend(self, gradients: GradientFactors) -> None:
@@ -198,7 +217,9 @@ class DualCovariance:
         import torch
 
         size = int(state["size"])
-        self.factor = IncrementalCholesky(self.ridge, doubled_capacity(self._initial_capacity, size))
+        self.factor = IncrementalCholesky(
+            self.ridge, doubled_capacity(self._initial_capacity, size)
+        )
         self._past = None
         if size == 0:
             return

@@ -38,7 +38,8 @@ class SketchCovariance:
 
     References
     ----------
-    .. [1] Ghashami, Liberty, Phillips, Woodruff (2016), Frequent directions: simple and deterministic matrix sketching.
+    .. [1] Ghashami, Liberty, Phillips, Woodruff (2016), Frequent directions: simple and
+           deterministic matrix sketching.
     """
 
     name = "sketch"
@@ -49,7 +50,9 @@ class SketchCovariance:
         self.ridge = torch.tensor(ridge, dtype=torch.float64, device=device)
         self.rows = rows
         self.factor = IncrementalCholesky(self.ridge, 2 * rows)
-        self._buffer = torch.zeros((len(ridge), 2 * rows, n_weights), dtype=torch.float64, device=device)
+        self._buffer = torch.zeros(
+            (len(ridge), 2 * rows, n_weights), dtype=torch.float64, device=device
+        )
         self.shrunk = torch.zeros(len(ridge), dtype=torch.float64, device=device)
 
     @property
@@ -60,7 +63,9 @@ class SketchCovariance:
     def squared_widths(self, candidates: GradientFactors) -> Tensor:
         candidates = candidates.double()
         reduction = self.factor.quadratic_form(self.sketch @ candidates.dense().transpose(1, 2))
-        return ((candidates.squared_norms() - reduction) / self.ridge[:, None]).clamp_min_(MIN_SQUARED_WIDTH)
+        return ((candidates.squared_norms() - reduction) / self.ridge[:, None]).clamp_min_(
+            MIN_SQUARED_WIDTH
+        )
 
     def add(self, chosen: GradientFactors, root_weights: Tensor) -> None:
         self.extend(chosen.double().dense() * root_weights[:, None, None].double())
@@ -83,13 +88,17 @@ class SketchCovariance:
         import torch
 
         inner = self.sketch @ self.sketch.transpose(1, 2)
-        finite = inner.isfinite().all(2).all(1)[:, None, None]  # a row that has diverged must not stop the others
-        values, vectors = torch.linalg.eigh(inner.where(finite, 0.0))  # ascending; B'B = sum of s_i^2 v_i v_i'
+        # a row that has diverged must not stop the others
+        finite = inner.isfinite().all(2).all(1)[:, None, None]
+        # ascending; B'B = sum of s_i^2 v_i v_i'
+        values, vectors = torch.linalg.eigh(inner.where(finite, 0.0))
         values, vectors = values.flip(1).clamp_min(0), vectors.flip(2)
         smallest = values[:, self.rows]
         remaining = (values[:, : self.rows] - smallest[:, None]).clamp_min(0)
         scale = (remaining / values[:, : self.rows].clamp_min(MIN_SQUARED_WIDTH)).sqrt()
-        self._buffer[:, : self.rows] = (vectors[:, :, : self.rows].transpose(1, 2) @ self.sketch) * scale[:, :, None]
+        self._buffer[:, : self.rows] = (
+            vectors[:, :, : self.rows].transpose(1, 2) @ self.sketch
+        ) * scale[:, :, None]
         self._buffer[:, self.rows :] = 0
         self.shrunk += smallest
         B = self._buffer[:, : self.rows]

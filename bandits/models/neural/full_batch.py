@@ -1,10 +1,10 @@
 """Compute the full-batch gradient of a network with one hidden layer.
 
-A full-batch step passes over n observations. Written as tensor operations on all of them, each hidden unit of each
-observation passes through main memory about six times. Here a block stays in the cache from its features to its part of
-the gradient, and features that are 0 for all observations of an item (the blocks of the other arms) are left out. The
-order of summation differs from `mlp.BatchedMLP`: both agree up to rounding.
-"""
+A full-batch step passes over n observations. Written as tensor operations on all of them, each
+hidden unit of each observation passes through main memory about six times. Here a block stays in
+the cache from its features to its part of the gradient, and features that are 0 for all
+observations of an item (the blocks of the other arms) are left out. The order of summation differs
+from `mlp.BatchedMLP`: both agree up to rounding."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from numba import njit
 from bandits.base.types import IntArray
 
 BLOCK = 512  # observations
-_MATH = {"reassoc", "contract", "arcp", "nsz"}  # sums in any order; NaN stays NaN
+# sums in any order; NaN stays NaN
+_MATH = {"reassoc", "contract", "arcp", "nsz"}
 
 
 class GroupedObservations(NamedTuple):
@@ -70,16 +71,32 @@ def group_by_item(x: Any, items: IntArray, rewards: Any, weight: Any) -> Grouped
     first = np.cumsum([0, *(len(part) for part in parts)], dtype=np.int64)
     share = weight[order] / max(float(weight.sum()), 1.0)
     return GroupedObservations(
-        np.concatenate(parts), first, np.array(begin), np.stack(columns), np.array(width),
-        np.ascontiguousarray(rewards[order]), share.astype(np.float32),
-    )  # fmt: skip
+        np.concatenate(parts),
+        first,
+        np.array(begin),
+        np.stack(columns),
+        np.array(width),
+        np.ascontiguousarray(rewards[order]),
+        share.astype(np.float32),
+    )
 
 
 @njit(cache=True, fastmath=_MATH)
 def gradient(
-    weights: Any, D: int, H: int, x: Any, first: Any, begin: Any, columns: Any, width: Any, reward: Any, weight: Any,
-    output_scale: float, log_odds: bool, out: Any,
-) -> None:  # fmt: skip
+    weights: Any,
+    D: int,
+    H: int,
+    x: Any,
+    first: Any,
+    begin: Any,
+    columns: Any,
+    width: Any,
+    reward: Any,
+    weight: Any,
+    output_scale: float,
+    log_odds: bool,
+    out: Any,
+) -> None:
     """Compute the gradient of the mean loss for one row, f = output_scale * network.
 
     Parameters
@@ -94,7 +111,11 @@ def gradient(
     log_odds : bool
         Use the log loss of sigmoid(f) instead of (f - r)^2.
     """
-    W, b, v = weights[: H * D].reshape(H, D), weights[H * D : H * D + H], weights[H * D + H : H * D + 2 * H]
+    W, b, v = (
+        weights[: H * D].reshape(H, D),
+        weights[H * D : H * D + H],
+        weights[H * D + H : H * D + 2 * H],
+    )
     gW, gb, gv = out[: H * D].reshape(H, D), out[H * D : H * D + H], out[H * D + H : H * D + 2 * H]
     out[:] = 0
     half, zero = np.float32(0.5), np.float32(0)
@@ -113,13 +134,18 @@ def gradient(
             a, bias, out_weight = active[h], b[h], v[h]
             for s in range(n):
                 t = a[s] + bias
-                t = half * (t + abs(t))  # ReLU in a form that the compiler vectorises
+                # ReLU in a form that the compiler vectorises
+                t = half * (t + abs(t))
                 a[s] = t
                 f[s] += out_weight * t
         # derivative of the loss
         for s in range(n):
             output = output_scale * f[s]
-            slope = 1 / (1 + np.exp(-output)) - reward[at + s] if log_odds else 2 * (output - reward[at + s])
+            slope = (
+                1 / (1 + np.exp(-output)) - reward[at + s]
+                if log_odds
+                else 2 * (output - reward[at + s])
+            )
             error[s] = slope * output_scale * weight[at + s]
             out[H * D + 2 * H] += error[s]
         # backward

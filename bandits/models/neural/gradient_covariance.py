@@ -1,17 +1,18 @@
 """Compute confidence widths sqrt(g' A^-1 g) from the gradients of a network.
 
-A = ridge I + sum g g' over observations. g is the gradient of the output by all p weights, taken at the time of the
-choice and not recomputed later [1]_. The representations of A:
+A = ridge I + sum g g' over observations. g is the gradient of the output by all p weights, taken at
+the time of the choice and not recomputed later [1]_. The representations of A:
 
-`DiagonalCovariance`  the diagonal of A only: p numbers; inaccurate where p is much larger than the number of steps.
-`PrimalCovariance`    A^-1 itself, p x p.
-`DualCovariance`      the t x t Cholesky factor of ridge I + G G': exact for any p, from the factors of the gradients
+`DiagonalCovariance`  the diagonal of A only: p numbers; inaccurate where p is much larger than the
+number of steps. `PrimalCovariance`    A^-1 itself, p x p. `DualCovariance`      the t x t Cholesky
+factor of ridge I + G G': exact for any p, from the factors of the gradients
                       (`dual_covariance`).
-`SketchCovariance`    frequent directions: a rank-l approximation of G'G with an error bound (`frequent_directions`).
+`SketchCovariance`    frequent directions: a rank-l approximation of G'G with an error bound
+(`frequent_directions`).
 
-`ExactCovariance` begins with the dual. For a network of up to 1,448 weights it switches to the primal when the dual
-becomes more expensive; for a larger network it stays in the dual, exact, up to a set limit and then switches to the
-sketch.
+`ExactCovariance` begins with the dual. For a network of up to 1,448 weights it switches to the
+primal when the dual becomes more expensive; for a larger network it stays in the dual, exact, up to
+a set limit and then switches to the sketch.
 
 References
 ----------
@@ -34,9 +35,12 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Arrays = dict[str, Any]
-REFRESH = 512  # rank-one updates between recomputations of the primal's inverse
-PRIMAL_BYTES = 32 * 2**20  # upper limit of one row's two p x p matrices: p up to 1,448
-CHUNK = 64  # dense gradients computed at once
+# rank-one updates between recomputations of the primal's inverse
+REFRESH = 512
+# upper limit of one row's two p x p matrices: p up to 1,448
+PRIMAL_BYTES = 32 * 2**20
+# dense gradients computed at once
+CHUNK = 64
 
 
 class GradientCovariance(Protocol):
@@ -70,7 +74,9 @@ class DiagonalCovariance:
     def __init__(self, ridge: FloatArray, n_weights: int, device: str = "cpu") -> None:
         import torch
 
-        self.diagonal = torch.tensor(ridge, dtype=torch.float32, device=device)[:, None].repeat(1, n_weights)
+        self.diagonal = torch.tensor(ridge, dtype=torch.float32, device=device)[:, None].repeat(
+            1, n_weights
+        )
 
     def squared_widths(self, candidates: GradientFactors) -> Tensor:
         parts, start, candidates = [], 0, candidates.float()
@@ -86,7 +92,9 @@ class DiagonalCovariance:
 
     def add(self, chosen: GradientFactors, root_weights: Tensor) -> None:
         gradient = chosen.float().dense()[:, 0]
-        self.diagonal.addcmul_(gradient, gradient * root_weights[:, None].to(gradient.dtype).square())
+        self.diagonal.addcmul_(
+            gradient, gradient * root_weights[:, None].to(gradient.dtype).square()
+        )
 
     def state_dict(self) -> Arrays:
         return {"diagonal": self.diagonal.cpu().numpy().copy()}
@@ -134,7 +142,11 @@ class PrimalCovariance:
         self.inverse.baddbmm_(v[:, :, None] / -scale[:, None, None], v[:, None, :])
 
     def state_dict(self) -> Arrays:
-        return {"A": self.A.cpu().numpy().copy(), "inverse": self.inverse.cpu().numpy().copy(), "updates": self.updates}
+        return {
+            "A": self.A.cpu().numpy().copy(),
+            "inverse": self.inverse.cpu().numpy().copy(),
+            "updates": self.updates,
+        }
 
     def load_state_dict(self, state: Arrays) -> None:
         import torch
@@ -168,11 +180,19 @@ class ExactCovariance:
     """
 
     def __init__(
-        self, ridge: FloatArray, n_weights: int, *, limit: int = 2000, sketch: int = 64, device: str = "cpu"
+        self,
+        ridge: FloatArray,
+        n_weights: int,
+        *,
+        limit: int = 2000,
+        sketch: int = 64,
+        device: str = "cpu",
     ) -> None:
         self.ridge, self.n_weights, self.sketch, self.device = ridge, n_weights, sketch, device
         self.limit = self.dual_limit(n_weights, limit)
-        self.method: DualCovariance | PrimalCovariance | SketchCovariance = DualCovariance(ridge, device)
+        self.method: DualCovariance | PrimalCovariance | SketchCovariance = DualCovariance(
+            ridge, device
+        )
 
     @staticmethod
     def fits(n_weights: int) -> bool:
@@ -237,10 +257,16 @@ class ExactCovariance:
             return f"exact covariance in the primal, {self.n_weights:,} × {self.n_weights:,}"
         error = self.error()
         assert error is not None
-        return f"sketch of {self.sketch} directions; widths at most {error.max():,.2f} times the exact ones"
+        return (
+            f"sketch of {self.sketch} directions; widths at most {error.max():,.2f} times the "
+            "exact ones"
+        )
 
     def state_dict(self) -> Arrays:
-        return {"way": self.method.name, **{f"{self.method.name}.{n}": v for n, v in self.method.state_dict().items()}}
+        return {
+            "way": self.method.name,
+            **{f"{self.method.name}.{n}": v for n, v in self.method.state_dict().items()},
+        }
 
     def load_state_dict(self, state: Arrays) -> None:
         name = state["way"]
@@ -250,7 +276,9 @@ class ExactCovariance:
             self.method = PrimalCovariance.empty(self.ridge, self.n_weights, self.device)
         else:
             self.method = SketchCovariance(self.ridge, self.n_weights, self.sketch, self.device)
-        self.method.load_state_dict({n.split(".", 1)[1]: v for n, v in state.items() if n.startswith(f"{name}.")})
+        self.method.load_state_dict(
+            {n.split(".", 1)[1]: v for n, v in state.items() if n.startswith(f"{name}.")}
+        )
 
 
 def _inverse(A: Tensor) -> Tensor:
@@ -260,5 +288,6 @@ def _inverse(A: Tensor) -> Tensor:
     """
     import torch
 
-    # contiguous by rows, as after loading a saved state: products with the column order differ in the last bits
+    # contiguous by rows, as after loading a saved state: products with the column order differ in
+    # the last bits
     return torch.cholesky_inverse(torch.linalg.cholesky_ex(A).L).contiguous()

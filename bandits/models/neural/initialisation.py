@@ -33,9 +33,9 @@ def initial_weights(
     copies : int
         Networks per row, one after the other.
     symmetric : bool
-        Initialise as in [1]_: two equal halves whose last layers have opposite signs, weights N(0, 4/m) and N(0, 2/m),
-        biases 0, so that the output is 0 before training. Otherwise as torch does by default: U(-1/sqrt(in),
-        1/sqrt(in)).
+        Initialise as in [1]_: two equal halves whose last layers have opposite signs, weights N(0,
+        4/m) and N(0, 2/m), biases 0, so that the output is 0 before training. Otherwise as torch
+        does by default: U(-1/sqrt(in), 1/sqrt(in)).
     embedding_weights : int
         Numbers in the embedding tables, N(0, 1) as torch does by default.
     scale : float, optional
@@ -49,12 +49,16 @@ def initial_weights(
     for row in streams.rows:
         generator = streams.generator("agent", row=row, part=part)
         for _ in range(copies):
-            layers = _symmetric(generator, widths) if symmetric else _uniform(generator, widths, scale)
+            layers = (
+                _symmetric(generator, widths) if symmetric else _uniform(generator, widths, scale)
+            )
             rows.append(np.concatenate([layers, generator.standard_normal(embedding_weights)]))
     return np.stack(rows)
 
 
-def _uniform(generator: np.random.Generator, widths: Sequence[int], scale: float | None) -> FloatArray:
+def _uniform(
+    generator: np.random.Generator, widths: Sequence[int], scale: float | None
+) -> FloatArray:
     parts = []
     for a, b in itertools.pairwise(widths):
         if scale is None:
@@ -71,7 +75,8 @@ def _symmetric(generator: np.random.Generator, widths: Sequence[int]) -> FloatAr
         if last:
             w = generator.normal(0, np.sqrt(2 / a), (b, half[1]))
             weight = np.concatenate([w, -w], axis=1)
-        elif i == 0:  # both halves read the whole input
+        elif i == 0:
+            # both halves read the whole input
             w = generator.normal(0, np.sqrt(4 / b), (half[0], a))
             weight = np.concatenate([w, w])
         else:

@@ -1,10 +1,10 @@
 """Evaluate and differentiate R multilayer perceptrons of equal widths at once.
 
-All weights of a row are stored in one vector of a tensor (R, p), layer after layer, weights before biases; the matrices
-of a layer are views of it. An optimiser step is therefore a few operations, whatever the depth. Gradients are computed
-by hand: that of a layer is delta' h, where h is its input and delta the derivative with respect to its output before
-the ReLU. torch is imported on first use, so that linear agents do not load it.
-"""
+All weights of a row are stored in one vector of a tensor (R, p), layer after layer, weights before
+biases; the matrices of a layer are views of it. An optimiser step is therefore a few operations,
+whatever the depth. Gradients are computed by hand: that of a layer is delta' h, where h is its
+input and delta the derivative with respect to its output before the ReLU. torch is imported on
+first use, so that linear agents do not load it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from bandits.base.types import FloatArray
 if TYPE_CHECKING:
     from torch import Tensor
 
-DEVICES = ("auto", "cpu", "cuda")  # not mps, which lacks the float64 of the covariances
+# not mps, which lacks the float64 of the covariances
+DEVICES = ("auto", "cpu", "cuda")
 
 
 def device() -> str:
@@ -41,7 +42,9 @@ def device() -> str:
     if requested == "auto":
         return next(name for name in ("cuda", "cpu") if available[name])
     if not available[requested]:
-        raise ValueError(f"BANDITS_DEVICE is '{requested}', which torch does not find on this machine")
+        raise ValueError(
+            f"BANDITS_DEVICE is '{requested}', which torch does not find on this machine"
+        )
     return requested
 
 
@@ -83,11 +86,15 @@ class GradientFactors(NamedTuple):
 
     def take(self, rows: Tensor, index: Tensor) -> GradientFactors:
         """Select ``index (R, S)`` of the batch; ``rows (R, 1)`` is arange(R)."""
-        return GradientFactors([h[rows, index] for h in self.h], [d[rows, index] for d in self.delta])
+        return GradientFactors(
+            [h[rows, index] for h in self.h], [d[rows, index] for d in self.delta]
+        )
 
     def between(self, start: int, end: int) -> GradientFactors:
         """Select the part of the batch from ``start`` to before ``end``."""
-        return GradientFactors([h[:, start:end] for h in self.h], [d[:, start:end] for d in self.delta])
+        return GradientFactors(
+            [h[:, start:end] for h in self.h], [d[:, start:end] for d in self.delta]
+        )
 
     def inner_products(self, other: GradientFactors) -> Tensor:
         """Compute the inner products of gradients, (R, B, B').
@@ -102,7 +109,10 @@ class GradientFactors(NamedTuple):
 
     def squared_norms(self) -> Tensor:
         """Compute the squared norms of the gradients, (R, B)."""
-        parts = [h.square().sum(2).add_(1).mul_(d.square().sum(2)) for h, d in zip(self.h, self.delta, strict=True)]
+        parts = [
+            h.square().sum(2).add_(1).mul_(d.square().sum(2))
+            for h, d in zip(self.h, self.delta, strict=True)
+        ]
         return sum(parts[1:], start=parts[0])
 
     def dense(self) -> Tensor:
@@ -133,8 +143,8 @@ class BatchedMLP:
     widths : sequence of int
         D (with the embeddings), the hidden widths, and the number of outputs.
     tables : sequence of int
-        Entries of each embedding table. The last columns of the input are then indices, one per table, which are
-        replaced by the entries.
+        Entries of each embedding table. The last columns of the input are then indices, one per
+        table, which are replaced by the entries.
     embedding : int
         Width of an entry.
     device : str
@@ -164,8 +174,11 @@ class BatchedMLP:
         import torch
 
         self.widths, self.tables, self.embedding = tuple(widths), tuple(tables), embedding
-        self.n_relu = len(self.widths) - 2 - linear_last  # layers followed by a ReLU
-        self.flat = torch.tensor(weights, dtype=torch.float64 if double else torch.float32, device=device)
+        # layers followed by a ReLU
+        self.n_relu = len(self.widths) - 2 - linear_last
+        self.flat = torch.tensor(
+            weights, dtype=torch.float64 if double else torch.float32, device=device
+        )
         self.layers = self.views(self.flat)
         self.gradient = torch.zeros_like(self.flat)
         self._gradients = self.views(self.gradient)
@@ -210,7 +223,9 @@ class BatchedMLP:
             return x, None
         features, ids = x[..., : -len(self.tables)], x[..., -len(self.tables) :].long()
         rows = torch.arange(len(x), device=x.device)[:, None]
-        parts = [table[rows, ids[..., i]] for i, table in enumerate(self.embedding_tables(self.flat))]
+        parts = [
+            table[rows, ids[..., i]] for i, table in enumerate(self.embedding_tables(self.flat))
+        ]
         return torch.cat([features, *parts], dim=2), ids
 
     def forward(self, x: Tensor, masks: Sequence[Tensor] | None = None) -> ForwardPass:
@@ -263,7 +278,9 @@ class BatchedMLP:
             deltas.append(delta)
         return deltas[::-1]
 
-    def backward(self, forward_pass: ForwardPass, delta: Tensor, masks: Sequence[Tensor] | None = None) -> Tensor:
+    def backward(
+        self, forward_pass: ForwardPass, delta: Tensor, masks: Sequence[Tensor] | None = None
+    ) -> Tensor:
         """Compute the gradient (R, p) of a loss, summed over the batch.
 
         The returned tensor is overwritten by the next call.
@@ -279,7 +296,10 @@ class BatchedMLP:
         return self.gradients(forward_pass, self.backpropagate(forward_pass, delta, masks))
 
     def gradients(self, forward_pass: ForwardPass, deltas: Sequence[Tensor]) -> Tensor:
-        """Compute the gradient (R, p) from the derivatives ``deltas`` of `backpropagate`; see `backward`."""
+        """Compute the gradient (R, p) from the derivatives ``deltas`` of `backpropagate`.
+
+        See `backward`.
+        """
         import torch
 
         for (weight, bias), h, d in zip(self._gradients, forward_pass.inputs, deltas, strict=True):
@@ -303,7 +323,9 @@ class BatchedMLP:
 
         assert not self.tables
 
-        return GradientFactors(forward_pass.inputs, self.backpropagate(forward_pass, torch.ones_like(forward_pass.out)))
+        return GradientFactors(
+            forward_pass.inputs, self.backpropagate(forward_pass, torch.ones_like(forward_pass.out))
+        )
 
 
 def dropout_masks(uniforms: Any, widths: Sequence[int], keep: Tensor) -> list[Tensor]:

@@ -28,7 +28,8 @@ class Fitted(NamedTuple):
     validation_loss : float
         On held-out data, at the end.
     train_curve, validation_curve : float64 (E,)
-        In each epoch: on the training data, the mean over batches while it was trained; on held-out data, after it.
+        In each epoch: on the training data, the mean over batches while it was trained; on held-out
+        data, after it.
     """
 
     weights: dict[str, Float32]
@@ -43,7 +44,10 @@ def n_held_out(n: int) -> int:
 
 
 def perfect_loss(log: LoggedData, held_out: int) -> float:
-    """Compute the log loss of the true expected rewards on the last ``held_out`` interactions; NaN if unknown."""
+    """Compute the log loss of the true expected rewards on the last ``held_out`` interactions.
+
+    NaN if unknown.
+    """
     if log.means is None:
         return math.nan
     from scipy.special import xlog1py, xlogy
@@ -68,9 +72,10 @@ def fit_click_model(
 ) -> Fitted:
     """Fit a multilayer perceptron to logged clicks by Adam on the log loss.
 
-    The last ``held_out`` interactions of the log, by default a tenth, are held out for validation. With ``n_users > 0``
-    the input is the embeddings of user and item, else the features (D) of the candidate. Training uses one thread and
-    its own generator: the numbers are the same on every machine with the same kind of processor.
+    The last ``held_out`` interactions of the log, by default a tenth, are held out for validation.
+    With ``n_users > 0`` the input is the embeddings of user and item, else the features (D) of the
+    candidate. Training uses one thread and its own generator: the numbers are the same on every
+    machine with the same kind of processor.
 
     Parameters
     ----------
@@ -90,7 +95,8 @@ def fit_click_model(
     Returns
     -------
     Fitted
-        ``user (n_users, E)`` and ``item (n_items, E)`` or neither, and ``w0 (in, out), b0, w1, ...``.
+        ``user (n_users, E)`` and ``item (n_items, E)`` or neither, and ``w0 (in, out), b0, w1,
+        ...``.
     """
     import torch
 
@@ -102,7 +108,9 @@ def fit_click_model(
             sizes = [2 * embedding if n_users else n_features, *hidden, 1]
             tensors = _initial(torch, generator, sizes, n_users, n_items, embedding)
             rest = n_held_out(len(log.rewards)) if held_out is None else held_out
-            return _train(torch, generator, tensors, log, rest, n_features, learning_rate, batch, epochs)
+            return _train(
+                torch, generator, tensors, log, rest, n_features, learning_rate, batch, epochs
+            )
     finally:
         torch.set_num_threads(threads)
 
@@ -147,7 +155,10 @@ def _train(
     for tensor in tensors.values():
         tensor.grad = torch.zeros_like(tensor)
     optimiser = torch.optim.Adam(list(tensors.values()), lr=learning_rate, fused=True)
-    loss_of, rest = torch.nn.functional.binary_cross_entropy_with_logits, {k: v[n:] for k, v in data.items()}
+    loss_of, rest = (
+        torch.nn.functional.binary_cross_entropy_with_logits,
+        {k: v[n:] for k, v in data.items()},
+    )
     train_curve, validation_curve = np.zeros(epochs), np.zeros(epochs)
     with torch.no_grad():
         for epoch in range(epochs):
@@ -158,17 +169,23 @@ def _train(
                 losses.append(loss_of(_backward(torch, tensors, part, n_features), part["rewards"]))
                 optimiser.step()
             train_curve[epoch] = float(torch.stack(losses).mean())
-            validation_curve[epoch] = float(loss_of(_forward(torch, tensors, rest, n_features)[-1], rest["rewards"]))
+            validation_curve[epoch] = float(
+                loss_of(_forward(torch, tensors, rest, n_features)[-1], rest["rewards"])
+            )
     weights = {name: t.numpy().copy() for name, t in tensors.items()}
     return Fitted(weights, float(validation_curve[-1]), train_curve, validation_curve)
 
 
-def _forward(torch: Any, tensors: dict[str, Any], part: dict[str, Any], n_features: int) -> list[Any]:
+def _forward(
+    torch: Any, tensors: dict[str, Any], part: dict[str, Any], n_features: int
+) -> list[Any]:
     """Compute the input h of every layer, followed by the logits (n, 1)."""
     if "user" in tensors:
         x = torch.cat([tensors["user"][part["users"]], tensors["item"][part["items"]]], dim=1)
     else:
-        x = torch.zeros((len(part["rewards"]), n_features)).scatter_(1, part["columns"], part["values"])
+        x = torch.zeros((len(part["rewards"]), n_features)).scatter_(
+            1, part["columns"], part["values"]
+        )
     h = [x]
     layers = sum(name.startswith("w") for name in tensors)
     for i in range(layers):
@@ -180,9 +197,8 @@ def _forward(torch: Any, tensors: dict[str, Any], part: dict[str, Any], n_featur
 def _backward(torch: Any, tensors: dict[str, Any], part: dict[str, Any], n_features: int) -> Any:
     """Write the gradients of the mean log loss into ``grad``; returns the logits (n, 1).
 
-    Computed by hand, this is three times as fast as autograd here. delta is the derivative of the loss with respect
-    to a layer's output before the ReLU; the layer's gradient is h' delta.
-    """
+    Computed by hand, this is three times as fast as autograd here. delta is the derivative of the
+    loss with respect to a layer's output before the ReLU; the layer's gradient is h' delta."""
     *h, logits = _forward(torch, tensors, part, n_features)
     delta = (logits.sigmoid() - part["rewards"]).div_(len(logits))
     for i in range(len(h) - 1, -1, -1):

@@ -39,7 +39,10 @@ class SGD:
     def state_dict(self) -> dict[str, Any]:
         """Copy the state as NumPy arrays for `load_state_dict`."""
         values = {name: getattr(self, name) for name in self.state}
-        return {n: v.copy() if isinstance(v, np.ndarray) else v.cpu().numpy().copy() for n, v in values.items()}
+        return {
+            n: v.copy() if isinstance(v, np.ndarray) else v.cpu().numpy().copy()
+            for n, v in values.items()
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state of `state_dict`."""
@@ -99,8 +102,8 @@ class Adam(SGD):
 class RMSprop(SGD):
     """RMSprop [1]_ with one learning rate per row, as TensorFlow 1 computes it.
 
-    The average of squared gradients begins at 1, so that the first steps are small. From the same average, steps equal
-    those of torch.optim.RMSprop with alpha .9, whose average begins at 0.
+    The average of squared gradients begins at 1, so that the first steps are small. From the same
+    average, steps equal those of torch.optim.RMSprop with alpha .9, whose average begins at 0.
 
     Attributes
     ----------
@@ -109,7 +112,8 @@ class RMSprop(SGD):
 
     References
     ----------
-    .. [1] Tieleman, Hinton (2012), Lecture 6.5: RMSprop, COURSERA: neural networks for machine learning.
+    .. [1] Tieleman, Hinton (2012), Lecture 6.5: RMSprop, COURSERA: neural networks for machine
+           learning.
     """
 
     state = ("second",)
@@ -127,7 +131,9 @@ class RMSprop(SGD):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-def _adam_step(flat: Any, gradient: Any, first: Any, second: Any, rate: Any, constants: Any) -> None:
+def _adam_step(
+    flat: Any, gradient: Any, first: Any, second: Any, rate: Any, constants: Any
+) -> None:
     """Make one Adam step in a single pass over the weights (R, p).
 
     The operations of torch would make eight passes.

@@ -30,8 +30,8 @@ class ReplayBuffer:
     reward : float32 (n, R)
     item : int64 (n, R)
     weight : float32 (n, R, M)
-        Weight of the observation in the loss of each network; 0 where nothing was observed (a slot that was not
-        examined, a row that has stopped).
+        Weight of the observation in the loss of each network; 0 where nothing was observed (a slot
+        that was not examined, a row that has stopped).
     count : int
         Observations added so far.
     """
@@ -39,7 +39,10 @@ class ReplayBuffer:
     def __init__(self, rows: int, n_features: int, capacity: int, copies: int = 1) -> None:
         self.capacity, self.count = capacity, 0
         self.x = np.zeros((0, rows, n_features), np.float32)
-        self.reward, self.weight = np.zeros((0, rows), np.float32), np.zeros((0, rows, copies), np.float32)
+        self.reward, self.weight = (
+            np.zeros((0, rows), np.float32),
+            np.zeros((0, rows, copies), np.float32),
+        )
         self.item = np.zeros((0, rows), np.int64)
 
     @staticmethod
@@ -70,7 +73,9 @@ class ReplayBuffer:
         self.count += len(slots)
 
     def numbers(self) -> IntArray:
-        """Return the number of each stored observation in the order of their arrival, counted from 0, int64 (n,)."""
+        """Return the number of each stored observation in the order of their arrival, counted from
+        0, int64 (n,).
+        """
         newest = self.count - 1
         return np.asarray(newest - (newest - np.arange(self.size)) % self.capacity)
 
@@ -97,27 +102,40 @@ class ReplayBuffer:
             Features (R, B, D), items (R, B), rewards (R, B), weights (R, B, M).
         """
         rows = np.arange(index.shape[0])[:, None]
-        return self.x[index, rows], self.item[index, rows], self.reward[index, rows], self.weight[index, rows]
+        return (
+            self.x[index, rows],
+            self.item[index, rows],
+            self.reward[index, rows],
+            self.weight[index, rows],
+        )
 
     def row(self, r: int) -> tuple[Any, Any, Any, Any]:
         """Return row r: features (n, D), items, rewards and first weights, each (n,)."""
         n = self.size
         return self.x[:n, r], self.item[:n, r], self.reward[:n, r], self.weight[:n, r, 0]
 
-    def random_batches(self, generators: Sequence[np.random.Generator], batch: int, n: int) -> IntArray:
+    def random_batches(
+        self, generators: Sequence[np.random.Generator], batch: int, n: int
+    ) -> IntArray:
         """Draw indices (R, n, batch) with replacement, each row by its generator."""
         return np.stack([g.integers(0, self.size, (n, batch)) for g in generators])
 
-    def shuffled_batches(self, generators: Sequence[np.random.Generator], batch: int, passes: int) -> IntArray:
+    def shuffled_batches(
+        self, generators: Sequence[np.random.Generator], batch: int, passes: int
+    ) -> IntArray:
         """Draw indices (R, n, batch): whole batches of a shuffled buffer for each pass."""
         steps = self.size // batch
-        order = [[g.permutation(self.size)[: steps * batch] for _ in range(passes)] for g in generators]
+        order = [
+            [g.permutation(self.size)[: steps * batch] for _ in range(passes)] for g in generators
+        ]
         return np.array(order).reshape(len(generators), passes * steps, batch)
 
     def state_dict(self) -> dict[str, Any]:
         """Copy the state as NumPy arrays for `load_state_dict`."""
         n = self.size
-        stored = {name: getattr(self, name)[:n].copy() for name in ("x", "reward", "item", "weight")}
+        stored = {
+            name: getattr(self, name)[:n].copy() for name in ("x", "reward", "item", "weight")
+        }
         return {"count": self.count, **stored}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

@@ -1,8 +1,8 @@
-"""Networks whose input is the vector of a user and then that of an item, from tables in single precision.
+"""Networks whose input is the vector of a user and then that of an item, from tables in single
+precision.
 
-All candidates of a round share the user, so the user's part of the first layer is computed once per row; only the
-vectors of the items are gathered.
-"""
+All candidates of a round share the user, so the user's part of the first layer is computed once per
+row; only the vectors of the items are gathered."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from .mlp import BatchedMLP, ForwardPass
 
 
 class VectorTables:
-    """Vectors of users and items of R rows, as given or tuned: trained with the network, each row its own.
+    """Vectors of users and items of R rows, as given or tuned: trained with the network, each row
+    its own.
 
     They are kept in the memory of the processor on every device.
 
@@ -32,14 +33,18 @@ class VectorTables:
     Attributes
     ----------
     current : list of float32 (L, n, d)
-        The vectors in use, of users and of items, in each of L layouts; where they are tuned, L = R.
+        The vectors in use, of users and of items, in each of L layouts; where they are tuned, L =
+        R.
     changes : list of float32 (R, n, d)
         What training has added to the vectors as given; empty unless tuned.
     """
 
     def __init__(self, vectors: Vectors, n_features: int, *, tuned: bool = False) -> None:
         self.n_features, self._layouts = n_features, vectors.layouts
-        self.current: list[Float32Array] = [vectors.users.astype(np.float32), vectors.items.astype(np.float32)]
+        self.current: list[Float32Array] = [
+            vectors.users.astype(np.float32),
+            vectors.items.astype(np.float32),
+        ]
         self.changes: list[Float32Array] = []
         if tuned:
             self._given, self._given_layouts = self.current, vectors.layouts
@@ -54,7 +59,10 @@ class VectorTables:
         return out
 
     def forward(self, net: BatchedMLP, user_ids: IntArray, item_ids: IntArray) -> ForwardPass:
-        """Evaluate networks for one user (R,) with items (R, K); only the last layer's input is in ``inputs``."""
+        """Evaluate networks for one user (R,) with items (R, K).
+
+        Only the last layer's input is in ``inputs``.
+        """
         import torch
 
         if net.flat.device.type != "cpu":
@@ -63,16 +71,35 @@ class VectorTables:
         phi, out = torch.empty((*item_ids.shape, net.widths[-2])), torch.empty(item_ids.shape)
         (users, items), widths = self.current, np.array(net.widths)
         _forward(
-            net.flat.numpy(), widths, net.n_relu, users, items, self._layouts, user_ids, item_ids, phi.numpy(),
+            net.flat.numpy(),
+            widths,
+            net.n_relu,
+            users,
+            items,
+            self._layouts,
+            user_ids,
+            item_ids,
+            phi.numpy(),
             out.numpy(),
-        )  # fmt: skip
+        )
         return ForwardPass([phi], out[..., None])
 
     def add(self, user_ids: IntArray, item_ids: IntArray, changes: Float32Array) -> None:
-        """Add ``changes (R, B, D)`` of the input to tuned vectors; those of the same user or item add up."""
+        """Add ``changes (R, B, D)`` of the input to tuned vectors.
+
+        Those of the same user or item add up.
+        """
         start = 0
         for i, ids in enumerate((user_ids, item_ids)):
-            _add(self._given[i], self._given_layouts, self.changes[i], self.current[i], ids, changes, start)
+            _add(
+                self._given[i],
+                self._given_layouts,
+                self.changes[i],
+                self.current[i],
+                ids,
+                changes,
+                start,
+            )
             start += self.current[i].shape[2]
 
     def load(self, changes: Sequence[Float32Array]) -> None:
@@ -84,9 +111,13 @@ class VectorTables:
 
 @njit(cache=True, nogil=True)
 def _gather(
-    users: Float32Array, items: Float32Array, layouts: IntArray, user_ids: IntArray, item_ids: IntArray,
+    users: Float32Array,
+    items: Float32Array,
+    layouts: IntArray,
+    user_ids: IntArray,
+    item_ids: IntArray,
     out: Float32Array,
-) -> None:  # fmt: skip
+) -> None:
     """Copy the vectors of users and items (R, B) next to each other into ``out (R, B, D)``."""
     d = items.shape[2]
     for r in range(len(layouts)):
@@ -98,10 +129,17 @@ def _gather(
 
 @njit(cache=True, nogil=True)
 def _add(
-    given: Float32Array, layouts: IntArray, changes: Float32Array, current: Float32Array, ids: IntArray,
-    added: Float32Array, start: int,
-) -> None:  # fmt: skip
-    """Add the columns of ``added (R, B, D)`` from ``start`` on to the changes of the vectors ``ids (R, B)``."""
+    given: Float32Array,
+    layouts: IntArray,
+    changes: Float32Array,
+    current: Float32Array,
+    ids: IntArray,
+    added: Float32Array,
+    start: int,
+) -> None:
+    """Add the columns of ``added (R, B, D)`` from ``start`` on to the changes of the vectors ``ids
+    (R, B)``.
+    """
     for r in range(len(ids)):
         for b in range(ids.shape[1]):
             n = ids[r, b]
@@ -112,9 +150,17 @@ def _add(
 
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
 def _forward(
-    flat: Float32Array, widths: IntArray, n_relu: int, users: Float32Array, items: Float32Array, layouts: IntArray,
-    user_ids: IntArray, item_ids: IntArray, phi: Float32Array, out: Float32Array,
-) -> None:  # fmt: skip
+    flat: Float32Array,
+    widths: IntArray,
+    n_relu: int,
+    users: Float32Array,
+    items: Float32Array,
+    layouts: IntArray,
+    user_ids: IntArray,
+    item_ids: IntArray,
+    phi: Float32Array,
+    out: Float32Array,
+) -> None:
     """Evaluate one network per row; ``phi (R, K, m)`` and ``out (R, K)`` are overwritten."""
     R, K = item_ids.shape
     D, H, d, last = widths[0], widths[1], items.shape[2], len(widths) - 2
@@ -127,7 +173,8 @@ def _forward(
             for i in range(d):
                 vectors[k, i] = vector[i]
         matrix = flat[r, : D * H].reshape(H, D)
-        shared = flat[r, D * H : (D + 1) * H].copy()  # the part of the first layer that does not depend on the item
+        # the part of the first layer that does not depend on the item
+        shared = flat[r, D * H : (D + 1) * H].copy()
         for h in range(H):
             for i in range(d):
                 shared[h] += matrix[h, i] * user[i]

@@ -53,7 +53,10 @@ class AroundShock(NamedTuple):
 
 
 def around_shock(result: Run) -> AroundShock | None:
-    """Compute what the simulator's shock changed; None without a shock, or without steps on both sides."""
+    """Compute what the simulator's shock changed.
+
+    None without a shock, or without steps on both sides.
+    """
     e = result.experiment
     step = e.simulator_class().shock(e.simulator)
     found = headline(e, result.histories)
@@ -68,25 +71,34 @@ def around_shock(result: Run) -> AroundShock | None:
     if found.label not in rates:
         return None
     order = sorted(rates, key=lambda label: rates[label][1].mean, reverse=True)
-    pairs = paired_tests.compare_pairs({label: result.histories[label] for label in order}, since=step)
+    pairs = paired_tests.compare_pairs(
+        {label: result.histories[label] for label in order}, since=step
+    )
     first, second = order[0], order[1] if len(order) > 1 else ""
     comparison, p_value = pairs.get((first, second), (None, 1.0))
     before, after = rates[found.label]
     return AroundShock(
         step, found.label, before, after, first, rates[first][1], second, comparison, p_value
-    )  # fmt: skip
+    )
 
 
 def rates_around(history: History, step: int) -> tuple[Estimate, Estimate] | None:
-    """Estimate the reward per step before ``step`` and from it on, between the nearest stored steps on either side.
+    """Estimate the reward per step before ``step`` and from it on, between the nearest stored steps
+    on either side.
 
     None where no stored steps lie on one of the sides.
     """
     grid, clicks = history.grid[: history.size], history.sums["clicks"][: history.size]
-    last, first = int(np.searchsorted(grid, step, side="right")) - 1, int(np.searchsorted(grid, step))
+    last, first = (
+        int(np.searchsorted(grid, step, side="right")) - 1,
+        int(np.searchsorted(grid, step)),
+    )
     if last < 1 or first >= len(grid) - 1:
         return None
-    before, after = clicks[last] / int(grid[last]), (clicks[-1] - clicks[first]) / int(grid[-1] - grid[first])
+    before, after = (
+        clicks[last] / int(grid[last]),
+        (clicks[-1] - clicks[first]) / int(grid[-1] - grid[first]),
+    )
     return metrics.estimate(before[history.alive]), metrics.estimate(after[history.alive])
 
 
@@ -100,11 +112,15 @@ def change_table(result: Run, unchanged: Run | None, *, pending: str = "–") ->
     unchanged : Run, optional
         The same run without the changes.
     pending : str
-        What the column of lost clicks shows while that run is not at hand: it has its place from the beginning.
+        What the column of lost clicks shows while that run is not at hand: it has its place from
+        the beginning.
     """
     import pandas as pd
 
-    rate, noun = result.experiment.simulator_class().rate_title, result.experiment.simulator_class().reward_noun
+    rate, noun = (
+        result.experiment.simulator_class().rate_title,
+        result.experiment.simulator_class().reward_noun,
+    )
     short = "CTR" if rate == "Click-through rate" else rate
     begins = min(c.begins for c in result.experiment.simulator.all_changes.values())
     rows = []
@@ -112,13 +128,19 @@ def change_table(result: Run, unchanged: Run | None, *, pending: str = "–") ->
         history = result.histories.get(label)
         row = {"Agent": label}
         if begins:
-            row[f"{short} before"] = "–" if history is None else words.plus_minus(_between(history, 0, begins), "rate")
+            row[f"{short} before"] = (
+                "–" if history is None else words.plus_minus(_between(history, 0, begins), "rate")
+            )
         row[f"{short} after"] = (
-            "–" if history is None else words.plus_minus(_between(history, begins, history.step), "rate")
+            "–"
+            if history is None
+            else words.plus_minus(_between(history, begins, history.step), "rate")
         )
         row["Recovery"] = "–" if history is None else recovery.in_words(result, label)
         known = None if history is None or unchanged is None else lost(result, unchanged, label)
-        row[f"{noun.capitalize()} lost to the change"] = pending if known is None else words.plus_minus(known, "count")
+        row[f"{noun.capitalize()} lost to the change"] = (
+            pending if known is None else words.plus_minus(known, "count")
+        )
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -129,4 +151,6 @@ def _between(history: History, first: int, last: int) -> Estimate:
     low, high = (min(int(grid.searchsorted(step)), len(grid) - 1) for step in (first, last))
     if low == high:
         return Estimate(math.nan, math.nan, math.nan)
-    return metrics.estimate((rewards[high] - rewards[low])[history.alive] / (grid[high] - grid[low]))
+    return metrics.estimate(
+        (rewards[high] - rewards[low])[history.alive] / (grid[high] - grid[low])
+    )

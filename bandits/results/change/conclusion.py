@@ -1,10 +1,10 @@
 """Which agent recovers first from a change, and which loses least to it: one sentence.
 
-Recovery: intervals of all compared agents, widened so that they hold together (Bonferroni over agents, of two agents
-over their one pair); one agent is earlier than another where theirs are apart. Loss: paired tests of what the change
-costs, Holm-corrected over all pairs, because the same data choose the agent that loses least. Error rates are simulated
-in `tests/results/test_change_conclusion.py`.
-"""
+Recovery: intervals of all compared agents, widened so that they hold together (Bonferroni over
+agents, of two agents over their one pair); one agent is earlier than another where theirs are
+apart. Loss: paired tests of what the change costs, Holm-corrected over all pairs, because the same
+data choose the agent that loses least. Error rates are simulated in
+`tests/results/test_change_conclusion.py`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,16 @@ from bandits.results.metrics import Estimate, estimate
 from bandits.results.run import Run
 
 from .lost_clicks import lost_by_row
-from .recovery import MIN_ROWS, WINDOW, Recovery, before_change, change_span, competes, last_change, recovery_from
+from .recovery import (
+    MIN_ROWS,
+    WINDOW,
+    Recovery,
+    before_change,
+    change_span,
+    competes,
+    last_change,
+    recovery_from,
+)
 
 
 class Leader(NamedTuple):
@@ -35,7 +44,8 @@ class Leader(NamedTuple):
     tied : tuple of str
         Agents that do not differ significantly from it.
     ahead : Estimate
-        Of the closest agent, minus the leader; a corrected interval. Without numbers where it has no meaning.
+        Of the closest agent, minus the leader; a corrected interval. Without numbers where it has
+        no meaning.
     closest : str
     """
 
@@ -46,16 +56,21 @@ class Leader(NamedTuple):
 
 
 def first_to_recover(found: Mapping[str, Recovery], rows: Mapping[str, int]) -> Leader | None:
-    """Find the agent that recovers first, from intervals that hold together; None if none recovers within the run.
+    """Find the agent that recovers first, from intervals that hold together.
+
+    None if none recovers within the run.
 
     Parameters
     ----------
     found : mapping of str to Recovery
     rows : mapping of str to int
-        Replications behind each: with fewer than `recovery.MIN_ROWS` there is no interval, and nothing is shown.
+        Replications behind each: with fewer than `recovery.MIN_ROWS` there is no interval, and
+        nothing is shown.
     """
     steps = {
-        label: (r.step, math.inf if r.high is None else r.high) for label, r in found.items() if r.step is not None
+        label: (r.step, math.inf if r.high is None else r.high)
+        for label, r in found.items()
+        if r.step is not None
     }
     if not steps:
         return None
@@ -64,16 +79,19 @@ def first_to_recover(found: Mapping[str, Recovery], rows: Mapping[str, int]) -> 
 
     def later(other: str) -> bool:
         if end is None or rows[other] < MIN_ROWS:
-            return False  # the leader's own end lies beyond the run, or one of the two has no interval
+            # the leader's own end lies beyond the run, or one of the two has no interval
+            return False
         low = found[other].low
-        return low is None or low > end  # None: the whole interval lies beyond the run
+        # None: the whole interval lies beyond the run
+        return low is None or low > end
 
     tied = tuple(other for other in found if other != label and not later(other))
     return Leader(label, tied, Estimate(*[float("nan")] * 3), "")
 
 
 def common_rows(lost: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-    """Keep the replications that all agents finished, and no agent that finished none: means and tests agree on them.
+    """Keep the replications that all agents finished, and no agent that finished none: means and
+    tests agree on them.
 
     Parameters
     ----------
@@ -101,14 +119,18 @@ def least_lost(lost: Mapping[str, FloatArray]) -> Leader:
     each = list(itertools.combinations(lost, 2))
     p_values = dict(zip(each, holm([pairs[pair].p_value for pair in each]), strict=True))
     label = min(lost, key=lambda name: float(lost[name].mean()))
-    others = {b: p_values.get((label, b), p_values.get((b, label), 1.0)) for b in lost if b != label}
+    others = {
+        b: p_values.get((label, b), p_values.get((b, label), 1.0)) for b in lost if b != label
+    }
     closest = min(others, key=lambda b: pairs[label, b].difference.mean)
     ahead = corrected(pairs[label, closest], others[closest])
     return Leader(label, tuple(b for b, p in others.items() if p >= 0.05), ahead, closest)
 
 
 def all_gain(lost: Mapping[str, Estimate]) -> bool:
-    """Return whether every agent is shown to lose less than nothing (intersection-union test: no correction)."""
+    """Return whether every agent is shown to lose less than nothing (intersection-union test: no
+    correction).
+    """
     return all(each.high < 0 for each in lost.values())
 
 
@@ -118,18 +140,21 @@ def _paired(gap: FloatArray) -> Comparison:
 
 
 def sentences(result: Run, unchanged: Run | None = None) -> list[str]:
-    """Return the conclusion as a list, empty where there is none; see `conclusion` for the parameters."""
+    """Return the conclusion as a list, empty where there is none.
+
+    See `conclusion` for the parameters.
+    """
     return list(filter(None, [conclusion(result, unchanged)]))
 
 
 def conclusion(result: Run, unchanged: Run | None = None) -> str:
     """State which agent recovers first from the last change and which loses least to all changes.
 
-    "Gains" is stated only where every compared agent is shown to earn more with the changes than without them. Losses
-    are compared in the replications that all agents finished.
+    "Gains" is stated only where every compared agent is shown to earn more with the changes than
+    without them. Losses are compared in the replications that all agents finished.
 
-    Agents are left out that know the truth, diverged, or never reached 95 % of the best choice before the change: they
-    had nothing to recover.
+    Agents are left out that know the truth, diverged, or never reached 95 % of the best choice
+    before the change: they had nothing to recover.
 
     Parameters
     ----------
@@ -174,10 +199,16 @@ def conclusion(result: Run, unchanged: Run | None = None) -> str:
 
 
 def _compared(result: Run) -> list[str]:
-    """Return the agents that had something to lose: they reached 95 % of the best choice before the change."""
+    """Return the agents that had something to lose: they reached 95 % of the best choice before the
+    change.
+    """
     span = change_span(result.experiment.simulator)
     until = span[0] if span is not None and span[0] >= WINDOW else result.experiment.steps
-    found = {label: before_change(h, until) for label, h in result.histories.items() if competes(result, label)}
+    found = {
+        label: before_change(h, until)
+        for label, h in result.histories.items()
+        if competes(result, label)
+    }
     return [label for label, before in found.items() if before is not None and before.reached]
 
 
@@ -191,23 +222,37 @@ def recovered(first: Leader | None, found: Mapping[str, Recovery], rows: int, la
         return f"{listed(list(found))} are not shown to recover{last} within the run."
     step = found[first.label].step
     if not first.tied:
-        return f"{first.label} recovers first{last}, {f'after {count(step)} steps' if step else 'at once'}."
+        return (
+            f"{first.label} recovers first{last}, "
+            f"{f'after {count(step)} steps' if step else 'at once'}."
+        )
     rest = [label for label in found if label != first.label and label not in first.tied]
     never = [label for label in rest if found[label].step is None]
     after = [label for label in rest if label not in never]
     open_end = " or not at all" if any(found[label].high is None for label in after) else ""
     parts = [f"{listed(after)} {_verb('recover', after)} later{open_end}"] if after else []
-    parts += [f"{listed(never)} {'is' if len(never) == 1 else 'are'} not shown to recover"] if never else []
+    parts += (
+        [f"{listed(never)} {'is' if len(never) == 1 else 'are'} not shown to recover"]
+        if never
+        else []
+    )
     later = "; ".join(parts)
     ahead = [first.label, *first.tied]
-    if all(found[label].high == 0 for label in ahead):  # none of them is earlier
+    # none of them is earlier
+    if all(found[label].high == 0 for label in ahead):
         return f"{listed(ahead)} recover{last} at once{f'; {later}' if later else ''}."
     return _one_of(ahead, f"recovers first{last}", later, rows)
 
 
 def _lost(result: Run, unchanged: Run, labels: Sequence[str], alone: str) -> str:
-    """State which agent loses least, or gains most; empty where fewer than two agents share a replication."""
-    noun, changes = result.experiment.simulator_class().reward_noun, "changes" if _several(result) else "change"
+    """State which agent loses least, or gains most.
+
+    Empty where fewer than two agents share a replication.
+    """
+    noun, changes = (
+        result.experiment.simulator_class().reward_noun,
+        "changes" if _several(result) else "change",
+    )
     lost = common_rows({label: lost_by_row(result, unchanged, label) for label in labels})
     rows = min(map(len, lost.values()), default=0)
     if len(lost) < 2 or not rows:
@@ -217,25 +262,35 @@ def _lost(result: Run, unchanged: Run, labels: Sequence[str], alone: str) -> str
     best = f"gains most from the {changes}" if gains else f"loses least to the {changes}"
     rest = [label for label in lost if label != leader.label and label not in leader.tied]
     if leader.tied:
-        some = any(own[label].mean < 0 for label in rest)  # earned more with the change, on average
+        # earned more with the change, on average
+        some = any(own[label].mean < 0 for label in rest)
         more = f"{_verb('gain' if gains else 'lose', rest)} {'less' if gains else 'more'}"
         more += f" or {_verb('gain', rest)} less" if some and not gains else ""
-        return _one_of([leader.label, *leader.tied], best, f"{listed(rest)} {more}" if rest else "", rows)
+        return _one_of(
+            [leader.label, *leader.tied], best, f"{listed(rest)} {more}" if rest else "", rows
+        )
     name, least = "It also" if leader.label == alone else leader.label, own[leader.label]
-    shared = "" if rows == result.experiment.replications else f"; {rows} replications that all finished"
+    shared = (
+        "" if rows == result.experiment.replications else f"; {rows} replications that all finished"
+    )
     ends = f"({words.interval(leader.ahead, 'count')}{shared})"
-    if not gains and least.mean < 0 and count(least.mean) != "0":  # a loss of -5 is no gain of the others
+    # a loss of -5 is no gain of the others
+    if not gains and least.mean < 0 and count(least.mean) != "0":
         earned = Estimate(-least.mean, -least.high, -least.low)
         return (
-            f"{name} {best}, {count_of(leader.ahead.mean, noun)} fewer than {leader.closest} {ends}: it earned "
-            f"{count(earned.mean)} more than without the {changes} ({words.interval(earned, 'count')})."
+            f"{name} {best}, {count_of(leader.ahead.mean, noun)} fewer than {leader.closest} "
+            f"{ends}: it earned {count(earned.mean)} more than without the {changes} "
+            f"({words.interval(earned, 'count')})."
         )
     difference = f"{count(leader.ahead.mean)} {'more' if gains else 'fewer'} than {leader.closest}"
     return f"{name} {best}: {count_of(abs(least.mean), noun)}, {difference} {ends}."
 
 
 def _one_of(labels: Sequence[str], does: str, others: str, rows: int) -> str:
-    """State that one of these agents is first, before that it is not known which; where nothing else is known, this."""
+    """State that one of these agents is first, before that it is not known which.
+
+    Where nothing else is known, this.
+    """
     if not others:
         return f"{_uncertain(rows)} which of {listed(labels)} {does}."
     return f"{listed(labels, 'or')} {does} {_aside(rows)}; {others}."

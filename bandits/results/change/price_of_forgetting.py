@@ -1,4 +1,6 @@
-"""What forgetting costs while nothing changes, and what it earns when something does, over values of one parameter."""
+"""What forgetting costs while nothing changes, and what it earns when something does, over values
+of one parameter.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ from bandits.results.run import Run
 GAMMAS = (1.0, 0.9999, 0.9998, 0.9995, 0.999, 0.998, 0.995)
 WINDOWS = (None, 20_000, 10_000, 5_000, 2_000, 1_000, 500)
 
-_SIDES = ("top left", "bottom center", "top right", "bottom center")  # names of neighbours do not touch
+# names of neighbours do not touch
+_SIDES = ("top left", "bottom center", "top right", "bottom center")
 
 
 class Forgetting(NamedTuple):
@@ -34,8 +37,9 @@ class Forgetting(NamedTuple):
     price : Estimate
         Expected clicks that it earns less in the run without changes, paired by replication.
     gain : Estimate
-        Expected clicks that it earns more in the run with changes. The 95 % intervals of all values hold together, as
-        the best value is chosen by the same data (Bonferroni, separately for price and gain).
+        Expected clicks that it earns more in the run with changes. The 95 % intervals of all values
+        hold together, as the best value is chosen by the same data (Bonferroni, separately for
+        price and gain).
     p_value : float
         Two-sided paired t test of the gain, corrected for the number of values (Holm).
     """
@@ -47,7 +51,8 @@ class Forgetting(NamedTuple):
 
 
 def variants(experiment: Experiment, label: str, parameter: str) -> Experiment:
-    """Return the experiment with one agent alone, once for each value of how it forgets, the first without forgetting.
+    """Return the experiment with one agent alone, once for each value of how it forgets, the first
+    without forgetting.
 
     Parameters
     ----------
@@ -83,10 +88,14 @@ def compare(changed: Run, unchanged: Run) -> list[Forgetting]:
     return estimated(others, lost, gained)
 
 
-def estimated(names: Sequence[str], lost: Sequence[FloatArray], gained: Sequence[FloatArray]) -> list[Forgetting]:
+def estimated(
+    names: Sequence[str], lost: Sequence[FloatArray], gained: Sequence[FloatArray]
+) -> list[Forgetting]:
     """Estimate price and gain of each value from paired differences, each float64 (R,)."""
     corrected = holm([paired_test(gap)[1] for gap in gained])
-    prices, gains = ([metrics.estimate(gap, family=len(names)) for gap in each] for each in (lost, gained))
+    prices, gains = (
+        [metrics.estimate(gap, family=len(names)) for gap in each] for each in (lost, gained)
+    )
     return [Forgetting(*each) for each in zip(names, prices, gains, corrected, strict=True)]
 
 
@@ -99,24 +108,31 @@ def figure(found: list[Forgetting], changed: Run) -> Spec:
     """Draw the gain of each value against its price; the diagonal is where the two are equal."""
     noun = changed.experiment.simulator_class().reward_noun
     note = (
-        "Each point is one value, against the same agent with all steps; bars: 95 % confidence intervals over "
-        f"{changed.experiment.replications} paired replications, widened so that they hold for all values. Above "
-        "the dashed line, forgetting earns more in the run with changes than it costs in the run without."
+        "Each point is one value, against the same agent with all steps; bars: 95 % confidence "
+        f"intervals over {changed.experiment.replications} paired replications, widened so that "
+        "they hold for all values. Above the dashed line, forgetting earns more in the run with "
+        "changes than it costs in the run without."
     )
     look = next(iter(styles(changed.experiment).values()))
-    price, gain = (np.array([getattr(f, name) for f in found], np.float64) for name in ("price", "gain"))
+    price, gain = (
+        np.array([getattr(f, name) for f in found], np.float64) for name in ("price", "gain")
+    )
     ends = np.array([min(price.min(), gain.min(), 0.0), max(price.max(), gain.max())])
     bars = {
-        f"error_{name}": error_bars(e[:, 2] - e[:, 0], look.color, below=e[:, 0] - e[:, 1], thickness=1, width=3)
+        f"error_{name}": error_bars(
+            e[:, 2] - e[:, 0], look.color, below=e[:, 0] - e[:, 1], thickness=1, width=3
+        )
         for name, e in (("x", price), ("y", gain))
     }
     texts = {
         "text": [f.name.rpartition(" ")[2] for f in found],
         "textposition": [_SIDES[i % len(_SIDES)] for i in range(len(found))],
         "hovertext": [f.name for f in found],
-        "hovertemplate": f"%{{hovertext}}<br>costs %{{x:{COUNT}}}, earns %{{y:{COUNT}}}<extra></extra>",
+        "hovertemplate": f"%{{hovertext}}<br>costs %{{x:{COUNT}}}, earns %{{y:{COUNT}}}<extra></extra>",  # noqa: E501
     }
-    values = points("forgetting", price[:, 0], gain[:, 0], look.color, 9, cliponaxis=False, **bars, **texts)
+    values = points(
+        "forgetting", price[:, 0], gain[:, 0], look.color, 9, cliponaxis=False, **bars, **texts
+    )
     return drawing(
         [reference("equal", ends, ends, hoverinfo="skip"), {**values, "mode": "markers+text"}],
         "What forgetting costs and earns",
@@ -128,25 +144,32 @@ def figure(found: list[Forgetting], changed: Run) -> Spec:
 
 
 def _range(estimates: FloatArray) -> list[float]:
-    """Return the range of an axis that holds 0 and the bars of ``estimates (n, 3)``, with room for their names."""
+    """Return the range of an axis that holds 0 and the bars of ``estimates (n, 3)``, with room for
+    their names.
+    """
     low, high = min(float(np.nanmin(estimates)), 0.0), max(float(np.nanmax(estimates)), 0.0)
     room = 0.12 * (high - low) or 1.0
     return [low - room, high + room]
 
 
 def conclusion(found: list[Forgetting], noun: str = "clicks") -> str:
-    """State which value earns most over both runs, of those that earn significantly more in the run with changes.
+    """State which value earns most over both runs, of those that earn significantly more in the run
+    with changes.
 
-    Its interval covers in at least 95 % of runs although the value is chosen by the same data (measured in
-    `tests/results/test_price_of_forgetting.py`).
-    """
+    Its interval covers in at least 95 % of runs although the value is chosen by the same data
+    (measured in `tests/results/test_price_of_forgetting.py`)."""
     better = [f for f in found if f.gain.mean > 0 and f.p_value <= 0.05]
     best = max(better, key=lambda f: f.gain.mean - f.price.mean, default=None)
     if best is None:
-        return "No value earns significantly more than no forgetting (all steps) in this run with changes."
+        return (
+            "No value earns significantly more than no forgetting (all steps) in this run with "
+            "changes."
+        )
     spread = words.plus_minus(abs(best.price), "count")
     other = (
-        f"costs {spread} in the run without" if best.price.mean >= 0 else f"earns {spread} more in the run without too"
+        f"costs {spread} in the run without"
+        if best.price.mean >= 0
+        else f"earns {spread} more in the run without too"
     )
     gain = f"{words.plus_minus(best.gain, 'count')} {noun}"
     more = f"earns {gain} more than no forgetting (all steps) in the run with changes"

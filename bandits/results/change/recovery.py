@@ -1,9 +1,9 @@
 """How long agents take to recover from the changes of a simulator.
 
-An agent has recovered when the expected reward of what it shows, averaged over the last 500 steps, is back at 95 % of
-that of the best choice of the moment. Its interval inverts a studentised bootstrap over replications [1]_: the step is
-above the interval if the shortfall is significant up to there, and below it if the excess is. Coverage is measured in
-`tests/results/test_recovery.py`.
+An agent has recovered when the expected reward of what it shows, averaged over the last 500 steps,
+is back at 95 % of that of the best choice of the moment. Its interval inverts a studentised
+bootstrap over replications [1]_: the step is above the interval if the shortfall is significant up
+to there, and below it if the excess is. Coverage is measured in `tests/results/test_recovery.py`.
 
 References
 ----------
@@ -26,7 +26,8 @@ from bandits.simulators.base import SimulatorParams
 
 WINDOW = 500  # steps
 LEVEL = 0.95  # of the optimum
-MIN_ROWS = 8  # with fewer replications the interval covers less than stated
+# with fewer replications the interval covers less than stated
+MIN_ROWS = 8
 RESAMPLES = 400
 
 
@@ -36,10 +37,11 @@ class Recovery(NamedTuple):
     Attributes
     ----------
     step : int or None
-        Of the mean over replications; 0 if the change cost less than that; None: not within the run.
+        Of the mean over replications; 0 if the change cost less than that; None: not within the
+        run.
     low, high : int or None
-        95 % interval; ``high`` is None if its end lies beyond the run. Both are None with fewer than `MIN_ROWS`
-        replications, or if the whole interval lies beyond it.
+        95 % interval; ``high`` is None if its end lies beyond the run. Both are None with fewer
+        than `MIN_ROWS` replications, or if the whole interval lies beyond it.
     recovered_share : float
         Share of the replications that recovered within the run, each by itself.
     """
@@ -51,19 +53,31 @@ class Recovery(NamedTuple):
 
 
 def last_change(params: SimulatorParams) -> int | None:
-    """Return the step at which the last change comes to rest; None without one. Seasons never rest."""
+    """Return the step at which the last change comes to rest; None without one.
+
+    Seasons never rest.
+    """
     span = change_span(params)
     return None if span is None else span[1]
 
 
 def change_span(params: SimulatorParams) -> tuple[int, int] | None:
-    """Return the steps at which the last change begins and comes to rest; None without one. Seasons never rest."""
-    spans = [(change.begins, change.ends) for change in params.all_changes.values() if change.ends is not None]
+    """Return the steps at which the last change begins and comes to rest; None without one.
+
+    Seasons never rest.
+    """
+    spans = [
+        (change.begins, change.ends)
+        for change in params.all_changes.values()
+        if change.ends is not None
+    ]
     return max(spans, key=lambda span: (span[1], span[0]), default=None)
 
 
 def recovery(result: Run, label: str) -> Recovery | None:
-    """Compute how long an agent takes to recover from the last change; None without steps after one.
+    """Compute how long an agent takes to recover from the last change.
+
+    None without steps after one.
 
     Parameters
     ----------
@@ -78,9 +92,8 @@ def recovery(result: Run, label: str) -> Recovery | None:
 def recovery_from(history: History, change: int, *, family: int = 1) -> Recovery | None:
     """Compute the recovery from a change at a step; None if fewer than `WINDOW` steps follow it.
 
-    A window begins and ends at stored steps, and holds none before the change. All intervals of a ``family`` hold
-    together in 95 % of runs (Bonferroni).
-    """
+    A window begins and ends at stored steps, and holds none before the change. All intervals of a
+    ``family`` hold together in 95 % of runs (Bonferroni)."""
     grid = history.grid[: history.size]
     ends, starts = whole_windows(grid, WINDOW)
     after = grid[starts] >= change
@@ -110,7 +123,8 @@ class Before(NamedTuple):
     Attributes
     ----------
     share : float
-        Of the optimum, in the last `WINDOW` steps before the change; of the means over replications.
+        Of the optimum, in the last `WINDOW` steps before the change; of the means over
+        replications.
     reached : bool
         Whether it was at `LEVEL` in any window of `WINDOW` steps before the change.
     """
@@ -120,22 +134,32 @@ class Before(NamedTuple):
 
 
 def before_change(history: History, begins: int) -> Before | None:
-    """Compute how close to the optimum an agent was before a change; None if fewer than `WINDOW` steps precede it."""
+    """Compute how close to the optimum an agent was before a change.
+
+    None if fewer than `WINDOW` steps precede it.
+    """
     grid = history.grid[: history.size]
     ends, starts = whole_windows(grid[grid <= begins], WINDOW)
     if not len(ends) or not history.alive.any():
         return None
-    shown, best = (history.sums[name][:, history.alive].mean(axis=1) for name in ("value", "best_value"))
+    shown, best = (
+        history.sums[name][:, history.alive].mean(axis=1) for name in ("value", "best_value")
+    )
     earned, possible = shown[ends] - shown[starts], best[ends] - best[starts]
     return Before(
-        float(earned[-1] / possible[-1]) if possible[-1] > 0 else math.nan, bool((earned >= LEVEL * possible).any())
+        float(earned[-1] / possible[-1]) if possible[-1] > 0 else math.nan,
+        bool((earned >= LEVEL * possible).any()),
     )
 
 
 def _band(gap: FloatArray, family: int) -> tuple[FloatArray, FloatArray]:
-    """Compute the ends of 95 % bootstrap-t intervals of the mean of ``gap (G, R)`` at each step, two of (G,)."""
+    """Compute the ends of 95 % bootstrap-t intervals of the mean of ``gap (G, R)`` at each step,
+    two of (G,).
+    """
     R = gap.shape[1]
-    weights = np.random.default_rng(0).multinomial(R, np.full(R, 1 / R), size=RESAMPLES * family).T / R
+    weights = (
+        np.random.default_rng(0).multinomial(R, np.full(R, 1 / R), size=RESAMPLES * family).T / R
+    )
     mean, error = gap.mean(axis=1), gap.std(axis=1, ddof=1) / math.sqrt(R)
     means = gap @ weights
     errors = np.sqrt(np.maximum(np.square(gap) @ weights - means**2, 0.0) / (R - 1))
@@ -145,22 +169,39 @@ def _band(gap: FloatArray, family: int) -> tuple[FloatArray, FloatArray]:
 
 
 def sentences(result: Run) -> list[str]:
-    """State when each agent recovered from the last change, and which never was where it could return to."""
-    every = {label: recovery(result, label) for label in result.histories if competes(result, label)}
+    """State when each agent recovered from the last change, and which never was where it could
+    return to.
+    """
+    every = {
+        label: recovery(result, label) for label in result.histories if competes(result, label)
+    }
     found = {label: r for label, r in every.items() if r is not None}
     span = change_span(result.experiment.simulator)
     if span is None or not found:
         return []
     begins, ends = span
     missing = [label for label, r in found.items() if r.step is None]
-    never = {label: _never_there(label, before_change(result.histories[label], begins)) for label in missing}
+    never = {
+        label: _never_there(label, before_change(result.histories[label], begins))
+        for label in missing
+    }
     never = {label: text for label, text in never.items() if text}
-    parts = [f"{label} {_spoken(r, _reached(result, label))}" for label, r in found.items() if label not in never]
+    parts = [
+        f"{label} {_spoken(r, _reached(result, label))}"
+        for label, r in found.items()
+        if label not in never
+    ]
     meaning = f"within {percent(1 - LEVEL)} of the best choice over {WINDOW} steps"
     change = f"at step {count(begins)} ({meaning})"
     if ends > begins:
-        change = f"from step {count(begins)} to {count(ends)} ({meaning}, counted from step {count(ends)})"
-    return [*([f"Recovery from the change {change}: {'; '.join(parts)}."] if parts else []), *never.values()]
+        change = (
+            f"from step {count(begins)} to {count(ends)} ({meaning}, counted from step "
+            f"{count(ends)})"
+        )
+    return [
+        *([f"Recovery from the change {change}: {'; '.join(parts)}."] if parts else []),
+        *never.values(),
+    ]
 
 
 def _never_there(label: str, before: Before | None) -> str:
@@ -168,8 +209,8 @@ def _never_there(label: str, before: Before | None) -> str:
     if before is None or before.reached or math.isnan(before.share):
         return ""
     return (
-        f"{label} had nothing to recover: it never reached {percent(LEVEL)} of the best choice before the change "
-        f"({percent(before.share)} in the last {WINDOW} steps before it)."
+        f"{label} had nothing to recover: it never reached {percent(LEVEL)} of the best choice "
+        f"before the change ({percent(before.share)} in the last {WINDOW} steps before it)."
     )
 
 
@@ -194,11 +235,20 @@ def _reached(result: Run, label: str) -> int | None:
 
 
 def _spoken(found: Recovery, reached: int | None) -> str:
-    """State a recovery; where only a step before the end is ``reached``, what lies beyond is not known yet."""
+    """State a recovery; where only a step before the end is ``reached``, what lies beyond is not
+    known yet.
+    """
     if found.step is None:
         text = "not within the run" if reached is None else f"not by step {count(reached)}"
     else:
         text = f"after {count(found.step)} steps" if found.step else "at once"
-    if found.low is None or (found.low == found.high == 0) or (found.high is None and reached is not None):
+    if (
+        found.low is None
+        or (found.low == found.high == 0)
+        or (found.high is None and reached is not None)
+    ):
         return text
-    return f"{text} (95 % CI {count(found.low)} to {'beyond the run' if found.high is None else count(found.high)})"
+    return (
+        f"{text} (95 % CI {count(found.low)} to "
+        f"{'beyond the run' if found.high is None else count(found.high)})"
+    )

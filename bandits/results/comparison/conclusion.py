@@ -14,7 +14,10 @@ from bandits.results.run import Run
 
 
 def ranking(result: Run) -> list[str]:
-    """Sort the labels by mean reward per step so far, best first; agents without steps come last."""
+    """Sort the labels by mean reward per step so far, best first.
+
+    Agents without steps come last.
+    """
 
     def rate(label: str) -> float:
         history = result.histories[label]
@@ -24,8 +27,11 @@ def ranking(result: Run) -> list[str]:
     return sorted(result.histories, key=rate, reverse=True)
 
 
-def describe_comparison(a: str, b: str, comparison: Comparison, p_value: float, noun: str = "clicks") -> str:
-    """Describe the difference between agent ``a``, which is ahead, and agent ``b`` over the whole run.
+def describe_comparison(
+    a: str, b: str, comparison: Comparison, p_value: float, noun: str = "clicks"
+) -> str:
+    """Describe the difference between agent ``a``, which is ahead, and agent ``b`` over the whole
+    run.
 
     Parameters
     ----------
@@ -37,18 +43,25 @@ def describe_comparison(a: str, b: str, comparison: Comparison, p_value: float, 
     d, rows = comparison.difference, comparison.rows
     if rows < 2:
         return (
-            f"{a} earned {count_of(d.mean, 'more ' + noun)} than {b} in a single replication, which gives no interval."
+            f"{a} earned {count_of(d.mean, 'more ' + noun)} than {b} in a single replication, "
+            "which gives no interval."
         )
     if d.low == d.high:
         return f"{a} and {b} differ by {count_of(d.mean, noun)} in each of the {rows} replications."
-    evidence = f"{words.interval(paired_tests.corrected(comparison, p_value), 'count')}; {rows} paired replications"
+    evidence = (
+        f"{words.interval(paired_tests.corrected(comparison, p_value), 'count')}; {rows} paired "
+        "replications"
+    )
     if p_value >= 0.05:
         return f"{a} and {b} do not differ significantly: {count_of(d.mean, noun)} ({evidence})."
     text = f"{a} earned {count_of(d.mean, f'more {noun}')} than {b} ({evidence})"
-    if comparison.break_even_step and comparison.exploration_cost >= 1:  # a lead that changed early is noise
+    # a lead that changed early is noise
+    if comparison.break_even_step and comparison.exploration_cost >= 1:
         text += f"; break-even at step {count(comparison.break_even_step)}"
         if comparison.break_even_interval:
-            text += words.bracket(Estimate(comparison.break_even_step, *comparison.break_even_interval), "count")
+            text += words.bracket(
+                Estimate(comparison.break_even_step, *comparison.break_even_interval), "count"
+            )
         elif rows < paired_tests.MIN_BREAK_EVEN_ROWS:
             text += f" (no interval: fewer than {paired_tests.MIN_BREAK_EVEN_ROWS} replications)"
         text += f", after trailing by up to {count_of(comparison.exploration_cost, noun)}"
@@ -63,9 +76,8 @@ def leader_comparisons(result: Run) -> list[str]:
 def reference_comparisons(result: Run, reference: str | None) -> list[str]:
     """Compare an agent, by default the leader, with each other one, best first.
 
-    P-values and intervals are Holm-corrected over all pairs, as the same data chose the leader: the sentences hold
-    together, whichever reference is chosen.
-    """
+    P-values and intervals are Holm-corrected over all pairs, as the same data chose the leader: the
+    sentences hold together, whichever reference is chosen."""
     order = [label for label in ranking(result) if result.histories[label].alive.any()]
     if len(order) < 2:
         return []
@@ -76,17 +88,21 @@ def reference_comparisons(result: Run, reference: str | None) -> list[str]:
         return _replay_comparisons(result, order, reference)
     p_values = {
         pair: p
-        for pair, (_, p) in paired_tests.compare_pairs({label: result.histories[label] for label in order}).items()
+        for pair, (_, p) in paired_tests.compare_pairs(
+            {label: result.histories[label] for label in order}
+        ).items()
         if reference in pair
     }
     comparisons = {
-        (a, b): paired_tests.compare(result.histories[a], result.histories[b]) for (a, b), p in p_values.items()
+        (a, b): paired_tests.compare(result.histories[a], result.histories[b])
+        for (a, b), p in p_values.items()
     }
     return [describe_comparison(a, b, comparisons[a, b], p, noun) for (a, b), p in p_values.items()]
 
 
 def _replay_comparisons(result: Run, order: list[str], reference: str) -> list[str]:
-    """Compare an agent with each other one where a log was replayed, by intervals that pair nothing.
+    """Compare an agent with each other one where a log was replayed, by intervals that pair
+    nothing.
 
     The intervals are widened to agree with the corrected p-values.
     """
@@ -98,9 +114,15 @@ def _replay_comparisons(result: Run, order: list[str], reference: str) -> list[s
             continue
         d = unpaired.corrected(found, p)
         if not math.isfinite(d.low):
-            sentences.append(f"{a} and {b}: no interval, as there are too few replications or {simulator.reward_noun}.")
+            sentences.append(
+                f"{a} and {b}: no interval, as there are too few replications or "
+                f"{simulator.reward_noun}."
+            )
             continue
-        gap = f"{number(d.mean)} {simulator.reward_noun} per counted event ({words.interval(d)}; not paired)"
+        gap = (
+            f"{number(d.mean)} {simulator.reward_noun} per counted event ({words.interval(d)}; not "
+            "paired)"
+        )
         if p < 0.05:
             sentences.append(f"{a} earned {gap} more than {b}.")
         else:
@@ -109,15 +131,19 @@ def _replay_comparisons(result: Run, order: list[str], reference: str) -> list[s
 
 
 def shock_summary(result: Run) -> list[str]:
-    """State in one sentence what a shock changed and which agent leads after it; nothing without a shock."""
+    """State in one sentence what a shock changed and which agent leads after it.
+
+    Nothing without a shock.
+    """
     around = around_shock(result)
     if around is None:
         return []
     simulator = result.experiment.simulator_class()
     rate = simulator.rate_title
     sentence = (
-        f"Market shock at step {count(around.step)}: the {rate[0].lower()}{rate[1:]} of {around.best}, the best agent "
-        f"of the whole run, was {words.stated(around.before, 'rate')} before the shock and "
+        f"Market shock at step {count(around.step)}: the {rate[0].lower()}{rate[1:]} of "
+        f"{around.best}, the best agent of the whole run, was "
+        f"{words.stated(around.before, 'rate')} before the shock and "
         f"{words.stated(around.after, 'rate')} after it"
     )
     if around.comparison is None:
@@ -130,11 +156,16 @@ def shock_summary(result: Run) -> list[str]:
         certain = "one replication"
     elif around.p_value >= 0.05:
         certain += ", not significant"
-    return [f"{sentence}; after it, {around.leader} {leads}, {difference} than {around.runner_up} ({certain})."]
+    return [
+        f"{sentence}; after it, {around.leader} {leads}, {difference} than {around.runner_up} "
+        f"({certain})."
+    ]
 
 
 def learning_summary(result: Run) -> str:
-    """State the share of the oracle's gain over random choice that the best learning agent reached."""
+    """State the share of the oracle's gain over random choice that the best learning agent
+    reached.
+    """
     if not result.experiment.offers("truth"):
         return "How much could be learned is not known: a log does not show the true rewards."
     learners = {
@@ -150,10 +181,14 @@ def learning_summary(result: Run) -> str:
         return "Nothing can be learned here: all choices have the same expected reward."
     if best.low <= 0:
         return "No learning agent is significantly better than random choice."
-    among = f", the largest share of the {len(learners)} agents that learn during the run" if len(learners) > 1 else ""
+    among = (
+        f", the largest share of the {len(learners)} agents that learn during the run"
+        if len(learners) > 1
+        else ""
+    )
     return (
-        f"{label} closed {words.mean(best, 'share')} of the gap between random choice and the oracle"
-        f"{words.bracket(best, 'share')}{among}."
+        f"{label} closed {words.mean(best, 'share')} of the gap between random choice and the "
+        f"oracle{words.bracket(best, 'share')}{among}."
     )
 
 

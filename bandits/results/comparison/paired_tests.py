@@ -1,4 +1,6 @@
-"""Compare agents on common random numbers: paired differences, tests, break-even steps, corrections for many pairs."""
+"""Compare agents on common random numbers: paired differences, tests, break-even steps, corrections
+for many pairs.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,13 @@ from bandits.base.types import FloatArray, IntArray
 from bandits.experiments.history import History
 from bandits.results.metrics import Estimate, estimate, t_quantile
 
-MIN_BREAK_EVEN_ROWS = 4  # with fewer, the interval of the break-even step covers less than stated
+# with fewer, the interval of the break-even step covers less than stated
+MIN_BREAK_EVEN_ROWS = 4
 
 
 class Comparison(NamedTuple):
-    """Paired comparison of agents a and b on the same users and random numbers (common random numbers).
+    """Paired comparison of agents a and b on the same users and random numbers (common random
+    numbers).
 
     Attributes
     ----------
@@ -26,16 +30,17 @@ class Comparison(NamedTuple):
     rows : int
         Rows in which both agents finished.
     probability_better : float
-        Probability that the expected clicks of a exceed those of b (Student t). One half with fewer than two rows or
-        without variance.
+        Probability that the expected clicks of a exceed those of b (Student t). One half with fewer
+        than two rows or without variance.
     p_value : float
         Two-sided paired t test; 1 with fewer than two rows or without variance.
     break_even_step : int or None
-        Step from which the mean cumulative clicks of a stay above those of b: 0 if always, None if never.
+        Step from which the mean cumulative clicks of a stay above those of b: 0 if always, None if
+        never.
     break_even_interval : tuple of int or None
-        95 % interval of the step from which the expected difference stays positive: the break-even steps of the two
-        ends of the pointwise band. None with fewer than `MIN_BREAK_EVEN_ROWS` rows, or if the lower end of the band
-        is not positive at the last step.
+        95 % interval of the step from which the expected difference stays positive: the break-even
+        steps of the two ends of the pointwise band. None with fewer than `MIN_BREAK_EVEN_ROWS`
+        rows, or if the lower end of the band is not positive at the last step.
     exploration_cost : float
         Largest mean deficit of a, in clicks.
     """
@@ -50,25 +55,31 @@ class Comparison(NamedTuple):
 
 
 def mean_lead(a: History, b: History) -> float:
-    """Compute the mean difference in clicks so far between a and b over common rows: the fast part of `compare`."""
+    """Compute the mean difference in clicks so far between a and b over common rows: the fast part
+    of `compare`.
+    """
     both = a.alive & b.alive
     return float(gaps(a, b)[both].mean()) if both.any() else float("nan")
 
 
 def gaps(a: History, b: History, name: str = "clicks", *, at: int | None = None) -> FloatArray:
-    """Return a minus b of a sum up to a stored step, float64 (R,): by default the last one that both have reached.
+    """Return a minus b of a sum up to a stored step, float64 (R,): by default the last one that
+    both have reached.
 
     R are the replications that both have; NaN where one of the two diverged.
     """
     rows = min(a.rows, b.rows)
     first, second = (
-        h.sums[name][min(a.size, b.size) - 1 if at is None else np.searchsorted(h.grid, at), :rows] for h in (a, b)
+        h.sums[name][min(a.size, b.size) - 1 if at is None else np.searchsorted(h.grid, at), :rows]
+        for h in (a, b)
     )
     return np.where(a.alive[:rows] & b.alive[:rows], first - second, np.nan)
 
 
 def compare(a: History, b: History, *, since: int = 0) -> Comparison:
-    """Compare two agents on the same rows, from a step on, up to the last step both have reached."""
+    """Compare two agents on the same rows, from a step on, up to the last step both have
+    reached.
+    """
     size = min(a.size, b.size)
     both = a.alive & b.alive
     first = min(int(np.searchsorted(a.grid[:size], since)), size - 1)
@@ -95,16 +106,21 @@ def compare_pairs(
     histories: Mapping[str, History], *, since: int = 0
 ) -> dict[tuple[str, str], tuple[Comparison, float]]:
     """Compare all pairs of agents, each with its p-value corrected for all pairs (Holm)."""
-    pairs = {(a, b): compare(histories[a], histories[b], since=since) for a, b in itertools.combinations(histories, 2)}
+    pairs = {
+        (a, b): compare(histories[a], histories[b], since=since)
+        for a, b in itertools.combinations(histories, 2)
+    }
     adjusted = holm([comparison.p_value for comparison in pairs.values()])
-    return {pair: (comparison, p) for (pair, comparison), p in zip(pairs.items(), adjusted, strict=True)}
+    return {
+        pair: (comparison, p) for (pair, comparison), p in zip(pairs.items(), adjusted, strict=True)
+    }
 
 
 def corrected(comparison: Comparison, p_value: float) -> Estimate:
     """Widen the interval of a difference to agree with a corrected p-value (Holm).
 
-    Its level is 1 - .05 p / p_value with the uncorrected p: it contains zero if and only if ``p_value`` is above .05.
-    """
+    Its level is 1 - .05 p / p_value with the uncorrected p: it contains zero if and only if
+    ``p_value`` is above .05."""
     from scipy.special import stdtrit
 
     d, n, p = comparison.difference, comparison.rows, comparison.p_value
@@ -116,7 +132,8 @@ def corrected(comparison: Comparison, p_value: float) -> Estimate:
 
 
 def paired_test(gap: FloatArray) -> tuple[float, float]:
-    """Return the probability that the mean of paired differences (n,) is positive, and the p-value (Student t).
+    """Return the probability that the mean of paired differences (n,) is positive, and the p-value
+    (Student t).
 
     (0.5, 1) with fewer than two rows or without variance.
     """
@@ -130,11 +147,15 @@ def paired_test(gap: FloatArray) -> tuple[float, float]:
 
 
 def _ahead_for_good(gaps: FloatArray) -> IntArray:
-    """Return the index from which each curve of ``gaps (B, G)`` stays positive; 0 if always, -1 if never."""
+    """Return the index from which each curve of ``gaps (B, G)`` stays positive.
+
+    0 if always, -1 if never.
+    """
     behind = gaps[:, 1:] <= 0
     if behind.shape[1] == 0:
         return np.full(len(gaps), -1)
-    last = np.where(behind.any(axis=1), behind.shape[1] - behind[:, ::-1].argmax(axis=1), 0)  # after the last <= 0
+    # after the last <= 0
+    last = np.where(behind.any(axis=1), behind.shape[1] - behind[:, ::-1].argmax(axis=1), 0)
     out = np.where(last == 0, 0, last + 1)
     return np.where(behind[:, -1], -1, out)
 
@@ -142,9 +163,8 @@ def _ahead_for_good(gaps: FloatArray) -> IntArray:
 def _break_even_interval(gap: FloatArray, grid: IntArray) -> tuple[int, int] | None:
     """Invert paired t tests of the cumulative differences ``gap (G, n)``.
 
-    The true step is outside only if the test at that step, or just before it, errs. Coverage is measured in
-    `tests/results/test_break_even.py`.
-    """
+    The true step is outside only if the test at that step, or just before it, errs. Coverage is
+    measured in `tests/results/test_break_even.py`."""
     n = gap.shape[1]
     if n < MIN_BREAK_EVEN_ROWS:
         return None

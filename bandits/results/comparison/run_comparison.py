@@ -1,8 +1,8 @@
 """Compare runs: settings, outcomes, and paired differences where the random numbers are common.
 
-An agent is named as better in one of two runs only if its paired test is significant after correction for all pairs of
-runs and agents (Holm). The error rate is simulated in `tests/results/test_run_conclusion.py`.
-"""
+An agent is named as better in one of two runs only if its paired test is significant after
+correction for all pairs of runs and agents (Holm). The error rate is simulated in
+`tests/results/test_run_conclusion.py`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ class Difference(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """One agent's metric in each run, over the length of that run; None where the agent is absent."""
+    """One agent's metric in each run, over the length of that run.
+
+    None where the agent is absent.
+    """
 
     label: str
     metric: str
@@ -57,14 +60,18 @@ class Outcome(NamedTuple):
 
 
 class Match(NamedTuple):
-    """Labels in two experiments of an agent in common; they differ where its parameters are equal."""
+    """Labels in two experiments of an agent in common.
+
+    They differ where its parameters are equal.
+    """
 
     a: str
     b: str
 
 
 class PairedDifference(NamedTuple):
-    """Reward of an agent in run ``a`` minus run ``b``, paired by replication, up to the last common step.
+    """Reward of an agent in run ``a`` minus run ``b``, paired by replication, up to the last common
+    step.
 
     Interval and p-value are corrected for all pairs shown (Holm): they agree.
     """
@@ -76,16 +83,16 @@ class PairedDifference(NamedTuple):
     difference: Estimate
     rows: int
     p_value: float  # paired t test
-    other: str = ""  # in run ``b``, where the agent was matched by equal parameters
+    # in run ``b``, where the agent was matched by equal parameters
+    other: str = ""
 
 
 def settings(experiments: Sequence[Experiment]) -> list[Difference]:
     """List the settings in which experiments differ, in the order of an experiment's fields.
 
-    An agent or a simulator that a run does not have is one difference; of its parameters, only guards and those of a
-    simulator are listed that differ from their defaults. Parameters of different simulators are not compared, whatever
-    their names.
-    """
+    An agent or a simulator that a run does not have is one difference; of its parameters, only
+    guards and those of a simulator are listed that differ from their defaults. Parameters of
+    different simulators are not compared, whatever their names."""
     flat = [{(path, setting.name): setting for path, setting in _paths(e)} for e in experiments]
     found = []
     for key in dict.fromkeys(itertools.chain(*flat)):
@@ -101,7 +108,9 @@ def settings(experiments: Sequence[Experiment]) -> list[Difference]:
 
 
 def describe_difference(difference: Difference, names: Sequence[str]) -> str:
-    """Describe how the second of two runs differs from the first: LinUCB: alpha 0.5 instead of 1.5."""
+    """Describe how the second of two runs differs from the first: LinUCB: alpha 0.5 instead
+    of 1.5.
+    """
     before, after = difference.values
     if after == MISSING or before == MISSING:
         only, value = (names[0], before) if after == MISSING else (names[1], after)
@@ -121,10 +130,22 @@ class _Setting(NamedTuple):
 def _paths(experiment: Experiment) -> Iterator[tuple[str, _Setting]]:
     simulator = experiment.simulator_class().title
     for name in ("steps", "replications", "seed"):
-        yield name, _Setting(name, f"{getattr(experiment, name):,}" if name != "seed" else str(experiment.seed), False)
+        yield (
+            name,
+            _Setting(
+                name,
+                f"{getattr(experiment, name):,}" if name != "seed" else str(experiment.seed),
+                False,
+            ),
+        )
     yield "simulator.kind", _Setting("simulator", simulator, False)
     for path, title, value, default in _fields("simulator", experiment.simulator):
-        yield path, _Setting(f"{simulator}: {title or path.split('.')[1].replace('_', ' ')}", value, default)
+        yield (
+            path,
+            _Setting(
+                f"{simulator}: {title or path.split('.')[1].replace('_', ' ')}", value, default
+            ),
+        )
     for label, agent in zip(experiment.labels, experiment.agents, strict=True):
         yield f"agents.{label}.kind", _Setting(label, AGENTS[agent.kind].title, False)
         for path, _, value, default in _fields(f"agents.{label}", agent):
@@ -136,7 +157,10 @@ def _paths(experiment: Experiment) -> Iterator[tuple[str, _Setting]]:
 
 
 def _fields(path: str, params: Params) -> Iterator[tuple[str, str, str, bool]]:
-    """Yield path, title, value as text, and whether that is the default, of every parameter; tables row by row."""
+    """Yield path, title, value as text, and whether that is the default, of every parameter.
+
+    Tables row by row.
+    """
     for name, value in params.model_dump(mode="json").items():
         if name in ("kind", "label"):
             continue
@@ -144,9 +168,15 @@ def _fields(path: str, params: Params) -> Iterator[tuple[str, str, str, bool]]:
         default = getattr(params, name) == field.get_default(call_default_factory=True)
         title = str(field.title or name.replace("_", " ")).lower()
         given = getattr(params, name)
-        if isinstance(given, tuple) and any(isinstance(one, Params) for one in given):  # changes, guards
+        # changes, guards
+        if isinstance(given, tuple) and any(isinstance(one, Params) for one in given):
             for i, one in enumerate(given):
-                yield f"{path}.{name}.{i}", f"{title.removesuffix('s')} {i + 1}", _describe(one), default
+                yield (
+                    f"{path}.{name}.{i}",
+                    f"{title.removesuffix('s')} {i + 1}",
+                    _describe(one),
+                    default,
+                )
         elif isinstance(value, list) and any(isinstance(one, list) for one in value):
             rows = (declaration(field)["table"] or {}).get("rows", ())
             for i, inner in enumerate(value):
@@ -157,7 +187,9 @@ def _fields(path: str, params: Params) -> Iterator[tuple[str, str, str, bool]]:
 
 
 def _describe(entry: Params) -> str:
-    """Describe a change or a guard by its title and what differs from the defaults: Market shock (at 5,000)."""
+    """Describe a change or a guard by its title and what differs from the defaults: Market shock
+    (at 5,000).
+    """
     if isinstance(entry, GuardParams):
         return describe_guard(entry)
     values = entry.model_dump(mode="json", exclude={"kind"})
@@ -180,29 +212,45 @@ def _text(value: Any) -> str:
 
 
 def outcomes(results: Sequence[Run]) -> list[Outcome]:
-    """Estimate click-through rate, clicks, regret and share of the oracle's gain, with 95 % intervals, by agent."""
+    """Estimate click-through rate, clicks, regret and share of the oracle's gain, with 95 %
+    intervals, by agent.
+    """
     measured = [{label: leaderboard(h) for label, h in r.histories.items()} for r in results]
     return [
         Outcome(label, metric, tuple(m[label][metric] if label in m else None for m in measured))
         for label in dict.fromkeys(itertools.chain(*measured))
         for metric in LEADERBOARD
         # Known in one of the runs
-        if metric == "ctr" or any(math.isfinite(m[label][metric].mean) for m in measured if label in m)
+        if metric == "ctr"
+        or any(math.isfinite(m[label][metric].mean) for m in measured if label in m)
     ]
 
 
 def metric_titles(experiments: Sequence[Experiment]) -> dict[str, str]:
-    """Name the metrics of `outcomes` in the words of the runs' simulators; in general ones where these differ."""
-    alike = len({(cls.rate_title, cls.reward_noun) for cls in (e.simulator_class() for e in experiments)}) == 1
+    """Name the metrics of `outcomes` in the words of the runs' simulators.
+
+    In general ones where these differ.
+    """
+    alike = (
+        len(
+            {
+                (cls.rate_title, cls.reward_noun)
+                for cls in (e.simulator_class() for e in experiments)
+            }
+        )
+        == 1
+    )
     general = {} if alike else {"rate": "reward per step", "noun": "reward"}
     return {name: METRICS[name].of(experiments[0], **general).title for name in LEADERBOARD}
 
 
 def pairing_obstacle(a: Experiment, b: Experiment) -> str:
-    """Name what prevents pairing the rows of two runs ("simulator and seed"); empty if they can be paired.
+    """Name what prevents pairing the rows of two runs ("simulator and seed").
 
-    Changes during a run may differ: the random numbers stay, and the visitors too unless the traffic changes.
-    """
+    Empty if they can be paired.
+
+    Changes during a run may differ: the random numbers stay, and the visitors too unless the
+    traffic changes."""
     apart = {
         "simulator": a.simulator.without_changes() != b.simulator.without_changes(),
         "seed": a.seed != b.seed,
@@ -215,15 +263,17 @@ def pairing_obstacle(a: Experiment, b: Experiment) -> str:
 def paired(results: Mapping[str, Run]) -> list[PairedDifference]:
     """Estimate the paired differences in clicks of every agent that two runs have in common.
 
-    The random numbers of a row depend on simulator (apart from its changes), seed and row number alone, so the rows
-    that two runs share have common random numbers. See `matches` for what agents have in common.
-    """
+    The random numbers of a row depend on simulator (apart from its changes), seed and row number
+    alone, so the rows that two runs share have common random numbers. See `matches` for what agents
+    have in common."""
     found: list[PairedDifference] = []
     for (a, first), (b, second) in itertools.combinations(results.items(), 2):
         if not pairing_obstacle(first.experiment, second.experiment):
             for match in matches(first.experiment, second.experiment):
                 if match.a in first.histories and match.b in second.histories:
-                    found.append(_pair(match, a, b, first.histories[match.a], second.histories[match.b]))
+                    found.append(
+                        _pair(match, a, b, first.histories[match.a], second.histories[match.b])
+                    )
     adjusted = paired_tests.holm([pair.p_value for pair in found])
     return [_corrected(pair, p) for pair, p in zip(found, adjusted, strict=True)]
 
@@ -234,18 +284,23 @@ def _corrected(pair: PairedDifference, p_value: float) -> PairedDifference:
 
 
 def matches(a: Experiment, b: Experiment) -> list[Match]:
-    """Match the agents of two experiments: by label (of the same kind) first, the others by equal parameters.
+    """Match the agents of two experiments: by label (of the same kind) first, the others by equal
+    parameters.
 
-    An agent is matched at most once. Agents with the same label but different kinds are not compared.
-    """
+    An agent is matched at most once. Agents with the same label but different kinds are not
+    compared."""
     first, second = (dict(zip(e.labels, e.agents, strict=True)) for e in (a, b))
-    found = [Match(x, x) for x, agent in first.items() if x in second and second[x].kind == agent.kind]
+    found = [
+        Match(x, x) for x, agent in first.items() if x in second and second[x].kind == agent.kind
+    ]
     others = {label: agent for label, agent in second.items() if label not in first}
     for label, agent in first.items():
         if label in second:
             continue
         same = agent.model_dump(exclude={"label"})
-        equal = next((other for other in others if others[other].model_dump(exclude={"label"}) == same), None)
+        equal = next(
+            (other for other in others if others[other].model_dump(exclude={"label"}) == same), None
+        )
         if equal is not None:
             del others[equal]
             found.append(Match(label, equal))
@@ -263,7 +318,9 @@ def _pair(match: Match, a: str, b: str, x: History, y: History) -> PairedDiffere
 
 
 def reasons(experiments: Mapping[str, Experiment]) -> list[str]:
-    """Explain for every two runs that cannot be paired what differs, and what can be compared instead."""
+    """Explain for every two runs that cannot be paired what differs, and what can be compared
+    instead.
+    """
     return [
         f"{a} and {b} cannot be paired: they differ in {why}. {_instead(x, y)}"
         for (a, x), (b, y) in itertools.combinations(experiments.items(), 2)
@@ -281,7 +338,8 @@ LEVEL = 0.05
 
 
 def conclusions(results: Mapping[str, Run], found: Sequence[PairedDifference]) -> list[str]:
-    """State for each pair of runs with common random numbers which agents earn more in which of them.
+    """State for each pair of runs with common random numbers which agents earn more in which of
+    them.
 
     Parameters
     ----------
@@ -296,7 +354,9 @@ def conclusions(results: Mapping[str, Run], found: Sequence[PairedDifference]) -
         One sentence for each pair of runs with an agent in common.
     """
     runs = dict.fromkeys((pair.a, pair.b) for pair in found)
-    return [_sentence(results, [pair for pair in found if (pair.a, pair.b) == names]) for names in runs]
+    return [
+        _sentence(results, [pair for pair in found if (pair.a, pair.b) == names]) for names in runs
+    ]
 
 
 def _sentence(results: Mapping[str, Run], pairs: Sequence[PairedDifference]) -> str:
@@ -317,15 +377,22 @@ def _sentence(results: Mapping[str, Run], pairs: Sequence[PairedDifference]) -> 
     ]
     parts += [f"the difference for {_names(open_)} is not significant"] if open_ else []
     parts += [f"{_names(equal)} earn{'s' * (len(equal) == 1)} the same in both"] if equal else []
-    for finished, why in ((1, "one common replication cannot tell for"), (0, "no replication finished in both for")):
+    for finished, why in (
+        (1, "one common replication cannot tell for"),
+        (0, "no replication finished in both for"),
+    ):
         few = [pair for pair in pairs if pair.rows == finished]
         parts += [f"{why} {_names(few)}"] if few else []
     return f"{b} compared with {a}{until}{shared}: {'; '.join(parts)}."
 
 
 def _earns(pair: PairedDifference, noun: str, rows: str) -> str:
-    word, gap = ("fewer", pair.difference) if pair.difference.mean > 0 else ("more", -pair.difference)
-    evidence = f"({words.interval(gap, 'count')}{rows})" if gap.low < gap.high else "in each replication"
+    word, gap = (
+        ("fewer", pair.difference) if pair.difference.mean > 0 else ("more", -pair.difference)
+    )
+    evidence = (
+        f"({words.interval(gap, 'count')}{rows})" if gap.low < gap.high else "in each replication"
+    )
     return f"{_name(pair)} earns {words.count_end(gap.mean)} {noun} {word} in {pair.b} {evidence}"
 
 

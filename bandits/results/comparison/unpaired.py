@@ -1,4 +1,6 @@
-"""Compare agents on a replayed log, where each counts other events: rates with intervals, nothing paired."""
+"""Compare agents on a replayed log, where each counts other events: rates with intervals, nothing
+paired.
+"""
 
 from __future__ import annotations
 
@@ -34,16 +36,17 @@ class RateDifference(NamedTuple):
 def compare(a: History, b: History, level: float = 0.95) -> RateDifference:
     """Compare two agents by their rates in each replication, as independent samples.
 
-    The replications replay separate parts of the log. Two agents may count the same event of a part; that makes their
-    rates alike and the interval too wide, not too narrow.
+    The replications replay separate parts of the log. Two agents may count the same event of a
+    part; that makes their rates alike and the interval too wide, not too narrow.
 
     References
     ----------
-    Welch (1947), The generalization of "Student's" problem when several different population variances are involved.
-    """
+    Welch (1947), The generalization of "Student's" problem when several different population
+    variances are involved."""
     from scipy.special import stdtr, stdtrit
 
-    rates = [rate[~(rate != rate)] for rate in (click_rate(a), click_rate(b))]  # without NaN: nothing counted
+    # without NaN: nothing counted
+    rates = [rate[~(rate != rate)] for rate in (click_rate(a), click_rate(b))]
     if not all(len(rate) for rate in rates):
         return RateDifference(Estimate(math.nan, math.nan, math.nan), 1.0)
     mean = float(rates[0].mean() - rates[1].mean())
@@ -52,7 +55,9 @@ def compare(a: History, b: History, level: float = 0.95) -> RateDifference:
     parts = [float(rate.var(ddof=1)) / len(rate) for rate in rates]
     if not (error := math.sqrt(sum(parts))):
         return RateDifference(Estimate(mean, math.nan, math.nan), 1.0)
-    freedom = sum(parts) ** 2 / sum(part**2 / (len(rate) - 1) for part, rate in zip(parts, rates, strict=True))
+    freedom = sum(parts) ** 2 / sum(
+        part**2 / (len(rate) - 1) for part, rate in zip(parts, rates, strict=True)
+    )
     half = float(stdtrit(freedom, (1 + level) / 2)) * error
     p_value = float(2 * stdtr(freedom, -abs(mean) / error))
     return RateDifference(Estimate(mean, mean - half, mean + half), p_value, freedom)
@@ -74,7 +79,9 @@ def corrected(found: RateDifference, p_value: float) -> Estimate:
     return Estimate(d.mean, d.mean - half, d.mean + half)
 
 
-def compare_pairs(histories: Mapping[str, History]) -> dict[tuple[str, str], tuple[RateDifference, float]]:
+def compare_pairs(
+    histories: Mapping[str, History],
+) -> dict[tuple[str, str], tuple[RateDifference, float]]:
     """Compare all pairs of agents, each with its p-value corrected for all pairs (Holm)."""
     pairs = list(itertools.combinations(histories, 2))
     found = [compare(histories[a], histories[b]) for a, b in pairs]

@@ -41,7 +41,9 @@ class Options(NamedTuple):
 def fourth_plots(experiment: Experiment) -> list[str]:
     """Name the metrics that the fourth plot can show: all curves but those of the first three."""
     first = first_three(experiment)
-    return [name for name, metric in CURVES.items() if name not in first and metric.known(experiment)]
+    return [
+        name for name, metric in CURVES.items() if name not in first and metric.known(experiment)
+    ]
 
 
 def board(
@@ -56,9 +58,11 @@ def board(
     before: Bands | None = None,
     changes: Mapping[str, ParameterChange] | None = None,
 ) -> list[Spec]:
-    """Draw the four plots of the Arena: reward per step, regret, selection entropy, and the one chosen as ``fourth``.
+    """Draw the four plots of the Arena: reward per step, regret, selection entropy, and the one
+    chosen as ``fourth``.
 
-    Where a log is replayed, the number of events that count takes the place of the regret, which is not known.
+    Where a log is replayed, the number of events that count takes the place of the regret, which is
+    not known.
 
     Parameters
     ----------
@@ -86,12 +90,15 @@ def board(
 def plot(
     result: Run,
     name: str,
-    options: Options = Options(),  # noqa: B008 - a constant
+    options: Options = Options(),  # noqa: B008
     *,
     before: Bands | None = None,
     changes: Mapping[str, ParameterChange] | None = None,
 ) -> Spec:
-    """Draw one metric of all agents against the step; the spectrum against the rank of its eigenvalues."""
+    """Draw one metric of all agents against the step.
+
+    The spectrum against the rank of its eigenvalues.
+    """
     e, x = result.experiment, options.x
     looks, found, was = styles(e), bands(result, [name], options)[name], (before or {}).get(name)
     metric = METRICS[name].of(e, **_windows(result, options))
@@ -140,7 +147,9 @@ def _why_empty(result: Run, metric: Metric) -> str:
 
 
 def _windows(result: Run, options: Options) -> dict[str, str]:
-    """Return the words of a plot's texts that depend on how far the run is, and on the windows that are drawn."""
+    """Return the words of a plot's texts that depend on how far the run is, and on the windows that
+    are drawn.
+    """
     first = _first(result)
     said = {
         "spread": "replications" if options.arm is not None else "replications and arms",
@@ -169,13 +178,24 @@ def _moment(result: Run, options: Options, text: str) -> str:
     return "" if taken is None else text.format(taken)
 
 
-def _notes(result: Run, before: Mapping[str, Band] | None, changes: Mapping[str, ParameterChange] | None) -> str:
-    """Explain dashed and dotted curves, bands and marks; only the first plot does, for all of them."""
+def _notes(
+    result: Run, before: Mapping[str, Band] | None, changes: Mapping[str, ParameterChange] | None
+) -> str:
+    """Explain dashed and dotted curves, bands and marks.
+
+    Only the first plot does, for all of them.
+    """
     e = result.experiment
     if e.offers("replay"):
-        note = " Of events in which the agent chose what the log shows: only these count. True rewards are not known."
+        note = (
+            " Of events in which the agent chose what the log shows: only these count. True "
+            "rewards are not known."
+        )
     else:
-        note = " Dashed: oracle (upper) and random choice (lower), expected values: a curve can lie above the oracle "
+        note = (
+            " Dashed: oracle (upper) and random choice (lower), expected values: a curve can lie "
+            "above the oracle "
+        )
         note += "by chance."
     if e.replications > 1:
         whole = all(history.alive.all() for history in result.histories.values())
@@ -188,8 +208,12 @@ def _notes(result: Run, before: Mapping[str, Band] | None, changes: Mapping[str,
     return note + (f" {marks}" if marks else "")
 
 
-def _references(result: Run, metric: Metric, found: Mapping[str, Band], options: Options) -> Iterator[tuple[str, Band]]:
-    """Yield the dashed lines of a plot: oracle and random choice, or the nominal level of an interval."""
+def _references(
+    result: Run, metric: Metric, found: Mapping[str, Band], options: Options
+) -> Iterator[tuple[str, Band]]:
+    """Yield the dashed lines of a plot: oracle and random choice, or the nominal level of an
+    interval.
+    """
     first, x = _first(result), options.x
     if metric.references and first is not None and result.experiment.offers("truth"):
         for label, name in (("oracle", "best_value"), ("random choice", "random_value")):
@@ -216,7 +240,9 @@ def drawn_rate(experiment: Experiment, history: History, window: int) -> Band:
 
 
 def drawn_band(experiment: Experiment, history: History, name: str, window: int) -> Band | None:
-    """Compute a curve as it is drawn: without the points that are not shown, within the bounds of its quantity."""
+    """Compute a curve as it is drawn: without the points that are not shown, within the bounds of
+    its quantity.
+    """
     metric = METRICS[name]
     band = metric.curve(history, window) if metric.curve is not None else None
     if band is None:
@@ -239,8 +265,11 @@ def _binary(experiment: Experiment) -> bool:
         return False
 
 
-def agent_traces(result: Run, window: int, *, x: XAxis = "step", spectrum: bool = True) -> list[list[Spec]]:
-    """Draw only the curves of the agents in the first three plots of `board`, and their spectra in the fourth.
+def agent_traces(
+    result: Run, window: int, *, x: XAxis = "step", spectrum: bool = True
+) -> list[list[Spec]]:
+    """Draw only the curves of the agents in the first three plots of `board`, and their spectra in
+    the fourth.
 
     They are drawn into plots that exist: without references, marks and layouts.
     """
@@ -249,7 +278,13 @@ def agent_traces(result: Run, window: int, *, x: XAxis = "step", spectrum: bool 
     plots: list[list[Spec]] = []
     for name in names:
         thinned = {label: thin(band) for label, band in found[name].items() if len(band.x)}
-        plots.append([trace for label, band in thinned.items() for trace in agent_curve(label, band, looks[label])])
+        plots.append(
+            [
+                trace
+                for label, band in thinned.items()
+                for trace in agent_curve(label, band, looks[label])
+            ]
+        )
         plots[-1] += [] if name == SPECTRUM else _stops(result, found[name], METRICS[name])
     return plots if spectrum else [*plots, []]
 
@@ -263,21 +298,32 @@ def _stops(result: Run, drawn: Mapping[str, Band], metric: Metric) -> list[Spec]
         if band is None or not len(steps) or not len(band.x):
             continue
         of_counts = metric.counts
-        grid, size = (history.count_grid, history.count_size) if of_counts else (history.grid, history.size)
+        grid, size = (
+            (history.count_grid, history.count_size) if of_counts else (history.grid, history.size)
+        )
         # The first points of a curve may be left out
         at = np.clip(np.searchsorted(grid, steps) - (size - len(band.x)), 0, len(band.x) - 1)
         # There is no curve where all replications have stopped
         shown = np.isfinite(band.mid[at])
         if shown.any():
             pairs = zip(counts[shown], steps[shown], strict=True)
-            text = [f"{n} replication{'s' if n > 1 else ''} stopped near step {step:,}" for n, step in pairs]
+            text = [
+                f"{n} replication{'s' if n > 1 else ''} stopped near step {step:,}"
+                for n, step in pairs
+            ]
             found.append(_stop(label, band.x[at][shown], band.mid[at][shown], text, looks[label]))
     return found
 
 
 def _stop(label: str, x: FloatArray, y: FloatArray, text: list[str], style: Style) -> Spec:
-    more = {"text": text, "hovertemplate": "%{text}<extra>%{fullData.name}</extra>", "showlegend": False}
-    trace = points(label.replace("<", "&lt;"), x, y, style.color, 11, "x", legendgroup=label, **more)
+    more = {
+        "text": text,
+        "hovertemplate": "%{text}<extra>%{fullData.name}</extra>",
+        "showlegend": False,
+    }
+    trace = points(
+        label.replace("<", "&lt;"), x, y, style.color, 11, "x", legendgroup=label, **more
+    )
     trace["marker"]["line"] = {"width": 1}
     return trace
 
@@ -285,7 +331,7 @@ def _stop(label: str, x: FloatArray, y: FloatArray, text: list[str], style: Styl
 def bands(
     result: Run,
     names: Sequence[str],
-    options: Options = Options(),  # noqa: B008 - a constant
+    options: Options = Options(),  # noqa: B008
     *,
     until: int | None = None,
 ) -> Bands:
@@ -293,7 +339,9 @@ def bands(
     return {name: dict(_bands(result, name, options, until)) for name in names}
 
 
-def _bands(result: Run, name: str, options: Options, until: int | None) -> Iterator[tuple[str, Band]]:
+def _bands(
+    result: Run, name: str, options: Options, until: int | None
+) -> Iterator[tuple[str, Band]]:
     for label, history in result.histories.items():
         if name == SPECTRUM:
             spectrum = metrics.spectrum(history, options.at or until, options.arm)
@@ -305,8 +353,11 @@ def _bands(result: Run, name: str, options: Options, until: int | None) -> Itera
 
 
 def _against(band: Band, grid: IntArray, earned: FloatArray, x: XAxis) -> Band:
-    """Replace the horizontal axis of a curve: log step, or the mean of ``earned (G, R)`` instead of the step."""
-    if x == "log step":  # log 0 is undefined
+    """Replace the horizontal axis of a curve: log step, or the mean of ``earned (G, R)`` instead of
+    the step.
+    """
+    # log 0 is undefined
+    if x == "log step":
         return cut(band, band.x > 0)
     if x == "earned" and len(band.x):
         at = np.searchsorted(grid, band.x)

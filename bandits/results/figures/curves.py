@@ -1,7 +1,7 @@
 """Draw curves with bands as plain plotly dictionaries; `figure` turns one into a plotly figure.
 
-Dictionaries are cheap enough to be made every second. The caller sets the colours of text and grid, for light and dark.
-"""
+Dictionaries are cheap enough to be made every second. The caller sets the colours of text and grid,
+for light and dark."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from bandits.results.run import Run
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-MAX_POINTS = 400  # points of a drawn line
+# points of a drawn line
+MAX_POINTS = 400
 
 
 def curves(
@@ -44,7 +45,8 @@ def curves(
     end_labels: bool = False,
     empty: str = "No data yet.",
 ) -> Spec:
-    """Draw curves with confidence bands, dashed reference lines and dotted curves of the previous run.
+    """Draw curves with confidence bands, dashed reference lines and dotted curves of the previous
+    run.
 
     Without any curve the figure is empty and shows the sentence ``empty``.
 
@@ -58,18 +60,23 @@ def curves(
     caption : str
         A few words for places where the note is shown on request only.
     x_format, y_format : str
-        How numbers are written in hover texts: ``STEP``, ``COUNT``, ``RATE`` or ``NUMBER`` of `style`.
+        How numbers are written in hover texts: ``STEP``, ``COUNT``, ``RATE`` or ``NUMBER`` of
+        `style`.
     before : dict of str to Band, optional
         Curves of the previous run, of labels in ``looks``.
     changes : dict of str to ParameterChange, optional
         By label, the parameters that have changed since the previous run.
     end_labels : bool
-        Ask for the name of each line at its end, where the drawing supports it (``layout["meta"]["ends"]``).
+        Ask for the name of each line at its end, where the drawing supports it
+        (``layout["meta"]["ends"]``).
     """
     data: list[Spec] = []
     ends: dict[str, str] = {}
-    for label, band in (before or {}).items() if any(len(band.x) for band in bands.values()) else ():
-        if label in looks and len(band.x) > 1:  # a much longer run may have too few points in this range
+    for label, band in (
+        (before or {}).items() if any(len(band.x) for band in bands.values()) else ()
+    ):
+        # a much longer run may have too few points in this range
+        if label in looks and len(band.x) > 1:
             change = (changes or {}).get(label)
             ghost = _ghost(label, thin(band, MAX_POINTS // 2), looks[label], change)
             ends[ghost["name"]] = "previous run" if change is None else f"before: {change.before}"
@@ -82,7 +89,10 @@ def curves(
         kept = thin(band, MAX_POINTS // 2)
         data.append(reference(label, kept.x, kept.mid))
         ends[label] = label
-    x, y = axis(x_title, hoverformat=x_format), axis(y_title, hoverformat=y_format, type="log" if log_y else "linear")
+    x, y = (
+        axis(x_title, hoverformat=x_format),
+        axis(y_title, hoverformat=y_format, type="log" if log_y else "linear"),
+    )
     if log_x:
         x |= {"type": "log", **log_ticks([band.x for band in bands.values()])}
     if log_y:
@@ -109,7 +119,10 @@ def cut(band: Band, kept: BoolArray) -> Band:
 
 
 def thin(band: Band, points: int = MAX_POINTS) -> Band:
-    """Keep every k-th point and the last; curves are averages or sums, so no information between them is lost."""
+    """Keep every k-th point and the last.
+
+    Curves are averages or sums, so no information between them is lost.
+    """
     every = -(-len(band.x) // points)
     if every <= 1:
         return band
@@ -125,7 +138,12 @@ def agent_curve(label: str, band: Band, style: Style) -> list[Spec]:
         return [curve]
     edge = thin(band, MAX_POINTS // 2)
     x, y = np.concatenate([edge.x, edge.x[::-1]]), np.concatenate([edge.high, edge.low[::-1]])
-    filled = {"fill": "toself", "fillcolor": faint(style.color), "hoverinfo": "skip", "legendgroup": label}
+    filled = {
+        "fill": "toself",
+        "fillcolor": faint(style.color),
+        "hoverinfo": "skip",
+        "legendgroup": label,
+    }
     return [line(name, x, y, style.color, width=0, **filled), curve]
 
 
@@ -146,23 +164,30 @@ def figure(spec: Spec, *, dark: bool = False) -> go.Figure:
     return made
 
 
-LEADING = 0.5  # share of the oracle's gain over random choice
-FIRST = 0.1  # share of the steps that is left out: at first all agents are far below
+# share of the oracle's gain over random choice
+LEADING = 0.5
+# share of the steps that is left out: at first all agents are far below
+FIRST = 0.1
 MARGIN = 0.04  # of the height
 
 
 def zoom(plots: list[Spec], result: Run) -> list[Spec]:
     """Fit the vertical axes of the first two plots of `figures.board` to the leading agents.
 
-    An agent is leading if it closed at least half of the gap between random choice and the oracle. The notes name the
-    agents that lie outside. Plots stay as they are if all agents are leading, or none.
+    An agent is leading if it closed at least half of the gap between random choice and the oracle.
+    The notes name the agents that lie outside. Plots stay as they are if all agents are leading, or
+    none.
 
     Parameters
     ----------
     plots : list of dict
         Reward per step and regret against the step, then others.
     """
-    leading = {name for name, history in result.histories.items() if metrics.oracle_share(history).mean() >= LEADING}
+    leading = {
+        name
+        for name, history in result.histories.items()
+        if metrics.oracle_share(history).mean() >= LEADING
+    }
     others = [name for name in result.histories if name not in leading]
     if not leading or not others:
         return plots
@@ -175,9 +200,15 @@ def zoom(plots: list[Spec], result: Run) -> list[Spec]:
 
 
 def _values(plot: Spec, name: str, begun: float) -> FloatArray:
-    """Return the finite values of an agent's curve and band, or of a reference line, from a step on."""
+    """Return the finite values of an agent's curve and band, or of a reference line, from a step
+    on.
+    """
     drawn = [trace for trace in plot["data"] if name in (trace.get("legendgroup"), trace["name"])]
-    values = [np.asarray(trace["y"])[np.asarray(trace["x"]) >= begun] for trace in drawn if trace["mode"] == "lines"]
+    values = [
+        np.asarray(trace["y"])[np.asarray(trace["x"]) >= begun]
+        for trace in drawn
+        if trace["mode"] == "lines"
+    ]
     found: FloatArray = np.concatenate([np.empty(0), *values])
     return np.asarray(found[np.isfinite(found)])
 
@@ -187,7 +218,10 @@ def _fitted(plot: Spec, values: FloatArray, note: str) -> Spec:
         return plot
     margin = MARGIN * (values.max() - values.min())
     layout = plot["layout"]
-    axis = {**layout["yaxis"], "range": [float(values.min() - margin), float(values.max() + margin)]}
+    axis = {
+        **layout["yaxis"],
+        "range": [float(values.min() - margin), float(values.max() + margin)],
+    }
     meta = {**layout["meta"], "note": layout["meta"]["note"] + note}
     if caption := meta.get("caption"):
         meta["caption"] = f"{caption}; zoomed"

@@ -1,4 +1,6 @@
-"""The parts of figures as plain plotly dictionaries: lines, points, intervals, axes, and the layout around them."""
+"""The parts of figures as plain plotly dictionaries: lines, points, intervals, axes, and the layout
+around them.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,14 @@ from .style import REFERENCE, Spec
 
 
 def line(
-    name: str, x: Any, y: Any, color: str = REFERENCE, dash: str = "solid", *, width: float = 2.2, **more: Any
+    name: str,
+    x: Any,
+    y: Any,
+    color: str = REFERENCE,
+    dash: str = "solid",
+    *,
+    width: float = 2.2,
+    **more: Any,
 ) -> Spec:
     """Draw a line; ``more`` are other attributes of plotly's trace."""
     look = {"color": color, "width": width, "dash": dash}
@@ -21,13 +30,31 @@ def reference(name: str, x: Any, y: Any, dash: str = "dash", **more: Any) -> Spe
     return line(name, x, y, dash=dash, width=1.2, meta="reference", **more)
 
 
-def points(name: str, x: Any, y: Any, color: str, size: Any = 8, symbol: Any = "circle", **more: Any) -> Spec:
+def points(
+    name: str, x: Any, y: Any, color: str, size: Any = 8, symbol: Any = "circle", **more: Any
+) -> Spec:
     """Draw points; sizes and symbols may differ."""
     marker = {"color": color, "size": size, "symbol": symbol}
-    return {"type": "scatter", "mode": "markers", "name": name, "x": x, "y": y, "marker": marker, **more}
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": name,
+        "x": x,
+        "y": y,
+        "marker": marker,
+        **more,
+    }
 
 
-def ring(name: str, x: Any, y: Any, color: str, size: float = 14, symbol: str = "circle-open", edge: float = 2) -> Spec:
+def ring(
+    name: str,
+    x: Any,
+    y: Any,
+    color: str,
+    size: float = 14,
+    symbol: str = "circle-open",
+    edge: float = 2,
+) -> Spec:
     """Mark points with an outlined symbol."""
     trace = points(name, x, y, color, size, symbol, hoverinfo="skip")
     trace["marker"]["line"] = {"width": edge, "color": color}
@@ -40,7 +67,9 @@ def hover(text: Any, template: str = "%{text}") -> Spec:
 
 
 def error_bars(above: Any, color: str, *, below: Any = None, **look: Any) -> Spec:
-    """Draw errors of points, of the same length on both sides unless ``below`` states the other one."""
+    """Draw errors of points, of the same length on both sides unless ``below`` states the other
+    one.
+    """
     bars = {"type": "data", "array": above, "color": color, "thickness": 1.2, **look}
     return bars if below is None else {**bars, "symmetric": False, "arrayminus": below}
 
@@ -74,7 +103,8 @@ def drawing(
     Parameters
     ----------
     note, caption : str
-        Explanation of the figure, and a few words for places where the note is shown on request only.
+        Explanation of the figure, and a few words for places where the note is shown on request
+        only.
     meta : dict, optional
         Further facts of the figure for the page.
     """
@@ -86,5 +116,12 @@ def drawing(
 
 def empty_figure(layout: Spec, why: str) -> Spec:
     """Make a figure without curves that shows the reason."""
-    annotation = {"text": why, "showarrow": False, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
+    annotation = {
+        "text": why,
+        "showarrow": False,
+        "xref": "paper",
+        "yref": "paper",
+        "x": 0.5,
+        "y": 0.5,
+    }
     return {"data": [], "layout": {**layout, "annotations": [annotation]}}

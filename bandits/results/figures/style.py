@@ -12,24 +12,44 @@ from bandits.agents import REGISTRY as AGENTS
 from bandits.base.types import FloatArray
 from bandits.experiments.experiment import Experiment
 
-Spec = dict[str, Any]  # a figure as plotly's plain dictionary
+# a figure as plotly's plain dictionary
+Spec = dict[str, Any]
 
-# Okabe and Ito (2008), safe for colour-blind readers; an agent's class names its own of them (`Agent.colour`)
-_OKABE_ITO = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#B8A500", "#7F7F7F")
-_DASHES = ("solid", "dash", "dashdot", "longdash")  # dotted: the previous run, and no agent's own style
+# Okabe and Ito (2008), safe for colour-blind readers; an agent's class names its own of them
+# (`Agent.colour`)
+_OKABE_ITO = (
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#CC79A7",
+    "#56B4E9",
+    "#D55E00",
+    "#B8A500",
+    "#7F7F7F",
+)
+# dotted: the previous run, and no agent's own style
+_DASHES = ("solid", "dash", "dashdot", "longdash")
 REFERENCE = "#8A8A8A"
 
-# Numbers in hover texts, as d3 formats. Ticks are written in full with thousands separators: 5,000 and never 5k.
-STEP = ",.9~r"  # steps and other whole numbers: 12,000
-COUNT = ",.1f"  # clicks, regret: 1,234.5
-RATE = ".3f"  # rates, shares, entropies, coverage: 0.413
-NUMBER = ",.3~r"  # everything else, with three significant digits
-FORMATS = {"rate": RATE, "share": RATE, "count": COUNT, "number": NUMBER}  # by `Metric.form`
-AXIS: Spec = {"exponentformat": "none", "separatethousands": True, "hoverformat": NUMBER}  # what every axis starts from
+# Numbers in hover texts, as d3 formats. Ticks are written in full with thousands separators: 5,000
+# and never 5k. steps and other whole numbers: 12,000
+STEP = ",.9~r"
+# clicks, regret: 1,234.5
+COUNT = ",.1f"
+# rates, shares, entropies, coverage: 0.413
+RATE = ".3f"
+# everything else, with three significant digits
+NUMBER = ",.3~r"
+# by `Metric.form`
+FORMATS = {"rate": RATE, "share": RATE, "count": COUNT, "number": NUMBER}
+# what every axis starts from
+AXIS: Spec = {"exponentformat": "none", "separatethousands": True, "hoverformat": NUMBER}
 
 
 def log_ticks(values: Sequence[FloatArray]) -> Spec:
-    """Choose the ticks of a logarithmic axis: powers of ten, or also 2 and 5 times them on a short axis."""
+    """Choose the ticks of a logarithmic axis: powers of ten, or also 2 and 5 times them on a short
+    axis.
+    """
     seen = np.concatenate([v[v > 0] for v in values]) if values else np.empty(0)
     if not len(seen):
         return {}
@@ -43,7 +63,10 @@ def log_ticks(values: Sequence[FloatArray]) -> Spec:
 
 
 def tick_text(value: float) -> str:
-    """Write the number at a tick: 0.001, 5,000; beyond a million and below 1/1,000 as a power of ten."""
+    """Write the number at a tick: 0.001, 5,000.
+
+    Beyond a million and below 1/1,000 as a power of ten.
+    """
     if value <= 0 or 1e-3 <= value <= 1e6:
         return f"{value:,.10g}"
     power = math.floor(math.log10(value) + 1e-9)
@@ -59,12 +82,16 @@ class Style(NamedTuple):
 
 
 def palette(kinds: Sequence[str]) -> list[Style]:
-    """Assign a style to each agent: its class's own; a second of a kind gets a free colour, then a free dash."""
+    """Assign a style to each agent: its class's own.
+
+    A second of a kind gets a free colour, then a free dash.
+    """
     free_styles = [Style(color, dash) for dash in _DASHES for color in _OKABE_ITO]
     own = [_own_style(kind) for kind in kinds]
     looks: list[Style] = []
     for i, home in enumerate(own):
-        taken = {*looks, *(later for later in own[i + 1 :] if later)}  # others keep their own
+        # others keep their own
+        taken = {*looks, *(later for later in own[i + 1 :] if later)}
         if home is None or home in looks:
             free = [style for style in free_styles if style not in taken] or free_styles
             colors = {style.color for style in taken}
@@ -77,7 +104,8 @@ def _own_style(kind: str) -> Style | None:
     cls = AGENTS.get(kind)
     if cls is None or cls.colour is None:
         return None
-    return Style(cls.colour, "longdash" if cls.dash == "dot" else cls.dash)  # a plug-in may still name it
+    # a plug-in may still name it
+    return Style(cls.colour, "longdash" if cls.dash == "dot" else cls.dash)
 
 
 def styles(experiment: Experiment) -> dict[str, Style]:
@@ -88,7 +116,10 @@ def styles(experiment: Experiment) -> dict[str, Style]:
 def distinct_styles(names: Sequence[str]) -> dict[str, Style]:
     """Assign a style to each of a few curves that do not belong to agents, by name."""
     n = len(_OKABE_ITO)
-    return {name: Style(_OKABE_ITO[i % n], _DASHES[i // n % len(_DASHES)]) for i, name in enumerate(names)}
+    return {
+        name: Style(_OKABE_ITO[i % n], _DASHES[i // n % len(_DASHES)])
+        for i, name in enumerate(names)
+    }
 
 
 def faint(color: str, alpha: float = 0.16) -> str:

@@ -1,4 +1,6 @@
-"""What the visitors of a run would have clicked: merit of every item, and the share that launched items deserve."""
+"""What the visitors of a run would have clicked: merit of every item, and the share that launched
+items deserve.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,12 @@ from bandits.experiments.experiment import Experiment, read
 from bandits.simulators.changes import Change
 from bandits.simulators.launches import Launch
 
-ROUNDS = 2000  # of the run, evenly spaced
-LEAST = 100  # fewer say too little
-CELLS = 50_000_000  # expected rewards that are looked at
+# of the run, evenly spaced
+ROUNDS = 2000
+# fewer say too little
+LEAST = 100
+# expected rewards that are looked at
+CELLS = 50_000_000
 
 
 class Cohort(NamedTuple):
@@ -29,9 +34,10 @@ class Cohort(NamedTuple):
         At which they were launched.
     items : bool (R, K)
     deserved : float64 (n,)
-        At each of `Demand.steps`: the probability that an optimal choice shows one of them; of equally good items, each
-        counts in equal part. NaN before the launch. Averaged over the visitors between two changes of the simulator,
-        but where visitors have different candidates: there `launches.fair_share` averages over steps.
+        At each of `Demand.steps`: the probability that an optimal choice shows one of them; of
+        equally good items, each counts in equal part. NaN before the launch. Averaged over the
+        visitors between two changes of the simulator, but where visitors have different candidates:
+        there `launches.fair_share` averages over steps.
     slate : int
         Items that a decision shows, S: shares are those of its slots.
     """
@@ -50,7 +56,8 @@ class Demand(NamedTuple):
     steps : int64 (n,)
         Those looked at.
     merit : float64 (R, K) or None
-        Mean expected reward of each item, 0 while it cannot be shown; None where visitors have different candidates.
+        Mean expected reward of each item, 0 while it cannot be shown; None where visitors have
+        different candidates.
     cohorts : list of Cohort
     """
 
@@ -60,7 +67,8 @@ class Demand(NamedTuple):
 
 
 def demand(experiment: Experiment) -> Demand | None:
-    """Measure it; None for simulators whose items have no identity, that are too large, or whose data are gone.
+    """Measure it; None for simulators whose items have no identity, that are too large, or whose
+    data are gone.
 
     Where visitors have different candidates, launches alone are measured: None without any.
     """
@@ -82,7 +90,8 @@ def measurable(experiment: Experiment) -> int | None:
         return None
     launches = any(map(_is_launch, experiment.simulator.all_changes.values()))
     if (launches and spec.bucket_size != 1) or not (everything or launches):
-        return None  # items of a bucket are counted together
+        # items of a bucket are counted together
+        return None
     return n
 
 
@@ -116,7 +125,9 @@ def _measure(experiment: str, n: int) -> Demand:
             if step >= begins[i]:
                 among = np.where(new[rows, round.items], chosen, 0.0)
                 deserved[i][at] = float(among.sum(axis=1).mean() / simulator.spec.slate)
-    cohorts = [Cohort(begins[i], members[i], deserved[i], simulator.spec.slate) for i in sorted(members)]
+    cohorts = [
+        Cohort(begins[i], members[i], deserved[i], simulator.spec.slate) for i in sorted(members)
+    ]
     moments = sorted({m for c in changes for m in (c.begins, c.ends) if m is not None})
     pieces = np.searchsorted(moments, steps, side="right")
     if not everything:
@@ -153,7 +164,8 @@ def _optimal(p: FloatArray, available: BoolArray, slate: int) -> FloatArray:
 
 
 def _smoothed(values: FloatArray) -> FloatArray:
-    """Average each value with a fifth of all, around it: the candidates of a few visitors say little of a share.
+    """Average each value with a fifth of all, around it: the candidates of a few visitors say
+    little of a share.
 
     The mean of all stays.
     """

@@ -1,7 +1,8 @@
-"""What user segments and items got: clicks, regret and exploration per segment, exposure against merit per item.
+"""What user segments and items got: clicks, regret and exploration per segment, exposure against
+merit per item.
 
-Intervals are Student t over replications. Their coverage is simulated in `tests/results/test_fairness.py`.
-"""
+Intervals are Student t over replications. Their coverage is simulated in
+`tests/results/test_fairness.py`."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ from bandits.results.run import Run
 if TYPE_CHECKING:
     import pandas as pd
 
-WORST = 10  # the worst tenth of the items
+# the worst tenth of the items
+WORST = 10
 
 
 class SegmentFairness(NamedTuple):
@@ -36,12 +38,15 @@ class SegmentFairness(NamedTuple):
     ctr : Estimate
         Clicks per visit.
     regret : Estimate
-        Expected clicks lost against the optimum, per replication; those of all segments add up to the whole regret.
+        Expected clicks lost against the optimum, per replication; those of all segments add up to
+        the whole regret.
     regret_per_visit : Estimate
     disparity : Estimate
-        Its regret per visit minus that of all other visitors, paired by replication: above 0 if it loses more.
+        Its regret per visit minus that of all other visitors, paired by replication: above 0 if it
+        loses more.
     exploration : Estimate
-        Share of its decisions that were not the agent's own best estimate, in some rounds at each snapshot.
+        Share of its decisions that were not the agent's own best estimate, in some rounds at each
+        snapshot.
     """
 
     visits: Estimate
@@ -58,10 +63,12 @@ class Exposure(NamedTuple):
     Attributes
     ----------
     gini : Estimate
-        Gini coefficient of the times that items were shown: 0 if equally often, 1 if one item takes all.
+        Gini coefficient of the times that items were shown: 0 if equally often, 1 if one item takes
+        all.
     exposure_merit_ratio : Estimate
-        Share of exposure over share of merit of the worst tenth of the items; 1 if they get what they merit. They are
-        chosen by every second interval of the run and measured in the others, so that chance does not lower it.
+        Share of exposure over share of merit of the worst tenth of the items; 1 if they get what
+        they merit. They are chosen by every second interval of the run and measured in the others,
+        so that chance does not lower it.
     """
 
     gini: Estimate
@@ -69,13 +76,18 @@ class Exposure(NamedTuple):
 
 
 def segments(history: History) -> list[SegmentFairness] | None:
-    """Measure each user segment; None without segments, or in runs stored by versions without these sums."""
+    """Measure each user segment.
+
+    None without segments, or in runs stored by versions without these sums.
+    """
     if (sums := history.segment_sums) is None:
         return None
     alive = history.alive
     visits, clicks, value, best = (sums.total(name, history.step)[alive] for name in sums.NAMES)
     lost = best - value
-    probed = sum((check.values[alive] for check in history.segment_checks), np.zeros((*visits.shape, 2)))
+    probed = sum(
+        (check.values[alive] for check in history.segment_checks), np.zeros((*visits.shape, 2))
+    )
     found = []
     for g in range(visits.shape[1]):
         own, others = visits[:, g], visits.sum(axis=1) - visits[:, g]
@@ -83,18 +95,24 @@ def segments(history: History) -> list[SegmentFairness] | None:
         explored = Ratio.of(probed[:, g, 0], probed[:, g, 1]).estimate()
         found.append(
             SegmentFairness(
-                visits=estimate(own), ctr=Ratio.of(clicks[:, g], own).estimate(), regret=estimate(lost[:, g]),
-                regret_per_visit=loss.estimate(), disparity=loss.less(rest).estimate(),
-                exploration=Estimate(explored.mean, max(explored.low, 0.0), min(explored.high, 1.0)),
+                visits=estimate(own),
+                ctr=Ratio.of(clicks[:, g], own).estimate(),
+                regret=estimate(lost[:, g]),
+                regret_per_visit=loss.estimate(),
+                disparity=loss.less(rest).estimate(),
+                exploration=Estimate(
+                    explored.mean, max(explored.low, 0.0), min(explored.high, 1.0)
+                ),
             )
-        )  # fmt: skip
+        )
     return found
 
 
 class Ratio(NamedTuple):
     """A ratio of two sums over replications, and how much each replication moves it.
 
-    Replications in which a segment came seldom count little. The interval is that of the linearised ratio [1]_.
+    Replications in which a segment came seldom count little. The interval is that of the linearised
+    ratio [1]_.
 
     References
     ----------
@@ -127,13 +145,16 @@ class Ratio(NamedTuple):
 
 
 def exposure(history: History, merit: FloatArray | None) -> Exposure | None:
-    """Measure how unequally items are shown; None where they are not counted, or before two stored counts.
+    """Measure how unequally items are shown.
+
+    None where they are not counted, or before two stored counts.
 
     Parameters
     ----------
     history : History
     merit : float64 (R, K), optional
-        Expected reward of every item over the visitors of the run (`demand.Demand`); without it there is no ratio.
+        Expected reward of every item over the visitors of the run (`demand.Demand`); without it
+        there is no ratio.
     """
     counts = history.counts[: history.count_size]
     if history.bucket_size != 1 or history.n_items < 2 or len(counts) < 3:
@@ -146,11 +167,15 @@ def exposure(history: History, merit: FloatArray | None) -> Exposure | None:
 
 
 def gini(amounts: np.ndarray) -> FloatArray:
-    """Compute the Gini coefficient along the last axis: sum (2 i - n - 1) x_(i) / (n sum x), 0 of nothing."""
+    """Compute the Gini coefficient along the last axis: sum (2 i - n - 1) x_(i) / (n sum x), 0 of
+    nothing.
+    """
     ordered = np.sort(np.asarray(amounts, np.float64), axis=-1)
     n = ordered.shape[-1]
     weights = 2 * np.arange(1, n + 1) - n - 1
-    return np.asarray((ordered * weights).sum(axis=-1) / (n * np.maximum(ordered.sum(axis=-1), 1e-300)))
+    return np.asarray(
+        (ordered * weights).sum(axis=-1) / (n * np.maximum(ordered.sum(axis=-1), 1e-300))
+    )
 
 
 def worst_ratio(chosen_by: np.ndarray, measured: np.ndarray, merit: FloatArray) -> FloatArray:
@@ -187,10 +212,11 @@ def _alive(history: History, values: FloatArray) -> FloatArray:
 
 
 def less_shown_half(history: History) -> FloatArray | None:
-    """Return the share of the shows of each segment that the half of the items got which it saw least, float64 (R, G).
+    """Return the share of the shows of each segment that the half of the items got which it saw
+    least, float64 (R, G).
 
-    50 % under uniform choice, with enough shows; NaN without shows. None where segments are not counted.
-    """
+    50 % under uniform choice, with enough shows; NaN without shows. None where segments are not
+    counted."""
     if history.segments is None or (at := history.segments.reached(history.step) - 1) < 0:
         return None
     shown = np.sort(history.segments.counts[at], axis=2)  # (R, G, n_items)
@@ -199,21 +225,32 @@ def less_shown_half(history: History) -> FloatArray | None:
 
 
 def smallest_segment(history: History) -> int | None:
-    """Return the index of the segment with the fewest visits; None where segments are not counted."""
+    """Return the index of the segment with the fewest visits.
+
+    None where segments are not counted.
+    """
     if history.segments is None or (at := history.segments.reached(history.step) - 1) < 0:
         return None
     return int(history.segments.counts[at].sum(axis=(0, 2)).argmin())
 
 
 def most_shown(history: History) -> FloatArray:
-    """Return the share of all shows of the item that was shown most, float64 (R,); NaN without shows."""
+    """Return the share of all shows of the item that was shown most, float64 (R,).
+
+    NaN without shows.
+    """
     shown = history.counts[history.count_size - 1]
     total = shown.sum(axis=1)
-    return np.asarray(np.divide(shown.max(axis=1), total, out=np.full(len(total), np.nan), where=total > 0))
+    return np.asarray(
+        np.divide(shown.max(axis=1), total, out=np.full(len(total), np.nan), where=total > 0)
+    )
 
 
 def segment_table(result: Run) -> pd.DataFrame | None:
-    """Return one row per agent and user segment; None where there are no segments, or no sums by segment."""
+    """Return one row per agent and user segment.
+
+    None where there are no segments, or no sums by segment.
+    """
     import pandas as pd
 
     names = result.experiment.simulator_class().segment_names()
@@ -237,7 +274,10 @@ def segment_table(result: Run) -> pd.DataFrame | None:
 
 
 def item_table(result: Run) -> pd.DataFrame | None:
-    """Return one row per agent on its items, and on each launch that it has passed; None where there is no merit."""
+    """Return one row per agent on its items, and on each launch that it has passed.
+
+    None where there is no merit.
+    """
     import pandas as pd
 
     wanted = demand(result.experiment)
@@ -253,7 +293,9 @@ def item_table(result: Run) -> pd.DataFrame | None:
         }
         for i, one in enumerate(found_launches := launches(history, wanted)):
             alone = [each.step for each in found_launches].count(one.step) == 1
-            name = f"Launch at {count(one.step)}" if alone else f"Launch {i + 1} at {count(one.step)}"
+            name = (
+                f"Launch at {count(one.step)}" if alone else f"Launch {i + 1} at {count(one.step)}"
+            )
             row[f"{name}: share"] = f"{words.cell(one.share, 'rate')} of {one.fair_share:.3f}"
             row[f"{name}: fair share"] = reached(one)
         rows.append(row)

@@ -1,4 +1,6 @@
-"""What launched items got, launch by launch: shares of traffic and of regret, and when the fair share was reached."""
+"""What launched items got, launch by launch: shares of traffic and of regret, and when the fair
+share was reached.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,10 @@ from .launches import LEAST, NEAR, WINDOW, Launched, cohort_shares, fair_share, 
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST = 6  # launches that are drawn
-NEVER = {"below": ", shown too little", "above": ", shown too much", None: ""}  # why the fair share is not reached
+# launches that are drawn
+MOST = 6
+# why the fair share is not reached
+NEVER = {"below": ", shown too little", "above": ", shown too much", None: ""}
 
 
 class RegretShare(NamedTuple):
@@ -45,7 +49,9 @@ class RegretShare(NamedTuple):
 
 
 def share_band(history: History, cohort: Cohort) -> Band:
-    """Compute the share of the last `WINDOW` decisions that showed items of a launch, from the launch on."""
+    """Compute the share of the last `WINDOW` decisions that showed items of a launch, from the
+    launch on.
+    """
     grid, shown = cohort_shares(history, cohort)
     ends, starts = _windows(grid)
     share = (shown[ends] - shown[starts]) / (grid[ends] - grid[starts])[:, None]
@@ -56,17 +62,23 @@ def fair_band(wanted: Demand, history: History, cohort: Cohort) -> Band:
     """Compute the share of an optimal choice in the same windows as `share_band`."""
     grid, _ = cohort_shares(history, cohort)
     ends, starts = _windows(grid)
-    fair = np.array([fair_share(wanted, cohort, a, b) for a, b in zip(grid[starts], grid[ends], strict=True)])
+    fair = np.array(
+        [fair_share(wanted, cohort, a, b) for a, b in zip(grid[starts], grid[ends], strict=True)]
+    )
     return Band(grid[ends], fair, fair, fair, 1)
 
 
 def _windows(grid: FloatArray) -> tuple[IntArray, IntArray]:
-    """Return ends and starts, as places in the grid, of windows of up to `WINDOW` steps; none is empty."""
+    """Return ends and starts, as places in the grid, of windows of up to `WINDOW` steps.
+
+    None is empty.
+    """
     return metrics.window_bounds(grid, WINDOW)
 
 
 def regret_share(history: History, cohort: Cohort, place: int) -> RegretShare | None:
-    """Measure the regret of the decisions that showed items of a launch, from the last stored point before it on.
+    """Measure the regret of the decisions that showed items of a launch, from the last stored point
+    before it on.
 
     None for slates, and until then.
 
@@ -80,14 +92,17 @@ def regret_share(history: History, cohort: Cohort, place: int) -> RegretShare | 
     found = _since(history, cohort)
     if found is None:
         return None
-    _, _, value, best = np.moveaxis(found[1][-1] - found[1][0], 2, 0)  # (R, 1 + launches) each
+    # (R, 1 + launches) each
+    _, _, value, best = np.moveaxis(found[1][-1] - found[1][0], 2, 0)
     lost, regret = (best - value)[:, 1 + place], (best - value).sum(axis=1)
     share = np.divide(lost, regret, out=np.full(len(lost), np.nan), where=regret > 0)
     return RegretShare(estimate(share[history.alive]), estimate(lost[history.alive]))
 
 
 def rates(history: History, cohort: Cohort, place: int) -> tuple[Estimate, Estimate] | None:
-    """Estimate the expected reward of a decision that showed a launch, and that of an optimal one; None without any."""
+    """Estimate the expected reward of a decision that showed a launch, and that of an optimal one;
+    None without any.
+    """
     found = _since(history, cohort)
     if found is None:
         return None
@@ -97,17 +112,24 @@ def rates(history: History, cohort: Cohort, place: int) -> tuple[Estimate, Estim
 
 
 def rate_bands(history: History, cohort: Cohort, place: int) -> tuple[Band, Band]:
-    """Compute the curves of `rates` in the last `WINDOW` steps, where every replication showed the launch."""
+    """Compute the curves of `rates` in the last `WINDOW` steps, where every replication showed the
+    launch.
+    """
     grid, sums = _since(history, cohort) or (np.zeros(0), np.zeros((0, history.rows, 2 + place, 4)))
     ends, starts = _windows(grid)
-    visits, _, value, best = np.moveaxis((sums[ends] - sums[starts])[:, history.alive, 1 + place], 2, 0)
+    visits, _, value, best = np.moveaxis(
+        (sums[ends] - sums[starts])[:, history.alive, 1 + place], 2, 0
+    )
     known, every = (visits > 0).all(axis=1), np.ones(visits.shape[1], np.bool_)
     x, visits = grid[ends][known], visits[known]
-    return metrics.band(x, value[known] / visits, every), metrics.band(x, best[known] / visits, every)
+    return metrics.band(x, value[known] / visits, every), metrics.band(
+        x, best[known] / visits, every
+    )
 
 
 def _since(history: History, cohort: Cohort) -> tuple[FloatArray, FloatArray] | None:
-    """Return the stored steps from a launch on, (P,), and the sums of all launches there, (P, R, 1 + launches, 4).
+    """Return the stored steps from a launch on, (P,), and the sums of all launches there, (P, R, 1
+    + launches, 4).
 
     The first is the last one before the launch, or at it, where the launch has no sums yet.
     """
@@ -121,16 +143,21 @@ def _since(history: History, cohort: Cohort) -> tuple[FloatArray, FloatArray] | 
 
 
 def cohort_figures(result: Run) -> list[Spec]:
-    """Draw the share of each launch over the steps, agent by agent, beside the share of an optimal choice.
+    """Draw the share of each launch over the steps, agent by agent, beside the share of an optimal
+    choice.
 
-    Where the agent does not decide whether the new things are shown, draw what it earns when they are.
-    """
+    Where the agent does not decide whether the new things are shown, draw what it earns when they
+    are."""
     e = result.experiment
     wanted, looks = demand(e), styles(e)
     whole, drawn = bool(e.simulator_class().launch_noun), []
     empty = "The run has not reached the launch yet."
     for i, cohort in enumerate(wanted.cohorts[:MOST] if wanted is not None else ()):
-        passed = {label: h for label, h in result.histories.items() if h.step > cohort.step and h.alive.any()}
+        passed = {
+            label: h
+            for label, h in result.histories.items()
+            if h.step > cohort.step and h.alive.any()
+        }
         longest = max(passed.values(), key=lambda h: h.step, default=None)
         bands, references = {}, {}
         if whole:
@@ -138,10 +165,15 @@ def cohort_figures(result: Run) -> list[Spec]:
             best = {} if longest is None else {"optimal": rate_bands(longest, cohort, i)[1]}
             references, what = best, e.simulator_class().rate_title
             stored = None if longest is None else longest.launch_sums
-            width = WINDOW if stored is None or len(stored.grid) < 2 else max(WINDOW, int(stored.grid[1]))
+            width = (
+                WINDOW
+                if stored is None or len(stored.grid) < 2
+                else max(WINDOW, int(stored.grid[1]))
+            )
             note = (
-                f"Expected reward per decision that showed one of them, in the last {count(width)} steps. Dashed: "
-                "that of an optimal choice. Bands: 95 % confidence interval of the mean over replications."
+                f"Expected reward per decision that showed one of them, in the last {count(width)} "
+                "steps. Dashed: that of an optimal choice. Bands: 95 % confidence interval of the "
+                "mean over replications."
             )
         else:
             bands = {label: share_band(h, cohort) for label, h in passed.items()}
@@ -151,21 +183,27 @@ def cohort_figures(result: Run) -> list[Spec]:
             slots = "slots of the " if cohort.slate > 1 else ""
             counted = "slots" if cohort.slate > 1 else "decisions"
             note = (
-                f"Share of the {slots}last {count(WINDOW)} decisions that showed one of them. Dashed: the fair share, "
-                "that of an optimal choice. Bands: 95 % confidence interval of the mean over replications."
+                f"Share of the {slots}last {count(WINDOW)} decisions that showed one of them. "
+                "Dashed: the fair share, that of an optimal choice. Bands: 95 % confidence "
+                "interval of the mean over replications."
             )
         title = f"{what} of {_new(e, i)} launched at {count(cohort.step)}"
         if wanted is not None and len({c.step for c in wanted.cohorts}) < len(wanted.cohorts):
             title = f"Launch {i + 1}: {title[0].lower()}{title[1:]}"
         y_title = what.lower() if whole else f"share of {counted}"
         shown: Spec = {"title": title, "note": note, "y_title": y_title, "empty": empty}
-        figure = curves(bands, looks, **shown, y_format=RATE, references=references, end_labels=True)
+        figure = curves(
+            bands, looks, **shown, y_format=RATE, references=references, end_labels=True
+        )
         drawn.append(mark(figure, e))
     return drawn
 
 
 def launch_table(result: Run) -> pd.DataFrame | None:
-    """Return one row per agent and launch that it has passed; None where the items of launches are not counted."""
+    """Return one row per agent and launch that it has passed.
+
+    None where the items of launches are not counted.
+    """
     import pandas as pd
 
     e, rows = result.experiment, []
@@ -174,7 +212,9 @@ def launch_table(result: Run) -> pd.DataFrame | None:
         history = result.histories.get(label)
         if wanted is None or history is None:
             continue
-        for i, (one, cohort) in enumerate(zip(launches(history, wanted), wanted.cohorts, strict=False)):
+        for i, (one, cohort) in enumerate(
+            zip(launches(history, wanted), wanted.cohorts, strict=False)
+        ):
             lost, earned = regret_share(history, cohort, i), rates(history, cohort, i)
             number = _new(e, i) if cls.launch_noun else count(one.items)
             row = {"Agent": label, "Launch": f"{number} at step {count(one.step)}"}
@@ -185,7 +225,9 @@ def launch_table(result: Run) -> pd.DataFrame | None:
             else:
                 row["Fair share"] = f"{one.fair_share:.3f}"
             unknown = lost is None or math.isnan(lost.share.mean)
-            row["Share of regret"] = "–" if lost is None or unknown else words.cell(_share(lost.share), "rate")
+            row["Share of regret"] = (
+                "–" if lost is None or unknown else words.cell(_share(lost.share), "rate")
+            )
             if not cls.launch_noun:
                 row["Fair share reached"] = reached(one)
             rows.append(row)
@@ -193,7 +235,10 @@ def launch_table(result: Run) -> pd.DataFrame | None:
 
 
 def conclusions(result: Run) -> list[str]:
-    """State for each launch which agents reached its fair share, and which never do; or what they earned with it."""
+    """State for each launch which agents reached its fair share, and which never do.
+
+    Or what they earned with it.
+    """
     wanted = demand(result.experiment)
     if wanted is None:
         return []
@@ -207,46 +252,75 @@ def conclusions(result: Run) -> list[str]:
 def _found(experiment: Experiment, histories: dict[str, History], wanted: Demand, i: int) -> str:
     """State when each agent reached the fair share of a launch; empty if no agent can tell."""
     measured = {label: launches(h, wanted) for label, h in histories.items()}
-    own = {label: each[i] for label, each in measured.items() if len(each) > i and not math.isnan(each[i].reached)}
+    own = {
+        label: each[i]
+        for label, each in measured.items()
+        if len(each) > i and not math.isnan(each[i].reached)
+    }
     if not own:
         return ""
 
-    several, unit = any(int(histories[label].alive.sum()) > 1 for label in own), iter([" replications"])  # named once
+    several, unit = (
+        any(int(histories[label].alive.sum()) > 1 for label in own),
+        iter([" replications"]),
+    )  # named once
 
     def stated(label: str, share: float) -> str:
         rows = int(histories[label].alive.sum())
-        return f"{label} ({round(share * rows)} of {count(rows)}{next(unit, '')})" if several else label
+        return (
+            f"{label} ({round(share * rows)} of {count(rows)}{next(unit, '')})"
+            if several
+            else label
+        )
 
-    sooner = sorted((s, label) for label, one in own.items() if (s := one.steps_to_fair_share) is not None)
-    after = [f"{count(steps)} steps with {stated(label, own[label].reached)}" for steps, label in sooner]
+    sooner = sorted(
+        (s, label) for label, one in own.items() if (s := one.steps_to_fair_share) is not None
+    )
+    after = [
+        f"{count(steps)} steps with {stated(label, own[label].reached)}" for steps, label in sooner
+    ]
     parts = [f"after {listed(after)}"] if after else []
     for side in ("below", "above", None):
-        never = [label for label, one in own.items() if one.steps_to_fair_share is None and one.side == side]
+        never = [
+            label
+            for label, one in own.items()
+            if one.steps_to_fair_share is None and one.side == side
+        ]
         names = listed([stated(label, 1 - own[label].reached) for label in never])
         parts += [f"never with {names}{NEVER[side]}"] if never else []
     get = "gets its" if wanted.cohorts[i].items[0].sum() == 1 else "get their"
     return (
-        f"The {_new(experiment, i)} launched at step {count(wanted.cohorts[i].step)} {get} fair share for good "
-        f"{'; '.join(parts)}."
+        f"The {_new(experiment, i)} launched at step {count(wanted.cohorts[i].step)} {get} fair "
+        f"share for good {'; '.join(parts)}."
     )
 
 
 def _earned(experiment: Experiment, histories: dict[str, History], wanted: Demand, i: int) -> str:
-    """State what each agent earned per decision that showed a launch, the best first; empty before any."""
+    """State what each agent earned per decision that showed a launch, the best first.
+
+    Empty before any.
+    """
     cohort, name = wanted.cohorts[i], experiment.simulator_class().rate_title
-    found = {label: own for label, h in histories.items() if (own := rates(h, cohort, i)) is not None}
+    found = {
+        label: own for label, h in histories.items() if (own := rates(h, cohort, i)) is not None
+    }
     if not found:
         return ""
     ordered = sorted(found.items(), key=lambda entry: -entry[1][0].mean)
     parts = "; ".join(f"{label} {words.cell(own, 'rate')}" for label, (own, _) in ordered)
     best = words.cell(ordered[0][1][1], "rate")
-    return f"{name} on the {_new(experiment, i)} launched at step {count(cohort.step)}: {parts}; optimal {best}."
+    return (
+        f"{name} on the {_new(experiment, i)} launched at step {count(cohort.step)}: {parts}; "
+        f"optimal {best}."
+    )
 
 
 def _new(experiment: Experiment, i: int) -> str:
     """Name what a launch adds: 40 titles."""
     cls = experiment.simulator_class()
-    launched = [change for change in experiment.simulator.all_changes.values() if isinstance(change, Launch)]
+    launched = [
+        change for change in experiment.simulator.all_changes.values() if isinstance(change, Launch)
+    ]
     return _counted(launched[i].items, cls.launch_noun or cls.item_noun)
 
 
@@ -254,26 +328,28 @@ def about(result: Run) -> str:
     """Explain the columns of the table."""
     cls, slate = result.experiment.simulator_class(), result.experiment.simulator_class().slate_size
     regret = (
-        "Share of regret: of all clicks lost since the launch (from the last stored step before it on), the part that "
-        "was lost on decisions that showed a new item; – where none were lost."
+        "Share of regret: of all clicks lost since the launch (from the last stored step before "
+        "it on), the part that was lost on decisions that showed a new item; – where none were "
+        "lost."
     )
     if slate(result.experiment.simulator) > 1:
         regret = "Shares are those of slots; the share of regret is not known for slates."
     if noun := cls.launch_noun:
         rates = (
-            f" {cls.rate_title}: expected clicks per decision that showed one of the new {noun}s, since the launch. "
-            "Optimal: that of the best choices there."
+            f" {cls.rate_title}: expected clicks per decision that showed one of the new {noun}s, "
+            "since the launch. Optimal: that of the best choices there."
         )
         return (
-            f"The retrieval decides how often a new {noun} is shown, so the share of traffic is the same for all "
-            f"agents.{rates} {regret}"
+            f"The retrieval decides how often a new {noun} is shown, so the share of traffic is "
+            f"the same for all agents.{rates} {regret}"
         )
     return (
-        f"Fair share: that of an optimal choice. Reached: from then on, the share in every {WINDOW:,} steps differs "
-        f"from it by at most {percent(NEAR)}, or {LEAST:g}, or what chance explains, whichever is largest; median of "
-        f"the replications, with its 95 % interval; the plot shows the mean of the replications over the last "
-        f"{WINDOW:,} steps, which gets there later, or not at all where some replications never do. Shown "
-        f"too little or too much: most of the replications that never reach it end on that side. {regret}"
+        "Fair share: that of an optimal choice. Reached: from then on, the share in every "
+        f"{WINDOW:,} steps differs from it by at most {percent(NEAR)}, or {LEAST:g}, or what "
+        "chance explains, whichever is largest; median of the replications, with its 95 % "
+        f"interval; the plot shows the mean of the replications over the last {WINDOW:,} steps, "
+        "which gets there later, or not at all where some replications never do. Shown too little "
+        f"or too much: most of the replications that never reach it end on that side. {regret}"
     )
 
 
@@ -286,7 +362,9 @@ def reached(one: Launched) -> str:
     text = f"after {count(one.steps_to_fair_share)} steps"
     if one.low is None:
         return text
-    return f"{text} ({count(one.low)} to {'beyond the run' if one.high is None else count(one.high)})"
+    return (
+        f"{text} ({count(one.low)} to {'beyond the run' if one.high is None else count(one.high)})"
+    )
 
 
 def _share(e: Estimate) -> Estimate:

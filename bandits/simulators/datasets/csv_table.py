@@ -20,10 +20,13 @@ MAX_ROWS = 200_000
 MAX_COLUMNS = 100
 MAX_CELL = 1000  # characters
 LIMITS = Limits(5 * 2**20, rows=MAX_ROWS, columns=MAX_COLUMNS, cell=MAX_CELL)
-MAX_NUMBER = 1e100  # squares of larger numbers would not be finite
+# squares of larger numbers would not be finite
+MAX_NUMBER = 1e100
 MAX_CLASSES = 50
-MOSTLY = 0.9  # share of numbers that makes a column numeric; share of distinct texts that makes it an identifier
-MAX_FRACTIONS = 12  # distinct numbers with fractions up to which they can be classes rather than measurements
+# share of numbers that makes a column numeric; share of distinct texts that makes it an identifier
+MOSTLY = 0.9
+# distinct numbers with fractions up to which they can be classes rather than measurements
+MAX_FRACTIONS = 12
 MISSING = "?"
 
 
@@ -54,7 +57,11 @@ class Column(NamedTuple):
 
     def texts(self) -> tuple[str, ...]:
         """Return the values as text, numbers in their shortest form."""
-        return self.values if isinstance(self.values, tuple) else tuple(map(_shortest, self.values.tolist()))
+        return (
+            self.values
+            if isinstance(self.values, tuple)
+            else tuple(map(_shortest, self.values.tolist()))
+        )
 
     @property
     def fractions(self) -> bool:
@@ -63,13 +70,20 @@ class Column(NamedTuple):
 
     @property
     def identifies(self) -> bool:
-        """Whether the column seems to identify the rows (nearly all texts differ, or 1, 2, 3, ...), or is empty."""
+        """Whether the column seems to identify the rows (nearly all texts differ, or 1, 2, 3, ...),
+        or is empty.
+        """
         n, given = len(self.values), len(self.values) - self.missing
         if isinstance(self.values, tuple):
             return n >= 10 and self.distinct >= MOSTLY * given
         if given == 0:
             return True
-        return n >= 10 and self.distinct == n and not self.fractions and bool(np.ptp(self.values) == n - 1)
+        return (
+            n >= 10
+            and self.distinct == n
+            and not self.fractions
+            and bool(np.ptp(self.values) == n - 1)
+        )
 
 
 class Table(NamedTuple):
@@ -91,16 +105,30 @@ class Table(NamedTuple):
         column, n = self.column(target), len(self.rows)
         start = f"column '{target}' cannot be the target: it has"
         if column.missing:
-            row = next(row for row, text in zip(self.rows, column.texts(), strict=True) if text == MISSING)
-            return f"row {row} has no value in the target column '{target}'; every example needs its class"
+            row = next(
+                row for row, text in zip(self.rows, column.texts(), strict=True) if text == MISSING
+            )
+            return (
+                f"row {row} has no value in the target column '{target}'; every example needs its "
+                "class"
+            )
         if column.distinct < 2:
             return f"{start} only one value; 2 to {MAX_CLASSES} classes are needed"
         if column.fractions and column.distinct > MAX_FRACTIONS:
-            return f"{start} {column.distinct:,} different numbers with fractions, which are measurements, not classes"
+            return (
+                f"{start} {column.distinct:,} different numbers with fractions, which are "
+                "measurements, not classes"
+            )
         if column.distinct > MAX_CLASSES:
-            return f"{start} {column.distinct:,} different values; at most {MAX_CLASSES} classes are allowed"
+            return (
+                f"{start} {column.distinct:,} different values; at most {MAX_CLASSES} classes are "
+                "allowed"
+            )
         if 2 * column.distinct > n:
-            return f"{start} {column.distinct:,} different values in {n:,} rows; a class needs two rows on average"
+            return (
+                f"{start} {column.distinct:,} different values in {n:,} rows; a class needs two "
+                "rows on average"
+            )
         return ""
 
     def classes(self, target: str) -> dict[str, int]:
@@ -130,11 +158,16 @@ def inspect(raw: bytes) -> Table:
 
     table = read_csv(raw, LIMITS)
     rows: list[int] = np.asarray(table.rows.numbers).tolist()
-    return Table(tuple(_column(name, table.cells(name), rows, table.comma) for name in table.names), tuple(rows))
+    return Table(
+        tuple(_column(name, table.cells(name), rows, table.comma) for name in table.names),
+        tuple(rows),
+    )
 
 
 def in_order(classes: Iterable[str]) -> tuple[str, ...]:
-    """Return the classes in the order of their numbers: by value if all are numbers, else alphabetically."""
+    """Return the classes in the order of their numbers: by value if all are numbers, else
+    alphabetically.
+    """
     names = sorted(set(classes))
     values = {name: value for name in names if (value := parsed_number(name)) is not None}
     return tuple(sorted(names, key=values.__getitem__) if len(values) == len(names) else names)
@@ -146,7 +179,10 @@ def sample() -> bytes:
 
     iris = load_iris()
     lines = [[*(name.replace(" (cm)", "") for name in iris.feature_names), "species"]]
-    lines += [[*map(str, x), iris.target_names[y]] for x, y in zip(iris.data.tolist(), iris.target, strict=True)]
+    lines += [
+        [*map(str, x), iris.target_names[y]]
+        for x, y in zip(iris.data.tolist(), iris.target, strict=True)
+    ]
     return "".join(",".join(line) + "\n" for line in lines).encode()
 
 
@@ -158,7 +194,10 @@ def _column(name: str, cells: Sequence[str], rows: Sequence[int], comma: bool) -
         length = f"the cell has {len(cell):,} characters; at most {MAX_CELL:,} are allowed"
         raise UserError(f"row {row}, column '{short(name)}': {length}")
     text = {cell: _shown(cell) for cell in counts}
-    number = {cell: math.nan if shown == MISSING else parsed_number(shown, comma) for cell, shown in text.items()}
+    number = {
+        cell: math.nan if shown == MISSING else parsed_number(shown, comma)
+        for cell, shown in text.items()
+    }
     missing = sum(n for cell, n in counts.items() if text[cell] == MISSING)
     strays = sum(n for cell, n in counts.items() if number[cell] is None)
     given = len(cells) - missing
@@ -172,7 +211,9 @@ def _column(name: str, cells: Sequence[str], rows: Sequence[int], comma: bool) -
         return Column(name, "number", values, example, missing, distinct, problem)
     distinct = len(set(text.values()) - {MISSING})
     texts = tuple(text[cell] for cell in cells)
-    return Column(name, "mixed" if problem else "category", texts, example, missing, distinct, problem)
+    return Column(
+        name, "mixed" if problem else "category", texts, example, missing, distinct, problem
+    )
 
 
 def _shown(cell: str) -> str:
@@ -180,8 +221,13 @@ def _shown(cell: str) -> str:
     return MISSING if text.lower() in NOT_GIVEN else text
 
 
-def _stray(name: str, cells: Sequence[str], rows: Sequence[int], number: Mapping[str, float | None]) -> str:
-    """Describe the first cell of a column of numbers that is none, or out of range; empty if there is none."""
+def _stray(
+    name: str, cells: Sequence[str], rows: Sequence[int], number: Mapping[str, float | None]
+) -> str:
+    """Describe the first cell of a column of numbers that is none, or out of range.
+
+    Empty if there is none.
+    """
     invalid = {cell for cell, size in number.items() if size is None or abs(size) > MAX_NUMBER}
     if not invalid:
         return ""
@@ -200,8 +246,14 @@ def _shortest(number: float) -> str:
 
 ADULT_ROWS = 2000
 ADULT_COLUMNS = (
-    "age", "workclass", "education", "marital_status", "occupation", "hours_per_week", "capital_gain",
-)  # fmt: skip
+    "age",
+    "workclass",
+    "education",
+    "marital_status",
+    "occupation",
+    "hours_per_week",
+    "capital_gain",
+)
 
 
 class Sample(NamedTuple):
@@ -225,26 +277,38 @@ class Sample(NamedTuple):
 
 
 def adult() -> bytes:
-    """Return the first rows of the Adult data set as CSV, with some of its columns; "?" where missing."""
+    """Return the first rows of the Adult data set as CSV, with some of its columns.
+
+    "?" where missing.
+    """
     import pandas as pd
 
-    frame = pd.read_parquet(Path(__file__).parent / "adult.parquet", columns=[*ADULT_COLUMNS, "label"])
-    text: str = frame.head(ADULT_ROWS).rename(columns={"label": "income"}).to_csv(index=False, lineterminator="\n")
+    frame = pd.read_parquet(
+        Path(__file__).parent / "adult.parquet", columns=[*ADULT_COLUMNS, "label"]
+    )
+    text: str = (
+        frame.head(ADULT_ROWS)
+        .rename(columns={"label": "income"})
+        .to_csv(index=False, lineterminator="\n")
+    )
     return text.encode()
 
 
 SAMPLES = (
     Sample(
-        "census-income.csv", "Census income",
-        f"{ADULT_ROWS:,} people of the US census of 1994: age, education, occupation and four more features; does a "
-        "person earn more than 50,000 dollars a year? The first rows of Adult (Becker and Kohavi, 1996), UCI Machine "
-        "Learning Repository, CC BY 4.0; 7 of its 14 features.",
+        "census-income.csv",
+        "Census income",
+        f"{ADULT_ROWS:,} people of the US census of 1994: age, education, occupation and four "
+        "more features; does a person earn more than 50,000 dollars a year? The first rows of "
+        "Adult (Becker and Kohavi, 1996), UCI Machine Learning Repository, CC BY 4.0; 7 of its "
+        "14 features.",
         adult,
     ),
     Sample(
-        "iris.csv", "Iris flowers",
-        "150 flowers of three species, with four lengths and widths in centimetres. Iris (Fisher, 1936), the copy in "
-        "scikit-learn, UCI Machine Learning Repository, CC BY 4.0.",
+        "iris.csv",
+        "Iris flowers",
+        "150 flowers of three species, with four lengths and widths in centimetres. Iris "
+        "(Fisher, 1936), the copy in scikit-learn, UCI Machine Learning Repository, CC BY 4.0.",
         sample,
     ),
-)  # fmt: skip
+)

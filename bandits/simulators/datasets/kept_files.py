@@ -1,4 +1,6 @@
-"""Folders of kept tables: one immutable Parquet file each, named by its content, with facts in its metadata."""
+"""Folders of kept tables: one immutable Parquet file each, named by its content, with facts in its
+metadata.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +29,13 @@ class KeptFiles(Generic[Info]):
     ids : pattern
         What names of files look like.
     facts : callable, (Path, int) -> Info
-        Reads and checks the facts about a file, given when it changed; raises UserError where it is damaged.
+        Reads and checks the facts about a file, given when it changed; raises UserError where it is
+        damaged.
     """
 
-    def __init__(self, folder: str, noun: str, ids: re.Pattern[str], facts: Callable[[Path, int], Info]) -> None:
+    def __init__(
+        self, folder: str, noun: str, ids: re.Pattern[str], facts: Callable[[Path, int], Info]
+    ) -> None:
         self._folder, self._noun, self._ids, self._facts = folder, noun, ids, facts
 
     def path(self, name: str) -> Path:
@@ -78,11 +83,15 @@ class KeptFiles(Generic[Info]):
         import pyarrow.parquet as pq
 
         buffer = io.BytesIO()
-        pq.write_table(data.replace_schema_metadata({_KEY: json.dumps(facts)}), buffer, compression="zstd")
+        pq.write_table(
+            data.replace_schema_metadata({_KEY: json.dumps(facts)}), buffer, compression="zstd"
+        )
         try:
             atomic_write(self.path(name), buffer.getvalue())
         except OSError as error:
-            raise UserError(f"the {self._noun} could not be written to disk: {error.strerror or error}") from None
+            raise UserError(
+                f"the {self._noun} could not be written to disk: {error.strerror or error}"
+            ) from None
 
 
 def stored_facts(path: Path) -> dict[str, Any]:

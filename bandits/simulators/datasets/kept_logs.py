@@ -1,8 +1,9 @@
-"""Users' logs of uniformly random decisions, kept for replays: one immutable file each, named by its content.
+"""Users' logs of uniformly random decisions, kept for replays: one immutable file each, named by
+its content.
 
-As with uploaded data sets (`uploads`), the id ends with the first digits of a hash of the whole content: an experiment
-that names it identifies its events exactly, and equal logs of one title are stored once.
-"""
+As with uploaded data sets (`uploads`), the id ends with the first digits of a hash of the whole
+content: an experiment that names it identifies its events exactly, and equal logs of one title are
+stored once."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ from .uploads import TITLE, content_hash, slug
 
 MAX_LOGS = 50
 MAX_EVENTS, MAX_ITEMS, MAX_FEATURES = 500_000, 1000, 200
-MAX_CELLS = 20_000_000  # events times features
+# events times features
+MAX_CELLS = 20_000_000
 _ID = re.compile(r"[a-z0-9-]{1,40}-[0-9a-f]{12}")
 WHERE = "under Data, What if?"
 
@@ -90,16 +92,29 @@ def save_log(log: KeptLog, *, feature_names: Sequence[str], title: str, at: RowN
 
     check(log, at=at)
     if not TITLE.fullmatch(title):
-        raise UserError(f"the name is '{short(title)}'; it must be a text of 1 to 40 letters, digits, spaces, points, "
-                        "dashes or underscores")  # fmt: skip
-    columns: dict[str, Any] = {"item": pa.array([log.names[k] for k in log.items]), "reward": pa.array(log.rewards)}
+        raise UserError(
+            f"the name is '{short(title)}'; it must be a text of 1 to 40 letters, digits, spaces, "
+            "points, dashes or underscores"
+        )
+    columns: dict[str, Any] = {
+        "item": pa.array([log.names[k] for k in log.items]),
+        "reward": pa.array(log.rewards),
+    }
     columns |= {f"{d} {name}": pa.array(log.features[:, d]) for d, name in enumerate(feature_names)}
     data = pa.table(columns)
     content = _content(data, log.names)
-    info = LogInfo(f"{slug(title)}-{content[:12]}", title, len(log.items), len(feature_names), len(log.names), content)
+    info = LogInfo(
+        f"{slug(title)}-{content[:12]}",
+        title,
+        len(log.items),
+        len(feature_names),
+        len(log.names),
+        content,
+    )
     try:
         stored = find(info.id)
-    except UserError:  # a damaged file is overwritten
+    except UserError:
+        # a damaged file is overwritten
         stored = None
     if stored is None and len(listing()) >= MAX_LOGS:
         raise UserError(f"at most {MAX_LOGS} logs can be kept; delete one first")
@@ -121,13 +136,17 @@ def check(log: KeptLog, *, at: RowNames = ROWS) -> None:
     if not 2 <= K <= MAX_ITEMS:
         raise UserError(f"a log for replays must have 2 to {MAX_ITEMS:,} items; got {K:,}")
     if not 1 <= d <= MAX_FEATURES or n * d > MAX_CELLS:
-        raise UserError(f"a log for replays must have at most {MAX_FEATURES} features, and {MAX_CELLS:,} events times "
-                        f"features; got {d:,} features and {n * d:,}")  # fmt: skip
+        raise UserError(
+            f"a log for replays must have at most {MAX_FEATURES} features, and {MAX_CELLS:,} "
+            f"events times features; got {d:,} features and {n * d:,}"
+        )
     for name in log.names:
         try:
             name.encode()
         except UnicodeEncodeError:
-            raise UserError(f"the item {ascii(name)[:60]} has a name that is no text: half a surrogate pair") from None
+            raise UserError(
+                f"the item {ascii(name)[:60]} has a name that is no text: half a surrogate pair"
+            ) from None
     wrong = ~np.isin(log.rewards, (0.0, 1.0))
     if wrong.any():
         i = int(wrong.argmax())
@@ -150,16 +169,21 @@ def load(name: str) -> KeptLog:
     info, names = _facts(_FILES.path(name), _FILES.path(name).stat().st_mtime_ns)
     with suppress(OSError, ValueError, KeyError, pa.ArrowException):
         data = pq.ParquetFile(_FILES.path(name)).read()
-        if _content(data, names) == info.content and (data.num_rows, len(names)) == (info.events, info.items):
+        if _content(data, names) == info.content and (data.num_rows, len(names)) == (
+            info.events,
+            info.items,
+        ):
             place = {item: k for k, item in enumerate(names)}
             items = np.array([place[item] for item in data.column("item").to_pylist()], np.int64)
             features = [data.column(column).to_numpy() for column in data.column_names[2:]]
-            return KeptLog(items, data.column("reward").to_numpy(), np.column_stack(features), names)
+            return KeptLog(
+                items, data.column("reward").to_numpy(), np.column_stack(features), names
+            )
     raise _damaged(name)
 
 
 @lru_cache(maxsize=2 * MAX_LOGS)
-def _facts(path: Path, changed: int) -> tuple[LogInfo, tuple[str, ...]]:  # noqa: ARG001 - part of the cache key
+def _facts(path: Path, changed: int) -> tuple[LogInfo, tuple[str, ...]]:  # noqa: ARG001
     """Read the facts and the names of the items from the metadata of a file, and check them."""
     import pyarrow as pa
 
@@ -168,10 +192,13 @@ def _facts(path: Path, changed: int) -> tuple[LogInfo, tuple[str, ...]]:  # noqa
         names = tuple(facts.pop("names"))
         info = LogInfo(**facts)
         if (
-            info.id == path.stem and info.id.endswith(f"-{info.content[:12]}") and TITLE.fullmatch(info.title)
-            and 2 <= info.events <= MAX_EVENTS and 1 <= info.features <= MAX_FEATURES
+            info.id == path.stem
+            and info.id.endswith(f"-{info.content[:12]}")
+            and TITLE.fullmatch(info.title)
+            and 2 <= info.events <= MAX_EVENTS
+            and 1 <= info.features <= MAX_FEATURES
             and 2 <= info.items == len(names) <= MAX_ITEMS
-        ):  # fmt: skip
+        ):
             return info, names
     raise _damaged(path.stem)
 

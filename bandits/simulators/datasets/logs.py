@@ -1,4 +1,6 @@
-"""Logs of decisions that were chosen uniformly at random: shipped with the package, or kept by users."""
+"""Logs of decisions that were chosen uniformly at random: shipped with the package, or kept by
+users.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ COLUMNS = ("user_feature_0", "user_feature_1", "user_feature_2", "user_feature_3
 SIZES = {"all": (10_000, 27, 80), "men": (10_000, 28, 34), "women": (10_000, 26, 46)}
 """Rows, features and items of each campaign, known without loading."""
 SHIPPED = tuple(PREFIX + campaign for campaign in SIZES)
-ATTRIBUTION = "Open Bandit Dataset, ZOZO, Inc. (Saito, Aihara, Matsutani, Narita, 2021), CC BY 4.0; a sample"
+ATTRIBUTION = (
+    "Open Bandit Dataset, ZOZO, Inc. (Saito, Aihara, Matsutani, Narita, 2021), CC BY 4.0; a sample"
+)
 
 
 class Events(NamedTuple):
@@ -58,7 +62,10 @@ def sizes(name: str) -> tuple[int, int, int]:
     if info := kept_logs.find(name):
         return info.events, info.features, info.items
     known = ", ".join([*SHIPPED, *(info.id for info in kept_logs.listing())])
-    raise UserError(f"log '{short(name)}' is not kept here: upload it again {kept_logs.WHERE}; known are {known}")
+    raise UserError(
+        f"log '{short(name)}' is not kept here: upload it again {kept_logs.WHERE}; known are "
+        f"{known}"
+    )
 
 
 def is_shipped(name: str) -> bool:
@@ -73,10 +80,11 @@ def width(name: str) -> int:
 
 @lru_cache(maxsize=3)
 def load(name: str) -> Events:
-    """Load a shipped log, ``open_bandit/random/CAMPAIGN``, in the order of time, or one that a user has kept.
+    """Load a shipped log, ``open_bandit/random/CAMPAIGN``, in the order of time, or one that a user
+    has kept.
 
-    Features of the shipped ones are indicators of the four user features and of the position on the page, in
-    alphabetical order.
+    Features of the shipped ones are indicators of the four user features and of the position on the
+    page, in alphabetical order.
 
     References
     ----------

@@ -1,8 +1,10 @@
-"""Hash or coarsen columns of an upload before it is stored, so that their clear values are in no file.
+"""Hash or coarsen columns of an upload before it is stored, so that their clear values are in no
+file.
 
-A hash is an HMAC-SHA256 [1]_ with a key of this installation, bound to all values of its column: another upload gives
-other hashes, so no list of likely values can be tried out, neither without the key nor by uploading it. Equal values
-stay equal within a data set, so how often each occurs stays visible: a column with few values can be guessed from that.
+A hash is an HMAC-SHA256 [1]_ with a key of this installation, bound to all values of its column:
+another upload gives other hashes, so no list of likely values can be tried out, neither without the
+key nor by uploading it. Equal values stay equal within a data set, so how often each occurs stays
+visible: a column with few values can be guessed from that.
 
 References
 ----------
@@ -30,12 +32,16 @@ from bandits.base.types import FloatArray, IntArray
 from .csv_table import MISSING, Column, Table
 
 KEY_BYTES, HASH_DIGITS = 32, 16
-GROUPS = 8  # into which numbers are put, at most
-RARE = 5  # rows of a group of numbers, at least; texts that are in fewer rows are put together
+# into which numbers are put, at most
+GROUPS = 8
+# rows of a group of numbers, at least; texts that are in fewer rows are put together
+RARE = 5
 OTHER = "other"
 
 
-def protect(table: Table, *, target: str, hashed: Collection[str] = (), coarsened: Collection[str] = ()) -> Table:
+def protect(
+    table: Table, *, target: str, hashed: Collection[str] = (), coarsened: Collection[str] = ()
+) -> Table:
     """Return a table in which some columns are hashed and some coarsened.
 
     Parameters
@@ -49,7 +55,8 @@ def protect(table: Table, *, target: str, hashed: Collection[str] = (), coarsene
     Raises
     ------
     UserError
-        A column is in both lists or does not exist, the target is to be coarsened, or numbers are too few for a group.
+        A column is in both lists or does not exist, the target is to be coarsened, or numbers are
+        too few for a group.
     """
     for name in (*hashed, *coarsened):
         table.column(name)
@@ -61,13 +68,16 @@ def protect(table: Table, *, target: str, hashed: Collection[str] = (), coarsene
         return table
     key = installation_key() if hashed else b""
     columns = (
-        _hashed(c, key) if c.name in hashed else _coarsened(c) if c.name in coarsened else c for c in table.columns
+        _hashed(c, key) if c.name in hashed else _coarsened(c) if c.name in coarsened else c
+        for c in table.columns
     )
     return table._replace(columns=tuple(columns))
 
 
 def installation_key() -> bytes:
-    """Return the key of this installation; it is made at the first use, readable for the owner alone.
+    """Return the key of this installation.
+
+    It is made at the first use, readable for the owner alone.
 
     Raises
     ------
@@ -81,18 +91,21 @@ def installation_key() -> bytes:
             _make_key(path)
         key = path.read_bytes()
     except OSError as error:
-        raise UserError(f"the key for hashes could not be kept: {error.strerror or error}") from None
+        raise UserError(
+            f"the key for hashes could not be kept: {error.strerror or error}"
+        ) from None
     if len(key) != KEY_BYTES:
         raise UserError(
-            f"the key for hashes is damaged: it has {len(key)} bytes, not {KEY_BYTES}; delete the file hash_key in the "
-            "data folder, and a new key is made"
+            f"the key for hashes is damaged: it has {len(key)} bytes, not {KEY_BYTES}; delete the "
+            "file hash_key in the data folder, and a new key is made"
         )
     return key
 
 
 def _make_key(path: Path) -> None:
     """Write a whole key, unless another process does so first."""
-    descriptor, temporary = tempfile.mkstemp(prefix=".hash_key-", dir=path.parent)  # readable for its owner alone
+    # readable for its owner alone
+    descriptor, temporary = tempfile.mkstemp(prefix=".hash_key-", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(secrets.token_bytes(KEY_BYTES))
@@ -103,7 +116,10 @@ def _make_key(path: Path) -> None:
 
 
 def _hashed(column: Column, key: bytes) -> Column:
-    """Replace every value by its hash, bound to the column's values and name; what is missing stays missing."""
+    """Replace every value by its hash, bound to the column's values and name.
+
+    What is missing stays missing.
+    """
     known: dict[str, str] = {MISSING: MISSING}
     texts = column.texts()
     bound = hashlib.sha256("\0".join(texts).encode()).hexdigest()
@@ -114,14 +130,21 @@ def _hashed(column: Column, key: bytes) -> Column:
 
 
 def _coarsened(column: Column) -> Column:
-    """Put numbers into up to `GROUPS` groups of at least `RARE` rows, and texts of fewer than `RARE` rows together."""
+    """Put numbers into up to `GROUPS` groups of at least `RARE` rows, and texts of fewer than
+    `RARE` rows together.
+    """
     if isinstance(column.values, tuple):
         times = Counter(column.values)
-        return _texts(column, tuple(t if t == MISSING or times[t] >= RARE else OTHER for t in column.values))
+        return _texts(
+            column, tuple(t if t == MISSING or times[t] >= RARE else OTHER for t in column.values)
+        )
     values = np.array(column.values)
     known = np.isfinite(values)
     if (n := int(known.sum())) < RARE:
-        raise UserError(f"column '{column.name}' has {n} known values; it must have at least {RARE} to be coarsened")
+        raise UserError(
+            f"column '{column.name}' has {n} known values; it must have at least {RARE} to be "
+            "coarsened"
+        )
     each, place, rows = np.unique(values[known], return_inverse=True, return_counts=True)
     group = _groups(rows.astype(np.int64))[place]
     sizes = np.bincount(group)
@@ -131,7 +154,10 @@ def _coarsened(column: Column) -> Column:
 
 
 def _groups(times: IntArray) -> IntArray:
-    """Number the groups of values in order, int64 (V,); ``times (V,)`` are the rows of each value."""
+    """Number the groups of values in order, int64 (V,).
+
+    ``times (V,)`` are the rows of each value.
+    """
     wanted, groups = max(RARE, times.sum() / GROUPS), np.zeros(len(times), np.int64)
     group, size = 0, 0
     for i, rows in enumerate(times.tolist()):
@@ -146,7 +172,9 @@ def _groups(times: IntArray) -> IntArray:
 
 def _texts(column: Column, values: tuple[str, ...]) -> Column:
     given = [text for text in values if text != MISSING]
-    return column._replace(kind="category", values=values, example=next(iter(given), ""), distinct=len(set(given)))
+    return column._replace(
+        kind="category", values=values, example=next(iter(given), ""), distinct=len(set(given))
+    )
 
 
 def _numbers(column: Column, values: FloatArray) -> Column:

@@ -1,8 +1,8 @@
 """Uploaded data sets: one immutable file each, named by its content.
 
-The id of a data set ends with the first digits of a hash of its whole content, the target included. An experiment that
-names the id therefore identifies its data exactly, and equal uploads are stored once.
-"""
+The id of a data set ends with the first digits of a hash of its whole content, the target included.
+An experiment that names the id therefore identifies its data exactly, and equal uploads are stored
+once."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def save_dataset(table: Table, *, target: str, leave_out: Collection[str] = (), 
     check(table, target=target, leave_out=leave_out)
     if not TITLE.fullmatch(title):
         raise UserError(
-            f"the name is '{short(title)}'; it must be a text of 1 to 40 letters, digits, spaces, points, dashes or "
-            f"underscores"
+            f"the name is '{short(title)}'; it must be a text of 1 to 40 letters, digits, spaces, "
+            "points, dashes or underscores"
         )
     features = [c for c in table.columns if c.name != target and c.name not in leave_out]
     values: dict[str, Any] = {c.name: pa.array(c.values) for c in features}
@@ -74,10 +74,13 @@ def save_dataset(table: Table, *, target: str, leave_out: Collection[str] = (), 
     data = pa.table({**values, target: pa.array(answer.texts())})
     content = content_hash(data)
     name = f"{slug(title)}-{content[:12]}"
-    info = DatasetInfo(name, title, target, len(table.rows), len(features), answer.distinct, content)
+    info = DatasetInfo(
+        name, title, target, len(table.rows), len(features), answer.distinct, content
+    )
     try:
         stored = find(info.id)
-    except UserError:  # a damaged file is overwritten
+    except UserError:
+        # a damaged file is overwritten
         stored = None
     if stored is not None and stored.content != content:
         raise UserError(f"other data are stored under the same id, {info.id}: choose another name")
@@ -143,16 +146,20 @@ def slug(title: str) -> str:
 
 
 @lru_cache(maxsize=2 * MAX_SETS)
-def _facts(path: Path, changed: int) -> DatasetInfo:  # noqa: ARG001 - part of the cache key
+def _facts(path: Path, changed: int) -> DatasetInfo:  # noqa: ARG001
     """Read the facts from the metadata of a file, and check them."""
     import pyarrow as pa
 
     with suppress(OSError, ValueError, KeyError, TypeError, pa.ArrowException):
         info = DatasetInfo(**stored_facts(path))
         if (
-            info.id == path.stem and info.id.endswith(f"-{info.content[:12]}") and TITLE.fullmatch(info.title)
-            and 0 < info.rows <= MAX_ROWS and 0 < info.features < MAX_COLUMNS and 1 < info.classes <= MAX_CLASSES
-        ):  # fmt: skip
+            info.id == path.stem
+            and info.id.endswith(f"-{info.content[:12]}")
+            and TITLE.fullmatch(info.title)
+            and 0 < info.rows <= MAX_ROWS
+            and 0 < info.features < MAX_COLUMNS
+            and 1 < info.classes <= MAX_CLASSES
+        ):
             return info
     raise _damaged(path.stem)
 
@@ -166,10 +173,16 @@ find, listing, delete = _FILES.find, _FILES.listing, _FILES.delete
 
 
 def content_hash(data: Any) -> str:
-    """Hash the names, types and values of an Arrow table (SHA-256), independent of the file format."""
+    """Hash the names, types and values of an Arrow table (SHA-256), independent of the file
+    format.
+    """
     sha = hashlib.sha256()
     for name, column in zip(data.column_names, data.columns, strict=True):
         number = str(column.type) == "double"
-        values = column.to_numpy().astype("<f8").tobytes() if number else json.dumps(column.to_pylist()).encode()
+        values = (
+            column.to_numpy().astype("<f8").tobytes()
+            if number
+            else json.dumps(column.to_pylist()).encode()
+        )
         sha.update(json.dumps([name, number, len(values)]).encode() + values)
     return sha.hexdigest()

@@ -1,10 +1,10 @@
-"""Compare every point with a leader that the same data chose: Tukey's correction for all pairs of points.
+"""Compare every point with a leader that the same data chose: Tukey's correction for all pairs of
+points.
 
 References
 ----------
-Tukey (1953), The problem of multiple comparisons.
-Tusher, Tibshirani & Chu (2001), Significance analysis of microarrays: small standard errors are raised.
-"""
+Tukey (1953), The problem of multiple comparisons. Tusher, Tibshirani & Chu (2001), Significance
+analysis of microarrays: small standard errors are raised."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ from bandits.base.types import BoolArray, FloatArray
 
 from .statistics import row_mean, row_variance
 
-FEW = 6  # replications; with fewer, standard errors are not raised enough to count twice
-NODES = 128  # of the quadrature over standard deviations
-GRID = np.linspace(-8, 8, 161)  # of the quadrature over the smallest mean
+# replications; with fewer, standard errors are not raised enough to count twice
+FEW = 6
+# of the quadrature over standard deviations
+NODES = 128
+# of the quadrature over the smallest mean
+GRID = np.linspace(-8, 8, 161)
 
 
 class Compared(NamedTuple):
@@ -30,24 +33,29 @@ class Compared(NamedTuple):
     region : bool (P,)
         Points that are not significantly worse than the leader, with the leader.
     half : float64 (P,)
-        Half-width of the interval of each difference; it excludes zero if the point is significantly worse or better.
-        NaN with fewer than two shared replications.
+        Half-width of the interval of each difference; it excludes zero if the point is
+        significantly worse or better. NaN with fewer than two shared replications.
     """
 
     region: BoolArray
     half: FloatArray
 
 
-def compare_with_leader(gaps: FloatArray, leader: int, eligible: BoolArray, level: float) -> Compared:
-    """Test whether points are worse than the leader, at a familywise level over all pairs of points.
+def compare_with_leader(
+    gaps: FloatArray, leader: int, eligible: BoolArray, level: float
+) -> Compared:
+    """Test whether points are worse than the leader, at a familywise level over all pairs of
+    points.
 
-    Every standard deviation is raised to at least the median over the points, because a few of many are too small by
-    chance. The test is repeated among the points that are left until none is excluded (step-down).
+    Every standard deviation is raised to at least the median over the points, because a few of many
+    are too small by chance. The test is repeated among the points that are left until none is
+    excluded (step-down).
 
     Parameters
     ----------
     gaps : float64 (P, R)
-        Differences to the leader, paired by replication; negative values are worse, NaN are missing.
+        Differences to the leader, paired by replication; negative values are worse, NaN are
+        missing.
     leader : int
     eligible : bool (P,)
         Points that can be in the region. Others only get an interval.
@@ -78,12 +86,13 @@ def _critical_values(points: int, replications: np.ndarray, level: float) -> Flo
 
 @lru_cache(maxsize=4096)
 def critical_value(points: int, replications: int, level: float) -> float:
-    """Return the paired t statistic that the largest of all pairs exceeds with probability ``level``.
+    """Return the paired t statistic that the largest of all pairs exceeds with probability
+    ``level``.
 
-    The studentised range for ``points`` equal means, over sqrt(2), but at least the two-sided Student t quantile. A
-    standard deviation raised to the median counts as that of two samples, 2 (n - 1) degrees of freedom; with fewer than
-    `FEW` replications as that of one. Infinite below two replications.
-    """
+    The studentised range for ``points`` equal means, over sqrt(2), but at least the two-sided
+    Student t quantile. A standard deviation raised to the median counts as that of two samples, 2
+    (n - 1) degrees of freedom; with fewer than `FEW` replications as that of one. Infinite below
+    two replications."""
     from scipy.special import stdtrit
 
     if replications < 2:
@@ -104,7 +113,8 @@ def critical_value(points: int, replications: int, level: float) -> float:
 
 
 def range_tail(t: float, points: int, freedom: int) -> float:
-    """Compute the probability that the studentised range of ``points`` normal means exceeds sqrt(2) ``t``.
+    """Compute the probability that the studentised range of ``points`` normal means exceeds sqrt(2)
+    ``t``.
 
     Equals ``scipy.stats.studentized_range.sf``, in a hundredth of its time.
     """
@@ -118,7 +128,9 @@ def range_tail(t: float, points: int, freedom: int) -> float:
 
 @lru_cache(maxsize=256)
 def _deviations(freedom: int) -> tuple[FloatArray, FloatArray]:
-    """Return nodes and weights for the distribution of a standard deviation with these degrees of freedom."""
+    """Return nodes and weights for the distribution of a standard deviation with these degrees of
+    freedom.
+    """
     from scipy.special import chdtri, gammaln
 
     nodes, weights = np.polynomial.legendre.leggauss(NODES)

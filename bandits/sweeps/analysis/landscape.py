@@ -1,4 +1,6 @@
-"""Summarise the rows of a sweep: means with intervals, the best region, and the importance of each parameter."""
+"""Summarise the rows of a sweep: means with intervals, the best region, and the importance of each
+parameter.
+"""
 
 from __future__ import annotations
 
@@ -61,18 +63,25 @@ class Landscape:
         self._blocks: list[tuple[set[int], Callable[[], Arrays | None]]] = []
         self._explained: dict[str, list[Explained]] = {}
 
-    # -- data ------------------------------------------------------------------------------------------------------
+    # -- data
+    # ------------------------------------------------------------------------------------------------------  # noqa: E501
 
     def add_points(self, points: Sequence[tuple[Value, ...]]) -> list[int]:
         """Add proposed points; returns the numbers of those that are new and valid."""
         known = set(self.sweep.proposed)
-        new = [values for values in dict.fromkeys(points) if values not in known and _is_valid(self.sweep, values)]
+        new = [
+            values
+            for values in dict.fromkeys(points)
+            if values not in known and _is_valid(self.sweep, values)
+        ]
         first = len(self.sweep.proposed)
         self.sweep = self.sweep.with_proposals([*self.sweep.proposed, *new])
         return list(range(first, first + len(new)))
 
     def close(self) -> None:
-        """Declare the search complete, with fewer points than the maximum if proposals were repeated or invalid."""
+        """Declare the search complete, with fewer points than the maximum if proposals were
+        repeated or invalid.
+        """
         self.dropped[len(self.sweep.proposed) :] = True
 
     def add(self, arrays: Arrays, reload: Callable[[], Arrays | None] | None = None) -> None:
@@ -82,13 +91,16 @@ class Landscape:
         ----------
         arrays : dict of arrays
         reload : callable, optional
-            Reads the block again when its curves are needed; without it, the arrays are kept in memory.
+            Reads the block again when its curves are needed; without it, the arrays are kept in
+            memory.
         """
         history = block_history(self.sweep, arrays)
         points, replications = arrays["rows"].T
         self.completed[points, replications], self.alive[points, replications] = True, history.alive
         for name, metric in OBJECTIVES.items():
-            self._values[name][points, replications] = np.where(history.alive, metric.rows(history), np.nan)
+            self._values[name][points, replications] = np.where(
+                history.alive, metric.rows(history), np.nan
+            )
         self.seconds += history.seconds
         self._row_seconds[points, replications] = history.seconds / len(points)
         self._blocks.append((set(points.tolist()), reload or (lambda: arrays)))
@@ -103,7 +115,10 @@ class Landscape:
         return self._values[metric]
 
     def means(self, points: Sequence[tuple[Value, ...]], metric: str) -> list[float]:
-        """Mean of a metric over all rows of each of these points; NaN if one is unknown or has a diverged row."""
+        """Mean of a metric over all rows of each of these points.
+
+        NaN if one is unknown or has a diverged row.
+        """
         at = {values: p for p, values in enumerate(self.sweep.proposed)}
         means = self.numbers(metric).mean(axis=1)
         return [float(means[at[values]]) if values in at else float("nan") for values in points]
@@ -114,12 +129,17 @@ class Landscape:
         return (metrics.estimate(known), len(known)) if len(known) else None
 
     def points_with_few_clicks(self) -> int:
-        """Count the points that earned fewer than `caveats.FEW_REWARDS` clicks together; 0 if not counts."""
+        """Count the points that earned fewer than `caveats.FEW_REWARDS` clicks together.
+
+        0 if not counts.
+        """
         clicks = self.numbers("ctr") * self.sweep.experiment.steps
         counts = np.round(clicks)
         if not np.isclose(clicks, counts, atol=1e-6, equal_nan=True).all() or (counts < 0).any():
             return 0
-        return int((np.isfinite(counts).any(axis=1) & (np.nansum(counts, axis=1) < FEW_REWARDS)).sum())
+        return int(
+            (np.isfinite(counts).any(axis=1) & (np.nansum(counts, axis=1) < FEW_REWARDS)).sum()
+        )
 
     @property
     def progress(self) -> float:
@@ -127,11 +147,13 @@ class Landscape:
         return float((self.completed | self.dropped[:, None]).mean())
 
     def row_costs(self) -> FloatArray | None:
-        """Predict the computing time of a row of each point in seconds, float64 (P,); None until that can be done.
+        """Predict the computing time of a row of each point in seconds, float64 (P,).
 
-        It is the mean over the computed rows of the points with the same simulator, and the mean of these means for
-        simulators without computed rows, if two have some: a grid begins with its ends.
-        """
+        None until that can be done.
+
+        It is the mean over the computed rows of the points with the same simulator, and the mean of
+        these means for simulators without computed rows, if two have some: a grid begins with its
+        ends."""
         groups = self._by_simulator()
         known = {}
         for i, points in enumerate(groups):
@@ -165,7 +187,8 @@ class Landscape:
         """Share of all rows that the search did not need, 0 to 1."""
         return float((~self.completed & self.dropped[:, None]).mean())
 
-    # -- the best point and its region -----------------------------------------------------------------------------
+    # -- the best point and its region
+    # -----------------------------------------------------------------------------
 
     def eligible(self, metric: str) -> BoolArray:
         """Points that can be the best, bool (P,).
@@ -180,7 +203,9 @@ class Landscape:
         return np.asarray(found & (lost == lost[found].min()))
 
     def candidates(self, metric: str) -> BoolArray:
-        """Eligible points with the most replications, of which the leader is the best, bool (P,)."""
+        """Eligible points with the most replications, of which the leader is the best, bool
+        (P,).
+        """
         eligible = self.eligible(metric)
         n = np.isfinite(self.numbers(metric)).sum(axis=1)
         return np.asarray(eligible & (n == n[eligible].max(initial=0)))
@@ -196,10 +221,10 @@ class Landscape:
     def adjusted(self, metric: str) -> FloatArray:
         """`numbers`, adjusted for the replications that each point has, float64 (P, R).
 
-        Points that were eliminated or are not complete have fewer replications than the leader. Their numbers are
-        shifted by the leader's mean over all its replications minus its mean over the shared ones: the random numbers
-        are common, so the difference to the leader is unchanged. With all replications, these are the numbers.
-        """
+        Points that were eliminated or are not complete have fewer replications than the leader.
+        Their numbers are shifted by the leader's mean over all its replications minus its mean over
+        the shared ones: the random numbers are common, so the difference to the leader is
+        unchanged. With all replications, these are the numbers."""
         leader, numbers = self.leader(metric), self.numbers(metric)
         if leader is None:
             return numbers
@@ -208,13 +233,19 @@ class Landscape:
         return numbers + np.where(np.isfinite(shift), shift, 0.0)[:, None]
 
     def gaps(self, metric: str) -> FloatArray:
-        """Difference of every row to the same row of the leader, float64 (P, R); negative values are worse."""
+        """Difference of every row to the same row of the leader, float64 (P, R).
+
+        Negative values are worse.
+        """
         leader = self.leader(metric)
         numbers = OBJECTIVES[metric].better * self.numbers(metric)
         return numbers - numbers[leader] if leader is not None else np.full_like(numbers, np.nan)
 
     def best_region(self, metric: str) -> BoolArray:
-        """Points that are not significantly worse than the best, bool (P,); `compare_with_leader` at `level`."""
+        """Points that are not significantly worse than the best, bool (P,).
+
+        `compare_with_leader` at `level`.
+        """
         compared = self._compared(metric, self.leader(metric))
         return np.zeros(self.sweep.size, np.bool_) if compared is None else compared.region
 
@@ -231,12 +262,17 @@ class Landscape:
         )
         return [
             PointResult(
-                p, self.sweep.values_at(p), metrics.estimate(numbers[p]), int(np.isfinite(numbers[p]).sum()),
-                int((self.completed[p] & ~self.alive[p]).sum()), _within(gaps[p], compared.half[p]),
-                bool(compared.region[p]), bool(self.dropped[p]),
+                p,
+                self.sweep.values_at(p),
+                metrics.estimate(numbers[p]),
+                int(np.isfinite(numbers[p]).sum()),
+                int((self.completed[p] & ~self.alive[p]).sum()),
+                _within(gaps[p], compared.half[p]),
+                bool(compared.region[p]),
+                bool(self.dropped[p]),
             )
             for p in np.flatnonzero(self.completed.any(axis=1)).tolist()
-        ]  # fmt: skip
+        ]
 
     def best(self, metric: str = "ctr") -> PointResult | None:
         """The leader's result; None before anything is computed, or if every row diverged."""
@@ -244,7 +280,9 @@ class Landscape:
         return next((result for result in self.results(metric) if result.point == leader), None)
 
     def pairing(self, metric: str = "ctr") -> float:
-        """Factor by which common random numbers narrow the interval of a difference to the best; median over points.
+        """Factor by which common random numbers narrow the interval of a difference to the best.
+
+        Median over points.
 
         sqrt(var(a) + var(b)) / sd(a - b); NaN before two points have two replications.
         """
@@ -256,12 +294,19 @@ class Landscape:
             unpaired = np.sqrt(row_variance(numbers) + row_variance(numbers[leader][None]))
             paired = np.sqrt(row_variance(self.gaps(metric)))
             ratio = np.delete(unpaired / paired, leader)
-        return float(np.median(ratio[np.isfinite(ratio)])) if np.isfinite(ratio).any() else float("nan")
+        return (
+            float(np.median(ratio[np.isfinite(ratio)]))
+            if np.isfinite(ratio).any()
+            else float("nan")
+        )
 
-    # -- importance of parameters ----------------------------------------------------------------------------------
+    # -- importance of parameters
+    # ----------------------------------------------------------------------------------
 
     def importance(self, metric: str = "ctr") -> list[Importance]:
-        """Importance of each parameter, the most sensitive first; empty before the whole grid is computed.
+        """Importance of each parameter, the most sensitive first.
+
+        Empty before the whole grid is computed.
 
         For scattered points, see `explained`.
         """
@@ -269,7 +314,10 @@ class Landscape:
         means, leader = row_mean(numbers), self.leader(metric)
         if leader is None or not np.isfinite(means).all() or not self.sweep.is_grid:
             return []
-        grid, region = means.reshape(self.sweep.shape), self.best_region(metric).reshape(self.sweep.shape)
+        grid, region = (
+            means.reshape(self.sweep.shape),
+            self.best_region(metric).reshape(self.sweep.shape),
+        )
         clicks = self.numbers("ctr")
         losses = 1000 * (clicks[leader] - clicks)
         half = compare_with_leader(-losses, leader, self.eligible(metric), self.level).half
@@ -280,16 +328,25 @@ class Landscape:
             good = tuple(v for v, inside in zip(values, in_region, strict=True) if inside)
             worst = int(np.argmin(grid.max(axis=others)))
             # the best point with the worst value, against the best point of all
-            at_worst = np.where(np.arange(len(values))[_broadcast(i, grid.ndim)] == worst, grid, -np.inf)
+            at_worst = np.where(
+                np.arange(len(values))[_broadcast(i, grid.ndim)] == worst, grid, -np.inf
+            )
             at = int(np.argmax(at_worst))
             cost = _within(row_mean(losses[at][None])[0], half[at])
             best = values[int(np.unravel_index(leader, grid.shape)[i])]
             share = sobol_index(grid, others, noise_variance(numbers)) if others else float("nan")
-            found.append(Importance(axis.path, best, good, values[worst], cost, share, len(good) < len(values)))
+            found.append(
+                Importance(
+                    axis.path, best, good, values[worst], cost, share, len(good) < len(values)
+                )
+            )
         return sorted(found, key=lambda each: (not each.matters, -each.cost.mean))
 
     def explained(self, metric: str = "ctr") -> list[Explained]:
-        """Importance of each parameter among scattered points, the largest first; empty before the end."""
+        """Importance of each parameter among scattered points, the largest first.
+
+        Empty before the end.
+        """
         leader, sweep = self.leader(metric), self.sweep
         if leader is None or sweep.is_grid or self.progress < 1:
             return []
@@ -297,55 +354,83 @@ class Landscape:
             region = [sweep.values_at(p) for p in np.flatnonzero(self.best_region(metric)).tolist()]
             shares = importance.explained_shares(sweep, row_mean(self.numbers(metric)))
             found = [
-                Explained(axis.path, sweep.values_at(leader)[i], _extent(axis, [at[i] for at in region]), share)
+                Explained(
+                    axis.path,
+                    sweep.values_at(leader)[i],
+                    _extent(axis, [at[i] for at in region]),
+                    share,
+                )
                 for i, (axis, share) in enumerate(zip(sweep.axes, shares, strict=True))
             ]
             self._explained[metric] = sorted(found, key=lambda each: -each.share)
         return self._explained[metric]
 
-    # -- export ----------------------------------------------------------------------------------------------------
+    # -- export
+    # ----------------------------------------------------------------------------------------------------  # noqa: E501
 
     def summary(self, metric: str = "ctr") -> dict[str, Any]:
         """Best point, best region and sensitivity as plain data; equal sweeps give equal bytes."""
         paths = [axis.path for axis in self.sweep.axes]
         best = self.best(metric)
-        found: dict[str, Any] = plain({
-            "hash": self.sweep.hash,
-            "metric": metric,
-            "best": best
-            and dict(zip(paths, best.values, strict=True)) | best.estimate._asdict() | {"replications": best.runs},
-            "best_region": [dict(zip(paths, r.values, strict=True)) for r in self.results(metric) if r.best],
-            "sensitivity": [
-                {**i._asdict(), "cost": i.cost._asdict(), "good": list(i.good)} for i in self.importance(metric)
-            ] or [{**i._asdict(), "by": "random forest"} for i in self.explained(metric)],
-            "pairing": self.pairing(metric),
-            "saved": self.saved_share,
-        })  # fmt: skip
-        return found if self.sweep.looks == 1 else {**found, "looks": self.sweep.looks, "level": self.level}
+        found: dict[str, Any] = plain(
+            {
+                "hash": self.sweep.hash,
+                "metric": metric,
+                "best": best
+                and dict(zip(paths, best.values, strict=True))
+                | best.estimate._asdict()
+                | {"replications": best.runs},
+                "best_region": [
+                    dict(zip(paths, r.values, strict=True)) for r in self.results(metric) if r.best
+                ],
+                "sensitivity": [
+                    {**i._asdict(), "cost": i.cost._asdict(), "good": list(i.good)}
+                    for i in self.importance(metric)
+                ]
+                or [{**i._asdict(), "by": "random forest"} for i in self.explained(metric)],
+                "pairing": self.pairing(metric),
+                "saved": self.saved_share,
+            }
+        )
+        return (
+            found
+            if self.sweep.looks == 1
+            else {**found, "looks": self.sweep.looks, "level": self.level}
+        )
 
     def table(self, metric: str = "ctr") -> pd.DataFrame:
-        """One line per point: parameters, mean, interval, replications, difference to the best, best region."""
+        """One line per point: parameters, mean, interval, replications, difference to the best,
+        best region.
+        """
         import pandas as pd
 
         lines = [
             {
                 **{axis.path: v for axis, v in zip(self.sweep.axes, r.values, strict=True)},
-                "metric": metric, "mean": r.estimate.mean, "low": r.estimate.low, "high": r.estimate.high,
-                "replications": r.runs, "diverged": r.diverged, "gap": r.gap.mean, "gap_low": r.gap.low,
-                "gap_high": r.gap.high, "best_region": r.best, "dropped": r.dropped,
+                "metric": metric,
+                "mean": r.estimate.mean,
+                "low": r.estimate.low,
+                "high": r.estimate.high,
+                "replications": r.runs,
+                "diverged": r.diverged,
+                "gap": r.gap.mean,
+                "gap_low": r.gap.low,
+                "gap_high": r.gap.high,
+                "best_region": r.best,
+                "dropped": r.dropped,
             }
             for r in self.results(metric)
-        ]  # fmt: skip
+        ]
         return pd.DataFrame(lines)
 
 
 def level_of_look(sweep: Sweep) -> float:
     """Return the significance level of the last look at a sweep: .05 / 2^k at look k of a grid.
 
-    All looks together err in at most .05 (1/2 + 1/4 + ...) = .05, however often the grid is refined. The first look at
-    a search by successive halving keeps .05, because stored blocks and best regions follow from it, and refinements add
-    at most .025. Optuna's points are looked at once.
-    """
+    All looks together err in at most .05 (1/2 + 1/4 + ...) = .05, however often the grid is
+    refined. The first look at a search by successive halving keeps .05, because stored blocks and
+    best regions follow from it, and refinements add at most .025. Optuna's points are looked at
+    once."""
     return LEVEL if sweep.looks == 1 and sweep.search != "grid" else LEVEL / 2**sweep.looks
 
 
@@ -363,7 +448,10 @@ def _is_valid(sweep: Sweep, values: tuple[Value, ...]) -> bool:
 
 
 def _extent(axis: Axis, values: list[Any]) -> tuple[Value, ...]:
-    """Smallest and largest of these values for a range; for a list, its values that are among them."""
+    """Smallest and largest of these values for a range.
+
+    For a list, its values that are among them.
+    """
     if axis.values is None:
         return min(values), max(values)
     return tuple(value for value in axis.values if value in values)

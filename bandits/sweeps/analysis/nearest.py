@@ -13,8 +13,10 @@ from bandits.results.metrics import Estimate
 from bandits.sweeps.axis import Axis, Value
 from bandits.sweeps.sweep import Sweep, owner_of
 
-NEAR = 0.1  # of the range of every parameter, within which a scattered point stands for a setting
-PointLookup = Callable[[int], tuple[Estimate, int] | None]  # point -> click-through rate and replications
+# of the range of every parameter, within which a scattered point stands for a setting
+NEAR = 0.1
+# point -> click-through rate and replications
+PointLookup = Callable[[int], tuple[Estimate, int] | None]
 
 
 class NearestPoint(NamedTuple):
@@ -44,7 +46,10 @@ class NearestPoint(NamedTuple):
 
 
 def _positions(sweep: Sweep, experiment: Experiment, agent: int) -> list[float] | None:
-    """Return an agent's position on every axis, in steps between its values; None if it differs in anything else."""
+    """Return an agent's position on every axis, in steps between its values.
+
+    None if it differs in anything else.
+    """
     swept = sweep.experiment
     if (swept.seed, swept.steps) != (experiment.seed, experiment.steps):
         return None
@@ -64,19 +69,27 @@ def _positions(sweep: Sweep, experiment: Experiment, agent: int) -> list[float] 
     return known if len(known) == len(found) else None
 
 
-def nearest_points(swept: Sequence[tuple[Sweep, PointLookup]], experiment: Experiment) -> list[NearestPoint]:
-    """Find the nearest computed point for every agent that one of these sweeps covers, in grid steps."""
+def nearest_points(
+    swept: Sequence[tuple[Sweep, PointLookup]], experiment: Experiment
+) -> list[NearestPoint]:
+    """Find the nearest computed point for every agent that one of these sweeps covers, in grid
+    steps.
+    """
     found: list[NearestPoint] = []
     for agent, label in enumerate(experiment.labels):
         candidates = [
-            point for sweep, lookup in swept if (point := _nearest(sweep, lookup, experiment, agent, label)) is not None
+            point
+            for sweep, lookup in swept
+            if (point := _nearest(sweep, lookup, experiment, agent, label)) is not None
         ]
         if candidates:
             found.append(max(candidates, key=lambda point: (point.exact, point.runs)))
     return found
 
 
-def _nearest(sweep: Sweep, lookup: PointLookup, experiment: Experiment, agent: int, label: str) -> NearestPoint | None:
+def _nearest(
+    sweep: Sweep, lookup: PointLookup, experiment: Experiment, agent: int, label: str
+) -> NearestPoint | None:
     if not sweep.is_grid or (positions := _positions(sweep, experiment, agent)) is None:
         return None
     at = [round(position) for position in positions]
@@ -89,17 +102,22 @@ def _nearest(sweep: Sweep, lookup: PointLookup, experiment: Experiment, agent: i
     return NearestPoint(label, sweep, point, exact, *found)
 
 
-def nearest_proposed(sweep: Sweep, lookup: PointLookup, experiment: Experiment, agent: int = 0) -> NearestPoint | None:
+def nearest_proposed(
+    sweep: Sweep, lookup: PointLookup, experiment: Experiment, agent: int = 0
+) -> NearestPoint | None:
     """Find the computed point of scattered ones that is nearest to an agent.
 
-    None if the agent differs in more than the swept parameters, or if every point differs from it by more than `NEAR`
-    of the range of a parameter, or in a parameter that takes values of a list.
+    None if the agent differs in more than the swept parameters, or if every point differs from it
+    by more than `NEAR` of the range of a parameter, or in a parameter that takes values of a list.
     """
     if sweep.is_grid or (ours := _positions(sweep, experiment, agent)) is None:
         return None
     near = list[tuple[float, int]]()
     for point, values in enumerate(sweep.proposed):
-        theirs = [_grid_position(a, ends, v) for a, ends, v in zip(sweep.axes, sweep.values, values, strict=True)]
+        theirs = [
+            _grid_position(a, ends, v)
+            for a, ends, v in zip(sweep.axes, sweep.values, values, strict=True)
+        ]
         gaps = [math.inf if t is None else abs(t - o) for t, o in zip(theirs, ours, strict=True)]
         if max(gaps) <= NEAR:
             near.append((max(gaps), point))
@@ -125,7 +143,11 @@ def _fixed(params: Params, free: list[Axis]) -> dict[str, Any]:
 def _value(experiment: Experiment, agent: int, axis: Axis) -> Value:
     owner = owner_of(experiment, axis, agent)
     if len(axis.names) > 1:
-        equal = (v for v in axis.values or () if all(getattr(owner, n) == x for n, x in axis.assigned(v).items()))
+        equal = (
+            v
+            for v in axis.values or ()
+            if all(getattr(owner, n) == x for n, x in axis.assigned(v).items())
+        )
         return next(equal, None)
     value: Value = getattr(owner, axis.name)
     return value

@@ -17,15 +17,15 @@ class PointResult(NamedTuple):
     values : tuple
         Of each axis.
     estimate : Estimate
-        Mean over replications and its 95 % interval (`Landscape.adjusted`). The estimate of the best point is biased
-        upwards by its selection.
+        Mean over replications and its 95 % interval (`Landscape.adjusted`). The estimate of the
+        best point is biased upwards by its selection.
     runs : int
         Number of replications behind the estimate; diverged ones are excluded.
     diverged : int
         Number of diverged replications.
     gap : Estimate
-        Paired difference to the best point; negative values are worse. The interval agrees with ``best``: it is
-        corrected for the choice of the best point by the same data.
+        Paired difference to the best point; negative values are worse. The interval agrees with
+        ``best``: it is corrected for the choice of the best point by the same data.
     best : bool
         Not significantly worse than the best point.
     dropped : bool
@@ -55,13 +55,14 @@ class Importance(NamedTuple):
     worst : Value
         The value with which even the best choice of the other parameters is worst.
     cost : Estimate
-        Sensitivity: clicks per 1,000 steps lost with the worst value, paired by replication; the interval is
-        corrected for the choice of both points by the same data.
+        Sensitivity: clicks per 1,000 steps lost with the worst value, paired by replication; the
+        interval is corrected for the choice of both points by the same data.
     share : float
-        Explained variance between points: the first-order Sobol index on the grid, corrected for sampling noise; NaN
-        if there is no other parameter.
+        Explained variance between points: the first-order Sobol index on the grid, corrected for
+        sampling noise; NaN if there is no other parameter.
     matters : bool
-        At least one value is outside the best region. Otherwise the differences may be sampling noise.
+        At least one value is outside the best region. Otherwise the differences may be sampling
+        noise.
     """
 
     path: str

@@ -14,14 +14,19 @@ def row_mean(values: FloatArray) -> FloatArray:
 
 
 def row_variance(values: FloatArray) -> FloatArray:
-    """Sample variance over the known replications of ``values (P, R)``, (P,); NaN with fewer than two."""
+    """Sample variance over the known replications of ``values (P, R)``, (P,).
+
+    NaN with fewer than two.
+    """
     n = np.isfinite(values).sum(axis=1)
     squares = np.nansum((values - row_mean(values)[:, None]) ** 2, axis=1)
     return np.where(n > 1, squares / np.maximum(n - 1, 1), np.nan)
 
 
 def noise_variance(numbers: FloatArray) -> float:
-    """Estimate the sampling variance of a point's mean from ``numbers (P, R)``, without the common row effects."""
+    """Estimate the sampling variance of a point's mean from ``numbers (P, R)``, without the common
+    row effects.
+    """
     row_effect = np.nanmean(numbers, axis=0, keepdims=True) if np.isfinite(numbers).any() else 0.0
     var, n = row_variance(numbers - row_effect), np.isfinite(numbers).sum(axis=1)
     each = (var / np.maximum(n, 1))[np.isfinite(var)]
@@ -29,7 +34,8 @@ def noise_variance(numbers: FloatArray) -> float:
 
 
 def sobol_index(grid: FloatArray, others: tuple[int, ...], noise: float) -> float:
-    """First-order Sobol index of the axis of a grid that is not in ``others``, corrected for sampling noise.
+    """First-order Sobol index of the axis of a grid that is not in ``others``, corrected for
+    sampling noise.
 
     Parameters
     ----------

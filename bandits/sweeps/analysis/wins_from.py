@@ -1,4 +1,6 @@
-"""From which value of a number on one choice earns more than another: "sharing wins from 200 products on"."""
+"""From which value of a number on one choice earns more than another: "sharing wins from 200
+products on".
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ class Lead(NamedTuple):
     ----------
     choice, rival : int
     first : int or None
-        Place of the value from which on the choice earns significantly more, at that and at every larger value; None:
-        not even at the largest.
+        Place of the value from which on the choice earns significantly more, at that and at every
+        larger value; None: not even at the largest.
     """
 
     choice: int
@@ -28,11 +30,13 @@ class Lead(NamedTuple):
 
 
 def wins_from(gaps: FloatArray, family: int) -> int | None:
-    """Return the first of N values from which on gaps are significantly above 0; None if not even at the last.
+    """Return the first of N values from which on gaps are significantly above 0.
 
-    The values are tested from the largest down, each only if all larger ones have passed (fixed sequence [1]_). A false
-    claim needs a false rejection at the largest value without a gap above 0, so the probability of one is at most
-    .025 / ``family``, however many values there are.
+    None if not even at the last.
+
+    The values are tested from the largest down, each only if all larger ones have passed (fixed
+    sequence [1]_). A false claim needs a false rejection at the largest value without a gap above
+    0, so the probability of one is at most .025 / ``family``, however many values there are.
 
     Parameters
     ----------
@@ -43,7 +47,8 @@ def wins_from(gaps: FloatArray, family: int) -> int | None:
 
     References
     ----------
-    .. [1] Maurer, Hothorn, Lehmacher (1995), Multiple comparisons in drug clinical trials and preclinical assays.
+    .. [1] Maurer, Hothorn, Lehmacher (1995), Multiple comparisons in drug clinical trials and
+           preclinical assays.
     """
     first = None
     for i in reversed(range(len(gaps))):
@@ -56,8 +61,8 @@ def wins_from(gaps: FloatArray, family: int) -> int | None:
 def leads(numbers: FloatArray, level: float) -> list[Lead]:
     """Compare the choice with the largest mean at the last value with each other choice.
 
-    The data choose the leader, so the claims of all pairs of choices, in both directions, hold together: the
-    probability that any of them is false is at most ``level``.
+    The data choose the leader, so the claims of all pairs of choices, in both directions, hold
+    together: the probability that any of them is false is at most ``level``.
 
     Parameters
     ----------

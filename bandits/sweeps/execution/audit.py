@@ -1,4 +1,6 @@
-"""Judge the blocks that the workers of a cluster return, and shut out workers that return wrong ones."""
+"""Judge the blocks that the workers of a cluster return, and shut out workers that return wrong
+ones.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,15 @@ from bandits.sweeps.sweep import Sweep
 
 from .executors import Executor
 
-AUDIT_SHARE = 0.01  # of the blocks of a cluster, drawn at random, which are computed again here
-_random = random.SystemRandom()  # a worker must not know which
+# of the blocks of a cluster, drawn at random, which are computed again here
+AUDIT_SHARE = 0.01
+# a worker must not know which
+_random = random.SystemRandom()
 
 
 class Audit:
-    """Judges blocks, and computes impossible ones and a random share of the others again on this machine.
+    """Judges blocks, and computes impossible ones and a random share of the others again on this
+    machine.
 
     Parameters
     ----------
@@ -43,11 +48,16 @@ class Audit:
         self.shut_out: set[str] = set()
         self.note = ""
         self._local, self._lock = local, threading.Lock()
-        self._accepted = Counter[tuple[str, str]]()  # blocks by worker and sweep
+        # blocks by worker and sweep
+        self._accepted = Counter[tuple[str, str]]()
         self._executor: Executor | None = None
 
-    def judge(self, sweep: Sweep, block: Block, arrays: Arrays, worker: str, future: Future[Arrays]) -> None:
-        """Settle a future with the arrays of a worker, or with those of this machine where they may be wrong."""
+    def judge(
+        self, sweep: Sweep, block: Block, arrays: Arrays, worker: str, future: Future[Arrays]
+    ) -> None:
+        """Settle a future with the arrays of a worker, or with those of this machine where they may
+        be wrong.
+        """
         if worker in self.shut_out:
             self._recompute(sweep, block, None, worker, future)
         elif problem := block_problem(sweep, block, arrays):
@@ -60,9 +70,16 @@ class Audit:
             settle(future, arrays)
 
     def _recompute(
-        self, sweep: Sweep, block: Block, claimed: Arrays | None, worker: str, future: Future[Arrays]
+        self,
+        sweep: Sweep,
+        block: Block,
+        claimed: Arrays | None,
+        worker: str,
+        future: Future[Arrays],
     ) -> None:
-        """Compute a block on this machine, and compare the result with the claimed one if there is one."""
+        """Compute a block on this machine, and compare the result with the claimed one if there is
+        one.
+        """
         with self._lock:
             self._executor = self._executor or self._local()
 
@@ -83,14 +100,19 @@ class Audit:
     def _exclude(self, worker: str, sweep: Sweep, what: str) -> None:
         self.shut_out.add(worker)
         earlier = self._accepted[worker, sweep.hash]
-        advice = f"; {earlier} earlier blocks of this sweep are from it: delete the sweep and run it again"
+        advice = (
+            f"; {earlier} earlier blocks of this sweep are from it: delete the sweep and run it "
+            "again"
+        )
         self.note = f"the worker {worker} {what} and was shut out{advice if earlier else ''}"
 
 
 def _equal(here: Arrays, there: Arrays) -> bool:
     """Whether two blocks have the same bits; the duration does not count."""
     names = set(here) - {"seconds"}
-    return names == set(there) - {"seconds"} and all(_bits(here[name]) == _bits(there[name]) for name in names)
+    return names == set(there) - {"seconds"} and all(
+        _bits(here[name]) == _bits(there[name]) for name in names
+    )
 
 
 def _bits(array: np.ndarray) -> tuple[str, tuple[int, ...], bytes]:

@@ -1,9 +1,9 @@
-"""Compute blocks on a Dask cluster: other machines, started with Dask's commands and reached over mutual TLS.
+"""Compute blocks on a Dask cluster: other machines, started with Dask's commands and reached over
+mutual TLS.
 
-Dask provides the certificates (from its configuration) and restarts a block whose worker dies. This module adds two
-checks: workers that would compute other numbers are refused, and a lost cluster is reported. What workers return is
-judged (`audit`).
-"""
+Dask provides the certificates (from its configuration) and restarts a block whose worker dies. This
+module adds two checks: workers that would compute other numbers are refused, and a lost cluster is
+reported. What workers return is judged (`audit`)."""
 
 from __future__ import annotations
 
@@ -33,13 +33,19 @@ from . import dask_worker
 from .audit import Audit
 from .executors import ExecutorLostError, InProcessExecutor
 
-CONNECT_TIMEOUT = 10.0  # seconds for the scheduler to answer
-WORKER_TIMEOUT = 30.0  # seconds for the first worker to register
-PROBE_TIMEOUT = 300.0  # seconds for the probe; a new worker compiles first
-MAX_SILENCE = 60.0  # seconds without a scheduler or a worker, after which the cluster counts as lost
-POLL_INTERVAL = 1.0  # seconds between checks of the cluster
+# seconds for the scheduler to answer
+CONNECT_TIMEOUT = 10.0
+# seconds for the first worker to register
+WORKER_TIMEOUT = 30.0
+# seconds for the probe; a new worker compiles first
+PROBE_TIMEOUT = 300.0
+# seconds without a scheduler or a worker, after which the cluster counts as lost
+MAX_SILENCE = 60.0
+# seconds between checks of the cluster
+POLL_INTERVAL = 1.0
 
-VARIABLES = {"ca_file": "CA_FILE", "cert": "CLIENT__CERT"}  # of DASK_DISTRIBUTED__COMM__TLS__...
+# of DASK_DISTRIBUTED__COMM__TLS__...
+VARIABLES = {"ca_file": "CA_FILE", "cert": "CLIENT__CERT"}
 
 
 class DaskExecutor:
@@ -48,7 +54,8 @@ class DaskExecutor:
     Parameters
     ----------
     address : str
-        ``tls://host:port``; ``tcp://host:port`` on this machine only. Certificates come from Dask's configuration.
+        ``tls://host:port``; ``tcp://host:port`` on this machine only. Certificates come from Dask's
+        configuration.
     audit : Audit, optional
         Judges the blocks; one that computes in this process by default.
     silence : float
@@ -57,10 +64,13 @@ class DaskExecutor:
     Raises
     ------
     UserError
-        If the address is invalid, no scheduler or worker answers, or a worker has other versions or numbers.
+        If the address is invalid, no scheduler or worker answers, or a worker has other versions or
+        numbers.
     """
 
-    def __init__(self, address: str, audit: Audit | None = None, *, silence: float = MAX_SILENCE) -> None:
+    def __init__(
+        self, address: str, audit: Audit | None = None, *, silence: float = MAX_SILENCE
+    ) -> None:
         dask = _distributed()
         self.audit = audit or Audit(InProcessExecutor)
         self.address, self._silence = _check_address(address), silence
@@ -97,7 +107,8 @@ class DaskExecutor:
         try:
             remote = self._call(dask_worker.compute_block, *arguments, key=key, **self._placement())
             remote.add_done_callback(partial(self._collect, sweep, block, future))
-        except (OSError, RuntimeError, ValueError) as error:  # raised by Dask if the client was closed meanwhile
+        except (OSError, RuntimeError, ValueError) as error:
+            # raised by Dask if the client was closed meanwhile
             raise ExecutorLostError(self._lost_message(error)) from None
         future.add_done_callback(lambda _: self._release(key, remote))
         if self._lost:  # meanwhile
@@ -110,26 +121,38 @@ class DaskExecutor:
         with self._closing, _quiet_client(), suppress(OSError, RuntimeError):
             self._client.close(timeout=CONNECT_TIMEOUT)
 
-    # -- before the first block --------------------------------------------------------------------------------
+    # -- before the first block
+    # --------------------------------------------------------------------------------
 
     def _check_workers(self) -> int:
-        """Return the number of workers; refuse a cluster with workers that compute other numbers."""
+        """Return the number of workers.
+
+        Refuse a cluster with workers that compute other numbers.
+        """
         threads = {w: n for w, n in self._threads().items() if w not in self.audit.shut_out}
         if not threads:
             raise UserError(f"every worker of the cluster at {self.address} was shut out")
         if many := next((w for w, n in threads.items() if n != 1), None):
             raise UserError(
-                f"the worker {many} has {threads[many]} threads; start it with --nthreads 1 (several: --nworkers)"
+                f"the worker {many} has {threads[many]} threads; start it with --nthreads 1 "
+                "(several: --nworkers)"
             )
-        remotes = {w: self._call(dask_worker.find_difference, *self._expected, workers=[w]) for w in threads}
+        remotes = {
+            w: self._call(dask_worker.find_difference, *self._expected, workers=[w])
+            for w in threads
+        }
         end = time.monotonic() + PROBE_TIMEOUT
         for worker, remote in remotes.items():
             try:
                 difference = remote.result(timeout=max(end - time.monotonic(), 0.1))
             except TimeoutError:
-                raise UserError(f"the worker {worker} did not compute the probe in {PROBE_TIMEOUT:.0f} s") from None
-            except Exception as error:  # noqa: BLE001 - any error of another process
-                raise UserError(f"the worker {worker} cannot be used: {_error_text(error)}") from None
+                raise UserError(
+                    f"the worker {worker} did not compute the probe in {PROBE_TIMEOUT:.0f} s"
+                ) from None
+            except Exception as error:  # noqa: BLE001
+                raise UserError(
+                    f"the worker {worker} cannot be used: {_error_text(error)}"
+                ) from None
             if difference:
                 raise UserError(difference)
         return len(threads)
@@ -139,17 +162,22 @@ class DaskExecutor:
             self._client.wait_for_workers(1, timeout=WORKER_TIMEOUT)
         if not (threads := self._client.nthreads()):
             raise UserError(
-                f"the scheduler at {self.address} has no workers; start one: dask worker {self.address} --nthreads 1"
+                f"the scheduler at {self.address} has no workers; start one: dask worker "
+                f"{self.address} --nthreads 1"
             )
         return dict(threads)
 
     def _call(self, function: Callable[..., object], *arguments: object, **options: Any) -> Any:
         """Call a function on a worker; returns a Dask future."""
         return self._client.submit(
-            pickle.loads, pickle.dumps(dask_worker.Call(function, *arguments)), pure=False, **options
+            pickle.loads,
+            pickle.dumps(dask_worker.Call(function, *arguments)),
+            pure=False,
+            **options,
         )
 
-    # -- behind the scenes -------------------------------------------------------------------------------------
+    # -- behind the scenes
+    # -------------------------------------------------------------------------------------
 
     def _require_running(self) -> None:
         if self._client.status != "running":
@@ -166,7 +194,9 @@ class DaskExecutor:
         """Name the workers that may compute a block, after one was shut out."""
         if not self.audit.shut_out:
             return {}
-        if left := [worker for worker in self._client.nthreads() if worker not in self.audit.shut_out]:
+        if left := [
+            worker for worker in self._client.nthreads() if worker not in self.audit.shut_out
+        ]:
             return {"workers": left}
         raise ExecutorLostError(f"every worker of the cluster at {self.address} was shut out")
 
@@ -175,13 +205,17 @@ class DaskExecutor:
         if future.done():
             return
         try:
-            worker = next((w for workers in self._client.who_has([remote]).values() for w in workers), "unknown")
+            worker = next(
+                (w for workers in self._client.who_has([remote]).values() for w in workers),
+                "unknown",
+            )
             self.audit.judge(sweep, block, remote.result(), worker, future)
         except (ExecutorLostError, UserError) as error:
             settle(future, error)
-        except CancelledError:  # not cancelled by this process: the connection broke
+        except CancelledError:
+            # not cancelled by this process: the connection broke
             self._lose(self._lost_message())
-        except Exception as error:  # noqa: BLE001 - any error of another process; the caller gets it from the future
+        except Exception as error:  # noqa: BLE001
             if _is_disconnect(error):
                 self._lose(self._lost_message())
             else:
@@ -190,7 +224,8 @@ class DaskExecutor:
     def _release(self, key: str, remote: Any) -> None:
         """Release a task that is no longer needed; a worker that computes it notices that."""
         self._open.pop(key, None)
-        with suppress(RuntimeError):  # the client was closed, which releases all tasks
+        # the client was closed, which releases all tasks
+        with suppress(RuntimeError):
             remote.release()
 
     def _watch(self) -> None:
@@ -198,8 +233,11 @@ class DaskExecutor:
         last_seen = time.monotonic()
         while not self._ended.wait(POLL_INTERVAL):
             try:
-                threads = self._client.sync(self._client.scheduler.ncores, callback_timeout=CONNECT_TIMEOUT)
-            except (OSError, RuntimeError, AttributeError, CancelledError):  # the connection is broken
+                threads = self._client.sync(
+                    self._client.scheduler.ncores, callback_timeout=CONNECT_TIMEOUT
+                )
+            except (OSError, RuntimeError, AttributeError, CancelledError):
+                # the connection is broken
                 threads = {}
             silence = time.monotonic() - last_seen
             if threads:
@@ -216,7 +254,9 @@ class DaskExecutor:
             settle(future, ExecutorLostError(self._lost))
 
     def _lost_message(self, error: Exception | None = None) -> str:
-        return f"the scheduler at {self.address} is gone" + (f" ({_error_text(error)})" if error else "")
+        return f"the scheduler at {self.address} is gone" + (
+            f" ({_error_text(error)})" if error else ""
+        )
 
 
 def _distributed() -> Any:
@@ -224,9 +264,11 @@ def _distributed() -> Any:
         import distributed
     except ImportError:
         raise UserError(
-            "a sweep on a cluster needs Dask, which is not installed; pip install -r requirements-cluster.txt"
+            "a sweep on a cluster needs Dask, which is not installed; pip install -r "
+            "requirements-cluster.txt"
         ) from None
-    logging.getLogger("distributed.batched").setLevel(logging.WARNING)  # `DaskExecutor` reports a broken connection
+    # `DaskExecutor` reports a broken connection
+    logging.getLogger("distributed.batched").setLevel(logging.WARNING)
     return distributed
 
 
@@ -237,14 +279,17 @@ def _check_address(address: str) -> str:
         host, port = parts.hostname, parts.port
     except ValueError:
         parts, host, port = urlsplit(""), None, None
-    odd = not address.isprintable() or "@" in parts.netloc or parts.path.strip("/")  # urlsplit drops line breaks
+    # urlsplit drops line breaks
+    odd = not address.isprintable() or "@" in parts.netloc or parts.path.strip("/")
     if odd or not host or not port or parts.scheme not in ("tls", "tcp"):
         raise UserError(
-            f"the cluster is {short(address)}; it must be tls://host:port, or tcp://host:port on this machine"
+            f"the cluster is {short(address)}; it must be tls://host:port, or tcp://host:port on "
+            "this machine"
         )
     if parts.scheme == "tcp" and not _is_local(host):
         raise UserError(
-            f"the cluster {short(address)} is not encrypted; tcp:// is for this machine only (127.0.0.1), use tls://"
+            f"the cluster {short(address)} is not encrypted; tcp:// is for this machine only "
+            "(127.0.0.1), use tls://"
         )
     return address.rstrip("/")
 
@@ -261,7 +306,8 @@ def _connect(dask: Any, address: str) -> Any:
         _require_certificates(dask)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # version differences are checked by `find_difference`
+            # version differences are checked by `find_difference`
+            warnings.simplefilter("ignore")
             return dask.Client(address, timeout=CONNECT_TIMEOUT, set_as_default=False)
     except (OSError, ssl.SSLError, ValueError) as error:
         raise UserError(f"no Dask scheduler answers at {address}: {_error_text(error)}") from None
@@ -271,11 +317,14 @@ def _require_certificates(dask: Any) -> None:
     import dask as configuration
 
     if configuration.config.get("distributed.client.security-loader", None):
-        return  # a custom loader provides them
+        # a custom loader provides them
+        return
     tls = dask.Security().get_tls_config_for_role("client")
     for name, variable in VARIABLES.items():
         if not tls[name]:
-            raise UserError(f"a tls:// cluster needs certificates; set DASK_DISTRIBUTED__COMM__TLS__{variable}")
+            raise UserError(
+                f"a tls:// cluster needs certificates; set DASK_DISTRIBUTED__COMM__TLS__{variable}"
+            )
 
 
 def _is_disconnect(error: Exception) -> bool:
@@ -286,14 +335,20 @@ def _is_disconnect(error: Exception) -> bool:
 
 
 def _block_error(error: Exception) -> ExecutorLostError | UserError:
-    """Translate the error of a block: its workers died, there are none, or it cannot be computed."""
+    """Translate the error of a block: its workers died, there are none, or it cannot be
+    computed.
+    """
     from distributed import KilledWorker
     from distributed.scheduler import NoWorkerError
 
     if isinstance(error, KilledWorker):
         deaths = error.allowed_failures + 1
-        return UserError(f"{deaths} workers of the cluster died while computing the same block of this sweep")
-    return (ExecutorLostError if isinstance(error, NoWorkerError) else UserError)(_error_text(error))
+        return UserError(
+            f"{deaths} workers of the cluster died while computing the same block of this sweep"
+        )
+    return (ExecutorLostError if isinstance(error, NoWorkerError) else UserError)(
+        _error_text(error)
+    )
 
 
 @contextmanager

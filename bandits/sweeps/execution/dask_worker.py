@@ -1,4 +1,6 @@
-"""Functions that run on a worker of a Dask cluster: compare versions, check known numbers, compute a block."""
+"""Functions that run on a worker of a Dask cluster: compare versions, check known numbers, compute
+a block.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +35,15 @@ PROBE = {
 }
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
-MALLOC_KEEP = 128 * 2**20  # freed bytes that an arena of malloc may keep
+# freed bytes that an arena of malloc may keep
+MALLOC_KEEP = 128 * 2**20
 
 Fingerprint = dict[str, str]
 
 
 class Call:
-    """A call pickled into bytes that only a worker unpickles: the scheduler does not need this package.
+    """A call pickled into bytes that only a worker unpickles: the scheduler does not need this
+    package.
 
     ``pickle.loads`` of its pickle is the result of the call.
     """
@@ -53,7 +57,10 @@ class Call:
 
 @lru_cache(maxsize=1)
 def fingerprint() -> Fingerprint:
-    """Return the versions of all packages that numbers depend on; of this package, a hash of its content."""
+    """Return the versions of all packages that numbers depend on.
+
+    Of this package, a hash of its content.
+    """
     return {
         "bandits": _package_hash()[:12],
         "python": ".".join(platform.python_version_tuple()[:2]),
@@ -72,7 +79,9 @@ def _package_hash() -> str:
 
 
 def find_difference(expected: Fingerprint, expected_probe: str) -> str:
-    """Describe the first difference between this worker and the client in one sentence; empty without any.
+    """Describe the first difference between this worker and the client in one sentence.
+
+    Empty without any.
 
     Parameters
     ----------
@@ -95,7 +104,9 @@ def find_difference(expected: Fingerprint, expected_probe: str) -> str:
 def probe() -> str:
     """Compute a small block and return the SHA-256 of its numbers."""
     sweep = read(PROBE)
-    block = Block(tuple((p, r) for p in range(sweep.size) for r in range(sweep.experiment.replications)))
+    block = Block(
+        tuple((p, r) for p in range(sweep.size) for r in range(sweep.experiment.replications))
+    )
     sums = sorted(item for item in compute(sweep, block).items() if item[0].startswith("sum."))
     return hashlib.sha256(b"".join(array.tobytes() for _, array in sums)).hexdigest()
 
@@ -105,7 +116,8 @@ def compute_block(
 ) -> Arrays:
     """Compute a block as the task ``key`` and publish its steps under ``topic``.
 
-    Dask cannot interrupt a task. Therefore the task checks whether it was cancelled or its client is gone.
+    Dask cannot interrupt a task. Therefore the task checks whether it was cancelled or its client
+    is gone.
 
     Raises
     ------
@@ -130,18 +142,27 @@ def compute_block(
 
     def stop() -> bool:
         task = worker.state.tasks.get(key)
-        return task is None or task.state != "executing" or worker.status in (Status.closing, Status.closed)
+        return (
+            task is None
+            or task.state != "executing"
+            or worker.status in (Status.closing, Status.closed)
+        )
 
-    return compute(read_cached(text), Block(tuple((point, replication) for point, replication in rows)), publish, stop)
+    return compute(
+        read_cached(text),
+        Block(tuple((point, replication) for point, replication in rows)),
+        publish,
+        stop,
+    )
 
 
 @lru_cache(maxsize=1)
 def _keep_memory() -> None:
     """Let malloc keep freed memory, against the default that Dask sets for its workers.
 
-    Dask sets MALLOC_TRIM_THRESHOLD_ so that large data frames are returned to the system at once. Lanes allocate the
-    same small arrays at every step, and would request the same pages again and again. Works with glibc only.
-    """
+    Dask sets MALLOC_TRIM_THRESHOLD_ so that large data frames are returned to the system at once.
+    Lanes allocate the same small arrays at every step, and would request the same pages again and
+    again. Works with glibc only."""
     library = ctypes.CDLL(None) if os.name == "posix" else None
     if (mallopt := getattr(library, "mallopt", None)) is not None:
         mallopt(M_TRIM_THRESHOLD, MALLOC_KEEP)

@@ -1,4 +1,6 @@
-"""Executors compute blocks in this process, in worker processes, or (`dask_client`) on other machines."""
+"""Executors compute blocks in this process, in worker processes, or (`dask_client`) on other
+machines.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,10 @@ class Executor(Protocol):
     def note(self) -> str: ...
 
     def submit(self, sweep: Sweep, block: Block, on_step: Callable[[int], None]) -> Future[Arrays]:
-        """Start a block and report its steps to ``on_step``; cancelling the future ends it within a second."""
+        """Start a block and report its steps to ``on_step``.
+
+        Cancelling the future ends it within a second.
+        """
         ...
 
     def close(self) -> None:
@@ -61,7 +66,10 @@ class InProcessExecutor:
 
 
 class PoolExecutor:
-    """Computes blocks on the worker processes of a pool, beside its runs; a block whose worker dies is restarted."""
+    """Computes blocks on the worker processes of a pool, beside its runs.
+
+    A block whose worker dies is restarted.
+    """
 
     def __init__(self, pool: Pool) -> None:
         self._pool, self.workers, self.note = pool, pool.workers, ""
@@ -115,7 +123,9 @@ class FailoverExecutor:
         """Release the first executor; the second belongs to the caller."""
         self._first.close()
 
-    def _start(self, sweep: Sweep, block: Block, on_step: Callable[[int], None], future: Future[Arrays]) -> None:
+    def _start(
+        self, sweep: Sweep, block: Block, on_step: Callable[[int], None], future: Future[Arrays]
+    ) -> None:
         try:
             inner = self._active.submit(sweep, block, on_step)
         except ExecutorLostError as error:
@@ -125,7 +135,9 @@ class FailoverExecutor:
         inner.add_done_callback(partial(self._forward, future, restart))
         future.add_done_callback(lambda done: done.cancelled() and inner.cancel())
 
-    def _forward(self, future: Future[Arrays], restart: Callable[[], None], inner: Future[Arrays]) -> None:
+    def _forward(
+        self, future: Future[Arrays], restart: Callable[[], None], inner: Future[Arrays]
+    ) -> None:
         """Forward the outcome of a block, or restart it if the executor failed."""
         if future.cancelled() or inner.cancelled():
             return
@@ -136,7 +148,7 @@ class FailoverExecutor:
         try:
             self._fail_over(error)
             restart()
-        except Exception as failure:  # noqa: BLE001 - the caller gets it from the future
+        except Exception as failure:  # noqa: BLE001
             settle(future, failure)
 
     def _fail_over(self, reason: ExecutorLostError) -> None:

@@ -1,4 +1,6 @@
-"""Draw a landscape as plotly dictionaries: a heat map of two parameters, a curve of one, and curves over time."""
+"""Draw a landscape as plotly dictionaries: a heat map of two parameters, a curve of one, and curves
+over time.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ from bandits.sweeps.axis import JOINT, Value
 from bandits.sweeps.sweep import Sweep, owner_of
 
 OUTLINE = "#D55E00"
-SHORT = 5  # characters at a tick that the margin of every plot holds
+# characters at a tick that the margin of every plot holds
+SHORT = 5
 
 
 def format_value(value: Value) -> str:
@@ -43,14 +46,18 @@ def landscape_figure(
     setting: int | None = None,
     finished: bool = True,
 ) -> Spec:
-    """Draw a heat map over the first two axes (others at the values of the best point), or a curve over a single one.
+    """Draw a heat map over the first two axes (others at the values of the best point), or a curve
+    over a single one.
 
-    The points ``selected`` and ``setting`` (the user's own) are marked; the best region, only if the sweep is
-    ``finished``.
-    """
+    The points ``selected`` and ``setting`` (the user's own) are marked; the best region, only if
+    the sweep is ``finished``."""
     sweep = landscape.sweep
     if not landscape.completed.any():
-        return drawing([], OBJECTIVES[metric].of(sweep.experiment).title, empty="Waiting for the first results.")
+        return drawing(
+            [],
+            OBJECTIVES[metric].of(sweep.experiment).title,
+            empty="Waiting for the first results.",
+        )
     marks = {"star": landscape.leader(metric), "x": setting}
     if len(sweep.axes) == 1:
         return _curve(landscape, metric, {**marks, "diamond-open": selected}, finished)
@@ -61,7 +68,9 @@ def _shown(sweep: Sweep, leader: int) -> np.ndarray:
     """Return the points of the heat map, int64 (second axis, first axis)."""
     points = np.arange(sweep.size).reshape(sweep.shape)
     at = np.unravel_index(leader, sweep.shape)
-    return points.reshape(*sweep.shape[:2], -1)[:, :, np.ravel_multi_index(at[2:], sweep.shape[2:]) if at[2:] else 0].T
+    return points.reshape(*sweep.shape[:2], -1)[
+        :, :, np.ravel_multi_index(at[2:], sweep.shape[2:]) if at[2:] else 0
+    ].T
 
 
 def _map(landscape: Landscape, metric: str, marks: dict[str, int | None], finished: bool) -> Spec:
@@ -70,13 +79,30 @@ def _map(landscape: Landscape, metric: str, marks: dict[str, int | None], finish
     leader = marks["star"]
     shown_points = _shown(sweep, leader or 0)
     results = {result.point: result for result in landscape.results(metric)}
-    z = np.array([[results[p].estimate.mean if p in results else np.nan for p in row] for row in shown_points.tolist()])
+    z = np.array(
+        [
+            [results[p].estimate.mean if p in results else np.nan for p in row]
+            for row in shown_points.tolist()
+        ]
+    )
     region = landscape.best_region(metric)[shown_points] & finished
     numbers = landscape.adjusted(metric)
-    texts = [[hover_text(landscape, metric, p, numbers[p]) for p in row] for row in shown_points.tolist()]
-    places = {"x": np.arange(z.shape[1], dtype=float), "y": np.arange(z.shape[0], dtype=float), "z": z}
+    texts = [
+        [hover_text(landscape, metric, p, numbers[p]) for p in row] for row in shown_points.tolist()
+    ]
+    places = {
+        "x": np.arange(z.shape[1], dtype=float),
+        "y": np.arange(z.shape[0], dtype=float),
+        "z": z,
+    }
     bar = {"title": {"text": shown.unit, "side": "right"}, "thickness": 12, "outlinewidth": 0}
-    look = {"colorscale": "Cividis", "reversescale": shown.better < 0, "xgap": 1, "ygap": 1, "colorbar": bar}
+    look = {
+        "colorscale": "Cividis",
+        "reversescale": shown.better < 0,
+        "xgap": 1,
+        "ygap": 1,
+        "colorbar": bar,
+    }
     data: list[Spec] = [
         {"type": "heatmap", **places, **hover(texts), **look},
         line("best region", *_outline(region), OUTLINE, width=3, hoverinfo="skip"),
@@ -87,7 +113,9 @@ def _map(landscape: Landscape, metric: str, marks: dict[str, int | None], finish
     fixed = ", ".join(f"{parameter_title(sweep, i)} {format_value(at[i])}" for i in others)
     note = f"{shown.full_unit}, mean over replications. {_legend(marks, 'outlined', finished)}"
     vertical = {**axis_ticks(sweep, 1), "showgrid": False}
-    vertical["ticktext"] = rows = [text.replace(f" {JOINT} ", "<br>") for text in vertical["ticktext"]]
+    vertical["ticktext"] = rows = [
+        text.replace(f" {JOINT} ", "<br>") for text in vertical["ticktext"]
+    ]
     longest = max(len(word) for row in rows for word in row.split("<br>"))
     plot = drawing(
         data,
@@ -104,7 +132,10 @@ def _map(landscape: Landscape, metric: str, marks: dict[str, int | None], finish
 
 
 def point_at(landscape: Landscape, metric: str, x: float, y: float) -> int | None:
-    """Return the point at a position of the figure of `landscape_figure`; None if it has no results."""
+    """Return the point at a position of the figure of `landscape_figure`.
+
+    None if it has no results.
+    """
     sweep = landscape.sweep
     if len(sweep.axes) == 1:
         point = round(x)
@@ -130,15 +161,19 @@ def _outline(region: BoolArray) -> tuple[np.ndarray, np.ndarray]:
     for i, j in np.argwhere(region):
         for di, dj in ((0, 1), (0, -1), (1, 0), (-1, 0)):
             if not inside[i + 1 + di, j + 1 + dj]:
-                ends = ((0.5 * di - 0.5 * (not di), 0.5 * dj - 0.5 * (not dj)),
-                        (0.5 * di + 0.5 * (not di), 0.5 * dj + 0.5 * (not dj)))  # fmt: skip
+                ends = (
+                    (0.5 * di - 0.5 * (not di), 0.5 * dj - 0.5 * (not dj)),
+                    (0.5 * di + 0.5 * (not di), 0.5 * dj + 0.5 * (not dj)),
+                )
                 x += [j + ends[0][1], j + ends[1][1], np.nan]
                 y += [i + ends[0][0], i + ends[1][0], np.nan]
     return np.array(x), np.array(y)
 
 
 def axis_ticks(sweep: Sweep, axis: int) -> Spec:
-    """Return the layout of an axis of plots on which the values of a parameter stand at equal distances."""
+    """Return the layout of an axis of plots on which the values of a parameter stand at equal
+    distances.
+    """
     values = sweep.values[axis]
     every = -(-len(values) // 7)
     shown = range(0, len(values), every)
@@ -169,11 +204,18 @@ def parameter_label(sweep: Sweep, axis: int) -> str:
 def with_unit(sweep: Sweep, axis: int, value: Value) -> str:
     """Format a value of an axis with its unit: 0.001 per step."""
     unit = _unit(sweep, axis)
-    return f"{format_value(value)} {unit}" if unit and isinstance(value, (int, float)) else format_value(value)
+    return (
+        f"{format_value(value)} {unit}"
+        if unit and isinstance(value, (int, float))
+        else format_value(value)
+    )
 
 
 def _unit(sweep: Sweep, axis: int) -> Any:
-    """Return the unit of the parameter of an axis; None without one, or where several move together."""
+    """Return the unit of the parameter of an axis.
+
+    None without one, or where several move together.
+    """
     field, *more = _fields(sweep, axis)
     return None if more else declaration(field)["unit"]
 
@@ -185,10 +227,14 @@ def _fields(sweep: Sweep, axis: int) -> list[Any]:
 
 
 def hover_text(landscape: Landscape, metric: str, point: int, numbers: FloatArray) -> str:
-    """Describe a point: parameters, mean, 95 % interval and replications; ``numbers (R,)`` are its rows'."""
+    """Describe a point: parameters, mean, 95 % interval and replications.
+
+    ``numbers (R,)`` are its rows'.
+    """
     sweep = landscape.sweep
     at = "<br>".join(
-        f"{parameter_title(sweep, i)} {with_unit(sweep, i, v)}" for i, v in enumerate(sweep.values_at(point))
+        f"{parameter_title(sweep, i)} {with_unit(sweep, i, v)}"
+        for i, v in enumerate(sweep.values_at(point))
     )
     n = int(np.isfinite(numbers).sum())
     if not n:
@@ -214,8 +260,12 @@ def _curve(landscape: Landscape, metric: str, marks: dict[str, int | None], fini
     low, high = (np.where(np.isfinite(ends), ends, mid) for ends in (low, high))
     band = Band(x, mid, low, high, sweep.experiment.replications)
     spec = curves({"mean": band}, {"mean": style}, title=shown.title, note="", y_title=shown.unit)
-    good = np.array([result.estimate.mean if region[result.point] else np.nan for result in results])
-    texts = [hover_text(landscape, metric, result.point, numbers[result.point]) for result in results]
+    good = np.array(
+        [result.estimate.mean if region[result.point] else np.nan for result in results]
+    )
+    texts = [
+        hover_text(landscape, metric, result.point, numbers[result.point]) for result in results
+    ]
     spec["data"] += [
         points("points", x, mid, style.color, **hover(texts)),
         ring("best region", x, good, OUTLINE, 13, edge=2.5),
@@ -224,19 +274,29 @@ def _curve(landscape: Landscape, metric: str, marks: dict[str, int | None], fini
         at = [i for i, result in enumerate(results) if result.point == point]
         spec["data"] += [ring(symbol, x[at], mid[at], OUTLINE, 15, symbol)] if at else []
     spec["layout"] |= {"xaxis": axis_ticks(sweep, 0), "hovermode": "closest"}
-    note = f"{shown.full_unit}, mean over replications with 95 % interval. {_legend(marks, 'circled', finished)}"
+    note = (
+        f"{shown.full_unit}, mean over replications with 95 % interval. "
+        f"{_legend(marks, 'circled', finished)}"
+    )
     spec["layout"]["meta"] = {"note": note[0].upper() + note[1:], "pick": True}
     return spec
 
 
 def _legend(marks: dict[str, int | None], region: str, finished: bool) -> str:
     """Explain the marks: ★ best point; outlined: not significantly worse; ✕ your setting."""
-    parts = ["★ best point", f"{region}: not significantly worse"] if finished else ["★ best point so far"]
+    parts = (
+        ["★ best point", f"{region}: not significantly worse"]
+        if finished
+        else ["★ best point so far"]
+    )
     return "; ".join(parts + ["✕ your setting"] * (marks["x"] is not None)) + "."
 
 
 def point_curves(landscape: Landscape, point: int | None, metric: str) -> list[Spec]:
-    """Draw click-through rate and regret over time, of a point and of the best one; empty without results."""
+    """Draw click-through rate and regret over time, of a point and of the best one.
+
+    Empty without results.
+    """
     e = landscape.sweep.experiment
     titles = (f"{e.simulator_class().rate_title} over time", "Cumulative regret")
     if point is None:
@@ -247,15 +307,24 @@ def point_curves(landscape: Landscape, point: int | None, metric: str) -> list[S
     looks = {"chosen": style, "best": Style(OUTLINE, "dash")}
     histories = {name: landscape.curves(p) for name, p in shown.items() if p is not None}
     if not np.isfinite(histories["chosen"].sums["value"][:, histories["chosen"].alive]).all():
-        why = "These curves were deleted to save space. Open the point in the Arena to compute them again."
+        why = (
+            "These curves were deleted to save space. Open the point in the Arena to compute them "
+            "again."
+        )
         return [drawing([], title, empty=why) for title in titles]
-    legend = "Solid: selected point. Dashed: best point. " if "best" in shown else "The selected point is the best. "
+    legend = (
+        "Solid: selected point. Dashed: best point. "
+        if "best" in shown
+        else "The selected point is the best. "
+    )
     window = metrics.effective_window(histories["chosen"], metrics.WINDOW)
     rates = {name: drawn_rate(e, h, metrics.WINDOW) for name, h in histories.items()}
     regrets = {name: metrics.pseudo_regret(h) for name, h in histories.items()}
     average = f"{legend}Moving average over {window:,} steps."
     lost = f"{legend}Expected {noun} lost against always choosing the best arm."
     return [
-        curves(rates, looks, title=titles[0], note=average, y_title=f"{noun} per step", y_format=RATE),
+        curves(
+            rates, looks, title=titles[0], note=average, y_title=f"{noun} per step", y_format=RATE
+        ),
         curves(regrets, looks, title=titles[1], note=lost, y_title=f"{noun} lost", y_format=COUNT),
     ]

@@ -1,4 +1,6 @@
-"""Draw proposed points as plotly dictionaries: the best so far, and the metric against each parameter."""
+"""Draw proposed points as plotly dictionaries: the best so far, and the metric against each
+parameter.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,10 @@ from bandits.sweeps.analysis.landscape import Landscape
 from .grid import OUTLINE, format_value, hover_text, parameter_label, parameter_title
 
 ObjectArray = np.ndarray[tuple[int], np.dtype[np.object_]]  # of text
-MARGIN = 0.04  # of the range of an axis, beyond its ends
-TOLERANCE = 1e-5  # relative error of a number that was sent to a browser and back
+# of the range of an axis, beyond its ends
+MARGIN = 0.04
+# relative error of a number that was sent to a browser and back
+TOLERANCE = 1e-5
 
 
 class Progress(NamedTuple):
@@ -49,10 +53,13 @@ def progress(landscape: Landscape, metric: str) -> Progress:
     """Compute the best point after each proposal; points with diverged rows are excluded."""
     completed = np.asarray(landscape.completed.all(axis=1))
     results = [
-        r for r in landscape.results(metric) if completed[r.point] and not r.diverged and np.isfinite(r.estimate.mean)
+        r
+        for r in landscape.results(metric)
+        if completed[r.point] and not r.diverged and np.isfinite(r.estimate.mean)
     ]
     means, low, high = (
-        np.array([getattr(r.estimate, name) for r in results], float) for name in ("mean", "low", "high")
+        np.array([getattr(r.estimate, name) for r in results], float)
+        for name in ("mean", "low", "high")
     )
     signed = OBJECTIVES[metric].better * means
     leads = signed > np.maximum.accumulate(np.concatenate([[-np.inf], signed]))[:-1]
@@ -70,15 +77,19 @@ def figures(
 ) -> list[Spec]:
     """Draw the best point so far, and the metric against each parameter.
 
-    The points ``selected`` and ``setting`` (nearest to the user's own) are marked; the best region, only if the sweep
-    is ``finished``.
-    """
+    The points ``selected`` and ``setting`` (nearest to the user's own) are marked; the best region,
+    only if the sweep is ``finished``."""
     trajectory = progress(landscape, metric)
     if not len(trajectory.points):
         title = OBJECTIVES[metric].of(landscape.sweep.experiment).title
         return [drawing([], title, empty="Waiting for the first results.")]
-    numbers, good = landscape.adjusted(metric), landscape.best_region(metric)[trajectory.points] & finished
-    texts = np.array([hover_text(landscape, metric, p, numbers[p]) for p in trajectory.points.tolist()], object)
+    numbers, good = (
+        landscape.adjusted(metric),
+        landscape.best_region(metric)[trajectory.points] & finished,
+    )
+    texts = np.array(
+        [hover_text(landscape, metric, p, numbers[p]) for p in trajectory.points.tolist()], object
+    )
     marks = [(landscape.leader(metric), "star"), (selected, "circle-open"), (setting, "x")]
     slices = [
         _slice(landscape, metric, trajectory, axis, texts, good, marks, finished)
@@ -91,21 +102,31 @@ def point_at(landscape: Landscape, metric: str, x: float, y: float) -> int | Non
     """Return the point at a position of one of the figures of `figures`; None if there is none."""
     trajectory, near = progress(landscape, metric), list[tuple[float, int]]()
     for point, mean in zip(trajectory.points.tolist(), trajectory.means.tolist(), strict=True):
-        places = [point + 1.0, *(_at(landscape, axis, point) for axis in range(len(landscape.sweep.axes)))]
+        places = [
+            point + 1.0,
+            *(_at(landscape, axis, point) for axis in range(len(landscape.sweep.axes))),
+        ]
         if np.isclose(mean, y, TOLERANCE, 1e-12) and np.isclose(places, x, TOLERANCE, 1e-12).any():
             near.append((abs(mean - y), int(point)))
     return min(near)[1] if near else None
 
 
-def _best_so_far(landscape: Landscape, metric: str, trajectory: Progress, texts: ObjectArray) -> Spec:
+def _best_so_far(
+    landscape: Landscape, metric: str, trajectory: Progress, texts: ObjectArray
+) -> Spec:
     e = landscape.sweep.experiment
     shown_metric, style = OBJECTIVES[metric].of(e), next(iter(styles(e).values()))
     at, best = (trajectory.points + 1).astype(float), trajectory.best
-    x = np.repeat(at, 2)[1:]  # a step function: the best stays until a better one is found
-    mid, low, high = (np.repeat(v[best], 2)[:-1] for v in (trajectory.means, trajectory.low, trajectory.high))
+    # a step function: the best stays until a better one is found
+    x = np.repeat(at, 2)[1:]
+    mid, low, high = (
+        np.repeat(v[best], 2)[:-1] for v in (trajectory.means, trajectory.low, trajectory.high)
+    )
     low, high = (np.where(np.isfinite(ends), ends, mid) for ends in (low, high))
     band = Band(x, mid, low, high, landscape.sweep.experiment.replications)
-    note = f"{shown_metric.full_unit}. Line: best point so far with 95 % interval. Dots: all points."
+    note = (
+        f"{shown_metric.full_unit}. Line: best point so far with 95 % interval. Dots: all points."
+    )
     note, title = note[0].upper() + note[1:], f"{shown_metric.title}: best so far"
     spec = curves(
         {"best": band},
@@ -122,9 +143,15 @@ def _best_so_far(landscape: Landscape, metric: str, trajectory: Progress, texts:
 
 
 def _slice(
-    landscape: Landscape, metric: str, trajectory: Progress, axis: int, texts: ObjectArray, good: BoolArray,
-    marks: list[tuple[int | None, str]], finished: bool,
-) -> Spec:  # fmt: skip
+    landscape: Landscape,
+    metric: str,
+    trajectory: Progress,
+    axis: int,
+    texts: ObjectArray,
+    good: BoolArray,
+    marks: list[tuple[int | None, str]],
+    finished: bool,
+) -> Spec:
     sweep = landscape.sweep
     shown_metric = OBJECTIVES[metric].of(sweep.experiment)
     style = next(iter(styles(sweep.experiment).values()))
@@ -150,8 +177,12 @@ def _slice(
     )
 
 
-def _dots(trajectory: Progress, x: FloatArray, texts: ObjectArray, shown: BoolArray, color: str) -> Spec:
-    dots = points("points", x[shown], trajectory.means[shown], color, 7, **hover(texts[shown].tolist()))
+def _dots(
+    trajectory: Progress, x: FloatArray, texts: ObjectArray, shown: BoolArray, color: str
+) -> Spec:
+    dots = points(
+        "points", x[shown], trajectory.means[shown], color, 7, **hover(texts[shown].tolist())
+    )
     dots["marker"]["opacity"] = 0.75
     return dots
 
@@ -162,13 +193,22 @@ def _mark(trajectory: Progress, x: FloatArray, point: int, symbol: str) -> Spec:
 
 
 def _at(landscape: Landscape, axis: int, point: int) -> float:
-    """Return the x coordinate of a point in the figure of an axis: its value, or its position in a list."""
+    """Return the x coordinate of a point in the figure of an axis: its value, or its position in a
+    list.
+    """
     value, swept = landscape.sweep.values_at(point)[axis], landscape.sweep.axes[axis]
-    return position(swept, value) if swept.values is not None or not isinstance(value, (int, float)) else float(value)
+    return (
+        position(swept, value)
+        if swept.values is not None or not isinstance(value, (int, float))
+        else float(value)
+    )
 
 
 def _scale(landscape: Landscape, axis: int) -> Spec:
-    swept, title = landscape.sweep.axes[axis], {"title": {"text": parameter_label(landscape.sweep, axis)}}
+    swept, title = (
+        landscape.sweep.axes[axis],
+        {"title": {"text": parameter_label(landscape.sweep, axis)}},
+    )
     if swept.values is not None:
         ends = [-0.5, len(swept.values) - 0.5]
         labels = [format_value(v) for v in swept.values]
@@ -181,7 +221,8 @@ def _scale(landscape: Landscape, axis: int) -> Spec:
     if swept.scale == "log":
         ticks = _log_ticks(low, high)
         scale |= {"tickvals": ticks, "ticktext": [f"{tick:,.10g}" for tick in ticks]}
-        low, high = math.log10(low), math.log10(high)  # plotly's ranges of log axes are exponents
+        # plotly's ranges of log axes are exponents
+        low, high = math.log10(low), math.log10(high)
     margin = MARGIN * (high - low)
     return {**scale, "range": [low - margin, high + margin]}
 
@@ -190,7 +231,12 @@ def _log_ticks(low: float, high: float) -> list[float]:
     """Return powers of ten in a range; with 2 and 5 times them if there are fewer than three."""
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for factors in ((1,), (1, 2, 5)):
-        ticks = [factor * 10.0**e for e in exponents for factor in factors if low <= factor * 10.0**e <= high]
+        ticks = [
+            factor * 10.0**e
+            for e in exponents
+            for factor in factors
+            if low <= factor * 10.0**e <= high
+        ]
         if len(ticks) > 2:
             break
     return ticks

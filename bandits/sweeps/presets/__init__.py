@@ -21,4 +21,7 @@ class SweepPreset(NamedTuple):
 def presets() -> dict[str, SweepPreset]:
     """Return all presets by name, in the order of their files."""
     found = numbered_json("bandits.sweeps.presets")
-    return {n: SweepPreset(data["title"], data["about"], read(data["sweep"])) for n, data in found.items()}
+    return {
+        n: SweepPreset(data["title"], data["about"], read(data["sweep"]))
+        for n, data in found.items()
+    }

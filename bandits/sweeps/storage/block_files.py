@@ -1,4 +1,6 @@
-"""Store the blocks of a sweep on disk: one file with checksum per block, in one folder per sweep."""
+"""Store the blocks of a sweep on disk: one file with checksum per block, in one folder per
+sweep.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ from bandits.sweeps.block_check import block_problem
 from bandits.sweeps.blocks import CURVE_POINTS, Block
 from bandits.sweeps.sweep import Sweep, read
 
-# fields of sweep.json beside those of the sweep: what Optuna proposed, and a hash of the sweep and these points
+# fields of sweep.json beside those of the sweep: what Optuna proposed, and a hash of the sweep and
+# these points
 PROPOSALS, CHECKSUM = "proposals", "checksum"
 
 
@@ -43,20 +46,22 @@ class BlockFiles:
     def get(self, block: Block, stage: Sweep | None = None) -> Arrays | None:
         """Return a block's arrays; None if it is not stored.
 
-        A file that is damaged, of another sweep or block, or impossible is removed, so that it is computed again.
+        A file that is damaged, of another sweep or block, or impossible is removed, so that it is
+        computed again.
 
         Parameters
         ----------
         block : Block
         stage : Sweep, optional
-            The stage of the sweep before a refinement that the block belongs to. Its blocks are copied from the
-            folders of the sweeps that were refined, so that these can be deleted.
+            The stage of the sweep before a refinement that the block belongs to. Its blocks are
+            copied from the folders of the sweeps that were refined, so that these can be deleted.
         """
         if (arrays := self._read(block, stage)) is not None or stage is None:
             return arrays
         for earlier in self.sweep.stages[:-1]:
             if (arrays := BlockFiles(earlier, self.folder.parent)._copy(block, stage)) is not None:
-                with suppress(OSError):  # reported when the first block is stored
+                # reported when the first block is stored
+                with suppress(OSError):
                     self.save(block, arrays, stage)
                 return arrays
         return None
@@ -71,19 +76,27 @@ class BlockFiles:
             arrays = _read(path)
         except OSError:
             return None
-        if arrays is not None and not block_problem(stage or self.sweep, block, arrays, stored=True):
+        if arrays is not None and not block_problem(
+            stage or self.sweep, block, arrays, stored=True
+        ):
             return arrays
-        with suppress(OSError):  # it is computed again, and replaced if the disk can be written
+        # it is computed again, and replaced if the disk can be written
+        with suppress(OSError):
             path.unlink(missing_ok=True)
         return None
 
     def save_sweep(self) -> None:
         """Store the sweep itself."""
         if not self.exists:
-            atomic_write(self._description, self.sweep.model_dump_json(exclude={"proposed"}).encode())
+            atomic_write(
+                self._description, self.sweep.model_dump_json(exclude={"proposed"}).encode()
+            )
 
     def proposals(self) -> list[tuple[Value, ...]]:
-        """Return the stored proposals of a search by Optuna; none if they are damaged: they are made again."""
+        """Return the stored proposals of a search by Optuna.
+
+        None if they are damaged: they are made again.
+        """
         with suppress(OSError, ValueError, LookupError, TypeError):
             stored = json.loads(self._description.read_bytes())
             found = [tuple(point) for point in stored[PROPOSALS]]
@@ -100,7 +113,9 @@ class BlockFiles:
             If the disk is full or cannot be written.
         """
         own = self.sweep.model_dump(mode="json", exclude={"proposed"})
-        content = json.dumps({**own, PROPOSALS: proposals, CHECKSUM: self._checksum(proposals)}).encode()
+        content = json.dumps(
+            {**own, PROPOSALS: proposals, CHECKSUM: self._checksum(proposals)}
+        ).encode()
         if not self.exists or self._description.read_bytes() != content:
             atomic_write(self._description, content)
 
@@ -140,13 +155,17 @@ class BlockFiles:
         """Size on disk."""
         total = 0
         for path in self.folder.glob("*"):
-            with suppress(FileNotFoundError):  # renamed while it was listed
+            # renamed while it was listed
+            with suppress(FileNotFoundError):
                 total += path.stat().st_size
         return total
 
     def drop_curves(self) -> int:
         """Delete the curves and keep what the metrics need; returns the number of bytes freed."""
-        before, grid = self.bytes, History(self.sweep.experiment.steps, 1, 0, points=CURVE_POINTS).grid
+        before, grid = (
+            self.bytes,
+            History(self.sweep.experiment.steps, 1, 0, points=CURVE_POINTS).grid,
+        )
         for path in self.folder.glob("*.block"):
             arrays = _read(path)
             if arrays is None or bool(arrays.get("thin", False)):
@@ -164,9 +183,11 @@ class BlockFiles:
 
     def _path(self, block: Block, stage: Sweep | None = None) -> Path:
         key = json.dumps(block.rows)
-        if stage is not None and stage.looks < self.sweep.looks:  # it numbers its points differently
+        # it numbers its points differently
+        if stage is not None and stage.looks < self.sweep.looks:
             key += stage.hash
-        if not self.sweep.is_grid:  # the hash of the sweep does not determine its points
+        # the hash of the sweep does not determine its points
+        if not self.sweep.is_grid:
             key += json.dumps([self.sweep.values_at(point) for point, _ in block.rows])
         return self.folder / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.block"
 
@@ -178,7 +199,9 @@ def stored_sweep(folder: Path, sweep: str) -> Sweep | None:
     try:
         data = json.loads((folder / sweep / "sweep.json").read_bytes())
         if isinstance(data, dict):
-            data = {name: value for name, value in data.items() if name not in (PROPOSALS, CHECKSUM)}
+            data = {
+                name: value for name, value in data.items() if name not in (PROPOSALS, CHECKSUM)
+            }
         stored = read(data)
     except (OSError, ValueError):
         return None
@@ -186,15 +209,25 @@ def stored_sweep(folder: Path, sweep: str) -> Sweep | None:
 
 
 def evictable_sweeps(folder: Path, but: Collection[str] = ()) -> list[Evictable]:
-    """List the curves of stored sweeps as evictable items, without those of ``but``; all metrics stay."""
-    names = [path.name for path in folder.iterdir() if path.name not in but] if folder.is_dir() else []
+    """List the curves of stored sweeps as evictable items, without those of ``but``.
+
+    All metrics stay.
+    """
+    names = (
+        [path.name for path in folder.iterdir() if path.name not in but] if folder.is_dir() else []
+    )
     stored = [stored_sweep(folder, name) for name in names]
     files = [BlockFiles(sweep, folder) for sweep in stored if sweep is not None]
-    return [Evictable(f.modified, f.bytes, f"sweep {f.folder.name[:12]}", f.drop_curves) for f in files]
+    return [
+        Evictable(f.modified, f.bytes, f"sweep {f.folder.name[:12]}", f.drop_curves) for f in files
+    ]
 
 
 def remove_damaged(folder: Path) -> list[str]:
-    """Delete damaged blocks, unfinished files and unreadable sweeps; returns one message per sweep."""
+    """Delete damaged blocks, unfinished files and unreadable sweeps.
+
+    Returns one message per sweep.
+    """
     messages = []
     for sweep in sorted(folder.iterdir()) if folder.is_dir() else ():
         if not sweep.is_dir() or not RUN_ID.fullmatch(sweep.name):
@@ -207,14 +240,21 @@ def remove_damaged(folder: Path) -> list[str]:
         if (texts := Annotations(folder / "annotations")).is_damaged(sweep.name):
             with suppress(OSError):
                 texts.drop(sweep.name)
-            messages.append(f"sweep {sweep.name[:12]}: the file of its star and notes was damaged; it was removed")
+            messages.append(
+                f"sweep {sweep.name[:12]}: the file of its star and notes was damaged; it was "
+                "removed"
+            )
         bad = [path for path in sweep.iterdir() if path.suffix == ".part" or not is_intact(path)]
         for path in bad:
-            with suppress(OSError):  # in a folder that cannot be written
+            # in a folder that cannot be written
+            with suppress(OSError):
                 path.unlink()
         if bad:
             done = "are damaged" if any(path.exists() for path in bad) else "were removed"
-            messages.append(f"sweep {sweep.name[:12]}: {len(bad)} damaged or unfinished blocks {done}; run it again")
+            messages.append(
+                f"sweep {sweep.name[:12]}: {len(bad)} damaged or unfinished blocks {done}; run it "
+                "again"
+            )
     return messages
 
 
@@ -224,7 +264,10 @@ def is_intact(path: Path) -> bool:
 
 
 def _read(path: Path) -> Arrays | None:
-    """Return the arrays of a block file; None if it is damaged or has the name of another sweep or block."""
+    """Return the arrays of a block file.
+
+    None if it is damaged or has the name of another sweep or block.
+    """
     data = unseal(_owner(path), path.read_bytes())
     with suppress(ValueError):
         return None if data is None else unpack(data)

@@ -74,7 +74,8 @@ class CatalogueEntry(NamedTuple):
     bytes : int
         Size on disk.
     best : Headline or None
-        The best point, labelled by the agent and the swept values; None before anything is computed.
+        The best point, labelled by the agent and the swept values; None before anything is
+        computed.
     starred : bool
     notes : str
         Written by the user.
@@ -106,7 +107,9 @@ class Catalogue:
         self._annotations = Annotations(folder / "annotations")
 
     def entries(self, busy: Collection[str] = ()) -> list[CatalogueEntry]:
-        """List all stored sweeps, newest first, without those in ``busy``, which change all the time."""
+        """List all stored sweeps, newest first, without those in ``busy``, which change all the
+        time.
+        """
         if not self.folder.is_dir():
             return []
         indexed = {row["id"]: row for row in self._find(SWEEPS)}
@@ -116,7 +119,7 @@ class Catalogue:
                 continue
             try:
                 entry = self._entry(path, indexed.get(path.name))
-            except Exception:  # noqa: BLE001 - one unreadable sweep must not hide the others
+            except Exception:  # noqa: BLE001
                 _log.exception("the sweep in %s cannot be read", path)
                 continue
             entries += [] if entry is None else [self.annotated(entry)]
@@ -132,7 +135,8 @@ class Catalogue:
         return entry._replace(starred=found.get("starred", False), notes=found.get("notes", ""))
 
     def annotate(self, sweep: str, *, running: bool = False, **changes: Any) -> None:
-        """Change star (``starred``) or ``notes`` of a sweep, in one transaction of the index: no change is lost.
+        """Change star (``starred``) or ``notes`` of a sweep, in one transaction of the index: no
+        change is lost.
 
         Parameters
         ----------
@@ -161,11 +165,17 @@ class Catalogue:
         self._annotations.drop(sweep)
 
     def estimate_at(self, sweep: str, point: int) -> tuple[Estimate, int] | None:
-        """Click-through rate of a stored point and its number of replications; None if it is not known."""
+        """Click-through rate of a stored point and its number of replications.
+
+        None if it is not known.
+        """
         rows = self._find(POINTS, "sweep = ? AND point = ?", sweep, point)
         if not rows or rows[0]["ctr"] is None:
             return None
-        numbers = [np.nan if rows[0][name] is None else rows[0][name] for name in ("ctr", "ctr_low", "ctr_high")]
+        numbers = [
+            np.nan if rows[0][name] is None else rows[0][name]
+            for name in ("ctr", "ctr_low", "ctr_high")
+        ]
         return Estimate(*numbers), int(rows[0]["runs"])
 
     def _entry(self, path: Path, row: dict[str, Any] | None) -> CatalogueEntry | None:
@@ -174,7 +184,9 @@ class Catalogue:
             if row is not None and row["changed"] == path.stat().st_mtime:
                 sweep = self._sweeps.get(path.name) or read(row["sweep"])
                 if sweep.hash == path.name:
-                    return CatalogueEntry(sweep, row["done"], row["changed"], row["bytes"], from_json(row["best"]))
+                    return CatalogueEntry(
+                        sweep, row["done"], row["changed"], row["bytes"], from_json(row["best"])
+                    )
         stored = stored_sweep(self.folder, path.name)
         return None if stored is None else self._rebuild_entry(BlockFiles(stored, self.folder))
 
@@ -188,7 +200,9 @@ class Catalogue:
             # Optuna made its points and is not installed
             return CatalogueEntry(sweep, 0.0, files.modified, files.bytes)
         landscape = runner.landscape
-        entry = CatalogueEntry(sweep, landscape.progress, files.modified, files.bytes, best_point(landscape))
+        entry = CatalogueEntry(
+            sweep, landscape.progress, files.modified, files.bytes, best_point(landscape)
+        )
         # another process writes blocks: index them the next time
         if _blocks(files) != blocks:
             return entry
@@ -219,14 +233,19 @@ class Catalogue:
 
 
 def best_point(landscape: Landscape) -> Headline | None:
-    """Describe the best point of a sweep by its own metric: LinUCB (alpha 0.35), CTR, regret; None before the first."""
+    """Describe the best point of a sweep by its own metric: LinUCB (alpha 0.35), CTR, regret.
+
+    None before the first.
+    """
     sweep, point = landscape.sweep, landscape.leader(landscape.sweep.metric)
     if point is None:
         return None
     found = [landscape.estimate_at(point, name) for name in ("ctr", "pseudo_regret")]
     ctr, regret = (Estimate(np.nan, np.nan, np.nan) if each is None else each[0] for each in found)
     values = zip(sweep.axes, sweep.values_at(point), strict=True)
-    setting = ", ".join(f"{axis.spoken.replace('_', ' ')} {plain_value(value)}" for axis, value in values)
+    setting = ", ".join(
+        f"{axis.spoken.replace('_', ' ')} {plain_value(value)}" for axis, value in values
+    )
     return Headline(f"{sweep.experiment.labels[0]} ({setting})", ctr, regret)
 
 
@@ -270,5 +289,7 @@ def _point_rows(landscape: Landscape) -> Iterator[dict[str, Any]]:
         }
         for name in OBJECTIVES:
             found = landscape.estimate_at(point, name)
-            row[name], row[f"{name}_low"], row[f"{name}_high"] = (None, None, None) if found is None else found[0]
+            row[name], row[f"{name}_low"], row[f"{name}_high"] = (
+                (None, None, None) if found is None else found[0]
+            )
         yield row

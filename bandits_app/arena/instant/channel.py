@@ -1,8 +1,9 @@
-"""A websocket beside Streamlit's own: a browser asks while a slider moves, and the newest question is answered.
+"""A websocket beside Streamlit's own: a browser asks while a slider moves, and the newest question
+is answered.
 
-Behind a proxy that opens no further websocket, the same questions come as POST requests, one after the other. Pages of
-other sites are refused by `bandits_app.server.security.Guard`, like everywhere in the app.
-"""
+Behind a proxy that opens no further websocket, the same questions come as POST requests, one after
+the other. Pages of other sites are refused by `bandits_app.server.security.Guard`, like everywhere
+in the app."""
 
 from __future__ import annotations
 
@@ -23,20 +24,29 @@ from .messages import LONGEST, answer
 
 PATH = "instant"
 MAX_CLIENTS = 100
-QUICK = 3  # threads for quick answers, in the order of the questions: with more they would only hold each other up
-THREADS = 32  # for the others, of which few compute at a time (`Instant`)
-WAITING = 4  # requests that may wait at once: those on websockets are not held up for long
-TOO_MANY, TOO_LONG = 1013, 1009  # codes with which a connection is closed
+# threads for quick answers, in the order of the questions: with more they would only hold each
+# other up
+QUICK = 3
+# for the others, of which few compute at a time (`Instant`)
+THREADS = 32
+# requests that may wait at once: those on websockets are not held up for long
+WAITING = 4
+# codes with which a connection is closed
+TOO_MANY, TOO_LONG = 1013, 1009
 
 
 class Channel:
-    """Answers to all browsers; each has one question being answered, and of its others only the newest counts."""
+    """Answers to all browsers.
+
+    Each has one question being answered, and of its others only the newest counts.
+    """
 
     def __init__(self) -> None:
         self.instant, self.clients, self.waiting = Instant(), 0, 0
         self._quick = ThreadPoolExecutor(QUICK, thread_name_prefix="instant-quick")
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="instant")
-        threadpool_limits(1)  # for the life of this process: limits that threads set and restore would mix
+        # for the life of this process: limits that threads set and restore would mix
+        threadpool_limits(1)
 
     async def serve(self, socket: WebSocket) -> None:
         """Answer a browser until it leaves."""
@@ -52,12 +62,14 @@ class Channel:
                 if len(text) > LONGEST:
                     return await socket.close(TOO_LONG)
                 newest.put(text)
-        except (WebSocketDisconnect, KeyError):  # KeyError: bytes instead of text
+        except (WebSocketDisconnect, KeyError):
+            # KeyError: bytes instead of text
             return None
         finally:
             self.clients -= 1
             answering.cancel()
-            with suppress(asyncio.CancelledError, WebSocketDisconnect, RuntimeError):  # it left before the answer
+            # it left before the answer
+            with suppress(asyncio.CancelledError, WebSocketDisconnect, RuntimeError):
                 await answering
 
     async def _answer(self, socket: WebSocket, newest: _Newest) -> None:
@@ -78,14 +90,17 @@ class Channel:
             text += part
             if len(text) > LONGEST:
                 return PlainTextResponse("This question is too long.\n", 413)
-        if self.waiting >= WAITING:  # the browser asks again, with a newer value
+        # the browser asks again, with a newer value
+        if self.waiting >= WAITING:
             return PlainTextResponse("Other questions are being answered.\n", 503)
         self.waiting += 1
         try:
             body = await self._computed(text.decode("utf-8", errors="replace"))
         finally:
             self.waiting -= 1
-        return Response(body, media_type="application/octet-stream", headers={"Cache-Control": "no-store"})
+        return Response(
+            body, media_type="application/octet-stream", headers={"Cache-Control": "no-store"}
+        )
 
 
 class _Newest:
@@ -119,7 +134,8 @@ async def _respond(request: Request) -> Response:
     try:
         return await _channel().respond(request)
     except ClientDisconnect:
-        return Response(status_code=400)  # it has left, and does not read this
+        # it has left, and does not read this
+        return Response(status_code=400)
 
 
 # Any prefix, as in `bandits_app.widgets.live_panel.panel`.

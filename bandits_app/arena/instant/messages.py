@@ -24,7 +24,8 @@ from bandits_app.session import workers
 from bandits_app.widgets.live_panel.panel import pack
 
 _log = logging.getLogger(__name__)
-LONGEST = 32_768  # characters of a message
+# characters of a message
+LONGEST = 32_768
 
 
 class View(BaseModel):
@@ -63,11 +64,11 @@ class Question(BaseModel):
 
 
 def answer(instant: Instant, text: str, *, quick: bool = False) -> bytes:
-    """Answer a question: the size of a JSON header (uint32, little-endian), the header, and a packed panel.
+    """Answer a question: the size of a JSON header (uint32, little-endian), the header, and a
+    packed panel.
 
-    A question that cannot be answered has a header with ``error``, one sentence, and no panel. With ``quick``, what
-    would take long is left to another call: it returns no bytes.
-    """
+    A question that cannot be answered has a header with ``error``, one sentence, and no panel. With
+    ``quick``, what would take long is left to another call: it returns no bytes."""
     seq = 0
     try:
         question = Question.model_validate_json(text)
@@ -79,30 +80,42 @@ def answer(instant: Instant, text: str, *, quick: bool = False) -> bytes:
         if question.kept:
             found = _kept(experiment, question)
         else:
-            found = instant.answer(experiment, question.label, question.params, rest=question.rest, quick=quick)
+            found = instant.answer(
+                experiment, question.label, question.params, rest=question.rest, quick=quick
+            )
     except NotQuickError:
         return b""
     except ValidationError:
         return _framed({"seq": seq, "error": "this is no question about a parameter"})
     except UserError as error:
         return _framed({"seq": seq, "error": str(error)})
-    except Exception:  # noqa: BLE001 - the connection goes on
+    except Exception:  # noqa: BLE001
         _log.exception("a question about %s could not be answered", short(text))
-        return _framed({"seq": seq, "error": "this value could not be tried; the reason is in the server's log"})
+        return _framed(
+            {
+                "seq": seq,
+                "error": "this value could not be tried; the reason is in the server's log",
+            }
+        )
     view = question.view
-    spectrum = found.whole and view.spectrum  # with fewer steps the eigenvalues are smaller for that reason alone
+    # with fewer steps the eigenvalues are smaller for that reason alone
+    spectrum = found.whole and view.spectrum
     plots = agent_traces(found.result, view.window, x=view.x, spectrum=spectrum)
     mean = _rate(found.result, question.label).mean
     rate, spread = _tile(found.result, question.label)
     header = {
-        "seq": seq, "label": question.label, "sentence": found.sentence, "whole": found.whole,
+        "seq": seq,
+        "label": question.label,
+        "sentence": found.sentence,
+        "whole": found.whole,
         "rate": mean if math.isfinite(mean) else None,
         "tile": {"rate": rate, "spread": spread, "detail": found.short},
-    }  # fmt: skip
+    }
     return _framed(header, pack([{"data": traces} for traces in plots], 300, alt=[""] * len(plots)))
 
 
-_READING = threading.Semaphore(2)  # stored runs that are read at the same time, each into memory as a whole
+# stored runs that are read at the same time, each into memory as a whole
+_READING = threading.Semaphore(2)
 
 
 class _Kept(NamedTuple):

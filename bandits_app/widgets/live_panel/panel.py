@@ -28,13 +28,15 @@ async def _serve(request: Request) -> FileResponse:  # noqa: ARG001
     return FileResponse(_BUNDLE, headers={"Cache-Control": "public, max-age=31536000, immutable"})
 
 
-# The bundle of Plotly from the installed package. Streamlit puts `server.baseUrlPath` before its own routes only, and
-# some proxies remove it: any prefix matches.
+# The bundle of Plotly from the installed package. Streamlit puts `server.baseUrlPath` before its
+# own routes only, and some proxies remove it: any prefix matches.
 route = Route(f"/{{prefix:path}}{_ADDRESS}", _serve)
 
 
 def _source(name: str) -> str:
-    """Read a source without indentation and comment lines: Streamlit sends it along with every update."""
+    """Read a source without indentation and comment lines: Streamlit sends it along with every
+    update.
+    """
     lines = map(str.strip, (_HERE / name).read_text(encoding="utf-8").splitlines())
     return "\n".join(line for line in lines if line and not line.startswith(("//", "/*")))
 
@@ -57,7 +59,8 @@ _mount = st.components.v2.component(
         )
     ),
     css="\n".join(map(_source, ("panel.css", "tiles.css"))),
-    isolate_styles=False,  # Plotly writes its own style sheet into the page's head
+    # Plotly writes its own style sheet into the page's head
+    isolate_styles=False,
 )
 
 
@@ -79,23 +82,25 @@ def draw(
     Parameters
     ----------
     figures : sequence of dict
-        Plotly specifications ``{"data": [trace, ...], "layout": {...}}``. NumPy arrays anywhere
-        in them are sent as float32, equal ones once. ``layout["title"]`` is drawn as the
-        cell's heading and ``layout["meta"]["note"]``, a sentence, below it; where there is a
-        ``layout["meta"]["caption"]``, these few words stand there and the note behind a question mark.
-        ``layout["meta"]["ends"]`` maps names of traces to the texts at the ends of their lines (below a narrow
-        plot: a legend). A trace with
-        ``meta="reference"`` is drawn as a thin dashed line in the theme's text colour. A figure without points
-        shows as a placeholder of its final size. ``layout["showlegend"]`` names the lines above the plot.
+        Plotly specifications ``{"data": [trace, ...], "layout": {...}}``. NumPy arrays anywhere in
+        them are sent as float32, equal ones once. ``layout["title"]`` is drawn as the cell's
+        heading and ``layout["meta"]["note"]``, a sentence, below it; where there is a
+        ``layout["meta"]["caption"]``, these few words stand there and the note behind a question
+        mark. ``layout["meta"]["ends"]`` maps names of traces to the texts at the ends of their
+        lines (below a narrow plot: a legend). A trace with ``meta="reference"`` is drawn as a thin
+        dashed line in the theme's text colour. A figure without points shows as a placeholder of
+        its final size. ``layout["showlegend"]`` names the lines above the plot.
     key : str
         Identity of the panel on the page.
     revision : str
         What the figures show, say, a run's hash: another one resets the zoom.
     height : int
-        Height of each plot in pixels at the usual type size (it grows with the type), heading and note not included.
+        Height of each plot in pixels at the usual type size (it grows with the type), heading and
+        note not included.
     legend : sequence of dict
-        Tiles above the plots, in order: ``label, color, dash, rate, spread, detail``. Pressing one hides every trace
-        whose ``legendgroup`` is its label, in all plots at once; its *only* hides all others.
+        Tiles above the plots, in order: ``label, color, dash, rate, spread, detail``. Pressing one
+        hides every trace whose ``legendgroup`` is its label, in all plots at once; its *only* hides
+        all others.
     note : str
         A sentence above the tiles that explains their numbers.
     alt : sequence of str, optional
@@ -113,8 +118,8 @@ def draw(
 def mount(packed: bytes, *, key: str, picked: Callable[[], None] | None = None) -> None:
     """Draw a panel made by `pack`; a panel that many sessions show is packed once.
 
-    ``picked`` is called when a point of a figure with ``meta["pick"]`` is pressed; `picked_point` returns the point.
-    """
+    ``picked`` is called when a point of a figure with ``meta["pick"]`` is pressed; `picked_point`
+    returns the point."""
     more: dict[str, Any] = {} if picked is None else {"on_picked_change": picked}
     _mount(key=key, data=packed, width="stretch", **more)
 
@@ -141,11 +146,10 @@ def pack(
     """Encode a panel: header size (uint32, little-endian), JSON header, then all float32 values.
 
     Raw bytes rather than base64 in JSON, which is a third larger and which Streamlit would
-    serialise twice. An array is ``{"f4": [first, count]}`` in the header, or ``{"f4": [first, count,
-    columns]}`` if it has two dimensions. With a caption of a few words, the note is behind a question mark.
-    With ``fill`` the plots share the rest of a large window, whatever ``height``.
-    With ``final`` nothing more will follow, and what a released slider shows gives way.
-    """
+    serialise twice. An array is ``{"f4": [first, count]}`` in the header, or ``{"f4": [first,
+    count, columns]}`` if it has two dimensions. With a caption of a few words, the note is behind a
+    question mark. With ``fill`` the plots share the rest of a large window, whatever ``height``.
+    With ``final`` nothing more will follow, and what a released slider shows gives way."""
     if revision:
         for figure in figures:
             figure["layout"]["uirevision"] = revision
@@ -178,16 +182,25 @@ def pack(
         cells.append(f'{{"id":"{digest.hexdigest()}","alt":{json.dumps(text)},"figure":{body}}}')
     frame = json.dumps(
         {
-            "src": _PLOTLY, "height": int(height), "legend": list(legend), "caption": caption, "note": note,
-            "axis": AXIS, "fill": fill, "final": final,
+            "src": _PLOTLY,
+            "height": int(height),
+            "legend": list(legend),
+            "caption": caption,
+            "note": note,
+            "axis": AXIS,
+            "fill": fill,
+            "final": final,
         }
-    )  # fmt: skip
+    )
     header = f'{frame[:-1]},"cells":[{",".join(cells)}]}}'.encode()
     return b"".join((len(header).to_bytes(4, "little"), header, *offsets))
 
 
 def unpack(payload: bytes) -> dict[str, Any]:
-    """Decode a panel made by :func:`pack`, as the browser does; tests read the figures of a page with it."""
+    """Decode a panel made by :func:`pack`, as the browser does.
+
+    Tests read the figures of a page with it.
+    """
     start = 4 + int.from_bytes(payload[:4], "little")
     floats = np.frombuffer(payload[start:], dtype="<f4")
 

@@ -105,11 +105,8 @@ def unresolved(landscape: Landscape, metric: str) -> list[Unresolved]:
         values = sweep.values[i]
         line = region[tuple(slice(None) if j == i else int(k) for j, k in enumerate(at))]
         tied = {float(v) for v, same in zip(values, line.tolist(), strict=True) if same}  # type: ignore[arg-type]
-        found.append(
-            _of_axis(
-                sweep, sweep.axes[i], float(values[int(at[i])]), sorted(map(float, values)), tied
-            )
-        )  # type: ignore[arg-type]
+        numbers = [float(v) for v in values]  # type: ignore[arg-type]
+        found.append(_of_axis(sweep, sweep.axes[i], numbers[int(at[i])], sorted(numbers), tied))
     return [one for one in found if one is not None]
 
 

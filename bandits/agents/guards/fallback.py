@@ -62,9 +62,9 @@ class Fallback(Guard):
         super().__init__(guard, inner, streams, position)
         R = len(self.params)
         cls = POLICIES[guard.to]
-        self.policy = cls(
-            [cls.Params()] * R, self.spec, GuardStreams(streams, self._part + 1), self.access
-        )  # type: ignore[call-arg]
+        params = [cls.Params()] * R  # type: ignore[call-arg]
+        own = GuardStreams(streams, self._part + 1)
+        self.policy = cls(params, self.spec, own, self.access)
         self.normals = self.draws(lambda g, n: g.standard_normal((n, 1)), 1)
         self.broken, self.fallbacks = np.zeros(1, np.bool_), np.zeros(R, np.int64)
         self.state = ("broken", "fallbacks", *(f"policy.{name}" for name in self.policy.state))

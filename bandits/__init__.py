@@ -97,7 +97,7 @@ def run(
     --------
     >>> from bandits import Experiment, run
     >>> result = run(Experiment(agents=[{"kind": "oracle"}, {"kind": "random"}], steps=500,
-    replications=2))
+    ...     replications=2))
     >>> sorted(result.ctr)
     ['Oracle', 'Random']
     """

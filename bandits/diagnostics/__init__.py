@@ -11,9 +11,9 @@ Example
 -------
 >>> from bandits import Experiment, diagnostics, run
 >>> experiment = Experiment.model_validate({"agents": [{"kind": "linucb"}], "steps": 1000,
-"replications": 4})
+...     "replications": 4})
 >>> found = diagnostics.findings(run(experiment), "LinUCB",
-diagnostics.oracle_reference(experiment))
+...     diagnostics.oracle_reference(experiment))
 >>> found["premature_convergence"].verdict
 'healthy'
 """

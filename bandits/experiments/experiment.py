@@ -72,7 +72,7 @@ class Experiment(Params):
     --------
     >>> from bandits import Experiment
     >>> experiment = Experiment(agents=[{"kind": "linucb", "alpha": 1.5}, {"kind": "random"}],
-    steps=1000)
+    ...     steps=1000)
     >>> experiment.labels
     ('LinUCB', 'Random')
     >>> experiment.simulator.kind, experiment.replications, experiment.seed

@@ -64,7 +64,7 @@ def following_label(
     Examples
     --------
     >>> following_label("LinUCB alpha 1.5", {"kind": "linucb", "alpha": 1.5}, {"kind": "linucb",
-    "alpha": 0.3})
+    ...     "alpha": 0.3})
     'LinUCB alpha 0.3'
     >>> following_label("Mine", {"kind": "linucb", "alpha": 1.5}, {"kind": "linucb", "alpha": 0.3})
     'Mine'

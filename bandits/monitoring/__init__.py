@@ -9,9 +9,9 @@ Example
 -------
 >>> from bandits import Experiment, alarms, run
 >>> simulator = {"kind": "petshop", "n_products": 10, "changes": [{"kind": "features", "at": 4000,
-"column": 0}]}
+...     "column": 0}]}
 >>> data = {"simulator": simulator, "agents": [{"kind": "linucb"}], "steps": 5000, "replications":
-2}
+...     2}
 >>> result = run(Experiment.model_validate(data))
 >>> found = alarms(result, "LinUCB", ["feature_drift"])
 >>> [(alarm.step, alarm.row) for alarm in found]

@@ -40,7 +40,7 @@ class Result(Run):
     --------
     >>> from bandits import Experiment, run
     >>> result = run(Experiment(agents=[{"kind": "oracle"}, {"kind": "random"}], steps=1000,
-    replications=4))
+    ...     replications=4))
     >>> comparison = result.compare("Oracle", "Random")
     >>> comparison.difference.low > 0, comparison.rows
     (True, 4)
@@ -227,7 +227,7 @@ class Result(Run):
         --------
         >>> from bandits import Experiment, run
         >>> result = run(Experiment(agents=[{"kind": "oracle"}, {"kind": "random"}], steps=1000,
-        replications=4))
+        ...     replications=4))
         >>> result.plot("pseudo_regret").layout.title.text
         'Cumulative regret'
         """

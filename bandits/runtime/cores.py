@@ -279,7 +279,7 @@ def lost(
     >>> from bandits import lost, read, run
     >>> shock = {"kind": "petshop", "changes": [{"kind": "shock", "at": 500}]}
     >>> result = run(read({"simulator": shock, "agents": [{"kind": "linucb"}], "steps": 1000,
-    "replications": 4}))
+    ...     "replications": 4}))
     >>> lost(result, "LinUCB").mean > 0
     True
     """

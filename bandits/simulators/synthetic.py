@@ -26,9 +26,8 @@ _ALONG: dict[str, Callable[[FloatArray], FloatArray]] = {
 
 
 class Synthetic(DenseSimulator):
-    """Arms with features x, drawn anew at every step.
-
-    The expected reward is a function h of x alone [1]_.
+    """Arms with features x, drawn anew at every step; the expected reward is a function h of x
+    alone [1]_.
 
     linear h = a.x, quadratic h = 10 (a.x)^2, form h = x'A'Ax, cosine h = cos(3 a.x), with |a| = 1
     and A's entries N(0, 1), drawn once per layout. Gaussian rewards are scale h(x) + noise N(0, 1);

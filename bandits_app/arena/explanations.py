@@ -164,7 +164,8 @@ def _explain_formulas(experiment: Experiment) -> None:
                     parameters.append(
                         f"- ${symbol}={getattr(agent, name):g}$, {title}: {field.description}"
                     )
-            summary = re.sub(r",? \[\d+\]_", "", (cls.__doc__ or "").split("\n")[0])
+            doc = (cls.__doc__ or "").split("\n\n")[0]
+            summary = re.sub(r",? \[\d+\]_", "", " ".join(doc.split()))
             st.caption("\n".join(parameters) or summary)
     st.markdown("Symbols:\n" + _symbols(experiment))
     plots = _PLOTS.format(

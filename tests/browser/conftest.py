@@ -53,10 +53,13 @@ CLOSED = re.compile(
 )
 
 # Where a click interrupts a page, Streamlit begins its next run beside the one that has still to
-# stop; both share the session's state, without a common lock. One that draws a widget meanwhile may
-# end so, and is not shown.
+# stop; both share the session's state, without a common lock. One that draws or ends meanwhile may
+# fail so, and is not shown.
 INTERRUPTED = re.compile(
-    r"Uncaught app execution\nTraceback(?:(?!Traceback).)*?, in filtered_state\n(?:(?!Traceback).)*?"  # noqa: E501
+    r"(?:Uncaught app execution|Exception in thread ScriptRunner[^\n]*)\n"
+    r"Traceback(?:(?!Traceback).)*?"
+    r"streamlit/runtime/state/session_state\.py\", line \d+, in [^\n]*\n"
+    r"(?:(?!Traceback|  File ).)*?"
     r"^RuntimeError: dictionary changed size during iteration\n",
     re.DOTALL | re.MULTILINE,
 )

@@ -24,6 +24,13 @@ DRAWING = """  File "streamlit/elements/widgets/selectbox.py", line 804, in _sel
     old_keys = {self._get_widget_id(k) for k in self._old_state}
                ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 """
+FINISHED = """Exception in thread ScriptRunner.scriptThread:
+Traceback (most recent call last):
+  File "streamlit/runtime/state/safe_session_state.py", line 89, in on_script_finished
+    self._state.on_script_finished(
+  File "streamlit/runtime/state/session_state.py", line 222, in __iter__
+    yield from self.states
+"""
 OWN = """  File "bandits_app/runs/run_lists.py", line 170, in rows_of
     for key in found:
 """
@@ -34,7 +41,9 @@ CHANGED = "RuntimeError: dictionary changed size during iteration\n"
     ("error", "seen"),
     [
         (BEGIN + DRAWING + CHANGED, False),
+        (FINISHED + CHANGED, False),
         (BEGIN + OWN + CHANGED, True),
+        (BEGIN + DRAWING + OWN + CHANGED, True),
         (BEGIN + DRAWING + "KeyError: 'job'\n", True),
         (BEGIN + DRAWING + CHANGED + BEGIN + OWN + CHANGED, True),
         (BEGIN + OWN + "KeyError: 'job'\n" + BEGIN + DRAWING + CHANGED, True),

@@ -17,7 +17,7 @@ from bandits.base.types import Contexts, FloatArray
 from bandits.experiments.lane import join
 from bandits.runtime.job import Job
 from bandits.runtime.pool import Pool
-from bandits.runtime.worker_process import WorkerProcess
+from bandits.runtime.worker_handle import WorkerProcess
 
 STRESS = os.environ.get("BANDITS_STRESS") == "1"
 # seconds after which waiting for a condition fails

@@ -70,7 +70,7 @@ def run(parsed: argparse.Namespace) -> int:
     import numpy as np
 
     from bandits import offpolicy
-    from bandits.offpolicy.tables import read_map
+    from bandits.offpolicy.user_table import read_map
 
     if not parsed.seed.isdecimal() or len(parsed.seed) > 18:
         raise UserError(f"seed: must be a whole number of at most 18 digits; got {parsed.seed}")

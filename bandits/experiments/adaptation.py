@@ -15,7 +15,10 @@ from bandits.base.errors import UserError
 from bandits.simulators import REGISTRY as SIMULATORS
 
 from .experiment import MEMORY_LIMIT, Experiment, read
-from .fit import (
+from .labels import labels_of
+from .presets import presets
+from .repair import MAX_AGENTS, repair
+from .suitability import (
     Adaptation,
     Data,
     Setting,
@@ -27,9 +30,6 @@ from .fit import (
     parse,
     plain,
 )
-from .labels import labels_of
-from .presets import presets
-from .repair import MAX_AGENTS, repair
 
 # bytes of one agent: twelve of them fit
 SHARE = MEMORY_LIMIT // MAX_AGENTS

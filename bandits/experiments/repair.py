@@ -13,7 +13,8 @@ from bandits.simulators import REGISTRY as SIMULATORS
 
 from .defaults import fill
 from .experiment import MEMORY_LIMIT, Experiment, read
-from .fit import (
+from .labels import labels_of
+from .suitability import (
     Adaptation,
     Data,
     Setting,
@@ -26,7 +27,6 @@ from .fit import (
     plain,
     too_large,
 )
-from .labels import labels_of
 
 MAX_AGENTS = 12
 # how a message about a number of the run begins

@@ -21,8 +21,8 @@ from .recording import record
 from .replayed_agent import ReplayedAgent, replay_learner
 from .simulated import learned_agent, true_value
 from .support import Alarm, Support
-from .tables import from_frame
 from .targets import Always, Column, Matrix, Random, Target
+from .user_table import from_frame
 
 __all__ = [
     "REGISTRY",

@@ -26,7 +26,7 @@ from .simulated import learned_agent, true_value
 from .stored_run import KEPT, stored_policy
 from .support import CONSTANT, Alarm, Support, alarms, measure, verdict
 from .targets import Matrix, Target, blocks
-from .weights import Histogram, histogram, slope, weight_grid
+from .weight_histogram import Histogram, histogram, slope, weight_grid
 
 INTERVALS = ("normal", "bootstrap", "bernstein", "anytime")
 DEFAULT = tuple(name for name, e in REGISTRY.items() if e.usual)

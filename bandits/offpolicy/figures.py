@@ -10,7 +10,7 @@ from bandits.results.figures.style import REFERENCE, Spec, log_ticks
 
 from .estimators import REGISTRY
 from .evaluation import Evaluation
-from .weights import LEAST
+from .weight_histogram import LEAST
 
 # of the palette of Okabe and Ito
 MAIN_COLOR, OTHER_COLOR, TRUTH_COLOR = "#D55E00", "#56B4E9", "#009E73"

@@ -18,8 +18,8 @@ from bandits.base.formatting import short
 from bandits.base.types import FloatArray
 
 from .log import DecisionLog
-from .tables import from_frame
 from .targets import Matrix
+from .user_table import from_frame
 
 PREFIX = "open_bandit/"
 POLICIES, CAMPAIGNS = ("bts", "random"), ("all", "men", "women")

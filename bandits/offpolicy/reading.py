@@ -23,7 +23,7 @@ from . import open_bandit, parquet
 from .dsjson import lines, read_dsjson
 from .log import MAX_ROWS, DecisionLog
 from .parquet import MAX_VECTOR
-from .tables import from_table
+from .user_table import from_table
 
 MAX_BYTES = 200 * 10**6
 # bytes of a Parquet file without compression

@@ -15,7 +15,7 @@ from bandits.experiments.lockstep import load_histories
 from .job import Job
 from .scheduler import Scheduler
 from .task_queue import Task
-from .worker_process import WorkerProcess
+from .worker_handle import WorkerProcess
 
 # seconds by which a move must shorten a run, beyond its cost, and the same relative to the longest
 # rest

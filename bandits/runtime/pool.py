@@ -30,7 +30,7 @@ from .least_time import require_end
 from .scheduler import MAX_QUEUED
 from .supervisor import Supervisor
 from .task_queue import Task
-from .worker_process import WorkerProcess
+from .worker_handle import WorkerProcess
 
 __all__ = ["Job", "Pool"]
 # ended jobs that stay in memory; the others are read from the store

@@ -13,7 +13,7 @@ from .division import Division, Share, request
 from .job import Job, JobStatus, save
 from .scheduler import MAX_QUEUED, Scheduler
 from .task_queue import Task, settle
-from .worker_process import WorkerProcess, start_worker
+from .worker_handle import WorkerProcess, start_worker
 
 # workers that may die while they compute the same run or task
 ATTEMPTS = 3

@@ -23,7 +23,7 @@ from bandits.offpolicy.choices import (
     summarise_run,
 )
 from bandits.offpolicy.reading import column_names, ending
-from bandits.offpolicy.tables import ROLES, suggested_map
+from bandits.offpolicy.user_table import ROLES, suggested_map
 from bandits.runtime.pool import Job
 from bandits_app.session.page import SUMMARY
 from bandits_app.widgets.text import escape_markdown

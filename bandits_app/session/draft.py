@@ -15,9 +15,9 @@ from bandits.agents import REGISTRY as AGENTS
 from bandits.agents import AgentParams
 from bandits.base.types import SimulatorSpec
 from bandits.experiments.adaptation import adapt, suited_agent
-from bandits.experiments.fit import parse
 from bandits.experiments.labels import following_label
 from bandits.experiments.presets import presets
+from bandits.experiments.suitability import parse
 from bandits.simulators import REGISTRY as SIMULATORS
 
 # in the session: why the link in the address cannot be opened

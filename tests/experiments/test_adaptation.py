@@ -15,10 +15,10 @@ from bandits import Experiment, UserError, read, run
 from bandits.agents import REGISTRY as AGENTS
 from bandits.experiments.adaptation import adapt, suggestion, suited_agent
 from bandits.experiments.experiment import MEMORY_LIMIT
-from bandits.experiments.fit import Data
 from bandits.experiments.labels import labels_of
 from bandits.experiments.presets import presets
 from bandits.experiments.repair import repair
+from bandits.experiments.suitability import Data
 from bandits.simulators import REGISTRY as SIMULATORS
 from tests.support import thinned
 

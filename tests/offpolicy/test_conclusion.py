@@ -33,8 +33,8 @@ from bandits.offpolicy.choices import (
 )
 from bandits.offpolicy.intervals import empirical_bernstein
 from bandits.offpolicy.recording import record
-from bandits.offpolicy.tables import suggested_map
-from bandits.offpolicy.weights import histogram
+from bandits.offpolicy.user_table import suggested_map
+from bandits.offpolicy.weight_histogram import histogram
 from tests.offpolicy.support import simulate
 from tests.support import experiment, wait_for
 

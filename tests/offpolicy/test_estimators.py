@@ -22,7 +22,7 @@ from bandits.offpolicy.estimators import (
     switch_dr,
 )
 from bandits.offpolicy.evaluation import given as given_q
-from bandits.offpolicy.weights import slope, weight_grid
+from bandits.offpolicy.weight_histogram import slope, weight_grid
 from tests.offpolicy.support import Setting, simulate
 
 

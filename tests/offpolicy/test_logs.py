@@ -33,7 +33,7 @@ from bandits.offpolicy import (
     write_parquet,
 )
 from bandits.offpolicy.dsjson import lines, read_dsjson
-from bandits.offpolicy.tables import read_map, suggested_map
+from bandits.offpolicy.user_table import read_map, suggested_map
 from bandits.results.export import parquet_of
 from tests.offpolicy.support import full_log, simulate
 
@@ -486,7 +486,7 @@ def test_files_that_are_too_large_or_of_another_kind_are_refused(
 
 
 def test_the_number_of_rows_is_bounded(monkeypatch: Any) -> None:
-    monkeypatch.setattr("bandits.offpolicy.tables.MAX_ROWS", 2)
+    monkeypatch.setattr("bandits.offpolicy.user_table.MAX_ROWS", 2)
     with pytest.raises(UserError, match="a log must have 1 to 2 rows; got 3"):
         from_frame(table())
     monkeypatch.setattr("bandits.offpolicy.dsjson.MAX_CELLS", 3)
@@ -494,8 +494,8 @@ def test_the_number_of_rows_is_bounded(monkeypatch: Any) -> None:
         UserError, match="rows times actions must be at most 3; got 2 rows and 2 actions"
     ):
         read_dsjson([json.dumps({**FOREIGN, "EventId": str(i)}) for i in range(2)])
-    monkeypatch.setattr("bandits.offpolicy.tables.MAX_ROWS", 3)
-    monkeypatch.setattr("bandits.offpolicy.tables.MAX_CELLS", 8)
+    monkeypatch.setattr("bandits.offpolicy.user_table.MAX_ROWS", 3)
+    monkeypatch.setattr("bandits.offpolicy.user_table.MAX_CELLS", 8)
     with pytest.raises(UserError, match="candidates: rows times actions must be at most 8; got 9"):
         from_frame(table())
     monkeypatch.setattr("bandits.offpolicy.dsjson.MAX_ROWS", 1)

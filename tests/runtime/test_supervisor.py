@@ -15,7 +15,7 @@ from bandits.runtime.division import Share
 from bandits.runtime.job import Job
 from bandits.runtime.protocol import Message, receive, send
 from bandits.runtime.supervisor import Supervisor
-from bandits.runtime.worker_process import WorkerProcess
+from bandits.runtime.worker_handle import WorkerProcess
 from tests.support import experiment
 
 

@@ -19,7 +19,7 @@ from bandits.experiments.experiment import MEMORY_LIMIT
 from bandits.experiments.lockstep import Lockstep, run_to_end
 from bandits.runtime import cores, supervisor
 from bandits.runtime.pool import Job, Pool
-from bandits.runtime.worker_process import WorkerProcess, start_worker
+from bandits.runtime.worker_handle import WorkerProcess, start_worker
 from tests.gate import Gate
 from tests.support import experiment, same, wait_for
 

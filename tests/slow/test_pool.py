@@ -23,7 +23,7 @@ from bandits.experiments.snapshots import snapshot_steps
 from bandits.runtime import supervisor
 from bandits.runtime.pool import MAX_ACTIVE, MAX_ENDED_JOBS, Job, Pool
 from bandits.runtime.protocol import receive, send
-from bandits.runtime.worker_process import WorkerProcess, start_worker
+from bandits.runtime.worker_handle import WorkerProcess, start_worker
 from bandits.storage.owners import DELETE_REFUSED
 from bandits.storage.run_store import Store
 from tests.gate import Gate

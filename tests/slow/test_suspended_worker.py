@@ -15,7 +15,7 @@ from bandits.experiments.lockstep import Lockstep
 from bandits.runtime import supervisor
 from bandits.runtime.pool import Pool
 from bandits.runtime.worker import HEARTBEAT
-from bandits.runtime.worker_process import WorkerProcess, start_worker
+from bandits.runtime.worker_handle import WorkerProcess, start_worker
 from tests.gate import Gate
 from tests.support import experiment, over, same, wait_for, workers_of
 

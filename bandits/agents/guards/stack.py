@@ -13,9 +13,9 @@ from bandits.base.types import SimulatorAccess, SimulatorSpec
 
 from . import params
 from .cap import Cap
+from .delay import Batch, Delay, late_memory
 from .fallback import Fallback
 from .floor import Floor
-from .late import Batch, Delay, late_memory
 from .reset import Reset
 
 GUARDS: dict[str, Any] = {

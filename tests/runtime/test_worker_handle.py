@@ -7,7 +7,7 @@ from threading import Thread
 
 import pytest
 
-from bandits.runtime.worker_process import start_worker
+from bandits.runtime.worker_handle import start_worker
 
 
 def test_a_worker_without_a_thread_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ _MODULES = {
     "runtime.cores": ["lost"],
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
-__all__ = sorted([*_HOME, "list_agents", "list_simulators", "run", "simulate"])
+__all__ = sorted([*_HOME, "list_agents", "list_simulators", "register", "run", "simulate"])
 
 
 def __getattr__(name: str) -> Any:
@@ -131,6 +132,32 @@ def simulate(experiment: Experiment) -> Iterator[tuple[str, Trace]]:
     from .experiments.lockstep import simulate as steps
 
     return steps(experiment)
+
+
+def register(file: str | Path) -> list[str]:
+    """Register the agents and simulators that a Python file defines, and return their kinds.
+
+    They are then known to experiments, sweeps and worker processes of this session. After an edit
+    of the file, register it again. ``python -m bandits check FILE`` runs the contract on it.
+
+    Parameters
+    ----------
+    file : str or path
+
+    Raises
+    ------
+    UserError
+        There is no such file, it cannot be imported, or a class or kind is refused.
+    """
+    from .experiments import plugins
+    from .experiments.experiment import Experiment
+    from .sweeps.sweep import Sweep
+
+    kinds = plugins.add(Path(file))
+    Experiment.accept_new_kinds()
+    # it holds the validator of an experiment as it was
+    Sweep.model_rebuild(force=True)
+    return kinds
 
 
 def list_agents() -> Kinds:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Union
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from bandits import agents as _agents
 from bandits import simulators as _simulators
@@ -24,9 +25,9 @@ from bandits.simulators.petshop import PetShop
 
 from .defaults import fill
 from .history import History
-from .labels import unique_labels
+from .labels import name_agent, unique_labels
 from .validation import MAX_TEXT as MAX_TEXT
-from .validation import parse
+from .validation import parse, refusal
 
 # bytes that one experiment may use
 MEMORY_LIMIT = 4 * 2**30
@@ -46,17 +47,18 @@ _CAPABILITY_NAMES = {
     "vectors": "user and item vectors as features",
 }
 
+
+def _one_of(registry: Mapping[str, type[Any]]) -> Any:
+    """Return the union of the parameters of all registered kinds."""
+    kinds = Union[tuple(c.Params for c in registry.values())]  # noqa: UP007
+    return Annotated[kinds, Field(discriminator="kind")]
+
+
 if TYPE_CHECKING:
     AnySimulator = SimulatorParams
     AnyAgent = AgentParams
 else:
-    # the unions are built from the registries, so that a new kind needs no change here
-    AnySimulator = Annotated[
-        Union[tuple(c.Params for c in _simulators.REGISTRY.values())], Field(discriminator="kind")  # noqa: UP007
-    ]
-    AnyAgent = Annotated[
-        Union[tuple(c.Params for c in _agents.REGISTRY.values())], Field(discriminator="kind")  # noqa: UP007
-    ]
+    AnySimulator, AnyAgent = _one_of(_simulators.REGISTRY), _one_of(_agents.REGISTRY)
 
 
 class Experiment(Params):
@@ -65,8 +67,8 @@ class Experiment(Params):
 
     Raises
     ------
-    pydantic.ValidationError
-        A ValueError; `validation.refusal` turns it into one sentence.
+    UserError
+        One sentence: what is wrong, where, and what is allowed.
 
     Examples
     --------
@@ -100,6 +102,23 @@ class Experiment(Params):
         le=4096,
     )
     seed: int = param(42, title="Seed", help="Determines all random numbers.", ge=0, le=2**53 - 1)
+
+    def __init__(self, **data: Any) -> None:
+        try:
+            super().__init__(**data)
+        except ValidationError as error:
+            raise UserError(name_agent(refusal(error, Experiment), data)) from None
+
+    # `model_validate` does without it, and keeps the error of each field
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
+    @classmethod
+    def accept_new_kinds(cls) -> None:
+        """Accept the kinds that were registered after this class was created."""
+        fields = cls.model_fields
+        fields["simulator"].annotation = _one_of(_simulators.REGISTRY)
+        fields["agents"].annotation = tuple[_one_of(_agents.REGISTRY), ...]
+        cls.model_rebuild(force=True)
 
     @property
     def labels(self) -> tuple[str, ...]:

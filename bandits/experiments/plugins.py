@@ -75,6 +75,38 @@ def load() -> None:
             _report(error)
 
 
+def add(path: Path) -> list[str]:
+    """Register the kinds of a file in this process and in those that it starts, and return them.
+
+    A file that was registered before is read again: its kinds are replaced.
+
+    Raises
+    ------
+    UserError
+        The file does not exist, cannot be imported, or a kind is refused; nothing changes then.
+    """
+    source = str(path.resolve())
+    former = [
+        (group, kind, group.registry.pop(kind))
+        for group in _GROUPS
+        for noun, kind in kinds_of(source)
+        if noun == group.noun
+    ]
+    try:
+        classes = load_file(path)
+        if not classes:
+            raise UserError(f"the plug-in {path} defines no agent and no simulator")
+        register(classes, source)
+    except UserError:
+        for group, kind, cls in former:
+            group.registry[kind] = cls
+        raise
+    # worker processes inherit it
+    files = [f for f in os.environ.get(VARIABLE, "").split(os.pathsep) if f and f != source]
+    os.environ[VARIABLE] = os.pathsep.join([*files, source])
+    return [cls.Params.model_fields["kind"].default for cls in classes]
+
+
 def load_file(path: Path) -> list[type[Any]]:
     """Import a plug-in file and return the agents and simulators that it defines, without
     registering them.

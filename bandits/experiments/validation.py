@@ -135,7 +135,7 @@ def refusal(error: ValidationError, model: type[BaseModel]) -> str:
         if len(path) > 2:
             return f"{tag} {str(context['expected_tags']).replace(chr(39), '')}"
         registry = SIMULATORS if path[:1] == ["simulator"] else AGENTS
-        hint = "a kind of your own needs its plug-in, see BANDITS_PLUGINS"
+        hint = 'a kind of your own: bandits.register("FILE.py"), or BANDITS_PLUGINS=FILE.py'
         return f"{tag} {', '.join(registry)} ({hint})"
     if kind in ("model_type", "model_attributes_type"):
         return f"{where} is {value}; it must be an object of names and values"

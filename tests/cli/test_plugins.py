@@ -258,6 +258,48 @@ def test_an_edited_plug_in_has_a_different_hash(tmp_path: Path, registries: None
     assert "source digest" not in hash_content(AGENTS["linucb"].Params())
 
 
+REGISTERED = """
+import sys
+import bandits
+from bandits.sweeps.sweep import Sweep
+
+def refused(call, *arguments, **named):
+    try:
+        call(*arguments, **named)
+    except bandits.UserError as error:
+        return str(error)
+
+file, agent = sys.argv[1], {"kind": "fixed", "place": 1}
+print(refused(bandits.Experiment, agents=[agent]))
+# before it, so that a class that exists already must learn the kind
+print(bandits.register(file), bandits.register(file))
+experiment = bandits.Experiment(agents=[agent], steps=50, replications=2)
+print(Sweep(experiment=experiment, axes=[{"path": "agents.0.place", "values": [0, 1]}]).size)
+print(list(bandits.run(experiment, progress=False, workers=2).ctr))
+open(file, "a").write("nonsense(")
+print(refused(bandits.register, file))
+print(list(bandits.run(experiment, progress=False, workers=0).ctr))
+"""
+
+
+@pytest.mark.slow
+def test_a_file_is_registered_in_a_session(tmp_path: Path) -> None:
+    file = write(tmp_path / "mine.py", AGENT)
+    done = subprocess.run(
+        [sys.executable, "-c", REGISTERED, str(file)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**worker_environment(), plugins.VARIABLE: ""},
+    )
+    unknown, kinds, size, first, broken, again = done.stdout.splitlines()
+    assert unknown.startswith("agents.0.kind (Agent 1) is 'fixed'; it must be one of linucb, ")
+    assert unknown.endswith('bandits.register("FILE.py"), or BANDITS_PLUGINS=FILE.py)')
+    assert (kinds, size) == ("['fixed'] ['fixed']", "2")
+    assert broken.startswith(f"the plug-in {file} cannot be loaded: SyntaxError")
+    assert first == again == "['Fixed position']"
+
+
 @pytest.mark.slow
 def test_check_prints_how_many_checks_passed(tmp_path: Path) -> None:
     done = bandits("check", str(write(tmp_path / "mine.py", SIMULATOR)), files=[])

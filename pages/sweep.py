@@ -24,7 +24,7 @@ except UserError as error:
     job = None
     errors.append(str(error))
 with st.sidebar:
-    controls(draft.current(), agent.choose)
+    controls(draft.current(), agent.choose, agent.add)
 head = st.container(
     horizontal=True, horizontal_alignment="distribute", vertical_alignment="center", gap="small"
 )

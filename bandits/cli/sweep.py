@@ -16,7 +16,7 @@ from bandits.results import words
 from bandits.results.metric_registry import OBJECTIVES
 from bandits.runtime.cores import read_workers
 from bandits.runtime.pool import Pool
-from bandits.sweeps.analysis.landscape import Landscape
+from bandits.sweeps.analysis.landscape import EQUIVALENT, Landscape
 from bandits.sweeps.execution.audit import Audit
 from bandits.sweeps.execution.executors import (
     Executor,
@@ -137,10 +137,17 @@ def summary_text(landscape: Landscape) -> str:
         f"best: {_point(sweep, best.point)}  {metric.title.lower()} "
         f"{words.cell(best.estimate, metric.form)}"
     ]
-    tied = [cell for cell in landscape.results(sweep.metric) if cell.best]
+    states = [cell.state for cell in landscape.results(sweep.metric)]
     tried = sweep.size if sweep.is_grid else len(sweep.proposed)
     tests = f"{best.runs} replications, level {number(landscape.level)}"
-    lines.append(f"statistically tied with the best ({tests}): {len(tied)} of {tried} points")
+    lines.append(
+        f"of {tried} points ({tests}): {states.count('tied')} tied with the best (at most "
+        f"{percent(EQUIVALENT)} worse), {states.count('unclear')} too noisy to tell, "
+        f"{states.count('worse')} worse"
+        + (f", {states.count('dropped')} dropped early" if "dropped" in states else "")
+    )
+    if (middle := landscape.recommended(sweep.metric)) and states.count("tied") > 1:
+        lines.append(f"choose the middle of the tied points: {_point(sweep, middle.point)}")
     names = {axis.path: axis.spoken for axis in sweep.axes}
     for each in landscape.importance(sweep.metric):
         loss = f"worst {short(each.worst)} loses {words.cell(each.cost)} {noun} per 1,000 visitors"

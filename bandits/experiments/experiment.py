@@ -50,7 +50,7 @@ _CAPABILITY_NAMES = {
 
 def _one_of(registry: Mapping[str, type[Any]]) -> Any:
     """Return the union of the parameters of all registered kinds."""
-    kinds = Union[tuple(c.Params for c in registry.values())]  # noqa: UP007
+    kinds: Any = Union[tuple(c.Params for c in registry.values())]  # noqa: UP007
     return Annotated[kinds, Field(discriminator="kind")]
 
 
@@ -115,9 +115,10 @@ class Experiment(Params):
     @classmethod
     def accept_new_kinds(cls) -> None:
         """Accept the kinds that were registered after this class was created."""
-        fields = cls.model_fields
+        fields: dict[str, Any] = cls.model_fields
+        agent: Any = _one_of(_agents.REGISTRY)
         fields["simulator"].annotation = _one_of(_simulators.REGISTRY)
-        fields["agents"].annotation = tuple[_one_of(_agents.REGISTRY), ...]
+        fields["agents"].annotation = tuple[agent, ...]
         cls.model_rebuild(force=True)
 
     @property

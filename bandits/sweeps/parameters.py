@@ -95,6 +95,11 @@ def suggest_axis(owner: type[Params], name: str, number: int = 9) -> dict[str, A
         max(10 * default, 1.0) if most is None else float(most),
     )
     low, high = declaration(field)["sweep"] or declaration(field)["typical"] or allowed
+    # limits that it must not reach
+    if not allows(owner, name, high):
+        high -= (high - low) / DECADES
+    if not allows(owner, name, low):
+        low = high / DECADES if low == 0 else low + (high - low) / DECADES
     axis = {"low": float(low), "high": float(high), "number": number, "scale": "linear"}
     return (
         log_axis(owner, name, axis)

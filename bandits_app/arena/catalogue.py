@@ -36,8 +36,11 @@ def choose_simulator(draft: Draft) -> None:
         )
 
 
-def add_agent(draft: Draft) -> None:
-    """Draw the menu of agents; those that cannot be run in this simulator are named below it."""
+def add_agent(draft: Draft, add: Callable[[str], None] | None = None) -> None:
+    """Draw the menu of agents; those that cannot be run in this simulator are named below it.
+
+    ``add``: called with the kind that is chosen, instead of `Draft.add`.
+    """
     available, families = draft.available_kinds(), dict[str, list[str]]()
     for row in agent_kinds():
         if row.kind in available:
@@ -54,7 +57,7 @@ def add_agent(draft: Draft) -> None:
             families,
             {kind: (AGENTS[kind].title, summary(kind)) for kind in available},
             "add",
-            draft.add,
+            add or draft.add,
         )
         others = [cls.title for kind, cls in AGENTS.items() if kind not in available]
         if others:

@@ -26,7 +26,11 @@ from bandits_app.widgets.text import escape_markdown, plain_symbol
 from . import catalogue
 
 
-def controls(draft: Draft, choose_agent: Callable[[Draft], int] | None = None) -> None:
+def controls(
+    draft: Draft,
+    choose_agent: Callable[[Draft], int] | None = None,
+    add_agent: Callable[[str], None] | None = None,
+) -> None:
     """Draw the controls and write their values into the draft.
 
     Parameters
@@ -34,6 +38,8 @@ def controls(draft: Draft, choose_agent: Callable[[Draft], int] | None = None) -
     draft : Draft
     choose_agent : callable, optional
         Draws the choice of one agent and returns its id; only this agent is shown.
+    add_agent : callable, optional
+        Adds an agent of a kind, instead of `Draft.add`.
     """
     # filled last: what is changed below can be undone
     undo_row = st.container(horizontal=True, gap="small")
@@ -42,11 +48,11 @@ def controls(draft: Draft, choose_agent: Callable[[Draft], int] | None = None) -
     if choose_agent is None:
         st.subheader("Agents", anchor=False)
         _agents(draft)
-        catalogue.add_agent(draft)
     else:
         number = choose_agent(draft)
         with st.container(border=True):
             _agent(draft, number, draft.agents[number])
+    catalogue.add_agent(draft, add_agent)
     drafts.remember()
     _undo_buttons(undo_row)
 

@@ -22,9 +22,18 @@ def choose(draft: Draft) -> int:
         "Agent to sweep",
         labels,
         key=_CHOSEN,
-        help="Its parameters are varied; other agents are left out.",
+        help=(
+            "Its parameters are varied; other agents are left out. **Add agent** offers all kinds."
+        ),
     )
     return chosen(draft)
+
+
+def add(kind: str) -> None:
+    """Add an agent of another kind and choose it."""
+    draft = drafts.current()
+    draft.add(kind)
+    st.session_state[_CHOSEN] = _labels(draft)[-1]
 
 
 def chosen(draft: Draft) -> int:

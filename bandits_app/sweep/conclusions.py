@@ -4,17 +4,20 @@ parameter.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from bandits.base.formatting import number, percent
+from bandits.base.formatting import count_of, number, percent
 from bandits.base.types import BoolArray
 from bandits.results import words
 from bandits.results.caveats import FEW_REWARDS
+from bandits.results.metric_registry import OBJECTIVES
 from bandits.sweeps import Sweep
-from bandits.sweeps.analysis.landscape import LEVEL
-from bandits.sweeps.analysis.records import Explained, Importance
+from bandits.sweeps.analysis.landscape import EQUIVALENT, LEVEL, Landscape
+from bandits.sweeps.analysis.records import Explained, Importance, State
 from bandits.sweeps.axis import Value
 from bandits.sweeps.figures import grid, lines
 from bandits.sweeps.manager import SweepJob
@@ -30,15 +33,44 @@ NARROWER = 1.05
 
 
 def first(job: SweepJob, metric: str) -> None:
-    """State which choice is better from which value on, where a sweep that has ended varies both:
-    above its figures.
+    """State the conclusion of a sweep that has ended, above its figures: what to choose, and which
+    choice is better from which value on.
     """
+    if job.active:
+        return
     with job.lock:
-        along = "" if job.active else lines.comparison(job.landscape, metric)
-    if along:
-        st.markdown(
-            f"**{escape_markdown(along)}**" if varies_simulators(job) else escape_markdown(along)
-        )
+        along = lines.comparison(job.landscape, metric)
+        found = None if varies_simulators(job) else chosen(job.landscape, metric)
+    for sentence in filter(None, (found, along)):
+        st.markdown(f"**{escape_markdown(sentence)}**")
+
+
+def chosen(landscape: Landscape, metric: str) -> str:
+    """State which point to choose, what it earns, and how sure that is; empty without a best one.
+
+    The point is the middle of the tied ones: its neighbours are as good, so that it stays good
+    where a little is different.
+    """
+    best, middle = landscape.best(metric), landscape.recommended(metric)
+    if best is None or middle is None:
+        return ""
+    shown = OBJECTIVES[metric].of(landscape.sweep.experiment)
+    states = [result.state for result in landscape.results(metric)]
+    tied, unclear = states.count("tied"), states.count("unclear")
+    mean = f"{shown.title.lower()} {words.mean(middle.estimate, shown.form)}"
+    values = grid.described(landscape.sweep, middle.values)
+    why = (
+        f"the middle of {tied} points that are tied with the best"
+        if tied > 1
+        else "the best point; no other is tied with it"
+    )
+    noisy = (
+        f" {unclear} of the others {'is' if unclear == 1 else 'are'} too noisy to tell: more "
+        "replications would decide."
+        if unclear
+        else ""
+    )
+    return f"Choose {values} ({mean}): {why}.{noisy}"
 
 
 def show(job: SweepJob, metric: str) -> None:
@@ -56,10 +88,7 @@ def show(job: SweepJob, metric: str) -> None:
         )
         few = landscape.points_with_few_clicks()
     if not job.active:
-        advise = not varies_simulators(job) and not _unresolved(job, metric)[0]
-        st.markdown(
-            f"- {best_region(sum(r.best for r in results), len(results), level, advise=advise)}"
-        )
+        st.markdown(f"- {counts([result.state for result in results], level)}")
     noun = job.sweep.experiment.simulator_class().reward_noun
     if few and not job.active:
         st.markdown(
@@ -137,28 +166,22 @@ def _added(found: list[Unresolved]) -> str:
     return "; ".join(f"{one.title} {', '.join(map(grid.format_value, one.added))}" for one in found)
 
 
-def best_region(tied: int, total: int, level: float, *, advise: bool = True) -> str:
-    """State how many points are statistically tied with the best.
-
-    ``advise``: nothing is left but to choose one.
-    """
+def counts(states: Sequence[State], level: float) -> str:
+    """State how many points are tied with the best, too noisy to tell, worse or dropped."""
     rest = "" if level == LEVEL else f"; refinements may use the rest of {percent(LEVEL)}"
-    test = (
-        f"(paired t tests, Tukey's correction for all pairs, level {number(100 * level)} %{rest})"
+    test = f"paired t tests, Tukey's correction for all pairs, level {number(100 * level)} %{rest}"
+    parts = [
+        f"{states.count('tied')} are tied with the best: they lose at most {percent(EQUIVALENT)}",
+        f"{states.count('unclear')} are too noisy to tell: not significantly worse, but they may "
+        f"lose more than {percent(EQUIVALENT)}",
+        f"{states.count('worse')} are worse",
+    ]
+    if dropped := states.count("dropped"):
+        parts.append(f"{dropped} were dropped early")
+    return (
+        f"Of {count_of(len(states), 'points')}, {'; '.join(parts)} ({test}). The estimate of the "
+        "best point is slightly optimistic (selection bias)."
     )
-    bias = " The estimate of the best point is slightly optimistic (selection bias)."
-    if tied == total > 1:
-        return (
-            f"All {total} points are statistically tied {test}; more replications may separate "
-            "them."
-        )
-    if tied == 1:
-        return (
-            f"None of the other {total - 1} points is statistically tied with the best "
-            f"{test}.{bias}"
-        )
-    advice = "; choose any of them" if advise else ""
-    return f"{tied} of {total} points are statistically tied for the best {test}{advice}.{bias}"
 
 
 def _pairing(factor: float) -> str:
@@ -193,8 +216,8 @@ def _sensitivity(sweep: Sweep, importance: list[Importance]) -> None:
     st.dataframe(pd.DataFrame(rows), hide_index=True, height="content")
     combined = "; not every combination of them is (see the outline)" if len(paths) > 1 else ""
     st.caption(
-        "**Tied with best**: values of the points that are not significantly worse than the "
-        f"best{combined}. **Worst**: the value with which an agent earns least, even with the best "
+        f"**Tied with best**: values of the points that lose at most {percent(EQUIVALENT)} for "
+        f"sure{combined}. **Worst**: the value with which an agent earns least, even with the best "
         "values of the other parameters. **Worst-case loss**: what that costs against the best "
         "point; the interval allows for the choice of both by the same data. **Explained "
         "variance**: share of the variance between points that the parameter explains by itself "
@@ -231,7 +254,8 @@ def _explained_variance(sweep: Sweep, explained: list[Explained]) -> None:
     st.subheader("Sensitivity", anchor=False)
     st.dataframe(pd.DataFrame(rows), hide_index=True, height="content")
     st.caption(
-        "**Tied with best**: values of the points that are not significantly worse than the best. "
+        f"**Tied with best**: values of the points that lose at most {percent(EQUIVALENT)} for "
+        "sure. "
         "**Explained variance**: share of the variance between points that the parameter explains "
         "by itself, estimated with a random forest (first-order Sobol index times the out-of-bag "
         "R²); it needs at least ten points."

@@ -12,14 +12,14 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from bandits import Experiment, UserError, read
-from bandits.base.formatting import count_of, duration, number, time_left
+from bandits.base.formatting import count_of, duration, number, percent, time_left
 from bandits.results import words
 from bandits.results.export import csv_of, parquet_of
 from bandits.results.figures.style import Spec
 from bandits.results.metric_registry import OBJECTIVES, Metric
 from bandits.results.metrics import Estimate
 from bandits.runtime.job import Job
-from bandits.sweeps import Sweep
+from bandits.sweeps.analysis.landscape import EQUIVALENT
 from bandits.sweeps.analysis.nearest import NearestPoint, nearest_points, nearest_proposed
 from bandits.sweeps.analysis.records import PointResult
 from bandits.sweeps.figures import grid, lines, scatter
@@ -138,15 +138,6 @@ def status(job: SweepJob, progress: float) -> str:
     return f"{message}. {escape_markdown(job.error)}" if job.error else message
 
 
-def describe_values(sweep: Sweep, values: tuple[object, ...], *, bold: bool = False) -> str:
-    """List the parameters of a point: Exploration bonus 2, Ridge 1."""
-    mark = "**" if bold else ""
-    return ", ".join(
-        f"{grid.parameter_title(sweep, i)} {mark}{grid.with_unit(sweep, i, value)}{mark}"  # type: ignore[arg-type]
-        for i, value in enumerate(values)
-    )
-
-
 def _point(
     job: SweepJob, metric: str, result: PointResult, leader: int, candidates: int | None
 ) -> None:
@@ -163,7 +154,7 @@ def _point(
     best = f"**Best{among}:** " if first else ""
     shown = OBJECTIVES[metric].of(job.sweep.experiment)
     verdict = "" if first or candidates is not None else f", {_verdict(result, shown)}"
-    values = describe_values(job.sweep, result.values, bold=True)
+    values = grid.described(job.sweep, result.values, "**")
     mean = f"{words.mean(result.estimate, shown.form)} {shown.unit}"
     interval = words.interval(result.estimate, shown.form)
     row.markdown(f"{best}{values}: {shown.title.lower()} {mean} ({interval}){verdict}.")
@@ -177,9 +168,12 @@ def _point(
 
 
 def _verdict(result: PointResult, metric: Metric) -> str:
-    if result.best:
-        return "not significantly worse than the best"
-    return f"worse than the best by {_loss(result, metric)}"
+    return {
+        "tied": f"tied with the best: loses at most {percent(EQUIVALENT)}",
+        "unclear": f"too noisy to tell: the estimated loss is {_loss(result, metric)}",
+        "worse": f"worse than the best by {_loss(result, metric)}",
+        "dropped": f"dropped after {count_of(result.runs, 'replications')}",
+    }[result.state]
 
 
 def _loss(result: PointResult, metric: Metric) -> str:
@@ -195,7 +189,7 @@ def _setting(
     job: SweepJob, metric: str, result: PointResult, leader: int, *, exact: bool, active: bool
 ) -> None:
     """State what the setting in the sidebar loses against the best point."""
-    values = describe_values(job.sweep, result.values, bold=True)
+    values = grid.described(job.sweep, result.values, "**")
     shown = OBJECTIVES[metric].of(job.sweep.experiment)
     name = (
         f"Your setting ({values})"
@@ -204,14 +198,12 @@ def _setting(
     )
     if result.point == leader:
         verdict = "is the best point so far" if active else "is the best point"
-    elif result.best and not active:
-        loss = _loss(result, shown)
-        verdict = (
-            f"is not significantly worse than the best: the estimated loss is {loss}, corrected "
-            "for all points"
-        )
+    elif result.state == "dropped":
+        verdict = f"was dropped after {count_of(result.runs, 'replications')}"
+    elif active:
+        verdict = f"has lost {_loss(result, shown)} against the best so far"
     else:
-        verdict = f"loses {_loss(result, shown)} against the best"
+        verdict = f"is {_verdict(result, shown)}"
     st.markdown(f":material/close: {name} {verdict}.")
 
 
@@ -271,7 +263,7 @@ def show_previous_results(experiment: Experiment | None, job: Job) -> None:
     for found in selection.manager().nearest_points(experiment):
         if found.label in measured:
             continue
-        at = describe_values(found.sweep, found.sweep.values_at(found.point))
+        at = grid.described(found.sweep, found.sweep.values_at(found.point))
         nearest = "" if found.exact else "the nearest point, "
         replications = count_of(found.runs, "replications")
         noun = shown.simulator_class().reward_noun

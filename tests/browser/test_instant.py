@@ -213,7 +213,9 @@ def test_the_keyboard_alone(visit: Open) -> None:
     expect(mark).to_have_accessible_name("Try the values of Exploration bonus of LinUCB one by one")
     page.keyboard.press("Enter")
     expect(strip(alpha(page))).to_contain_text(
-        re.compile(r"^[^·]*Best of \d\d values: [\d.]+ \(0\.\d{3}\)")
+        re.compile(
+            r"^[^·]*Best of \d\d values: [\d.]+ \(0\.\d{3}; \d+ replications, [\d,]+ steps\)"
+        )
     )
     # playing changes no setting
     expect(alpha(page)).to_have_value("0.65")

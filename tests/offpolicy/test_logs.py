@@ -401,7 +401,7 @@ DIALECT = "aktion,reward,propensity\nGröße M,1.79,0.5\nGröße M,0.6,0.5\nGrö
         ("a.csv", DIALECT.encode()),
         ("a.csv", DIALECT.replace(",", ";").replace(".", ",").encode("cp1252")),
         ("a.csv", DIALECT.replace(",", "\t").encode("utf-16")),
-        ("a.csv.gz", gzip.compress(DIALECT.encode())),
+        ("a.csv.gz", gzip.compress(DIALECT.encode(), mtime=0)),
     ],
 )
 def test_the_dialects_of_a_table_are_the_same_log(

@@ -24,13 +24,15 @@ from bandits.sweeps.sweep import Sweep
 
 from . import importance
 from .best_region import Compared, compare_with_leader
-from .records import Explained, Importance, PointResult
+from .records import Explained, Importance, PointResult, State
 from .statistics import noise_variance, row_mean, row_variance, sobol_index
 
 if TYPE_CHECKING:
     import pandas as pd
 
 LEVEL = 0.05
+# of the reward: a point that loses less for sure is as good as the best
+EQUIVALENT = 0.05
 
 
 class Landscape:
@@ -260,6 +262,7 @@ class Landscape:
         compared = self._compared(metric, self.leader(metric)) or Compared(
             np.zeros(self.sweep.size, np.bool_), np.full(self.sweep.size, np.nan)
         )
+        states = self.states(metric)
         return [
             PointResult(
                 p,
@@ -269,10 +272,51 @@ class Landscape:
                 int((self.completed[p] & ~self.alive[p]).sum()),
                 _within(gaps[p], compared.half[p]),
                 bool(compared.region[p]),
-                bool(self.dropped[p]),
+                states[p],
             )
             for p in np.flatnonzero(self.completed.any(axis=1)).tolist()
         ]
+
+    def states(self, metric: str = "ctr") -> list[State]:
+        """How each point compares with the best (`PointResult.state`), P of them."""
+        compared, gaps = self._compared(metric, self.leader(metric)), row_mean(self.gaps(metric))
+        if compared is None:
+            return ["unclear"] * self.sweep.size
+        with np.errstate(invalid="ignore"):
+            equivalent = compared.half - gaps <= self.tolerance(metric)
+        state = np.where(compared.region, np.where(equivalent, "tied", "unclear"), "worse")
+        return np.where(self.dropped, "dropped", state).tolist()  # type: ignore[no-any-return]
+
+    def tolerance(self, metric: str = "ctr") -> float:
+        """Return the loss that counts as none: `EQUIVALENT` of the largest mean reward."""
+        regret = OBJECTIVES[metric].better < 0
+        means = np.abs(row_mean(self.numbers("ctr" if regret else metric)))
+        largest = float(np.nanmax(means)) if np.isfinite(means).any() else 0.0
+        return EQUIVALENT * largest * (self.sweep.experiment.steps if regret else 1)
+
+    def recommended(self, metric: str = "ctr") -> PointResult | None:
+        """The point to choose: the middle of the tied points around the best one.
+
+        Of a grid, the tied points that are reached from the best one through neighbours that are
+        tied; choices are as at the best point. Of scattered points the best one. None before
+        anything is computed."""
+        best = self.best(metric)
+        if best is None or not self.sweep.is_grid:
+            return best
+        from scipy.ndimage import label
+
+        shape = self.sweep.shape
+        tied = np.array([state == "tied" for state in self.states(metric)]).reshape(shape)
+        at = np.unravel_index(best.point, shape)
+        for axis, values in enumerate(self.sweep.values):
+            if any(isinstance(v, (str, bool)) or v is None for v in values):
+                index = np.arange(shape[axis])[_broadcast(axis, len(shape))]
+                tied = tied & (index == at[axis])
+        islands, _ = label(tied)
+        near = np.argwhere((islands == islands[at]) & tied)
+        off = np.abs(near - near.mean(axis=0)).sum(axis=1)
+        middle = int(np.ravel_multi_index(tuple(near[np.argmin(off)]), shape))
+        return next(result for result in self.results(metric) if result.point == middle)
 
     def best(self, metric: str = "ctr") -> PointResult | None:
         """The leader's result; None before anything is computed, or if every row diverged."""
@@ -314,9 +358,10 @@ class Landscape:
         means, leader = row_mean(numbers), self.leader(metric)
         if leader is None or not np.isfinite(means).all() or not self.sweep.is_grid:
             return []
-        grid, region = (
+        grid, region, tied = (
             means.reshape(self.sweep.shape),
             self.best_region(metric).reshape(self.sweep.shape),
+            np.array([s == "tied" for s in self.states(metric)]).reshape(self.sweep.shape),
         )
         clicks = self.numbers("ctr")
         losses = 1000 * (clicks[leader] - clicks)
@@ -324,8 +369,9 @@ class Landscape:
         found = []
         for i, (axis, values) in enumerate(zip(self.sweep.axes, self.sweep.values, strict=True)):
             others = tuple(j for j in range(grid.ndim) if j != i)
-            in_region = np.atleast_1d(region.any(axis=others)).tolist()
-            good = tuple(v for v, inside in zip(values, in_region, strict=True) if inside)
+            is_tied = np.atleast_1d(tied.any(axis=others)).tolist()
+            good = tuple(v for v, inside in zip(values, is_tied, strict=True) if inside)
+            matters = not np.atleast_1d(region.any(axis=others)).all()
             worst = int(np.argmin(grid.max(axis=others)))
             # the best point with the worst value, against the best point of all
             at_worst = np.where(
@@ -335,11 +381,7 @@ class Landscape:
             cost = _within(row_mean(losses[at][None])[0], half[at])
             best = values[int(np.unravel_index(leader, grid.shape)[i])]
             share = sobol_index(grid, others, noise_variance(numbers)) if others else float("nan")
-            found.append(
-                Importance(
-                    axis.path, best, good, values[worst], cost, share, len(good) < len(values)
-                )
-            )
+            found.append(Importance(axis.path, best, good, values[worst], cost, share, matters))
         return sorted(found, key=lambda each: (not each.matters, -each.cost.mean))
 
     def explained(self, metric: str = "ctr") -> list[Explained]:
@@ -351,13 +393,13 @@ class Landscape:
         if leader is None or sweep.is_grid or self.progress < 1:
             return []
         if metric not in self._explained:
-            region = [sweep.values_at(p) for p in np.flatnonzero(self.best_region(metric)).tolist()]
+            tied = [sweep.values_at(p) for p, s in enumerate(self.states(metric)) if s == "tied"]
             shares = importance.explained_shares(sweep, row_mean(self.numbers(metric)))
             found = [
                 Explained(
                     axis.path,
                     sweep.values_at(leader)[i],
-                    _extent(axis, [at[i] for at in region]),
+                    _extent(axis, [at[i] for at in tied]),
                     share,
                 )
                 for i, (axis, share) in enumerate(zip(sweep.axes, shares, strict=True))
@@ -383,6 +425,8 @@ class Landscape:
                 "best_region": [
                     dict(zip(paths, r.values, strict=True)) for r in self.results(metric) if r.best
                 ],
+                "recommended": (middle := self.recommended(metric))
+                and dict(zip(paths, middle.values, strict=True)),
                 "sensitivity": [
                     {**i._asdict(), "cost": i.cost._asdict(), "good": list(i.good)}
                     for i in self.importance(metric)
@@ -400,7 +444,7 @@ class Landscape:
 
     def table(self, metric: str = "ctr") -> pd.DataFrame:
         """One line per point: parameters, mean, interval, replications, difference to the best,
-        best region.
+        best region, state.
         """
         import pandas as pd
 
@@ -417,7 +461,7 @@ class Landscape:
                 "gap_low": r.gap.low,
                 "gap_high": r.gap.high,
                 "best_region": r.best,
-                "dropped": r.dropped,
+                "state": r.state,
             }
             for r in self.results(metric)
         ]

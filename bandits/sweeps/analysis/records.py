@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from bandits.results.metrics import Estimate
 from bandits.sweeps.axis import Value
+
+State = Literal["tied", "unclear", "worse", "dropped"]
 
 
 class PointResult(NamedTuple):
@@ -28,8 +30,10 @@ class PointResult(NamedTuple):
         ``best``: it is corrected for the choice of the best point by the same data.
     best : bool
         Not significantly worse than the best point.
-    dropped : bool
-        Eliminated by the search before its last replication.
+    state : {"tied", "unclear", "worse", "dropped"}
+        tied: not significantly worse, and at most `landscape.EQUIVALENT` worse for sure. unclear:
+        not significantly worse, but the interval allows a larger loss. worse: significantly.
+        dropped: eliminated by the search before its last replication.
     """
 
     point: int
@@ -39,7 +43,12 @@ class PointResult(NamedTuple):
     diverged: int
     gap: Estimate
     best: bool
-    dropped: bool
+    state: State
+
+    @property
+    def dropped(self) -> bool:
+        """Whether the search has eliminated the point."""
+        return self.state == "dropped"
 
 
 class Importance(NamedTuple):
@@ -51,7 +60,7 @@ class Importance(NamedTuple):
     best : Value
         Its value at the best point.
     good : tuple
-        Its values in the best region.
+        Its values at the points that are tied with the best.
     worst : Value
         The value with which even the best choice of the other parameters is worst.
     cost : Estimate
@@ -83,7 +92,7 @@ class Explained(NamedTuple):
     best : Value
         Its value at the best point.
     good : tuple
-        Smallest and largest value in the best region for a range, all such values for a list.
+        Smallest and largest tied value for a range, all tied values for a list.
     share : float
         Explained variance between points (`importance.explained_shares`).
     """

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bandits.agents.guards.params import GuardParams
-from bandits.base.formatting import number, short
+from bandits.base.formatting import number, percent, short
 from bandits.base.params import declaration
 from bandits.base.types import BoolArray, FloatArray
 from bandits.results import metrics, words
@@ -20,11 +20,14 @@ from bandits.results.figures.parts import drawing, hover, line, points, ring
 from bandits.results.figures.style import COUNT, RATE, Spec, Style, styles
 from bandits.results.metric_registry import OBJECTIVES
 from bandits.results.metrics import Band
-from bandits.sweeps.analysis.landscape import Landscape
+from bandits.sweeps.analysis.landscape import EQUIVALENT, Landscape
 from bandits.sweeps.axis import JOINT, Value
 from bandits.sweeps.sweep import Sweep, owner_of
 
 OUTLINE = "#D55E00"
+NOISY = "#BBBBBB"
+# characters that the labels below a plot may have together, on a phone too
+LABELS = 40
 # characters at a tick that the margin of every plot holds
 SHORT = 5
 
@@ -85,7 +88,7 @@ def _map(landscape: Landscape, metric: str, marks: dict[str, int | None], finish
             for row in shown_points.tolist()
         ]
     )
-    region = landscape.best_region(metric)[shown_points] & finished
+    states = np.array(landscape.states(metric))[shown_points]
     numbers = landscape.adjusted(metric)
     texts = [
         [hover_text(landscape, metric, p, numbers[p]) for p in row] for row in shown_points.tolist()
@@ -105,13 +108,21 @@ def _map(landscape: Landscape, metric: str, marks: dict[str, int | None], finish
     }
     data: list[Spec] = [
         {"type": "heatmap", **places, **hover(texts), **look},
-        line("best region", *_outline(region), OUTLINE, width=3, hoverinfo="skip"),
+        line(
+            "too noisy to tell",
+            *_outline((states == "unclear") & finished),
+            NOISY,
+            "dot",
+            hoverinfo="skip",
+        ),
+        line("tied", *_outline((states == "tied") & finished), OUTLINE, width=3, hoverinfo="skip"),
         *[_mark(shown_points, p, symbol) for symbol, p in marks.items() if p is not None],
     ]
     at = sweep.values_at(leader or 0)
     others = range(2, len(sweep.axes))
     fixed = ", ".join(f"{parameter_title(sweep, i)} {format_value(at[i])}" for i in others)
-    note = f"{shown.full_unit}, mean over replications. {_legend(marks, 'outlined', finished)}"
+    legend = _legend(marks, "outlined", "dotted", finished)
+    note = f"{shown.full_unit}, mean over replications. {legend}"
     vertical = {**axis_ticks(sweep, 1), "showgrid": False}
     vertical["ticktext"] = rows = [
         text.replace(f" {JOINT} ", "<br>") for text in vertical["ticktext"]
@@ -175,8 +186,9 @@ def axis_ticks(sweep: Sweep, axis: int) -> Spec:
     distances.
     """
     values = sweep.values[axis]
-    every = -(-len(values) // 7)
-    shown = range(0, len(values), every)
+    labels = [len(format_value(value)) + 2 for value in values]
+    fits = (n for n in range(1, len(values)) if sum(labels[::n]) <= LABELS)
+    shown = range(0, len(values), next(fits, len(values) - 1))
     ticks = {"tickvals": list(shown), "ticktext": [format_value(values[i]) for i in shown]}
     title, ends = {"text": parameter_label(sweep, axis)}, [-0.5, len(values) - 0.5]
     return {"title": title, **ticks, "range": ends, "showspikes": False, "tickangle": 0}
@@ -208,6 +220,17 @@ def with_unit(sweep: Sweep, axis: int, value: Value) -> str:
         f"{format_value(value)} {unit}"
         if unit and isinstance(value, (int, float))
         else format_value(value)
+    )
+
+
+def described(sweep: Sweep, values: Sequence[Value], mark: str = "") -> str:
+    """List the parameters of a point: Exploration bonus 2, Ridge 1.
+
+    ``mark`` surrounds the values.
+    """
+    return ", ".join(
+        f"{parameter_title(sweep, i)} {mark}{with_unit(sweep, i, value)}{mark}"
+        for i, value in enumerate(values)
     )
 
 
@@ -254,21 +277,23 @@ def _curve(landscape: Landscape, metric: str, marks: dict[str, int | None], fini
     shown = OBJECTIVES[metric].of(sweep.experiment)
     style = next(iter(styles(sweep.experiment).values()))
     results, numbers = landscape.results(metric), landscape.adjusted(metric)
-    region = landscape.best_region(metric) & finished
     x = np.array([result.point for result in results], float)
     mid, low, high = np.array([result.estimate for result in results]).T
     low, high = (np.where(np.isfinite(ends), ends, mid) for ends in (low, high))
     band = Band(x, mid, low, high, sweep.experiment.replications)
     spec = curves({"mean": band}, {"mean": style}, title=shown.title, note="", y_title=shown.unit)
-    good = np.array(
-        [result.estimate.mean if region[result.point] else np.nan for result in results]
-    )
+    of_state = {
+        state: np.where([finished and r.state == state for r in results], mid, np.nan)
+        for state in ("tied", "unclear")
+    }
     texts = [
         hover_text(landscape, metric, result.point, numbers[result.point]) for result in results
     ]
     spec["data"] += [
         points("points", x, mid, style.color, **hover(texts)),
-        ring("best region", x, good, OUTLINE, 13, edge=2.5),
+        ring("too noisy to tell", x, of_state["unclear"], NOISY, 14),
+        # larger than the star
+        ring("tied", x, of_state["tied"], OUTLINE, 20),
     ]
     for symbol, point in marks.items():
         at = [i for i, result in enumerate(results) if result.point == point]
@@ -276,16 +301,20 @@ def _curve(landscape: Landscape, metric: str, marks: dict[str, int | None], fini
     spec["layout"] |= {"xaxis": axis_ticks(sweep, 0), "hovermode": "closest"}
     note = (
         f"{shown.full_unit}, mean over replications with 95 % interval. "
-        f"{_legend(marks, 'circled', finished)}"
+        f"{_legend(marks, 'circled', 'grey ring', finished)}"
     )
     spec["layout"]["meta"] = {"note": note[0].upper() + note[1:], "pick": True}
     return spec
 
 
-def _legend(marks: dict[str, int | None], region: str, finished: bool) -> str:
-    """Explain the marks: ★ best point; outlined: not significantly worse; ✕ your setting."""
+def _legend(marks: dict[str, int | None], tied: str, unclear: str, finished: bool) -> str:
+    """Explain the marks: ★ best point; outlined: tied; dotted: too noisy; ✕ your setting."""
     parts = (
-        ["★ best point", f"{region}: not significantly worse"]
+        [
+            "★ best point",
+            f"{tied}: tied, loses at most {percent(EQUIVALENT)}",
+            f"{unclear}: too noisy to tell; others: worse",
+        ]
         if finished
         else ["★ best point so far"]
     )

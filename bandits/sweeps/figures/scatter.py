@@ -83,16 +83,14 @@ def figures(
     if not len(trajectory.points):
         title = OBJECTIVES[metric].of(landscape.sweep.experiment).title
         return [drawing([], title, empty="Waiting for the first results.")]
-    numbers, good = (
-        landscape.adjusted(metric),
-        landscape.best_region(metric)[trajectory.points] & finished,
-    )
+    numbers, states = landscape.adjusted(metric), np.array(landscape.states(metric))
+    states = np.where(finished, states, "")[trajectory.points]
     texts = np.array(
         [hover_text(landscape, metric, p, numbers[p]) for p in trajectory.points.tolist()], object
     )
     marks = [(landscape.leader(metric), "star"), (selected, "circle-open"), (setting, "x")]
     slices = [
-        _slice(landscape, metric, trajectory, axis, texts, good, marks, finished)
+        _slice(landscape, metric, trajectory, axis, texts, states, marks, finished)
         for axis in range(len(landscape.sweep.axes))
     ]
     return [_best_so_far(landscape, metric, trajectory, texts), *slices]
@@ -148,7 +146,7 @@ def _slice(
     trajectory: Progress,
     axis: int,
     texts: ObjectArray,
-    good: BoolArray,
+    states: np.ndarray,
     marks: list[tuple[int | None, str]],
     finished: bool,
 ) -> Spec:
@@ -157,12 +155,13 @@ def _slice(
     style = next(iter(styles(sweep.experiment).values()))
     x = np.array([_at(landscape, axis, p) for p in trajectory.points.tolist()])
     data = [
-        _dots(trajectory, x, texts, ~good, REFERENCE),
-        _dots(trajectory, x, texts, good, style.color),
+        _dots(trajectory, x, texts, ~np.isin(states, ("tied", "unclear")), REFERENCE),
+        _dots(trajectory, x, texts, states == "unclear", style.color, "circle-open"),
+        _dots(trajectory, x, texts, states == "tied", style.color),
         *(_mark(trajectory, x, p, symbol) for p, symbol in marks if p is not None),
     ]
     note = "All points, with any values of the other parameters. ★ best point" + (
-        "; coloured: not significantly worse" if finished else " so far"
+        "; coloured: tied; rings: too noisy to tell; grey: worse" if finished else " so far"
     )
     marked = any(symbol == "x" and point is not None for point, symbol in marks)
     note += "; ✕ the point nearest to your setting." if marked else "."
@@ -178,11 +177,15 @@ def _slice(
 
 
 def _dots(
-    trajectory: Progress, x: FloatArray, texts: ObjectArray, shown: BoolArray, color: str
+    trajectory: Progress,
+    x: FloatArray,
+    texts: ObjectArray,
+    shown: BoolArray,
+    color: str,
+    symbol: str = "circle",
 ) -> Spec:
-    dots = points(
-        "points", x[shown], trajectory.means[shown], color, 7, **hover(texts[shown].tolist())
-    )
+    text = hover(texts[shown].tolist())
+    dots = points("points", x[shown], trajectory.means[shown], color, 7, symbol, **text)
     dots["marker"]["opacity"] = 0.75
     return dots
 

@@ -103,12 +103,15 @@ def answer(instant: Instant, text: str, *, quick: bool = False) -> bytes:
     plots = agent_traces(found.result, view.window, x=view.x, spectrum=spectrum)
     mean = _rate(found.result, question.label).mean
     rate, spread = _tile(found.result, question.label)
+    tried = found.result.experiment
+    budget = f"{count_of(tried.replications, 'replications')}, {count_of(tried.steps, 'steps')}"
     header = {
         "seq": seq,
         "label": question.label,
         "sentence": found.sentence,
         "whole": found.whole,
         "rate": mean if math.isfinite(mean) else None,
+        "budget": budget,
         "tile": {"rate": rate, "spread": spread, "detail": found.short},
     }
     return _framed(header, pack([{"data": traces} for traces in plots], 300, alt=[""] * len(plots)))

@@ -67,7 +67,7 @@ function makeFollower(parent) {
     if (trying) tell("preview", { label: slider.origin.label, tile: header.tile, body, seq: header.seq, rest, moved });
     if (!rest && shown && header.rate !== null) {
       const value = Object.values(params).join(" and ");
-      slider.tried.set(position, { rate: header.rate, value });
+      slider.tried.set(position, { rate: header.rate, value, budget: header.budget });
       slider.draw();
     }
     if (!shown || !trying) return;
@@ -191,7 +191,7 @@ function makeFollower(parent) {
         stopPlaying();
         takeBack(slider);
         const found = best(slider);
-        shown.text.textContent = `Best of ${slider.tried.size} values: ${found.value} (${found.rate.toFixed(3)})`;
+        shown.text.textContent = `Best of ${slider.tried.size} values: ${found.value} (${found.rate.toFixed(3)}; ${found.budget})`;
       } else ask(slider, positions[at++]);
     }, 60);
     slider.waits = 0;

@@ -11,6 +11,7 @@ import pytest
 from bandits import UserError, read, run
 from bandits.agents import REGISTRY
 from bandits.base.randomness import Streams
+from bandits.base.types import Contexts, Feedback, Round
 from bandits.experiments.lockstep import make_lane
 from bandits.models.linear.private_ridge import (
     DELTA,
@@ -22,8 +23,6 @@ from bandits.models.linear.private_ridge import (
 )
 from bandits.models.linear.ridge import Ridge
 from bandits.results import metrics
-
-RESET = {"kind": "reset", "every": 100}
 
 
 def model(rows: int = 1, D: int = 2, items: int = 1, **options: Any) -> PrivateRidge:
@@ -129,6 +128,19 @@ def test_observations_are_shortened_to_the_norm() -> None:
     assert np.trace(gram, axis1=1, axis2=2).max() <= 50 * 0.5**2 + 1e-12
 
 
+@pytest.mark.parametrize(("x", "reward"), [(1.0, 3.0), (3.0, 1.0), (0.5, 1.0)])
+def test_an_observation_is_shortened_with_its_reward(x: float, reward: float) -> None:
+    """Its length is that of (x, r): a large reward beside short features is shortened too."""
+    made, one = model(D=1), np.ones((1, 1))
+    index = np.zeros(1, np.int64)
+    contexts = Contexts(np.full((1, 1, 1), x), np.zeros((1, 1, 1), np.int64), 1)
+    round = Round(0, index, index[:, None], contexts, index, one.astype(bool), index)
+    made.update(round, index[:, None], Feedback(one * reward, one.astype(bool)))
+    share = min(1.0, 2.0 / math.hypot(x, reward))
+    assert made.gram.item() == pytest.approx((share * x) ** 2)
+    assert made.moment.item() == pytest.approx(share**2 * x * reward)
+
+
 def test_what_is_used_is_the_sums_with_the_noise_of_the_budget() -> None:
     lane = make_lane(
         experiment({"kind": "lints", "sharing": "shared", "private": 0.5, "private_norm": 1.5}), 0
@@ -167,10 +179,6 @@ def test_nothing_is_private_by_default_and_the_default_is_the_plain_model() -> N
         ),
         ({"private": 1.0, "gamma": 0.99}, "private needs gamma 1 and no window"),
         ({"private": 1.0, "prior": "category"}, "private needs prior zero, not category"),
-        (
-            {"private": 1.0, "guards": [RESET]},
-            "private needs no guard reset: a reset would use the noise again",
-        ),
     ],
 )
 def test_bad_input_is_refused_in_one_sentence(options: dict[str, Any], sentence: str) -> None:
@@ -189,9 +197,3 @@ def test_a_smaller_budget_costs_clicks() -> None:
         ).histories.values()
         found[budget] = metrics.estimate(metrics.click_rate(history))
     assert found[0.1].high < found[10.0].low
-
-
-def test_settings_that_cannot_be_private_are_repaired_without_the_budget() -> None:
-    kept = REGISTRY["linucb"].Params.closest({"private": 1.0, "guards": [{"kind": "floor"}]})
-    assert kept["private"] == 1.0
-    assert REGISTRY["linucb"].Params.closest({"private": 1.0, "guards": [RESET]})["private"] is None

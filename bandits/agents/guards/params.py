@@ -4,6 +4,7 @@ the inside out.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -326,3 +327,30 @@ def guards_param() -> Any:
             "exploration, a cap on shares, delayed rewards, batch updates, resets, a fallback."
         ),
     )
+
+
+def leak(guard: GuardParams | Mapping[str, Any]) -> str:
+    """Name a guard, and what it takes from single observations without the noise of a private
+    model.
+
+    Parameters
+    ----------
+    guard : GuardParams or dict
+        A guard, or its values as plain data.
+
+    Returns
+    -------
+    str
+        Empty if it takes nothing.
+    """
+    values = dict(guard)
+    match values.get("kind"):
+        case "reset":
+            return "reset: a reset would use the noise again"
+        case "cap":
+            return "cap: it counts what is shown, without noise"
+        case "floor" if values.get("shows", 0):
+            return "floor with new arms (shows): it counts what is shown, without noise"
+        case "fallback" if (to := values.get("to", "random")) not in ("random", "default"):
+            return f"fallback to {to}: it learns from the rewards, without noise"
+    return ""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Self
 
 from pydantic import model_validator
 
+from bandits.agents.guards.params import leak
 from bandits.agents.model_params import (
     ModelParams,
     clicks_param,
@@ -114,8 +114,8 @@ class PrivateLinearParams(LinearParams):
             "Budget ε of the differential privacy of each observation (δ = 0.00001), not of a "
             "user who returns; the models are renewed every 100 steps from sums with noise. "
             "Smaller values protect more and cost more clicks (usually 0.5 to 5); with one model "
-            "per arm almost nothing is learned in 10,000 steps, so use sharing shared. Empty: no "
-            "noise."
+            "per arm almost nothing is learned in 10,000 steps, so use sharing shared. Guards that "
+            "learn from rewards or count shows are refused. Empty: no noise."
         ),
     )
     private_norm: float = param(
@@ -164,10 +164,5 @@ def _obstacle(values: dict[str, Any]) -> str:
         return f"prior zero, not {values['prior']}"
     if values.get("noise", "fixed") != "fixed":
         return f"noise fixed, not {values['noise']}"
-    kinds = (
-        each.get("kind") if isinstance(each, Mapping) else each.kind
-        for each in values.get("guards") or ()
-    )
-    if "reset" in kinds:
-        return "no guard reset: a reset would use the noise again"
-    return ""
+    leaks = (leak(guard) for guard in values.get("guards") or ())
+    return next((f"no guard {why}" for why in leaks if why), "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import cycle
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +30,9 @@ _OKABE_ITO = (
 )
 # dotted: the previous run, and no agent's own style
 _DASHES = ("solid", "dash", "dashdot", "longdash")
+# of agents beyond the first of their kind: neighbours differ in lightness and dash
+_SERIES = ("#9C5B2E", "#7B68EE", "#C2185B", "#2A9D8F", "#6B8E23", "#FF7F6E", "#A1887F")
+_SERIES_DASHES = ("dash", "dashdot", "longdash")
 REFERENCE = "#8A8A8A"
 
 # Numbers in hover texts, as d3 formats. Ticks are written in full with thousands separators: 5,000
@@ -84,19 +88,18 @@ class Style(NamedTuple):
 def palette(kinds: Sequence[str]) -> list[Style]:
     """Assign a style to each agent: its class's own.
 
-    A second of a kind gets a free colour, then a free dash.
+    A second of a kind, and a kind without a style, get the next of a series that is nobody's own:
+    an agent that is added later changes no colour.
     """
-    free_styles = [Style(color, dash) for dash in _DASHES for color in _OKABE_ITO]
-    own = [_own_style(kind) for kind in kinds]
     looks: list[Style] = []
-    for i, home in enumerate(own):
-        # others keep their own
-        taken = {*looks, *(later for later in own[i + 1 :] if later)}
-        if home is None or home in looks:
-            free = [style for style in free_styles if style not in taken] or free_styles
-            colors = {style.color for style in taken}
-            home = next((style for style in free if style.color not in colors), free[0])
-        looks.append(home)
+    series = (
+        Style(color, dash)
+        for start in range(len(_SERIES_DASHES))
+        for color, dash in zip(_SERIES, cycle(_SERIES_DASHES[start:] + _SERIES_DASHES[:start]))
+    )
+    for kind in kinds:
+        own = _own_style(kind)
+        looks.append(next(series) if own is None or own in looks else own)
     return looks
 
 

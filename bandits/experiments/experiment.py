@@ -25,7 +25,7 @@ from bandits.simulators.petshop import PetShop
 
 from .defaults import fill
 from .history import History
-from .labels import name_agent, unique_labels
+from .labels import name_agent, spoken_name, unique_labels
 from .validation import MAX_TEXT as MAX_TEXT
 from .validation import parse, refusal
 
@@ -127,6 +127,14 @@ class Experiment(Params):
         repeated.
         """
         return unique_labels([(a.label, _agents.REGISTRY[a.kind].title) for a in self.agents])
+
+    @property
+    def names(self) -> dict[str, str]:
+        """How sentences name the agents, by label (`labels.spoken_name`)."""
+        return {
+            label: spoken_name(label, agent)
+            for label, agent in zip(self.labels, self.agents, strict=True)
+        }
 
     @property
     def hash(self) -> str:

@@ -8,6 +8,8 @@ from functools import partial
 from typing import Any
 
 from bandits.agents import REGISTRY as AGENTS
+from bandits.agents import AgentParams
+from bandits.base.params import declaration
 
 _PATH = re.compile(r"(?:experiment\.)?agents\.(\d+)(?:\.[\w.]+)?(?=: | is | has )")
 _LABEL = re.compile(r"[\w.-][\w .-]{0,39}")
@@ -87,6 +89,41 @@ def states(label: str, name: str, value: Any) -> bool:
     """
     words = _words(value)
     return bool(words) and re.search(_statement(name, words), label, re.I) is not None
+
+
+def main_parameter(kind: str) -> str | None:
+    """Return the name of an agent's main parameter: the first with a symbol that its card shows.
+
+    Its own come before those of its base class: the exploration parameter before the ridge.
+    """
+    params = AGENTS[kind].Params
+    shown = [
+        name
+        for name, field in params.model_fields.items()
+        if declaration(field)["basic"] and declaration(field)["symbol"]
+    ]
+    return next(iter(sorted(shown, key=lambda name: name not in params.__annotations__)), None)
+
+
+def spoken_name(label: str, agent: AgentParams) -> str:
+    """Name an agent in a sentence: its label, with a main parameter that is not the default.
+
+    What a comparison says may hold for that value only.
+
+    Examples
+    --------
+    >>> from bandits.agents import REGISTRY
+    >>> agent = REGISTRY["linucb"].Params(alpha=1.5)
+    >>> spoken_name("LinUCB", agent), spoken_name("LinUCB alpha 1.5", agent)
+    ('LinUCB (alpha 1.5)', 'LinUCB alpha 1.5')
+    """
+    name = main_parameter(agent.kind)
+    if name is None:
+        return label
+    value = getattr(agent, name)
+    if value == type(agent).model_fields[name].default or states(label, name, value):
+        return label
+    return f"{label} ({name.replace('_', ' ')} {_words(value)})"
 
 
 def _statement(name: str, words: str) -> str:

@@ -209,7 +209,7 @@ def _rows(result: Result) -> list[str]:
                 numbers[0] += f"<br><small>{alive} of {e.replications} replications</small>"
             cells = "".join(f"<td>{n}</td>" for n in numbers)
         dot = f'<span style="color:{looks[label].color}" aria-hidden="true">●</span>'
-        rows.append(f"<tr><th scope=row>{dot} {html.escape(label)}</th>{cells}</tr>")
+        rows.append(f"<tr><th scope=row>{dot} {html.escape(e.names[label])}</th>{cells}</tr>")
     return rows
 
 

@@ -15,7 +15,7 @@ from streamlit.delta_generator import DeltaGenerator
 from bandits.agents import REGISTRY as AGENTS
 from bandits.base.params import declaration
 from bandits.experiments.experiment import Experiment
-from bandits.experiments.labels import following_label, labels_of, states
+from bandits.experiments.labels import following_label, labels_of, main_parameter, states
 from bandits.results.figures.style import palette
 from bandits.simulators import REGISTRY as SIMULATORS
 from bandits_app.session import draft as drafts
@@ -57,33 +57,19 @@ def controls(
     _undo_buttons(undo_row)
 
 
-def _main_parameter(kind: str) -> str | None:
-    """Return the name of an agent's main parameter, the first with a symbol that its card shows, or
-    None.
-    """
-    fields = AGENTS[kind].Params.model_fields
-    shown = [
-        name
-        for name, field in fields.items()
-        if declaration(field)["basic"] and declaration(field)["symbol"]
-    ]
-    own = AGENTS[kind].Params.__annotations__
-    return next(iter(sorted(shown, key=lambda name: name not in own)), None)
-
-
 def main_sliders(draft: Draft) -> None:
     """Draw the main parameter of each agent in a row, for presentations, and write their values
     into the draft.
     """
     adjustable = [
-        (number, agent) for number, agent in draft.agents.items() if _main_parameter(agent["kind"])
+        (number, agent) for number, agent in draft.agents.items() if main_parameter(agent["kind"])
     ]
     labels = dict(zip(draft.agents, _labels_in(draft), strict=True))
     if not adjustable:
         return
     with st.container(key="main-sliders", horizontal=True, gap="medium"):
         for number, agent in adjustable:
-            name = _main_parameter(agent["kind"])
+            name = main_parameter(agent["kind"])
             assert name is not None
             with st.container(gap=None):
                 st.caption(labels[number])

@@ -284,6 +284,7 @@ def _tiles(job: Job, result: Result) -> list[dict[str, str]]:
         tiles.append(
             {
                 "label": label,
+                "name": job.experiment.names[label],
                 "color": style.color,
                 "dash": style.dash,
                 "rate": rate,

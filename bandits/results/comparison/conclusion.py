@@ -83,7 +83,7 @@ def reference_comparisons(result: Run, reference: str | None) -> list[str]:
         return []
     if reference not in order:
         reference = order[0]
-    noun = result.experiment.simulator_class().reward_noun
+    noun, names = result.experiment.simulator_class().reward_noun, result.experiment.names
     if result.experiment.offers("replay"):
         return _replay_comparisons(result, order, reference)
     p_values = {
@@ -97,7 +97,10 @@ def reference_comparisons(result: Run, reference: str | None) -> list[str]:
         (a, b): paired_tests.compare(result.histories[a], result.histories[b])
         for (a, b), p in p_values.items()
     }
-    return [describe_comparison(a, b, comparisons[a, b], p, noun) for (a, b), p in p_values.items()]
+    return [
+        describe_comparison(names.get(a, a), names.get(b, b), comparisons[a, b], p, noun)
+        for (a, b), p in p_values.items()
+    ]
 
 
 def _replay_comparisons(result: Run, order: list[str], reference: str) -> list[str]:
@@ -106,13 +109,14 @@ def _replay_comparisons(result: Run, order: list[str], reference: str) -> list[s
 
     The intervals are widened to agree with the corrected p-values.
     """
-    simulator = result.experiment.simulator_class()
+    simulator, names = result.experiment.simulator_class(), result.experiment.names
     pairs = unpaired.compare_pairs({label: result.histories[label] for label in order})
     sentences = []
     for (a, b), (found, p) in pairs.items():
         if reference not in (a, b):
             continue
         d = unpaired.corrected(found, p)
+        a, b = names.get(a, a), names.get(b, b)
         if not math.isfinite(d.low):
             sentences.append(
                 f"{a} and {b}: no interval, as there are too few replications or "
@@ -139,10 +143,10 @@ def shock_summary(result: Run) -> list[str]:
     if around is None:
         return []
     simulator = result.experiment.simulator_class()
-    rate = simulator.rate_title
+    rate, names = simulator.rate_title, result.experiment.names
     sentence = (
         f"Market shock at step {count(around.step)}: the {rate[0].lower()}{rate[1:]} of "
-        f"{around.best}, the best agent of the whole run, was "
+        f"{names[around.best]}, the best agent of the whole run, was "
         f"{words.stated(around.before, 'rate')} before the shock and "
         f"{words.stated(around.after, 'rate')} after it"
     )
@@ -157,7 +161,8 @@ def shock_summary(result: Run) -> list[str]:
     elif around.p_value >= 0.05:
         certain += ", not significant"
     return [
-        f"{sentence}; after it, {around.leader} {leads}, {difference} than {around.runner_up} "
+        f"{sentence}; after it, {names[around.leader]} {leads}, {difference} than "
+        f"{names[around.runner_up]} "
         f"({certain})."
     ]
 
@@ -187,8 +192,8 @@ def learning_summary(result: Run) -> str:
         else ""
     )
     return (
-        f"{label} closed {words.mean(best, 'share')} of the gap between random choice and the "
-        f"oracle{words.bracket(best, 'share')}{among}."
+        f"{result.experiment.names[label]} closed {words.mean(best, 'share')} of the gap between "
+        f"random choice and the oracle{words.bracket(best, 'share')}{among}."
     )
 
 

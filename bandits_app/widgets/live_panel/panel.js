@@ -197,7 +197,6 @@ function makeTile(panel, label) {
   tile.type = only.type = "button";
   tile.className = "bp-tile";
   only.className = "bp-only";
-  text.textContent = label;
   rate.className = "bp-rate";
   detail.className = "bp-detail";
   name.append(swatch, text);
@@ -214,7 +213,7 @@ function makeTile(panel, label) {
     panel.hidden = new Set(alone ? [] : others);
     applyVisibility(panel);
   });
-  return { item, tile, only, swatch, mean, spread, detail };
+  return { item, tile, only, swatch, text, mean, spread, detail };
 }
 
 // The tiles are updated at once, the plots after them.
@@ -239,11 +238,12 @@ function drawLegend(panel, legend) {
     panel.tiles.delete(label);
     panel.hidden.delete(label);
   }
-  for (const [place, { label, color, dash, rate, spread, detail }] of legend.entries()) {
+  for (const [place, { label, name, color, dash, rate, spread, detail }] of legend.entries()) {
     if (!panel.tiles.has(label)) panel.tiles.set(label, makeTile(panel, label));
     const tile = panel.tiles.get(label);
     tile.item.style.setProperty("--look", color);
     tile.swatch.style.borderTopStyle = borderOf(dash);
+    tile.text.textContent = name ?? label;
     tile.mean.textContent = rate;
     tile.spread.textContent = spread;
     tile.detail.textContent = detail;

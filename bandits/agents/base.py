@@ -92,12 +92,15 @@ class Agent(AgentRows, ABC):
     def probabilities(self, round: Round) -> FloatArray:
         """State the probability that each candidate fills the first slot, float64 (R, K).
 
-        See ``propensity``.
+        See ``propensity``. Redraws are counted together with the draw of this round: given all of
+        them, each is the one that decides with equal probability, so that inverse propensities are
+        unbiased, also where guards mix the estimate with probabilities that are known.
         """
-        if self.propensity == "monte_carlo":
-            return choice_counts(self, round, n=self.n_redraws) / self.n_redraws
-        scores = np.where(round.available, self.scores(round), -np.inf)
-        return indicator_of_largest(scores)
+        own = indicator_of_largest(np.where(round.available, self.scores(round), -np.inf))
+        if self.propensity != "monte_carlo":
+            return own
+        n = self.n_redraws
+        return np.asarray((choice_counts(self, round, n=n) + own) / (n + 1))
 
     @property
     def slot_propensity(self) -> Propensity:
@@ -110,12 +113,15 @@ class Agent(AgentRows, ABC):
         """State the probability that each candidate fills each of the S slots, float64 (R, S, K).
 
         That of a slot is marginal: whatever the other slots show. See ``slot_propensity``; of
-        agents that choose at random, `redraws` are counted."""
-        if self.slot_propensity == "monte_carlo":
-            return slot_counts(self, round, n=self.n_redraws) / self.n_redraws
+        agents that choose at random, `redraws` are counted, together with the draw of this
+        round."""
         R, K = round.items.shape
         slate = top_k(self.scores(round), round.available, np.ones(R, np.bool_), self.spec.slate)
-        return np.asarray(slate[:, :, None] == np.arange(K), np.float64)
+        own = np.asarray(slate[:, :, None] == np.arange(K), np.float64)
+        if self.slot_propensity != "monte_carlo":
+            return own
+        n = self.n_redraws
+        return np.asarray((slot_counts(self, round, n=n) + own) / (n + 1))
 
     def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray | None:  # noqa: ARG002
         """Advance T predrawn steps in one compiled loop, with the same bits as step by step.

@@ -124,7 +124,7 @@ class RecordedColumns:
         offered = self.offered[:n]
         if not self.probabilities.deterministic:
             place = shown if items is None else (items == shown[..., None]).argmax(axis=3)
-            stated = self.probabilities.stated(place, trace.segments, offered)
+            stated = self.probabilities.stated(trace.segments, offered)
             self.propensities[steps] = np.take_along_axis(stated, place[..., None], axis=3)[..., 0]
             if self.distributions is not None:
                 self.distributions[steps] = at_items(items, stated, self.n_items)

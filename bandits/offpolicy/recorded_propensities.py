@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from bandits.agents.base import Agent, Propensity
-from bandits.agents.guards.base import Guard, unguarded
+from bandits.agents.guards.base import unguarded
 from bandits.agents.guards.floor import Floor
 from bandits.agents.stochastic import StochasticAgent
 from bandits.base.selection import indicator_of_largest
@@ -43,7 +43,6 @@ class StatedProbabilities:
             else (block, len(agent.params), spec.slate, spec.n_candidates)
         )
         self.held = np.empty(shape)
-        self.redraws = _redraws(agent, self.kind)
         self.floors, inside = _floors(agent) if single else ([], agent)
         self.scored = _Scored(inside, self.held) if self.floors else None
         self.once = (
@@ -63,24 +62,19 @@ class StatedProbabilities:
             self.held[i, :, 0] = self.agent.probabilities(round)
             self.once.keeps = False
 
-    def stated(self, place: IntArray, segments: IntArray, offered: BoolArray) -> FloatArray:
+    def stated(self, segments: IntArray, offered: BoolArray) -> FloatArray:
         """Return the probabilities in the n rounds seen, float64 (n, R, S, K).
 
         Not of an agent that is deterministic.
 
         Parameters
         ----------
-        place : int64 (n, R, S)
-            The candidate shown in each slot.
         segments : int64 (n, R)
         offered : bool (n, R, K)
         """
-        found = self.held[: len(place)]
+        found = self.held[: len(segments)]
         if self.floors:
             found = self._of_floors(found[:, :, 0], segments, offered)[:, :, None]
-        if self.redraws:
-            itself = np.arange(found.shape[3]) == place[..., None]
-            found = (found * self.redraws + itself) / (self.redraws + 1)
         return found
 
     def _of_floors(self, scores: FloatArray, segments: IntArray, offered: BoolArray) -> FloatArray:
@@ -157,18 +151,3 @@ class _Once:
             # the caller may change its own
             self.kept = round, value.copy()
         return value
-
-
-def _redraws(agent: Agent, kind: Propensity) -> int:
-    """Return the number of redraws whose counts are an agent's probabilities.
-
-    0 where these are known, and under a floor that gives each candidate more than one redraw would.
-    """
-    if kind != "monte_carlo":
-        return 0
-    n = unguarded(agent).n_redraws
-    while isinstance(agent, Guard):
-        if isinstance(agent, Floor) and agent.least * n >= 1:
-            return 0
-        agent = agent.inner
-    return n

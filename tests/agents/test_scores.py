@@ -292,8 +292,9 @@ def test_sgd_ts_deviates_by_sigma_over_the_root_of_the_batches() -> None:
     drawn = islice(agent.redraws(round, np.random.default_rng(1)), 50)
     assert near_standard_normal(np.stack([(scores[:, 0] - mean) / deviation for scores in drawn]))
     assert near_standard_normal((agent.scores(round)[:, 0] - mean) / deviation)
-    noise = (agent.drawn - agent.mean) / (0.3 / 2)
-    np.testing.assert_allclose(noise, agent.normals.at(4), rtol=1e-6, atol=1e-9)
+    noise = (agent.scores(round) - explanation.mean) / 0.15
+    expected = np.einsum("rkd,rd->rk", x, agent.normals.at(47))
+    np.testing.assert_allclose(noise, expected, rtol=1e-6, atol=1e-9)
 
 
 def test_static_networks_read_the_user_before_the_item() -> None:

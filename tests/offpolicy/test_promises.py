@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -73,31 +75,19 @@ def test_redrawn_propensities_recover_a_known_value() -> None:
     assert 4 * error < 0.2 * np.mean(scale)
 
 
-def test_a_decision_counts_as_one_more_redraw() -> None:
-    """No propensity is 0, and vectors agree with the propensities of what is shown."""
-    e = experiment(
-        {"kind": "lints", "sharing": "shared", "sigma2": 0.05}, simulator=SMALL_SHOP, steps=12
-    )
+@pytest.mark.parametrize(
+    "guards", [[], [{"kind": "floor", "epsilon": 0.2}], [{"kind": "fallback", "to": "popularity"}]]
+)
+def test_redrawn_propensities_are_logged_as_they_are_stated(guards: list[dict[str, Any]]) -> None:
+    """The draw of the decision is one of the redraws, so that no propensity is 0."""
+    agent = {"kind": "lints", "sharing": "shared", "sigma2": 0.05, "guards": guards}
+    e = experiment(agent, simulator=SMALL_SHOP, steps=12)
     log, lane = record(e), make_lane(e, 0)
     lane.use_compiled = False
-    stated = np.concatenate([_stated(lane) for _ in range(12)])
-    counts = 1000 * stated
-    counts[np.arange(len(log)), log.actions] += 1
-    np.testing.assert_allclose(np.asarray(log.distributions), counts / 1001, rtol=1e-12)
-    assert np.asarray(log.propensities).min() >= 1 / 1001
-    np.testing.assert_array_equal(
-        np.asarray(log.distributions)[np.arange(len(log)), log.actions], log.propensities
-    )
-
-
-def test_redraws_that_a_floor_mixes_are_logged_as_they_are() -> None:
-    guarded = {"kind": "lints", "sharing": "shared", "guards": [{"kind": "floor", "epsilon": 0.2}]}
-    e = experiment(guarded, simulator=SMALL_SHOP, steps=6)
-    log, lane = record(e), make_lane(e, 0)
-    lane.use_compiled = False
-    np.testing.assert_array_equal(
-        np.asarray(log.distributions), np.concatenate([_stated(lane) for _ in range(6)])
-    )
+    distributions, rows = np.asarray(log.distributions), np.arange(len(log))
+    np.testing.assert_array_equal(distributions, np.concatenate([_stated(lane) for _ in range(12)]))
+    np.testing.assert_array_equal(distributions[rows, log.actions], log.propensities)
+    assert np.asarray(log.propensities).min() >= (1 if not guards else 0.8) / 1001
 
 
 def _stated(lane: Lane) -> np.ndarray:

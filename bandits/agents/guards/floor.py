@@ -40,11 +40,6 @@ class Floor(Guard):
         if inner.propensity == "deterministic":
             self.propensity = "exact"
 
-    @property
-    def least(self) -> float:
-        """The smallest probability that it gives to one of K available candidates."""
-        return float(self._epsilon.min()) / self.spec.n_candidates
-
     def scores(self, round: Round) -> FloatArray:
         return self._mixed(round, self.inner.scores(round), self.uniforms.at(round.step))[0]
 

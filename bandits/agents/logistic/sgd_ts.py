@@ -7,14 +7,23 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from bandits.agents.base import Agent
+from bandits.agents.base import Agent, Propensity
 from bandits.agents.facts import Representation
-from bandits.agents.model_params import ridge_param
+from bandits.agents.model_params import gamma_param, ridge_param
 from bandits.agents.params import LearnerParams
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams, block_length
-from bandits.base.types import Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec
+from bandits.base.types import (
+    BoolArray,
+    Feedback,
+    FloatArray,
+    IntArray,
+    Round,
+    SimulatorAccess,
+    SimulatorSpec,
+)
+from bandits.models.largest import normal_largest
 from bandits.models.linear import logistic_fit, logistic_kernels, ridge_kernels
 from bandits.models.linear.logistic import Sharing, history_memory, make_history
 
@@ -25,23 +34,29 @@ class SGDTS(Agent):
 
     It starts with tau random rounds and a fit theta^. After every batch j of tau rounds it takes
     one step on the log loss of the batch, theta_j = projection of theta_j-1 - eta / j grad onto the
-    ball around theta^, and draws theta~ ~ N(mean of the iterates, sigma^2 / j I) once for all
-    choices of the next batch.
+    ball around theta^. Each choice draws theta~ ~ N(mean of the iterates, sigma^2 / j I).
+
+    It can forget: with ``gamma``, j is the discounted number of batches, j <- gamma^tau j + 1, so
+    that steps and draws stay as large as after 1 / (1 - gamma^tau) batches, and old iterates lose
+    their weight in the mean. The ball does not move.
 
     Notes
     -----
-    Differences from the paper: its step size 1 / (alpha j) is eta / j, and its covariance A_j = (2
-    c_3 g_1(j)^2 / (alpha j) + 2 g_2(j)^2 / j) I is sigma^2 / j I, as in the authors' code, which
-    tunes eta and 2 g_1^2 + 2 g_2^2 as constants (the paper's g_1, g_2 grow like sqrt(log j) and
-    need unknown constants). Where the maximum-likelihood estimate of the first tau rounds is
-    infinite, that code changes an observation; here the start is a MAP estimate with a ridge. The
-    first batch is used for this start alone; the paper's step on it, j = 1, is left out. At a
-    maximum-likelihood start its gradient is zero and the two agree; at a MAP start it would move
-    the weights by eta ridge theta^, away from zero. The radius of the ball, 2 in the paper (which
-    assumes
-    |theta*|, |x| <= 1), is a parameter.
+    Differences from the paper: theta~ is drawn for each choice, not once for all choices of the
+    next batch. Choices of a batch that share a draw are not independent given the past, and have
+    no propensities, however long feedback is held back. Rounds count when their feedback is
+    learned from.
+    Its step size 1 / (alpha j) is eta / j, and its covariance A_j = (2 c_3 g_1(j)^2 / (alpha j) +
+    2 g_2(j)^2 / j) I is sigma^2 / j I, as in the authors' code, which tunes eta and 2 g_1^2 + 2
+    g_2^2 as constants (the paper's g_1, g_2 grow like sqrt(log j) and need unknown constants).
+    Where the maximum-likelihood estimate of the first tau rounds is infinite, that code changes an
+    observation; here the start is a MAP estimate with a ridge. The first batch is used for this
+    start alone; the paper's step on it, j = 1, is left out. At a maximum-likelihood start its
+    gradient is zero and the two agree; at a MAP start it would move the weights by eta ridge
+    theta^, away from zero. The radius of the ball, 2 in the paper (which assumes |theta*|, |x| <=
+    1), is a parameter.
     ``sharing`` per arm is the published algorithm on the features one-hot(arm) (x) x: one clock,
-    one ball, one draw.
+    one ball. The draws of its candidates are independent, so that propensities are exact.
 
     References
     ----------
@@ -61,7 +76,7 @@ class SGDTS(Agent):
             basic=True,
             usual=(0.01, 1),
             help=(
-                "Variance of the posterior draw in the first batch; after j batches it is "
+                "Variance of the posterior draws after the first batch; after j batches it is "
                 "divided by j. Larger values explore more; usually 0.01 to 1."
             ),
             sweep=(0.001, 10),
@@ -91,8 +106,8 @@ class SGDTS(Agent):
             typical=(10, 1000),
             structural=True,
             help=(
-                "Number of random steps at the start, and of steps between two updates (gradient "
-                "step and posterior draw). Larger values update less often; usually 10 to 1,000."
+                "Number of random steps at the start, and of observations between two gradient "
+                "steps. Larger values update less often; usually 10 to 1,000."
             ),
         )
         radius: float = param(
@@ -119,6 +134,7 @@ class SGDTS(Agent):
                 "per_arm: one model per arm."
             ),
         )
+        gamma: float = gamma_param()
 
     title = "SGD-TS"
     formula = (
@@ -131,9 +147,9 @@ class SGDTS(Agent):
     colour = "#B8A500"
     dash = "longdash"
     needs = frozenset({"binary"})
-    propensity = "monte_carlo"
+    propensity: Propensity = "monte_carlo"
     state = (
-        *("center", "iterate", "mean", "drawn", "gradient"),
+        *("center", "iterate", "mean", "gradient", "seen", "batches"),
         *(f"history.{name}" for name in logistic_fit.History._fields),
     )
 
@@ -144,53 +160,86 @@ class SGDTS(Agent):
         p, R, K = params[0], len(params), spec.n_candidates
         M, D = 1 if p.sharing == "shared" else spec.n_items, spec.n_features
         self.batch, self.shared = p.batch, p.sharing == "shared"
+        if not self.shared:
+            self.propensity = "exact"
         self.sigma2, self.rate = self.column("sigma2"), self.column("learning_rate")
         self.radius, self.ridge = self.column("radius"), self.column("ridge")
-        # theta^, theta_j, the mean of the iterates, theta~, and the gradient of the batch so far
-        self.center, self.iterate, self.mean, self.drawn, self.gradient = np.zeros((5, R, M, D))
+        # of one batch
+        self.discount = self.column("gamma") ** self.batch
+        # theta^, theta_j, the mean of the iterates, and the gradient of the batch so far
+        self.center, self.iterate, self.mean, self.gradient = np.zeros((4, R, M, D))
+        # rounds learned from, and j
+        self.seen, self.batches = np.zeros(R, np.int64), np.zeros(R)
         # of the random rounds
         self.history = make_history(R, p.batch * spec.slate, spec.n_stored)
         self.uniforms = streams.blocks("agent", lambda g, n: g.random((n, K)), width=K)
+        width = noise_width(p, spec)
         self.normals = streams.blocks(
-            "agent", lambda g, n: g.standard_normal((n, M, D)), width=M * D, part=1
+            "agent", lambda g, n: g.standard_normal((n, width)), width=width, part=1
         )
 
     def models(self, round: Round) -> IntArray:
         """Return the model index of every candidate, int64 (R, K)."""
         return np.zeros_like(round.items) if self.shared else round.items
 
+    @property
+    def starting(self) -> BoolArray:
+        """The rows that still choose at random, bool (R, 1)."""
+        return (self.seen < self.batch)[:, None]
+
+    @property
+    def deviation(self) -> FloatArray:
+        """Standard deviation of a draw's entries, float64 (R, 1)."""
+        return np.asarray(np.sqrt(self.sigma2 / np.maximum(self.batches, 1)))[:, None]
+
     def scores(self, round: Round) -> FloatArray:
-        if round.step < self.batch:
-            return self.uniforms.at(round.step)
-        return self.logits(round, self.drawn)
+        return self.drawn(round, self.uniforms.at(round.step), self.normals.at(round.step))
+
+    def drawn(self, round: Round, uniforms: FloatArray, normals: FloatArray) -> FloatArray:
+        """Compute scores (R, K) from uniforms (R, K), in the random rounds, and normals for
+        theta~.
+        """
+        if (starting := self.starting).all():
+            return uniforms
+        if self.shared:
+            sampled = self.logits(round, self.mean + (self.deviation * normals)[:, None])
+        else:
+            sampled = self.logits(round, self.mean) + self.deviation * norms(round) * normals
+        return np.where(starting, uniforms, sampled) if starting.any() else sampled
 
     def logits(self, round: Round, theta: FloatArray) -> FloatArray:
         """Compute theta . x of every candidate, float64 (R, K), for ``theta (R, M, D)``."""
         values, columns, _ = round.contexts
         return ridge_kernels.ridge_mean(values, columns, round.context, self.models(round), theta)
 
+    def probabilities(self, round: Round) -> FloatArray:
+        if self.shared:
+            return super().probabilities(round)
+        largest = normal_largest(
+            self.logits(round, self.mean), self.deviation * norms(round), round.available
+        )
+        uniform = round.available / round.available.sum(axis=1, keepdims=True)
+        return np.where(self.starting, uniform, largest)
+
     def explain(self, round: Round) -> Explanation:
-        if (j := round.step // self.batch) == 0:
-            return Explanation(
-                "score", self.scores(round), randomised=np.ones(len(self.params), np.bool_)
-            )
-        width = np.linalg.norm(round.contexts.values[round.context], axis=-1) / np.sqrt(j)
+        random = self.starting[:, 0]
+        if random.all():
+            return Explanation("score", self.scores(round), randomised=random)
+        width = norms(round) / np.sqrt(np.maximum(self.batches, 1))[:, None]
         mean, sigma = self.logits(round, self.mean), np.sqrt(self.sigma2)[:, None]
-        return Explanation("sample", self.scores(round), mean, width, sigma, logit=True)
+        parts = Explanation("sample", self.scores(round), mean, width, sigma, logit=True)
+        return parts._replace(randomised=random) if random.any() else parts
 
     def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:
-        j = round.step // self.batch
+        normals = self.normals.at(round.step).shape
         while True:
-            if j:
-                noise = np.sqrt(self.sigma2 / j)[:, None, None] * generator.standard_normal(
-                    self.mean.shape
-                )
-                yield self.logits(round, self.mean + noise)
-            else:
-                yield generator.random(round.items.shape)
+            yield self.drawn(
+                round, generator.random(round.items.shape), generator.standard_normal(normals)
+            )
 
     def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
         values, columns, _ = round.contexts
+        starting, exposure = self.starting[:, 0], self.exposure(feedback)
         logistic_kernels.sgd_observe(
             values,
             values.view(np.int64),
@@ -199,33 +248,38 @@ class SGDTS(Agent):
             self.models(round),
             slate,
             feedback.rewards,
-            self.exposure(feedback),
+            exposure,
             self.iterate,
             self.gradient,
             self.history,
-            round.step < self.batch,
+            starting,
         )
-        j, rest = divmod(round.step + 1, self.batch)
-        if rest:
+        observed = exposure.any(axis=1)
+        self.seen += observed
+        ends = observed & (self.seen % self.batch == 0)
+        if not ends.any():
             return
-        if j == 1:
-            logistic_kernels.sgd_start(self.history, self.ridge, self.center, self.iterate)
+        first, rows = np.flatnonzero(ends & starting), np.flatnonzero(ends)
+        self.batches[rows] = self.discount[rows] * self.batches[rows] + 1
+        logistic_kernels.sgd_start(first, self.history, self.ridge, self.center, self.iterate)
         logistic_kernels.sgd_step(
-            j,
+            rows,
+            self.batches,
             self.rate,
-            self.sigma2,
             self.radius,
-            self.normals.at(j),
             self.center,
             self.iterate,
             self.mean,
-            self.drawn,
             self.gradient,
         )
 
     @classmethod
     def prior_precision(cls, params: Any) -> float | None:
         return float(params.ridge)
+
+    @classmethod
+    def forgets(cls, params: Any) -> bool:
+        return bool(params.gamma < 1)
 
     @classmethod
     def representation(cls, params: Any) -> Representation | None:  # noqa: ARG003
@@ -237,7 +291,8 @@ class SGDTS(Agent):
 
     @classmethod
     def test_params(cls) -> list[dict[str, Any]]:
-        return [{"batch": 7, "sharing": sharing} for sharing in get_args(Sharing)]
+        small = [{"batch": 7, "sharing": sharing} for sharing in get_args(Sharing)]
+        return [*small, {**small[0], "gamma": 0.98}]
 
     @classmethod
     def alternatives(cls, spec: SimulatorSpec) -> list[dict[str, Any]]:
@@ -248,4 +303,17 @@ class SGDTS(Agent):
         weights = spec.n_features * (1 if params.sharing == "shared" else spec.n_items)
         history = history_memory(params.batch * spec.slate, spec.n_stored)
         fit = 16 * spec.n_features**2
-        return fit + history + 8 * weights * (5 + block_length(weights))
+        width = noise_width(params, spec)
+        return fit + history + 8 * (4 * weights + 2 + width * block_length(width))
+
+
+def noise_width(params: Any, spec: SimulatorSpec) -> int:
+    """Count the normals that a choice needs: one per weight of a shared model, else one per
+    candidate.
+    """
+    return spec.n_features if params.sharing == "shared" else spec.n_candidates
+
+
+def norms(round: Round) -> FloatArray:
+    """Return the Euclidean length of the candidates' features, float64 (R, K)."""
+    return np.asarray(np.linalg.norm(round.contexts.values, axis=-1)[round.context])

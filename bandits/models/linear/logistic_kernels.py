@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from bandits.base.types import FloatArray, IntArray
+from bandits.base.types import BoolArray, FloatArray, IntArray
 
 from .logistic_fit import (
     NEWTON_STEPS,
@@ -331,10 +331,10 @@ def sgd_observe(
     iterate: FloatArray,
     gradient: FloatArray,
     history: History,
-    starting: bool,
+    starting: BoolArray,
 ) -> None:
-    """Add the slots to the history while ``starting``, afterwards to the ``gradient`` at
-    ``iterate``.
+    """Add the slots to the history in the rows that are ``starting``, elsewhere to the
+    ``gradient`` at ``iterate``.
     """
     R, S = slate.shape
     N = values.shape[2]
@@ -346,7 +346,7 @@ def sgd_observe(
             k = slate[r, s]
             m = model[r, k]
             x, col = values[c, k], columns[c, k]
-            if starting:
+            if starting[r]:
                 entry = find_entry(history, r, m, x, bits[c, k], col)
                 history.shows[r, entry] += shows[r, s]
                 history.clicks[r, entry] += rewards[r, s]
@@ -360,12 +360,14 @@ def sgd_observe(
 
 
 @njit(cache=True, nogil=True)
-def sgd_start(history: History, ridge: FloatArray, center: FloatArray, iterate: FloatArray) -> None:
-    """Set ``center`` and ``iterate`` to the MAP of each model given the history."""
-    R, M, D = center.shape
+def sgd_start(
+    rows: IntArray, history: History, ridge: FloatArray, center: FloatArray, iterate: FloatArray
+) -> None:
+    """Set ``center`` and ``iterate`` of these rows to the MAP of each model given the history."""
+    M, D = center.shape[1:]
     nothing, prior = np.zeros(D), np.empty((1, D))
     hessian, factor = np.empty((D, D)), np.empty((D, D))
-    for r in range(R):
+    for r in rows:
         for i in range(D):
             prior[0, i] = ridge[r]
         for m in range(M):
@@ -376,36 +378,32 @@ def sgd_start(history: History, ridge: FloatArray, center: FloatArray, iterate: 
 
 @njit(cache=True, nogil=True)
 def sgd_step(
-    j: int,
+    rows: IntArray,
+    batches: FloatArray,
     rate: FloatArray,
-    sigma2: FloatArray,
     radius: FloatArray,
-    normals: FloatArray,
     center: FloatArray,
     iterate: FloatArray,
     mean: FloatArray,
-    drawn: FloatArray,
     gradient: FloatArray,
 ) -> None:
-    """End batch j = 1, 2, ...: take one projected step, average the iterates, draw around the
-    average.
+    """End a batch of these rows: take one projected step and average the iterates.
 
-    ``center, iterate, mean, drawn, gradient, normals (R, M, D)``; the ball is that of a row's M
-    models together."""
-    R, M, D = center.shape
-    for r in range(R):
+    ``center, iterate, mean, gradient (R, M, D)``; ``batches (R,)``, the number of batches with this
+    one, divides the step and is what the average is over. The ball is that of a row's M models
+    together."""
+    M, D = center.shape[1:]
+    for r in rows:
         square = 0.0
         for m in range(M):
             for d in range(D):
-                iterate[r, m, d] -= rate[r] / j * gradient[r, m, d]
+                iterate[r, m, d] -= rate[r] / batches[r] * gradient[r, m, d]
                 away = iterate[r, m, d] - center[r, m, d]
                 square += away * away
         keep = min(1.0, radius[r] / np.sqrt(square)) if square > 0.0 else 1.0
-        width = np.sqrt(sigma2[r] / j)
         for m in range(M):
             for d in range(D):
                 if keep < 1.0:
                     iterate[r, m, d] = center[r, m, d] + keep * (iterate[r, m, d] - center[r, m, d])
-                mean[r, m, d] += (iterate[r, m, d] - mean[r, m, d]) / j
-                drawn[r, m, d] = mean[r, m, d] + width * normals[r, m, d]
+                mean[r, m, d] += (iterate[r, m, d] - mean[r, m, d]) / batches[r]
                 gradient[r, m, d] = 0.0

@@ -524,15 +524,18 @@ def reference_sgd_ts(lane: Any, n: int) -> IntArray:
         round = simulator.round_at(t)
         if t and t % p.batch == 0:
             j = t // p.batch
+            # what each batch counts, the latest last
+            age = p.gamma ** (p.batch * np.arange(j)[::-1])
             xs, ys = np.array(X[-p.batch :]), np.array(y[-p.batch :])
             if j == 1:
                 hat = theta = reference(xs, ys, p.ridge)[0]
             else:
-                theta = theta - p.learning_rate / j * (expit(xs @ theta) - ys) @ xs
+                theta = theta - p.learning_rate / age.sum() * (expit(xs @ theta) - ys) @ xs
                 distance = np.linalg.norm(theta - hat)
                 theta = theta if distance <= p.radius else hat + p.radius * (theta - hat) / distance
             iterates.append(theta)
-            mean, deviation = np.mean(iterates, axis=0), np.sqrt(p.sigma2 / j)
+            mean = age @ np.array(iterates) / age.sum()
+            deviation = np.sqrt(p.sigma2 / age.sum())
         # in that code one draw serves a batch
         drawn = mean + deviation * agent.normals.at(t)[0] if t >= p.batch else mean
         scores = agent.uniforms.at(t)[0] if t < p.batch else round.features[0] @ drawn
@@ -543,15 +546,19 @@ def reference_sgd_ts(lane: Any, n: int) -> IntArray:
     return np.array(items)
 
 
-@pytest.mark.parametrize(("batch", "learning_rate", "radius"), [(20, 0.5, 2.0), (35, 5.0, 0.5)])
+@pytest.mark.parametrize(
+    ("batch", "learning_rate", "radius", "gamma"),
+    [(20, 0.5, 2.0, 1.0), (35, 5.0, 0.5, 1.0), (20, 0.5, 2.0, 0.99)],
+)
 def test_sgd_ts_equals_the_published_algorithm_with_a_draw_for_each_choice(
-    batch: int, learning_rate: float, radius: float
+    batch: int, learning_rate: float, radius: float, gamma: float
 ) -> None:
     def lane() -> Any:
         settings = {
             "batch": batch,
             "learning_rate": learning_rate,
             "radius": radius,
+            "gamma": gamma,
             "sharing": "shared",
             "ridge": 1.0,
         }

@@ -185,7 +185,7 @@ class SGDTS(Agent):
     @property
     def starting(self) -> BoolArray:
         """The rows that still choose at random, bool (R, 1)."""
-        return (self.seen < self.batch)[:, None]
+        return np.asarray(self.seen < self.batch)[:, None]
 
     @property
     def deviation(self) -> FloatArray:

@@ -25,7 +25,7 @@ from bandits.sweeps.axis import JOINT, Value
 from bandits.sweeps.sweep import Sweep, owner_of
 
 OUTLINE = "#D55E00"
-NOISY = "#BBBBBB"
+NOISY = "#8A8A8A"
 # characters that the labels below a plot may have together, on a phone too
 LABELS = 40
 # characters at a tick that the margin of every plot holds

@@ -164,7 +164,7 @@ def slider(camera: Camera) -> None:
 def diagnostics(camera: Camera) -> None:
     with camera.page(arena_of("off")) as page:
         finished(page)
-        go_to(page, "Diagnostics")
+        page.get_by_text("Diagnostics", exact=True).first.click()
         # references are computed in the background
         page.wait_for_timeout(20_000)
         shoot(page, WALK / "10-diagnostics.png")

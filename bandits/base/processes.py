@@ -10,9 +10,11 @@ within its limits."""
 from __future__ import annotations
 
 import inspect
+import logging
 import os
 import pickle
 import queue
+import signal
 import subprocess
 import sys
 import tempfile
@@ -27,6 +29,7 @@ from .formatting import duration, size
 
 # niceness of subprocesses: the pages are served first
 NICE = 5
+_log = logging.getLogger("bandits")
 
 Status = Literal["waiting", "running", "finished", "failed"]
 
@@ -172,7 +175,8 @@ class ChildTask:
     """
 
     def __init__(self, line: Line, function: Callable[..., Any], *arguments: Any) -> None:
-        self.line, self._call = line, (function, arguments)
+        # emptied once it is sent: it may hold a large file
+        self.line, self._call = line, [(function, arguments)]
         self.status: Status = "waiting"
         self.error, self.result, self.cancelled = "", None, False
         self._child: _Child | None = None
@@ -220,9 +224,11 @@ class ChildTask:
             self.error = (
                 f"a process for {self.line.noun} could not be started ({error.strerror or error})"
             )
+        except Exception:  # noqa: BLE001
+            _log.exception("one of the %s failed", self.line.noun)
+            self.error = f"one of the {self.line.noun} failed; the server's log has the reason"
         finally:
-            # what was called is not held any longer: it may be a large file
-            self._call = (abs, ())
+            self._call.clear()
             self.error = "cancelled" if self.cancelled else self.error
             self.status = "failed" if self.error else "finished"
             self.line.leave(self)
@@ -243,7 +249,7 @@ class ChildTask:
             child.kill()
         advice = f"; {line.advice}" if line.advice else ""
         try:
-            kind, value = child.call(*self._call, self.receive)
+            kind, value = child.call(self._call, self.receive)
         except BaseException:
             child.end()
             raise
@@ -258,11 +264,9 @@ class ChildTask:
                     f"{line.noun}{advice}"
                 )
             # libraries abort where they get no memory
-            if not line.memory or status > 0:
-                return (
-                    f"the process for {line.noun} ended with status {status}; the server's log has "
-                    "the reason"
-                )
+            if not line.memory or status != -signal.SIGABRT:
+                how = f"with status {status}" if status >= 0 else f"by signal {-status}"
+                return f"the process for {line.noun} ended {how}; the server's log has the reason"
             kind = "memory"
         else:
             line.keep_child(child)
@@ -306,14 +310,16 @@ class _Child:
 
     def call(
         self,
-        function: Callable[..., Any],
-        arguments: tuple[Any, ...],
+        call: list[tuple[Callable[..., Any], tuple[Any, ...]]],
         receive: Callable[[Any], None],
     ) -> tuple[str, Any]:
-        """Call a function; return ``result``, ``error``, ``memory`` or ``ended``, and a value."""
+        """Call a function; return ``result``, ``error``, ``memory`` or ``ended``, and a value.
+
+        ``call`` holds the function and its arguments, and is emptied once they are sent.
+        """
         requests, answers = self._pipes()
         try:
-            _write(requests, (function, arguments))
+            _write(requests, call.pop())
             while (answer := _read(answers))[0] == "message":
                 receive(answer[1])
         except (BrokenPipeError, EOFError, pickle.UnpicklingError):

@@ -42,7 +42,7 @@ class Logged(Simulator):
                 "Open Bandit: 10,000 random decisions of a fashion shop in one campaign, with 80 "
                 "(all), 34 (men) or 46 (women) items. With more items fewer choices equal the "
                 "logged ones: about one in 80, 34 or 46 counts. Further entries are logs of your "
-                "own, uploaded on the page What if?, one row per decision."
+                "own, uploaded in *What if?* on the page Data, one row per decision."
             ),
         )
         parts: int = param(

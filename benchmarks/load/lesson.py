@@ -44,7 +44,7 @@ async def _read(
         async with session(host, watch) as reader:
             await opened.wait()
             began = time.monotonic()
-            await reader.enter("lessons", query)
+            await reader.enter("learn", query)
             while not _has_plot(reader) and time.monotonic() - began < wait:
                 await asyncio.sleep(0.05)
             return time.monotonic() - began if _has_plot(reader) else None

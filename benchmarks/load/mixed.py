@@ -38,7 +38,7 @@ RACERS, SWEEPERS = 10, 2
 SAMPLE = 5.0
 # seconds on a page before the next one is opened
 READING = (5.0, 20.0)
-PAGES = ("home", "arena", "sweep", "diagnostics", "runs", "data", "cost")
+PAGES = ("home", "arena", "sweep", "labs", "data", "runs", "learn")
 BEGUN, ENDED = re.compile(r"Step [1-9]|Finished"), re.compile(r"Finished")
 # seconds, targets
 SOON, STILL, PAGE = 20.0, 30.0, 3.0

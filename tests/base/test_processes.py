@@ -102,7 +102,7 @@ def test_errors_are_sentences(capfd: pytest.CaptureFixture[str]) -> None:
         ),
         (
             functions.die,
-            "the process for naps ended with status -9; the server's log has the reason",
+            "the process for naps ended by signal 9; the server's log has the reason",
         ),
     ):
         task = ChildTask(line(), function)
@@ -110,6 +110,31 @@ def test_errors_are_sentences(capfd: pytest.CaptureFixture[str]) -> None:
             task.wait()
         assert (str(caught.value), task.status) == (sentence, "failed")
     assert "KeyError: 'α'" in capfd.readouterr().err
+
+
+def test_what_cannot_be_sent_or_received_fails(caplog: pytest.LogCaptureFixture) -> None:
+    class Deaf(ChildTask):
+        def receive(self, message: object) -> None:
+            raise ValueError(message)
+
+    for task in (
+        ChildTask(line(), lambda: None),
+        Deaf(line(), functions.leave_a_file_and_sleep),
+    ):
+        with pytest.raises(UserError, match=r"^one of the naps failed; the server's log has"):
+            task.wait()
+        assert task.status == "failed"
+    assert len(caplog.records) == 2
+
+
+def test_a_waiting_process_that_was_killed_is_replaced() -> None:
+    warm = line(idle=60.0)
+    first = ChildTask(warm, functions.about_this_process).wait()[0]
+    os.kill(first, signal.SIGKILL)
+    wait_for(lambda: not alive(first), "the end of the process")
+    second = ChildTask(warm, functions.about_this_process).wait()[0]
+    warm.end_child()
+    assert second != first
 
 
 def test_a_process_that_cannot_be_started_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

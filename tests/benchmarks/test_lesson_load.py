@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from websockets.asyncio.server import Request, Response, ServerConnection, serve
 from websockets.datastructures import Headers
 from websockets.typing import Subprotocol
 
+from benchmarks.load import mixed
 from benchmarks.load.lesson import measure
+
+PAGES = Path(__file__).parents[2] / "pages"
+
+
+def test_visitors_walk_through_all_doors() -> None:
+    assert {*mixed.PAGES} == {file.stem for file in PAGES.glob("*.py")} - {"main"}
 
 
 def test_a_reader_that_is_refused_does_not_let_the_others_wait_for_ever() -> None:

@@ -76,7 +76,12 @@ TESTS = {
     "pet shop": Test({"kind": "petshop"}, "per_arm", (5000, 8), (3000, 4)),
     "linear": Test({**BINARY, "function": "linear"}, "shared", (5000, 8), (2000, 4)),
     "quadratic": Test({**BINARY, "function": "quadratic"}, "shared", (5000, 8), (2000, 4)),
-    "MAGIC": Test({"kind": "classification", "data": "magic"}, "shared", (5000, 8), (2000, 4)),
+    "MAGIC": Test(
+        {"kind": "classification", "data": "magic", "scale": "norm", "constant": False},
+        "shared",
+        (5000, 8),
+        (2000, 4),
+    ),
     "slates": Test(
         {"kind": "ranking", "n_users": 100, "n_items": 200, "n_candidates": 20, "slate": 3},
         "shared",

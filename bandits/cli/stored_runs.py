@@ -18,7 +18,7 @@ from bandits.base.errors import UserError
 from bandits.base.files import home
 from bandits.base.formatting import escaped
 from bandits.results import guard_cost, words
-from bandits.results.caveats import replay_notes
+from bandits.results.caveats import replay_notes, table_notes
 from bandits.results.change import conclusion as change_conclusion
 from bandits.results.change import lost_clicks, recovery
 from bandits.results.change.marks import variation_budget
@@ -80,7 +80,8 @@ def leaderboard(result: Result) -> str:
         lines.append(f"{label:<24} {'  '.join(numbers)}")
     changed = [*change_conclusion.sentences(result), *recovery.sentences(result)]
     more = [*changed, *lost_clicks.sentences(result), *guard_cost.fallback_sentences(result)]
-    return "\n".join([*lines, *replay_notes(result), *more, *variation_budget(result.experiment)])
+    about = [*replay_notes(result), *table_notes(result)]
+    return "\n".join([*lines, *about, *more, *variation_budget(result.experiment)])
 
 
 def facts(run: StoredRun) -> dict[str, Any]:

@@ -18,7 +18,7 @@ MAX_SEGMENTS = 50
 def keep_for_replay(log: DecisionLog, title: str, *, uniform: bool = False) -> str:
     """Store the events of a log, in the order of its rows; return the id for `Logged.Params.log`.
 
-    Features are the constant 1 and those of the log; where it has none, indicators of its segments.
+    Where the log has no features, they are indicators of its segments, or else a constant.
 
     Parameters
     ----------
@@ -38,8 +38,8 @@ def keep_for_replay(log: DecisionLog, title: str, *, uniform: bool = False) -> s
     """
     check_uniform(log, uniform=uniform)
     features, names = _features(log)
-    kept = KeptLog(log.actions, log.rewards, features, log.names)
-    return save_log(kept, feature_names=names, title=title, at=log.places)
+    kept = KeptLog(log.actions, log.rewards, features, log.names, names)
+    return save_log(kept, title=title, at=log.places)
 
 
 def check_uniform(log: DecisionLog, *, uniform: bool = False) -> None:
@@ -81,10 +81,9 @@ def check_uniform(log: DecisionLog, *, uniform: bool = False) -> None:
 
 def _features(log: DecisionLog) -> tuple[FloatArray, tuple[str, ...]]:
     """Return the features that agents see, float64 (n, d), with their names."""
-    constant = np.ones((len(log), 1))
     if log.features is not None:
         names = log.feature_names or tuple(f"feature {d}" for d in range(log.features.shape[1]))
-        return np.hstack([constant, log.features]), ("constant", *names)
+        return log.features, names
     if (
         log.segments is not None
         and len(found := sorted(set(log.segments.tolist()))) <= MAX_SEGMENTS
@@ -92,4 +91,4 @@ def _features(log: DecisionLog) -> tuple[FloatArray, tuple[str, ...]]:
         return np.asarray(log.segments[:, None] == np.array(found, object), np.float64), tuple(
             map(str, found)
         )
-    return constant, ("constant",)
+    return np.ones((len(log), 1)), ("constant",)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bandits.base.errors import UserError
 from bandits.base.formatting import count
 from bandits.experiments.experiment import Experiment
 from bandits.results import metrics
@@ -36,11 +37,13 @@ def caveats(result: Run) -> list[str]:
     if e.offers("replay"):
         return [
             *replay_notes(result),
+            *table_notes(result),
             simulator.attribution(e.simulator),
             *([intervals] if runs == 1 else [_PARTS]),
         ]
     notes = [
         f"No real users were served: the rewards come from a simulator ({simulator.title}).",
+        *table_notes(result),
         intervals,
     ]
     if 1 < runs < FEW:
@@ -86,6 +89,16 @@ def replay_notes(result: Run) -> list[str]:
         "chose what was logged. Each agent counts other events, so nothing is paired; true "
         f"rewards are not known, so there is no regret.{ended}"
     ]
+
+
+def table_notes(result: Run) -> list[str]:
+    """State what makes the features of a table hard to learn from; nothing elsewhere."""
+    e = result.experiment
+    try:
+        return e.simulator_class().notes(e.simulator)
+    except UserError:
+        # the table is not stored here any more
+        return []
 
 
 def divergence_notes(result: Run) -> list[str]:

@@ -221,6 +221,17 @@ class Simulator(ABC):
         return ""
 
     @classmethod
+    def notes(cls, params: Any) -> list[str]:  # noqa: ARG003
+        """State in a sentence each what makes the features hard to learn from.
+
+        Raises
+        ------
+        UserError
+            The data are not stored here.
+        """
+        return []
+
+    @classmethod
     def portable(cls, params: Any) -> bool:  # noqa: ARG003
         """Return whether the parameters alone reproduce this simulator on another machine."""
         return True

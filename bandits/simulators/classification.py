@@ -23,13 +23,14 @@ from bandits.base.types import (
     SimulatorSpec,
     Truth,
 )
-from bandits.simulators.datasets.csv_table import MISSING, in_order
+from bandits.simulators.datasets.csv_table import in_order
 
 from .base import ClickTable, Encoding, Simulator, SimulatorParams
 from .changed_inputs import break_dense
 from .changes import Features, ShocksAndFaults, changes_param, check, order_at
 from .datasets import uploads
-from .datasets.scaling import Scale, scaled
+from .datasets.scaling import Scale, coded, constant_param, prepared, scale_param
+from .datasets.table_notes import table_notes
 
 # rows, features, classes: known without loading, so that sizes are checked before anything is read
 SIZES = {
@@ -53,11 +54,14 @@ _ATTRIBUTIONS = {
 
 
 class DataSet(NamedTuple):
-    """``features (n, d)``, ``labels (n,)`` 0 to K - 1, and the labels' names."""
+    """``features (n, d)``, ``labels (n,)`` 0 to K - 1, names of labels and of columns (without the
+    constant).
+    """
 
     features: FloatArray
     labels: IntArray
     classes: tuple[str, ...]
+    columns: tuple[str, ...]
 
 
 def sizes(name: str) -> tuple[int, int, int]:
@@ -79,18 +83,26 @@ def sizes(name: str) -> tuple[int, int, int]:
     )
 
 
-@lru_cache(maxsize=8)
-def load(name: str, scale: Scale = "norm") -> DataSet:
-    """Load a data set, by default under the protocol of Zhang et al. (2021).
+def _sizes(params: Any) -> tuple[int, int, int]:
+    """Return the rows, features with the constant one, and classes."""
+    n, d, K = sizes(params.data)
+    return n, d + params.constant, K
 
-    Missing values are -1, categories are coded alphabetically, and each row of features is divided
-    by its L2 norm or scaled otherwise: see `bandits.simulators.datasets.scaling.scaled`."""
+
+@lru_cache(maxsize=8)
+def load(name: str, scale: Scale = "none", *, constant: bool = False) -> DataSet:
+    """Load a data set, by default as it is in its table.
+
+    Missing values are -1, categories are coded alphabetically; features are scaled, and a constant
+    one is added: see `bandits.simulators.datasets.scaling.prepared`. The protocol of
+    Zhang et al. (2021) is ``norm`` without one."""
     if name in ("digits", "wine", "breast_cancer"):
         from sklearn import datasets
 
         bunch = getattr(datasets, f"load_{name}")()
         features, labels = bunch.data, bunch.target.astype(np.int64)
         classes = tuple(str(c) for c in bunch.target_names)
+        columns = tuple(map(str, bunch.feature_names))
     else:
         import pandas as pd
 
@@ -99,18 +111,9 @@ def load(name: str, scale: Scale = "norm") -> DataSet:
         target = frame.pop(frame.columns[-1])
         classes = in_order(target)
         labels = target.map({text: i for i, text in enumerate(classes)}).to_numpy(np.int64)
-        features = np.column_stack([_codes(frame[column]) for column in frame.columns])
-    features = np.where(np.isfinite(features), features, -1.0).astype(np.float64)
-    return DataSet(scaled(features, scale), labels, classes)
-
-
-def _codes(column: Any) -> FloatArray:
-    """Return numbers unchanged, and text as its alphabetical rank, with "?" as missing (-1)."""
-    if column.dtype.kind in "iufb":
-        return np.asarray(column, dtype=np.float64)
-    text = column.astype(str).str.strip()
-    rank = {value: float(i) for i, value in enumerate(sorted(set(text) - {MISSING}))}
-    return np.array([rank.get(value, -1.0) for value in text])
+        columns = tuple(frame.columns)
+        features = coded(frame[column] for column in columns)
+    return DataSet(prepared(features, scale, constant=constant), labels, classes, columns)
 
 
 class Classification(Simulator):
@@ -142,18 +145,8 @@ class Classification(Simulator):
                 "same vector for all classes, for models per arm."
             ),
         )
-        scale: Scale = param(
-            "norm",
-            title="Feature scaling",
-            basic=True,
-            later=True,
-            help=(
-                "norm: each example is divided by its Euclidean norm, as published; features "
-                "with small numbers then count little. none: as in the data; features with large "
-                "numbers dominate the exploration bonuses. minmax: each feature from 0 to 1 over "
-                "the data set. standard: each feature with mean 0 and standard deviation 1."
-            ),
-        )
+        scale: Scale = scale_param()
+        constant: bool = constant_param()
         changes: ShocksAndFaults = changes_param("preferences (shock)")
 
         @model_validator(mode="after")
@@ -186,7 +179,7 @@ class Classification(Simulator):
 
     def __init__(self, params: Any, streams: Streams) -> None:
         super().__init__(params, streams)
-        self.data = load(params.data, params.scale)
+        self.data = load(params.data, params.scale, constant=params.constant)
         R, K, d = len(streams.rows), len(self.data.classes), self.data.features.shape[1]
         offset = (
             d * np.arange(K)[:, None] if params.encoding == "block" else np.zeros((K, 1), np.int64)
@@ -202,7 +195,7 @@ class Classification(Simulator):
 
     @classmethod
     def describe(cls, params: Any) -> SimulatorSpec:
-        _, d, K = sizes(params.data)
+        _, d, K = _sizes(params)
         wide = params.encoding == "block"
         capabilities = {"truth", "log", "binary"} | ({"arm_features"} if wide else set())
         return SimulatorSpec(
@@ -219,7 +212,7 @@ class Classification(Simulator):
 
     @classmethod
     def memory(cls, params: Any, rows: int) -> int:
-        n, d, K = sizes(params.data)
+        n, d, K = _sizes(params)
         spans = 3 * (K * d) ** 2 if params.encoding == "block" else 0
         return 8 * (n * (d + 2) + rows * (n + 3 * K * d) + spans)
 
@@ -274,6 +267,11 @@ class Classification(Simulator):
             return _ATTRIBUTIONS.get(params.data, f"{params.data}, shipped with scikit-learn")
         info = uploads.find(params.data)
         return f"{info.id}, uploaded as a CSV of {info.rows:,} examples" if info else ""
+
+    @classmethod
+    def notes(cls, params: Any) -> list[str]:
+        raw = load(params.data)
+        return table_notes(raw.features, raw.columns, params.scale, constant=params.constant)
 
     @classmethod
     def portable(cls, params: Any) -> bool:

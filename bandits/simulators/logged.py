@@ -13,6 +13,8 @@ from bandits.base.types import Contexts, Feedback, FloatArray, IntArray, Round, 
 
 from .base import Encoding, Simulator, SimulatorParams
 from .datasets import kept_logs, logs
+from .datasets.scaling import Scale, constant_param, scale_param
+from .datasets.table_notes import table_notes
 
 
 class Logged(Simulator):
@@ -68,6 +70,8 @@ class Logged(Simulator):
                 "shared model can learn each item."
             ),
         )
+        scale: Scale = scale_param(" Indicators of the Open Bandit logs stay 0 and 1.")
+        constant: bool = constant_param()
 
         @classmethod
         def choices(cls, name: str) -> dict[str, str] | None:
@@ -92,9 +96,10 @@ class Logged(Simulator):
 
     def __init__(self, params: Any, streams: Streams) -> None:
         super().__init__(params, streams)
-        self._log, self._length = logs.load(params.log), self.events(params)
+        self._log = logs.load(params.log, params.scale, constant=params.constant)
+        self._length = self.events(params)
         R, K = len(streams.rows), self.spec.n_items
-        _, d, _ = logs.sizes(params.log)
+        d = _width(params)
         self._offset = (
             d * np.arange(K)[:, None] if params.encoding == "block" else np.zeros((K, 1), np.int64)
         )
@@ -106,14 +111,14 @@ class Logged(Simulator):
 
     @classmethod
     def describe(cls, params: Any) -> SimulatorSpec:
-        _, d, K = logs.sizes(params.log)
+        d, (_, _, K) = _width(params), logs.sizes(params.log)
         wide = params.encoding == "block"
         capabilities = {"replay", "binary"} | ({"arm_features"} if wide else set())
         return SimulatorSpec(
             n_items=K,
             n_candidates=K,
             n_features=d * K if wide else d,
-            n_stored=logs.width(params.log),
+            n_stored=logs.width(params.log) + params.constant,
             capabilities=frozenset(capabilities),
         )
 
@@ -143,8 +148,8 @@ class Logged(Simulator):
 
     @classmethod
     def memory(cls, params: Any, rows: int) -> int:
-        n, d, K = logs.sizes(params.log)
-        N = logs.width(params.log)
+        d, (n, _, K) = _width(params), logs.sizes(params.log)
+        N = logs.width(params.log) + params.constant
         spans = 3 * (K * d) ** 2 if params.encoding == "block" else 0
         # the table, the columns, and those that are factorised
         copies = 1 if logs.is_shipped(params.log) else 3
@@ -176,7 +181,7 @@ class Logged(Simulator):
         return np.full(self._available.shape, np.nan)
 
     def features(self, item: int | None) -> FloatArray:
-        K, (_, d, _) = self.spec.n_items, logs.sizes(self.params.log)
+        K, d = self.spec.n_items, _width(self.params)
         if self._log.values is not None:
             # the same span in at most d rows
             X = np.asarray(np.linalg.qr(self._log.values, mode="r"))
@@ -203,6 +208,13 @@ class Logged(Simulator):
         return f"{info.id}, a log of {info.events:,} decisions that a user has kept" if info else ""
 
     @classmethod
+    def notes(cls, params: Any) -> list[str]:
+        log = logs.load(params.log)
+        if log.values is None:
+            return []
+        return table_notes(log.values, log.feature_names, params.scale, constant=params.constant)
+
+    @classmethod
     def portable(cls, params: Any) -> bool:
         return logs.is_shipped(params.log)
 
@@ -213,3 +225,9 @@ class Logged(Simulator):
         """
         event: IntArray = step % self._length * self.params.parts + self._part
         return event
+
+
+def _width(params: Any) -> int:
+    """Return d, the number of features of an event, with the constant one."""
+    width: int = logs.sizes(params.log)[1] + params.constant
+    return width

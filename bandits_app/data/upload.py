@@ -16,9 +16,11 @@ from bandits.base.formatting import count, count_of, percent
 from bandits.simulators.datasets import uploads
 from bandits.simulators.datasets.csv_table import MAX_CLASSES, SAMPLES, Column, Table, inspect
 from bandits.simulators.datasets.protection import GROUPS, RARE, protect
+from bandits.simulators.datasets.scaling import coded
+from bandits.simulators.datasets.table_notes import table_notes
 from bandits_app.session.page import TABLE
 from bandits_app.widgets import buttons
-from bandits_app.widgets.text import refuse, safe_cell
+from bandits_app.widgets.text import bullets, refuse, safe_cell
 
 # classes that are listed by name
 NAMED = 6
@@ -160,6 +162,8 @@ def choose(file: Any) -> Choice:
         table = protect(table, target=target, hashed=hashed, coarsened=coarsened)
         uploads.check(table, target=target, leave_out=leave_out)
         st.caption(_summary(table, target, leave_out))
+        features = [c for c in table.columns if c.name != target and c.name not in leave_out]
+        bullets(table_notes(coded(c.values for c in features), [c.name for c in features]))
     except UserError as error:
         valid = False
         refuse(error)

@@ -11,7 +11,13 @@ from streamlit.delta_generator import DeltaGenerator
 
 from bandits.base.formatting import count, count_of
 from bandits.results import guard_cost, metrics, words
-from bandits.results.caveats import agent_notes, divergence_notes, rare_reward_notes, replay_notes
+from bandits.results.caveats import (
+    agent_notes,
+    divergence_notes,
+    rare_reward_notes,
+    replay_notes,
+    table_notes,
+)
 from bandits.results.change import recovery
 from bandits.results.change.marks import variation_budget
 from bandits.results.comparison import paired_tests
@@ -32,7 +38,7 @@ from bandits.runtime.pool import Job
 from bandits_app.glossary import link
 from bandits_app.session import followed
 from bandits_app.widgets.live_panel import panel
-from bandits_app.widgets.text import glued
+from bandits_app.widgets.text import escape_markdown, glued
 
 from .frames import Frames
 from .options import View
@@ -327,6 +333,8 @@ def _conclusions(_job: Job, reference: str, moment: object) -> list[str]:  # noq
         *variation_budget(_job.experiment),
     ]
     conclusions += [*agent_notes(result), learning_summary(result)]
+    # names of columns are a user's texts
+    conclusions += map(escape_markdown, table_notes(result))
     if _job.experiment.offers("replay"):
         return [*replay_notes(result), *conclusions]
     shared = not _job.experiment.simulator_class().layout_per_row(_job.experiment.simulator)

@@ -73,7 +73,13 @@ SETUPS = (
     ),
     Setup(
         "Digits",
-        {"kind": "classification", "data": "digits", "encoding": "context"},
+        {
+            "kind": "classification",
+            "data": "digits",
+            "encoding": "context",
+            "scale": "norm",
+            "constant": False,
+        },
         2000,
         {},
         {

@@ -421,7 +421,8 @@ def magic_run(job: tuple[str, int], steps: int) -> tuple[float, float, str]:
 
     def make() -> dict[str, Any]:
         began = time.process_time()
-        found = regret({"kind": "classification", "data": "magic"}, agent, steps, 1, seed)
+        data = {"kind": "classification", "data": "magic", "scale": "norm", "constant": False}
+        found = regret(data, agent, steps, 1, seed)
         hours = (time.process_time() - began) / 3600
         return {"regret": found, "hours": np.array(hours), "machine": np.array(machine())}
 

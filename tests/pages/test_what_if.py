@@ -244,7 +244,7 @@ def test_a_file_is_kept_and_replayed_in_the_arena(
     press(at, "Save and run")
     assert not at.exception
     (info,) = kept_logs.listing()
-    assert (info.title, info.events, info.items, info.features) == ("log", 400, 3, 2)
+    assert (info.title, info.events, info.items, info.features) == ("log", 400, 3, 1)
     assert pool.get(presets.on_log(info.id).hash) is not None
     at = open_page("data/what_if", "")
     box(at, "Log").select("file").run()

@@ -35,7 +35,7 @@ def test_the_regret_on_magic_equals_the_published_one(
         kind,
         Classification,
         rows=range(8),
-        options={"data": "magic"},
+        options={"data": "magic", "scale": "norm", "constant": False},
         sharing="shared",
         ridge=1.0,
         **extra,
@@ -50,7 +50,7 @@ def test_the_regret_on_magic_equals_the_published_one(
 
 @pytest.mark.parametrize("name", SIZES)
 def test_declared_sizes_equal_those_of_the_data(name: str) -> None:
-    data = load(name)
+    data = load(name, "norm")
     assert (*data.features.shape, len(data.classes)) == SIZES[name]
     assert data.labels.dtype == np.int64
     assert set(data.labels.tolist()) == set(range(len(data.classes)))
@@ -69,7 +69,7 @@ def test_adult_is_encoded_by_the_protocol() -> None:
     import pandas as pd
 
     frame = pd.read_parquet(str(files("bandits.simulators.datasets") / "adult.parquet"))
-    data = load("adult")
+    data = load("adult", "norm")
     text = frame.select_dtypes(exclude="number").columns[0]
     column = list(frame.columns).index(text)
     names = sorted(set(frame[text].str.strip()) - {"?"})
@@ -96,14 +96,15 @@ def example(built: Any, round: Any) -> Any:
 
 def test_encodings() -> None:
     block, context = simulator_of(encoding="block"), simulator_of(encoding="context")
-    assert block.spec.n_features == 3 * context.spec.n_features == 39
+    # 13 columns and a constant
+    assert block.spec.n_features == 3 * context.spec.n_features == 42
     for step in (0, 1, 177, 178):
         x = context.round_at(step).features
         wide = block.round_at(step).features
         assert (x == x[:, :1]).all()
         for arm in range(3):
-            assert np.array_equal(wide[:, arm, 13 * arm : 13 * (arm + 1)], x[:, arm])
-        assert ((wide != 0).sum(axis=2) <= 13).all()
+            assert np.array_equal(wide[:, arm, 14 * arm : 14 * (arm + 1)], x[:, arm])
+        assert ((wide != 0).sum(axis=2) <= 14).all()
         # the index of the example could reveal the label
         assert not context.round_at(step).users.any()
 

@@ -28,6 +28,7 @@ from bandits.results.decision import why
 from bandits.results.export import report
 from bandits.results.figures.board import board, drawn_rate
 from bandits.simulators.datasets import kept_logs, logs
+from bandits.simulators.datasets.scaling import scaled
 from bandits.simulators.logged import Logged
 from bandits.sweeps import read as read_sweep
 
@@ -365,9 +366,8 @@ def test_a_users_log_is_replayed_event_by_event(empty_home: Path) -> None:
     assert [info.id for info in kept_logs.listing()] == [name]
     assert keep_for_replay(replace(log, rewards=1 - log.rewards), "My shop") != name
     kept = kept_logs.load(name)
-    np.testing.assert_array_equal(
-        kept.features, np.hstack([np.ones((600, 1)), np.asarray(log.features)])
-    )
+    np.testing.assert_array_equal(kept.features, log.features)
+    assert kept.feature_names == ("x",)
     e = replay(
         steps=300,
         replications=2,
@@ -383,7 +383,8 @@ def test_a_users_log_is_replayed_event_by_event(empty_home: Path) -> None:
     np.testing.assert_array_equal(trace.counted[:, r], same)
     np.testing.assert_array_equal(trace.rewards[:, r], np.where(same, log.rewards[mine], 0))
     round = lane.simulator.round_at(17)
-    np.testing.assert_array_equal(round.features[1, 2], [1.0, np.asarray(log.features)[35, 0]])
+    x = scaled(kept.features, "standard")[35, 0]
+    np.testing.assert_array_equal(round.features[1, 2], [x, 1.0])
     assert [lane.simulator.name(k) for k in range(3)] == ["red", "item 7", "blue"]
     rates = {
         label: metrics.click_rate(h).mean() for label, h in run(e, workers=0).histories.items()

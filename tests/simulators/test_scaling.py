@@ -1,4 +1,4 @@
-"""Features of data sets are scaled as stated, and by default as in every version before."""
+"""Features of tables are scaled as stated, and a constant survives scaling."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bandits.experiments import url
 from bandits.simulators.classification import SIZES, Classification, load
 from bandits.simulators.datasets import uploads
 from bandits.simulators.datasets.csv_table import inspect
-from bandits.simulators.datasets.scaling import Scale, scaled
+from bandits.simulators.datasets.scaling import Scale, prepared, scaled
 from tests.pages.support import open_page
 
 SCALES = get_args(Scale)
@@ -48,14 +48,20 @@ def test_scaled_features_equal_those_of_scikit_learn(data: str) -> None:
 
 
 @pytest.mark.parametrize("data", SIZES)
-def test_the_default_keeps_its_bits_and_hash(data: str) -> None:
-    raw = load(data, "none").features
-    norms = np.linalg.norm(raw, axis=1, keepdims=True)
-    assert np.array_equal(load(data).features, raw / np.where(norms == 0, 1.0, norms))
-    left_out, stated = (read(plan(data=data, **more)) for more in ({}, {"scale": "norm"}))
-    assert left_out.hash == stated.hash
+def test_every_scale_is_an_experiment_of_its_own(data: str) -> None:
     assert len({read(plan(data=data, scale=scale)).hash for scale in SCALES}) == len(SCALES)
+    left_out, stated = (
+        read(plan(data=data, **more)) for more in ({}, {"scale": "standard", "constant": True})
+    )
     assert url.to_query(stated) == url.to_query(left_out)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_the_constant_feature_comes_last_and_is_1_on_every_scale(scale: Scale) -> None:
+    for without in (np.array([[3.0], [3.0]]), np.array([[0.0, 5.0], [0.0, -5.0]])):
+        found = prepared(without, scale, constant=True)
+        assert np.array_equal(found[:, :-1], scaled(without, scale))
+        assert (found[:, -1] == 1).all()
 
 
 def test_constant_extreme_and_missing_numbers() -> None:
@@ -94,7 +100,8 @@ def test_rounds_and_logs_hold_scaled_features_of_uploads(
     raw = np.array([[20 + i, float(i % 3 > 0)] for i in range(12)])
     expected = {tuple(x) for x in scaled(raw, scale)}
     built = Classification(
-        Classification.Params(data=name, scale=scale, encoding="context"), Streams(3, (0, 1))
+        Classification.Params(data=name, scale=scale, constant=False, encoding="context"),
+        Streams(3, (0, 1)),
     )
     seen = {tuple(x) for step in range(12) for x in built.round_at(step).features[:, 0]}
     assert seen == expected
@@ -105,11 +112,13 @@ def test_small_numbers_are_learned_from_only_where_features_are_scaled() -> None
     """docs/data.md: after the norm, one of 13 features of wine has nearly all of the length of an
     example.
     """
-    share = (load("wine").features ** 2).mean(axis=0)
+    share = (load("wine", "norm").features ** 2).mean(axis=0)
     assert share.max() > 0.97
     right = {}
     for scale in SCALES:
-        result = run(read({**plan(scale=scale), "steps": 1000, "replications": 8}), workers=0)
+        result = run(
+            read({**plan(scale=scale, constant=False), "steps": 1000, "replications": 8}), workers=0
+        )
         right[scale] = result.summary()["agents"]["LinUCB"]["ctr"]
     assert right["norm"]["high"] < 0.65
     assert all(right[scale]["low"] > 0.9 for scale in SCALES if scale != "norm")

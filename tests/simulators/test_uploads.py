@@ -257,7 +257,7 @@ def test_encoding_follows_the_published_protocol() -> None:
     Zero rows stay zero.
     """
     text = "a,b,kind\n3,zebra,x\n,ant,x\n0,ant,y\n4,?,y\n"
-    data = classification.load(upload(text))
+    data = classification.load(upload(text), "norm")
     norms = np.array([[np.sqrt(10)], [1], [1], [np.sqrt(17)]])
     np.testing.assert_array_equal(
         data.features, np.array([[3, 1], [-1, 0], [0, 0], [4, -1]]) / norms
@@ -573,7 +573,8 @@ def test_metadata_are_read_without_loading_the_data(folder: Path) -> None:
     frame = uploads.load(name)
     assert list(frame.columns) == ["age", "bought"]
     assert frame["bought"].tolist() == ["yes", "no", "yes", "no"]
-    assert Classification.describe(Classification.Params(data=name)).n_features == 2
+    # one column and a constant, for each of two classes
+    assert Classification.describe(Classification.Params(data=name)).n_features == 4
     assert (
         Classification.attribution(Classification.Params(data=name))
         == f"{name}, uploaded as a CSV of 4 examples"

@@ -104,8 +104,9 @@ def fill(home: Path) -> dict[str, Any]:
         (np.arange(40) % 4 == 0).astype(float),
         generator.normal(size=(40, 2)),
         ("a", "b", "c"),
+        ("x", "y"),
     )
-    found["log"] = kept_logs.save_log(log, feature_names=["x", "y"], title="Log")
+    found["log"] = kept_logs.save_log(log, title="Log")
     return found
 
 

@@ -35,7 +35,8 @@ def test_the_neural_protocol_on_magic_equals_plain_torch(
     monkeypatch.setattr(NeuralUCB, "can_fuse", lambda self: fused)
     steps, ridge, nu = 25, published.RIDGE, published.NU
     params = {**published.PROTOCOL, **published.SPREAD["neural_ucb"]}
-    lane = make("neural_ucb", Classification, rows=[0], options={"data": "magic"}, **params)
+    options = {"data": "magic", "scale": "norm", "constant": False}
+    lane = make("neural_ucb", Classification, rows=[0], options=options, **params)
     agent = lane.agent
     assert isinstance(agent, NeuralUCB)
     module = torch.nn.Sequential(torch.nn.Linear(20, 100), torch.nn.ReLU(), torch.nn.Linear(100, 1))

@@ -16,6 +16,8 @@ from bandits.base.types import FloatArray
 from bandits.tables.text import MISSING as NOT_GIVEN
 from bandits.tables.text import Limits, parsed_number
 
+from .scaling import MISSING
+
 MAX_ROWS = 200_000
 MAX_COLUMNS = 100
 MAX_CELL = 1000  # characters
@@ -27,7 +29,6 @@ MAX_CLASSES = 50
 MOSTLY = 0.9
 # distinct numbers with fractions up to which they can be classes rather than measurements
 MAX_FRACTIONS = 12
-MISSING = "?"
 
 
 class Column(NamedTuple):

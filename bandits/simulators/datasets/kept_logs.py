@@ -57,22 +57,23 @@ class KeptLog(NamedTuple):
     features : float64 (n, d)
     names : tuple of str (K,)
         Of the items.
+    feature_names : tuple of str (d,)
     """
 
     items: IntArray
     rewards: FloatArray
     features: FloatArray
     names: tuple[str, ...]
+    feature_names: tuple[str, ...]
 
 
-def save_log(log: KeptLog, *, feature_names: Sequence[str], title: str, at: RowNames = ROWS) -> str:
+def save_log(log: KeptLog, *, title: str, at: RowNames = ROWS) -> str:
     """Store a log; an identical one of the same title is not stored twice.
 
     Parameters
     ----------
     log : KeptLog
         Chosen uniformly at random among all items: the caller has checked that.
-    feature_names : sequence of str (d,)
     title : str
         Its name in lists, as of a data set.
     at : RowNames
@@ -100,14 +101,16 @@ def save_log(log: KeptLog, *, feature_names: Sequence[str], title: str, at: RowN
         "item": pa.array([log.names[k] for k in log.items]),
         "reward": pa.array(log.rewards),
     }
-    columns |= {f"{d} {name}": pa.array(log.features[:, d]) for d, name in enumerate(feature_names)}
+    columns |= {
+        f"{d} {name}": pa.array(log.features[:, d]) for d, name in enumerate(log.feature_names)
+    }
     data = pa.table(columns)
     content = _content(data, log.names)
     info = LogInfo(
         f"{slug(title)}-{content[:12]}",
         title,
         len(log.items),
-        len(feature_names),
+        len(log.feature_names),
         len(log.names),
         content,
     )
@@ -175,10 +178,10 @@ def load(name: str) -> KeptLog:
         ):
             place = {item: k for k, item in enumerate(names)}
             items = np.array([place[item] for item in data.column("item").to_pylist()], np.int64)
-            features = [data.column(column).to_numpy() for column in data.column_names[2:]]
-            return KeptLog(
-                items, data.column("reward").to_numpy(), np.column_stack(features), names
-            )
+            features = np.column_stack([column.to_numpy() for column in data.columns[2:]])
+            # without the number that keeps columns apart
+            named = tuple(column.partition(" ")[2] for column in data.column_names[2:])
+            return KeptLog(items, data.column("reward").to_numpy(), features, names, named)
     raise _damaged(name)
 
 

@@ -15,6 +15,7 @@ from bandits.base.formatting import short
 from bandits.base.types import FloatArray, IntArray
 
 from . import kept_logs
+from .scaling import Scale, prepared
 
 PREFIX = "open_bandit/random/"
 COLUMNS = ("user_feature_0", "user_feature_1", "user_feature_2", "user_feature_3", "position")
@@ -40,6 +41,8 @@ class Events(NamedTuple):
         Their values; 1 by default.
     names : tuple of str (K,)
         Of the items; empty where they have numbers only.
+    feature_names : tuple of str (d,)
+        Where there are ``values``.
     """
 
     items: IntArray
@@ -47,6 +50,7 @@ class Events(NamedTuple):
     columns: IntArray
     values: FloatArray | None = None
     names: tuple[str, ...] = ()
+    feature_names: tuple[str, ...] = ()
 
 
 def sizes(name: str) -> tuple[int, int, int]:
@@ -79,12 +83,12 @@ def width(name: str) -> int:
 
 
 @lru_cache(maxsize=3)
-def load(name: str) -> Events:
+def load(name: str, scale: Scale = "none", *, constant: bool = False) -> Events:
     """Load a shipped log, ``open_bandit/random/CAMPAIGN``, in the order of time, or one that a user
     has kept.
 
     Features of the shipped ones are indicators of the four user features and of the position on the
-    page, in alphabetical order.
+    page, in alphabetical order; they are not scaled. A constant feature comes last.
 
     References
     ----------
@@ -92,16 +96,18 @@ def load(name: str) -> Events:
     """
     if not is_shipped(name):
         log = kept_logs.load(name)
-        columns = np.broadcast_to(np.arange(log.features.shape[1]), log.features.shape)
-        return Events(log.items, log.rewards, columns, log.features, log.names)
+        features = prepared(log.features, scale, constant=constant)
+        columns = np.broadcast_to(np.arange(features.shape[1]), features.shape)
+        return Events(log.items, log.rewards, columns, features, log.names, log.feature_names)
     import pandas as pd
 
     campaign = name.removeprefix(PREFIX)
     path = files("bandits.simulators.datasets") / f"open_bandit_random_{campaign}.parquet"
     frame = pd.read_parquet(str(path), columns=["item_id", "click", *COLUMNS])
-    columns, offset = np.empty((len(frame), len(COLUMNS)), np.int64), 0
+    columns, offset = np.empty((len(frame), len(COLUMNS) + constant), np.int64), 0
     for i, column in enumerate(COLUMNS):
         codes, values = pd.factorize(frame[column], sort=True)
         columns[:, i] = offset + codes
         offset += len(values)
+    columns[:, len(COLUMNS) :] = offset
     return Events(frame["item_id"].to_numpy(np.int64), frame["click"].to_numpy(np.float64), columns)

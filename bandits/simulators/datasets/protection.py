@@ -29,7 +29,8 @@ from bandits.base.errors import UserError
 from bandits.base.files import home
 from bandits.base.types import FloatArray, IntArray
 
-from .csv_table import MISSING, Column, Table
+from .csv_table import Column, Table
+from .scaling import MISSING
 
 KEY_BYTES, HASH_DIGITS = 32, 16
 # into which numbers are put, at most

@@ -153,7 +153,7 @@ class Logged(Simulator):
         spans = 3 * (K * d) ** 2 if params.encoding == "block" else 0
         # the table, the columns, and those that are factorised
         copies = 1 if logs.is_shipped(params.log) else 3
-        return 8 * (copies * n * (2 + N) + rows * K * (3 * N + 6) + spans)
+        return int(8 * (copies * n * (2 + N) + rows * K * (3 * N + 6) + spans))
 
     def round_at(self, step: int) -> Round:
         event = self._event(step)
@@ -229,5 +229,4 @@ class Logged(Simulator):
 
 def _width(params: Any) -> int:
     """Return d, the number of features of an event, with the constant one."""
-    width: int = logs.sizes(params.log)[1] + params.constant
-    return width
+    return logs.sizes(params.log)[1] + bool(params.constant)

@@ -55,6 +55,19 @@ def add_command(commands: Any) -> None:
         help="normal, bootstrap, bernstein or anytime; default: normal",
     )
     parser.add_argument(
+        "--reward-range",
+        nargs=2,
+        type=float,
+        metavar=("LOW", "HIGH"),
+        help="least and largest possible reward, for bernstein and anytime; default: 0 1 for "
+        "clicks of simulated runs and of Open Bandit, otherwise unknown",
+    )
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="refuse a dsjson file with lines that are no decisions, which are otherwise left out",
+    )
+    parser.add_argument(
         "--estimate-propensities",
         action="store_true",
         help="estimate propensities where the log has none",
@@ -75,13 +88,16 @@ def run(parsed: argparse.Namespace) -> int:
     if not parsed.seed.isdecimal() or len(parsed.seed) > 18:
         raise UserError(f"seed: must be a whole number of at most 18 digits; got {parsed.seed}")
     generator = np.random.default_rng(int(parsed.seed))
-    log = offpolicy.read_log(parsed.log, read_map(parsed.map) if parsed.map else None)
+    log = offpolicy.read_log(
+        parsed.log, read_map(parsed.map) if parsed.map else None, strict=parsed.strict
+    )
     found = offpolicy.evaluate(
         log,
         parsed.target,
         estimators=parsed.estimators.split(",") if parsed.estimators else None,
         model=parsed.model,
         interval=parsed.interval,
+        reward_range=tuple(parsed.reward_range) if parsed.reward_range else None,
         estimate_propensities=parsed.estimate_propensities,
         generator=generator,
     )
@@ -118,6 +134,7 @@ def lines(found: Evaluation, name: str) -> Iterator[str]:
 
     yield from map(escaped, conclusion.sentences(found))
     yield from (f"alarm: {escaped(alarm.sentence)}" for alarm in found.alarms)
+    yield from (f"note: {escaped(note)}" for note in found.notes)
     yield (
         f"Value of {escaped(found.target)} on {count(found.n)} decisions, with 95 % confidence "
         "intervals"

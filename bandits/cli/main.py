@@ -39,6 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except MemoryError:
+        print("error: this takes more memory than there is", file=sys.stderr)
+        return 2
     except OSError as error:
         print(
             f"error: {error.filename or 'the output'}: {error.strerror or error}", file=sys.stderr

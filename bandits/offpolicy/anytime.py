@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import gammainc, gammaln
 
 from bandits.base.errors import UserError
-from bandits.base.types import FloatArray
+from bandits.base.types import FloatArray, IntArray
 
-from .intervals import Interval, check_level, standard_error
+from .intervals import Interval, check_level, group_sums, standard_error, within
 
 # of the gamma prior that mixes over bets
 RHO = 1.0
@@ -24,6 +24,7 @@ def anytime(
     low: float = 0.0,
     high: float = 1.0,
     level: float = 0.95,
+    groups: IntArray | None = None,
 ) -> Interval:
     """Compute the last interval of the confidence sequence; the estimate is IPS.
 
@@ -35,6 +36,8 @@ def anytime(
         Bounds of a reward, known before the log is seen.
     level : float
         Confidence level, between 0 and 1.
+    groups : int64 (n,), optional
+        Index of the event of each row, as in `confidence_sequence`.
 
     Raises
     ------
@@ -42,11 +45,12 @@ def anytime(
         The level is not between 0 and 1, a reward is outside the bounds, or the bounds are not in
         order.
     """
-    (bounds,) = confidence_sequence(weights, rewards, low=low, high=high, level=level)
-    contributions = weights * rewards
-    return Interval(
-        float(contributions.mean()), bounds[0], bounds[1], standard_error(contributions)
+    (bounds,) = confidence_sequence(
+        weights, rewards, low=low, high=high, level=level, groups=groups
     )
+    contributions = weights * rewards
+    error = standard_error(contributions, groups)
+    return Interval(float(contributions.mean()), float(bounds[0]), float(bounds[1]), error)
 
 
 def confidence_sequence(
@@ -57,6 +61,7 @@ def confidence_sequence(
     low: float = 0.0,
     high: float = 1.0,
     level: float = 0.95,
+    groups: IntArray | None = None,
 ) -> FloatArray:
     """Compute intervals of E[w r] that hold at all looks at once, whatever the size of the weights.
 
@@ -68,11 +73,15 @@ def confidence_sequence(
     weights, rewards : float64 (n,)
         In the order of the log.
     looks : sequence of int, optional
-        Sample sizes; by default n alone.
+        Sample sizes, in events; by default all.
     low, high : float
         Bounds of a reward, known before the log is seen.
     level : float
         Confidence level, between 0 and 1.
+    groups : int64 (n,), optional
+        Index of the event of each row, in the order of events; by default each row is its own. The
+        rows of an event may depend on each other: its products X are averaged. An event with fewer
+        rows than the largest, whose size is that of the slate, counts in proportion.
 
     Returns
     -------
@@ -94,17 +103,15 @@ def confidence_sequence(
     check_level(level)
     if not low < high:
         raise UserError(f"the bounds of the reward must be in order; got {low} and {high}")
-    if rewards.min() < low or rewards.max() > high:
-        raise UserError(
-            f"rewards must be between {low} and {high}; got {rewards.min()} to {rewards.max()}"
-        )
-    span, at = high - low, np.asarray([len(rewards)] if looks is None else looks) - 1
-    threshold = float(np.log(2 / (1 - level)))
-    rising = _running(weights * ((rewards - low) / span))
-    falling = _running(weights * ((high - rewards) / span))
-    lower = [_lower(rising[0][t], rising[1][t], t + 1, threshold) for t in at.tolist()]
-    upper = [1 - _lower(falling[0][t], falling[1][t], t + 1, threshold) for t in at.tolist()]
-    return low + span * np.column_stack([lower, upper])
+    rewards, span = within(rewards, low, high, "rewards"), high - low
+    sizes = group_sums(np.ones(len(rewards)), groups)
+    most, threshold = float(sizes.max()), float(np.log(2 / (1 - level)))
+    ends = [len(sizes)] if looks is None else list(looks)
+    rising, falling = (
+        _bounds(group_sums(weights * gains, groups) / most, sizes / most, ends, threshold)
+        for gains in ((rewards - low) / span, (high - rewards) / span)
+    )
+    return low + span * np.column_stack([rising, [1 - bound for bound in falling]])
 
 
 def log_wealth(deviation: FloatArray, variance: FloatArray) -> FloatArray:
@@ -139,13 +146,39 @@ def _running(x: FloatArray) -> tuple[FloatArray, FloatArray]:
     return sums, np.cumsum(np.square(x - centre))
 
 
+def _bounds(x: FloatArray, parts: FloatArray, ends: Sequence[int], threshold: float) -> list[float]:
+    """Return the lower bounds of the mean v of X after some numbers of events.
+
+    An event that is a part a of a whole one has the mean a v. Whatever is tried as v is added for
+    what is missing, X + (1 - a) v, so that all events have the mean v."""
+    if (parts == 1).all():
+        sums, variances = _running(x)
+        return [_lower(sums[t - 1], variances[t - 1], t, threshold) for t in ends]
+    return [_lower_of_parts(x[:t], parts[:t], threshold) for t in ends]
+
+
+def _lower_of_parts(x: FloatArray, parts: FloatArray, threshold: float) -> float:
+    """Return the smallest mean in [0, 1] that the wealth does not refute, events being parts."""
+
+    def excess(mean: float) -> float:
+        sums, variances = _running(x + (1 - parts) * mean)
+        wealth = log_wealth(sums[-1] - len(x) * mean, variances[-1])
+        return float(wealth) - threshold
+
+    return _root(excess, min(1.0, float(x.sum() / parts.sum())))
+
+
 def _lower(total: float, variance: float, t: int, threshold: float) -> float:
     """Return the smallest mean in [0, 1] that the wealth does not refute."""
 
     def excess(mean: float) -> float:
         return float(log_wealth(np.float64(total - t * mean), np.float64(variance))) - threshold  # type: ignore[arg-type]
 
-    top = min(1.0, total / t)
+    return _root(excess, min(1.0, total / t))
+
+
+def _root(excess: Callable[[float], float], top: float) -> float:
+    """Return the smallest mean up to ``top`` that is not refuted."""
     if excess(0.0) <= 0:
         return 0.0
     if excess(top) >= 0:

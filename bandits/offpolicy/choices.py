@@ -14,7 +14,7 @@ from bandits.experiments.experiment import Experiment
 from bandits.storage.run_store import StoredRun
 
 from . import recording
-from .evaluation import ROUNDING
+from .evaluation import CLICKS, ROUNDING, range_of_rewards
 from .log import DecisionLog
 from .recorded_columns import EXAMINED
 from .simulated import experiment_of
@@ -59,6 +59,12 @@ class LogSummary(NamedTuple):
     uniform : bool
         Whether each candidate was equally likely, so that the target ``random`` is the policy that
         made the log.
+    reward_range : (float, float), optional
+        Least and largest possible reward, where the kind of reward states them.
+    weighted : bool
+        Whether rows have weights.
+    notes : tuple of str
+        What the reader left out or assumed, in sentences.
     """
 
     n: int
@@ -69,6 +75,9 @@ class LogSummary(NamedTuple):
     experiment: Experiment | None = None
     problem: str = ""
     uniform: bool = False
+    reward_range: tuple[float, float] | None = None
+    weighted: bool = False
+    notes: tuple[str, ...] = ()
 
 
 def summarise(log: DecisionLog) -> LogSummary:
@@ -84,7 +93,17 @@ def summarise(log: DecisionLog) -> LogSummary:
     known = log.propensities is not None
     columns = tuple(name for name in log.columns if not (log.experiment and name == EXAMINED))
     return LogSummary(
-        len(log), log.names, columns, known, agents, experiment, problem, _uniform(log)
+        len(log),
+        log.names,
+        columns,
+        known,
+        agents,
+        experiment,
+        problem,
+        _uniform(log),
+        None if problem else range_of_rewards(log),
+        log.row_weights is not None,
+        log.notes,
     )
 
 
@@ -103,16 +122,21 @@ def summarise_run(experiment: Experiment, rows: int, label: str = "") -> LogSumm
         The decisions of this run cannot be logged.
     """
     recording.check(experiment, range(rows))
-    items = experiment.simulator_class().describe(experiment.simulator).n_items
+    spec = experiment.simulator_class().describe(experiment.simulator)
     names, agents, S = (
-        tuple(map(str, range(items))),
+        tuple(map(str, range(spec.n_items))),
         target_agents(experiment),
         recording.slots(experiment),
     )
     logger = experiment.agents[experiment.labels.index(label)] if label else None
     uniform = logger is not None and logger.kind == "random" and not logger.guards
     return LogSummary(
-        experiment.steps * rows * S, names, agents=agents, experiment=experiment, uniform=uniform
+        experiment.steps * rows * S,
+        names,
+        agents=agents,
+        experiment=experiment,
+        uniform=uniform,
+        reward_range=CLICKS if "binary" in spec.capabilities else None,
     )
 
 

@@ -10,6 +10,7 @@ from .estimators import REGISTRY
 from .evaluation import Evaluation
 
 UNRELIABLE = (
+    "by_place",
     "ess",
     "max_weight",
     "mean_weight",

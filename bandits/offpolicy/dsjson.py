@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,14 @@ import numpy as np
 
 from bandits.base.errors import UserError
 from bandits.base.files import atomic_write
-from bandits.base.formatting import short
+from bandits.base.formatting import count_of, short
 from bandits.base.row_names import LINE, RowNames
 from bandits.base.types import FloatArray
 
+from .dsjson_context import indicators, names_of, numbers_in
 from .log import MAX_CELLS, MAX_ROWS, DecisionLog
 from .parquet import MAX_VECTOR
+from .user_table import in_order
 
 # key of what the format has no place for; other readers ignore it
 OWN = "bandits"
@@ -70,6 +72,8 @@ def lines(log: DecisionLog) -> Iterator[str]:
             if log.columns
             else {}
         )
+        if log.row_weights is not None:
+            own["weight"] = float(log.row_weights[i])
         if i == 0:
             own |= {
                 "items": log.names,
@@ -100,27 +104,52 @@ def lines(log: DecisionLog) -> Iterator[str]:
         yield json.dumps(entry) + "\n"
 
 
-def read_dsjson(text: Iterable[str]) -> DecisionLog:
+def read_dsjson(text: Iterable[str], *, strict: bool = False) -> DecisionLog:
     """Read a log from the lines of a dsjson file.
 
-    Items of other writers are named by `item` or `id` of their entry in `c._multi`, or by their
-    place. Numbers in `c` outside `_multi` are features. Lines with `_skipLearn` are left out.
+    Actions of other writers are named by the first of `item`, `id`, `_tag` and an `id` within their
+    entry in `c._multi` that names all candidates, each line's differently if one does; otherwise by
+    their place. Candidates of one name in a line are one action. Numbers and texts in `c` outside
+    `_multi` are features; keys that begin with `_` are not. A kept line counts 1 / (1 - `pdrop`)
+    times.
+
+    Parameters
+    ----------
+    text : iterable of str
+    strict : bool
+        Refuse lines that are no decisions: those that are not JSON (checkpoints, a last line that
+        is cut off), and rewards without their decision. Otherwise they are left out and counted in
+        the notes of the log, as lines with `_skipLearn` always are.
 
     Raises
     ------
     UserError
-        A line is not JSON, has an unknown version, a reward without its decision, or values that
-        are not allowed.
+        No line is a decision, or a line has values that are not allowed.
     """
-    parsed = [_entry(line, number) for number, line in enumerate(text, start=1) if line.strip()]
-    kept = [(number, entry) for number, entry in parsed if entry.get("_skipLearn") is not True]
+    left_out: dict[str, list[int]] = {}
+    kept: Entries = []
+    first_problem = ""
+    for number, line in enumerate(text, start=1):
+        if not line.strip():
+            continue
+        entry, reason = _decision(line)
+        if reason:
+            first_problem = first_problem or f"line {number}: {reason}"
+            left_out.setdefault(reason.partition(";")[0], []).append(number)
+        elif entry.get("_skipLearn") is True:
+            left_out.setdefault("_skipLearn is true", []).append(number)
+        else:
+            _check_own(entry.get(OWN, {}), number)
+            kept.append((number, entry))
+    if first_problem and (strict or not kept):
+        raise UserError(first_problem)
     n = len(kept)
     if not 1 <= n <= MAX_ROWS:
         raise UserError(f"a log must have 1 to {MAX_ROWS:,} rows; got {n:,}")
-    listed = [_candidates(entry, number) for number, entry in kept]
+    listed, by_place = names_of([(number, _multi(entry, number)) for number, entry in kept])
     head = kept[0][1].get(OWN, {})
     names = tuple(
-        head.get("items") or dict.fromkeys(name for candidates in listed for name in candidates)
+        head.get("items") or in_order({name for candidates in listed for name in candidates})
     )
     K = len(names)
     if n * K > MAX_CELLS:
@@ -131,14 +160,17 @@ def read_dsjson(text: Iterable[str]) -> DecisionLog:
     decisions = _decisions(kept, listed, names)
     entries, available = [entry for _, entry in kept], decisions["available"]
     columns = _columns(kept, head)
-    features, feature_names = _features(entries, head)
+    features, feature_names, pooled = _features(entries, head)
     return DecisionLog(
         **{**decisions, "available": None if head.get("all", bool(available.all())) else available},
-        **_texts_and_numbers(entries, head),
+        **_texts_and_numbers(kept, head),
         names=names,
         columns=columns,
         features=features,
         feature_names=feature_names,
+        row_weights=_row_weights(kept),
+        by_place=by_place,
+        notes=(*_notes(left_out), *pooled),
         places=RowNames(LINE, [number for number, _ in kept]),
     )
 
@@ -146,9 +178,63 @@ def read_dsjson(text: Iterable[str]) -> DecisionLog:
 Entries = list[tuple[int, dict[str, Any]]]
 
 
-def _decisions(kept: Entries, listed: list[list[str]], names: tuple[str, ...]) -> dict[str, Any]:
+def _decision(line: str) -> tuple[dict[str, Any], str]:
+    """Parse one line; also return why it is no decision with its reward, or an empty text."""
+    try:
+        entry = json.loads(line)
+    except json.JSONDecodeError as error:
+        return {}, f"must be one JSON object; {error.msg} at column {error.colno}"
+    except (ValueError, RecursionError) as error:
+        return {}, f"must be one JSON object; {error}"
+    if not isinstance(entry, dict):
+        return {}, f"must be one JSON object; got {short(entry)}"
+    if isinstance(entry.get("_outcomes"), list):
+        return {}, "several decisions in one line (_outcomes); logs of single decisions are read"
+    decided = (
+        isinstance(entry.get("c"), dict)
+        and isinstance(entry.get("a"), list)
+        and isinstance(entry.get("p"), list)
+    )
+    return (
+        (entry, "") if decided else ({}, "a reward without its decision; a, c and p are required")
+    )
+
+
+WHY = {
+    "must be one JSON object": "no JSON object, such as a checkpoint or a cut last line",
+    "a reward without its decision": "a reward without its decision",
+    "several decisions in one line (_outcomes)": "several decisions in one line (_outcomes)",
+    "_skipLearn is true": "marked with _skipLearn",
+}
+
+
+def _notes(left_out: Mapping[str, Sequence[int]]) -> Iterator[str]:
+    """State how many lines were left out, and why."""
+    for reason, numbers in left_out.items():
+        which = ", ".join(map(str, numbers[:5])) + (", ..." if len(numbers) > 5 else "")
+        yield f"{count_of(len(numbers), 'lines')} left out (line {which}): {WHY[reason]}."
+
+
+def _row_weights(kept: Entries) -> FloatArray | None:
+    """Return how many decisions each line stands for: 1 / (1 - pdrop); None where each is one."""
+    weights = np.ones(len(kept))
+    for i, (number, entry) in enumerate(kept):
+        pdrop, own = entry.get("pdrop") or 0.0, entry.get(OWN, {}).get("weight")
+        if not isinstance(pdrop, int | float) or not 0 <= pdrop < 1:
+            raise UserError(
+                f"line {number}, pdrop: must be at least 0 and below 1; got {short(pdrop)}"
+            )
+        weights[i] = 1 / (1 - pdrop) if own is None else own
+    return None if (weights == 1).all() else weights
+
+
+def _decisions(
+    kept: Entries, listed: Sequence[Sequence[str]], names: tuple[str, ...]
+) -> dict[str, Any]:
     """Return actions, rewards, propensities, candidates and, where all lines state them, vectors of
     propensities.
+
+    Candidates of one name share its action: their probabilities are added up.
     """
     n, K = len(kept), len(names)
     index = {name: k for k, name in enumerate(names)}
@@ -162,13 +248,18 @@ def _decisions(kept: Entries, listed: list[list[str]], names: tuple[str, ...]) -
         try:
             places = [index[name] for name in candidates]
             available[i, places] = True
-            actions[i] = places[_place(entry, len(candidates), number)]
-            rewards[i], propensities[i] = (
-                -float(entry["_label_cost"]) or 0.0,
-                float(entry["_label_probability"]),
-            )
+            place = _place(entry, len(candidates), number)
+            actions[i] = places[place]
+            cost = entry.get("_label_cost")
+            rewards[i] = np.nan if cost is None else -float(cost) or 0.0
+            stated = {a - 1: p for a, p in zip(entry["a"], entry["p"], strict=True)}
+            propensity = entry.get("_label_probability", stated.get(place))
+            if propensity is None:
+                raise UserError(f"line {number}, _label_probability: is required; it is missing")
+            same = [k for k in stated if k != place and places[k] == places[place]]
+            propensities[i] = float(propensity) + sum(float(stated[k]) for k in same)
             if whole:
-                vectors[i, [places[a - 1] for a in entry["a"]]] = entry["p"]
+                np.add.at(vectors[i], [places[k] for k in stated], list(stated.values()))
         except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
             if isinstance(error, UserError):
                 raise
@@ -191,70 +282,38 @@ def _columns(kept: Entries, head: dict[str, Any]) -> dict[str, FloatArray]:
     return {name: np.array([columns[name] for _, columns in own], float) for name in names}
 
 
-def _texts_and_numbers(entries: list[dict[str, Any]], head: dict[str, Any]) -> dict[str, Any]:
-    """Return what our own logs state in every line, and time, id and version where the first line
-    has them.
+def _texts_and_numbers(kept: Entries, head: dict[str, Any]) -> dict[str, Any]:
+    """Return what our own logs state in every line, and time, id and version where a line has them
+    and the first line of our own logs does not deny it.
     """
-    own = [entry.get(OWN, {}) for entry in entries]
+    own = [entry.get(OWN, {}) for _, entry in kept]
     found: dict[str, Any] = {
         name: np.array([each[key] for each in own], dtype)
         for keys, dtype in ((INTEGERS, np.int64), (TEXTS, np.object_))
         for key, name in keys.items()
         if all(key in each for each in own)
     }
-    states = [entry.get("VWState") for entry in entries]
+    states = [entry.get("VWState") for _, entry in kept]
     texts = {
-        "times": [str(entry.get("Timestamp", "")) for entry in entries],
-        "event_ids": [str(entry["EventId"]) for entry in entries],
+        "times": [str(entry.get("Timestamp", "")) for _, entry in kept],
+        "event_ids": [str(entry.get("EventId", "")) for _, entry in kept],
         "versions": [
             str(state.get("m", "")) if isinstance(state, dict) else "" for state in states
         ],
     }
     stated = {"times": "times", "event_ids": "ids", "versions": "versions"}
-    return found | {
-        name: np.array(texts[name], object) for name, key in stated.items() if head.get(key, True)
-    }
+    for name, key in stated.items():
+        if head.get(key, any(texts[name])):
+            found[name] = np.array(texts[name], object)
+    if "event_ids" in found and not head:
+        # a line without an id is an event of its own
+        numbers = [f"line {number}" for number, _ in kept]
+        found["event_ids"] = np.where(found["event_ids"] == "", numbers, found["event_ids"])
+    return found
 
 
 def _has(log: DecisionLog, name: str) -> bool:
     return getattr(log, name) is not None
-
-
-def _entry(line: str, number: int) -> tuple[int, dict[str, Any]]:
-    """Parse one line and check that it is a decision with its reward."""
-    try:
-        entry = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise UserError(
-            f"line {number}: must be one JSON object; {error.msg} at column {error.colno}"
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"line {number}: must be one JSON object; {error}") from error
-    if not isinstance(entry, dict):
-        raise UserError(f"line {number}: must be one JSON object; got {short(entry)}")
-    decided = (
-        isinstance(entry.get("c"), dict)
-        and isinstance(entry.get("a"), list)
-        and isinstance(entry.get("p"), list)
-    )
-    if not decided:
-        raise UserError(
-            f"line {number}: a reward without its decision; a, c and p are required in every line"
-        )
-    if entry.get("Version") != "1":
-        raise UserError(
-            f'line {number}, Version: must be "1"; got {short(json.dumps(entry.get("Version")))}'
-        )
-    for key in ("_label_cost", "_label_probability", "EventId"):
-        if key not in entry:
-            raise UserError(f"line {number}, {key}: is required; it is missing")
-    if entry.get("pdrop"):
-        raise UserError(
-            f"line {number}, pdrop: must be 0, sampled logs are not supported; got "
-            f"{short(entry['pdrop'])}"
-        )
-    _check_own(entry.get(OWN, {}), number)
-    return number, entry
 
 
 def _check_own(own: Any, number: int) -> None:
@@ -266,6 +325,7 @@ def _check_own(own: Any, number: int) -> None:
             isinstance(own[key], int) and abs(own[key]) < 2**63 for key in INTEGERS if key in own
         )
         and all(isinstance(own[key], str) for key in TEXTS if key in own)
+        and isinstance(own.get("weight", 1.0), float | int)
         and all(
             isinstance(own.get(key, []), list) and all(isinstance(t, str) for t in own.get(key, []))
             for key in texts
@@ -281,8 +341,8 @@ def _check_own(own: Any, number: int) -> None:
         raise UserError(f"line {number}, {OWN}: is damaged; got {short(own, 100)}")
 
 
-def _candidates(entry: dict[str, Any], number: int) -> list[str]:
-    """Return the names of the candidates of a line."""
+def _multi(entry: dict[str, Any], number: int) -> list[dict[str, Any]]:
+    """Return the candidates of a line."""
     items = entry["c"].get("_multi")
     if (
         not isinstance(items, list)
@@ -290,10 +350,7 @@ def _candidates(entry: dict[str, Any], number: int) -> list[str]:
         or not all(isinstance(item, dict) for item in items)
     ):
         raise UserError(f"line {number}, c._multi: must be a list of candidates")
-    names = [str(item.get("item", item.get("id", place))) for place, item in enumerate(items)]
-    if len(set(names)) < len(names):
-        raise UserError(f"line {number}, c._multi: candidates must have different names")
-    return names
+    return items
 
 
 def _place(entry: dict[str, Any], n_candidates: int, number: int) -> int:
@@ -320,30 +377,20 @@ def _place(entry: dict[str, Any], n_candidates: int, number: int) -> int:
     return action - 1
 
 
-def _features(entries: list[dict[str, Any]], head: dict[str, Any]) -> tuple[Any, tuple[str, ...]]:
-    """Return the features, float64 (n, D) or None, and their names."""
+def _features(
+    entries: list[dict[str, Any]], head: dict[str, Any]
+) -> tuple[FloatArray | None, tuple[str, ...], tuple[str, ...]]:
+    """Return the features, float64 (n, D) or None, their names, and what was pooled."""
     rows = [
-        dict(_numbers({k: v for k, v in entry["c"].items() if k != "_multi"}, ""))
+        list(numbers_in({k: v for k, v in entry["c"].items() if k != "_multi"}))
         for entry in entries
     ]
-    names = tuple(dict.fromkeys(name for row in rows for name in row))
-    if not names:
-        return None, tuple(head.get("features", ()))
-    matrix = np.array([[row.get(name, 0.0) for name in names] for row in rows])
+    matrix, names, pooled = indicators(rows)
+    if matrix is None:
+        return None, tuple(head.get("features", ())), pooled
     named = tuple(head.get("features") or names)
     if len(named) != len(names):
         raise UserError(
             f"c: must have {len(named)} features as the first line names; got {len(names)}"
         )
-    return matrix, named
-
-
-def _numbers(value: Any, path: str) -> Iterator[tuple[str, float]]:
-    """Find the numbers in nested objects and lists, with their paths; texts as indicators."""
-    if isinstance(value, bool | int | float):
-        yield path, float(value) if abs(value) < sys.float_info.max else np.inf
-    elif isinstance(value, str):
-        yield f"{path}={value}", 1.0
-    elif isinstance(value, dict | list):
-        for key, part in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _numbers(part, f"{path}.{key}".strip("."))
+    return matrix, named, pooled

@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bandits.base.types import FloatArray
+from bandits.base.types import BoolArray, FloatArray
 
 
 class Rounds(NamedTuple):
@@ -49,6 +49,8 @@ class Rounds(NamedTuple):
         Predicted reward of the target policy, q(x, pi_e) = sum over a of pi_e(a | x) q(x, a).
     accepted : float64 (n,)
         1 where an action drawn from the target policy is the logged one, otherwise 0.
+    row_weights : float64 (n,), optional
+        How many decisions each row stands for; by default one each.
     """
 
     rewards: FloatArray
@@ -56,6 +58,17 @@ class Rounds(NamedTuple):
     logged_q: FloatArray
     target_q: FloatArray
     accepted: FloatArray
+    row_weights: FloatArray | None = None
+
+    def select(self, index: BoolArray) -> Rounds:
+        """Return some of the rows."""
+        parts = {name: each for name, each in self._asdict().items() if each is not None}
+        return self._replace(**{name: each[index] for name, each in parts.items()})
+
+    @property
+    def logged(self) -> FloatArray:
+        """Contributions to the mean reward of the log, float64 (n,)."""
+        return weighted(self.rewards, self.row_weights)
 
     @property
     def residuals(self) -> FloatArray:
@@ -106,16 +119,25 @@ class Estimator:
 
     def __call__(self, rounds: Rounds, **tuned: float) -> FloatArray:
         """Return the contributions, float64 (n,)."""
-        return self.contributions(rounds, **tuned)
+        return weighted(self.contributions(rounds, **tuned), rounds.row_weights)
 
 
-def ratio_of_means(over: FloatArray, under: FloatArray) -> FloatArray:
+def weighted(values: FloatArray, row_weights: FloatArray | None) -> FloatArray:
+    """Return contributions whose mean is the weighted mean of values, float64 (n,)."""
+    return values if row_weights is None else ratio_of_means(row_weights * values, row_weights)
+
+
+def ratio_of_means(
+    over: FloatArray, under: FloatArray, row_weights: FloatArray | None = None
+) -> FloatArray:
     """Linearise a ratio of means V = E[y] / E[w]: V + (y - V w) / E[w].
 
     Parameters
     ----------
     over, under : float64 (n,)
         y and w.
+    row_weights : float64 (n,), optional
+        Weights of both means.
 
     Returns
     -------
@@ -126,10 +148,10 @@ def ratio_of_means(over: FloatArray, under: FloatArray) -> FloatArray:
     ----------
     Owen (2013), Monte Carlo theory, methods and examples, section 9.2.
     """
-    size = under.mean()
+    size = np.average(under, weights=row_weights)
     if size == 0:
         return np.full(len(over), np.nan)
-    ratio = over.mean() / size
+    ratio = np.average(over, weights=row_weights) / size
     contributions: FloatArray = ratio + (over - ratio * under) / size
     return contributions
 
@@ -179,7 +201,7 @@ def snips(rounds: Rounds) -> FloatArray:
     """Divide by the mean weight [3]_: the bias shrinks as 1/n, and the estimate stays in the range
     of the rewards.
     """
-    return ratio_of_means(rounds.weights * rounds.rewards, rounds.weights)
+    return ratio_of_means(rounds.weights * rounds.rewards, rounds.weights, rounds.row_weights)
 
 
 @partial(
@@ -225,7 +247,8 @@ def dr(rounds: Rounds) -> FloatArray:
 )
 def sndr(rounds: Rounds) -> FloatArray:
     """Divide the correction by the mean weight [6]_."""
-    return rounds.target_q + ratio_of_means(rounds.weights * rounds.residuals, rounds.weights)
+    correction = rounds.weights * rounds.residuals
+    return rounds.target_q + ratio_of_means(correction, rounds.weights, rounds.row_weights)
 
 
 @partial(
@@ -285,7 +308,7 @@ def replay(rounds: Rounds) -> FloatArray:
 
     Right for logs of uniformly random actions only. About n/K rounds are accepted.
     """
-    return ratio_of_means(rounds.accepted * rounds.rewards, rounds.accepted)
+    return ratio_of_means(rounds.accepted * rounds.rewards, rounds.accepted, rounds.row_weights)
 
 
 REGISTRY: Mapping[str, Estimator] = {

@@ -16,13 +16,21 @@ from bandits.base.types import FloatArray
 
 from .anytime import anytime
 from .estimators import REGISTRY, Rounds
-from .gain import gain, half_width_in_errors, reward_bounds
-from .intervals import Interval, bootstrap, check_level, debiased, empirical_bernstein, normal
+from .gain import gain, half_width_in_errors
+from .intervals import (
+    Interval,
+    bootstrap,
+    check_level,
+    debiased,
+    normal,
+    truncated_bernstein,
+    within,
+)
 from .log import DecisionLog
 from .named_targets import read_target
 from .reading import read_log
 from .regression import cross_fit, estimated_propensities, read_model
-from .simulated import learned_agent, true_value
+from .simulated import experiment_of, learned_agent, true_value
 from .stored_run import KEPT, stored_policy
 from .support import CONSTANT, Alarm, Support, alarms, measure, verdict
 from .targets import Matrix, Target, blocks
@@ -38,6 +46,8 @@ ADJUSTED = ("normal", "bootstrap")
 MAIN = ("dr", "snips", "ips")
 # where the target is the logging policy: the mean reward of the log
 MAIN_OF_SAME = ("snips", "ips", "dr")
+# least and largest reward
+CLICKS = (0.0, 1.0)
 # of propensities, relative
 ROUNDING = 0.01
 
@@ -85,6 +95,8 @@ class Evaluation:
     same : bool
         The target is the policy that made the log: it gives what was shown the probability that the
         log states, but for rounding, and no difference of their rewards is shown.
+    notes : tuple of str
+        What was left out of the log or assumed when it was read, in sentences.
     """
 
     n: int
@@ -102,6 +114,7 @@ class Evaluation:
     level: float
     positions: Mapping[str, Interval] = field(default_factory=dict)
     same: bool = False
+    notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content of ``estimates.json``; numbers that are not finite are None."""
@@ -122,6 +135,7 @@ class Evaluation:
             "main": self.main,
             "logged": _finite(self.logged),
             "gain": {name: _finite(x) for name, x in self.gain._asdict().items()},
+            **({"notes": list(self.notes)} if self.notes else {}),
             **(
                 {
                     "positions": {
@@ -145,6 +159,7 @@ def evaluate(
     interval: str = "normal",
     level: float = 0.95,
     estimate_propensities: bool = False,
+    reward_range: tuple[float, float] | None = None,
     truth: Truth | None = None,
     generator: np.random.Generator | None = None,
 ) -> Evaluation:
@@ -167,14 +182,17 @@ def evaluate(
     model : {"logistic", "ridge", "gradient_boosting"}, optional
         Regression for q; by default logistic for rewards of 0 and 1, otherwise ridge.
     interval : {"normal", "bootstrap", "bernstein", "anytime"}
-        ``bernstein`` is for ips and clipped_ips, ``anytime`` for ips. Their bounds of rewards are 0
-        and 1, or the range of the log where rewards leave it. Biased estimators have the interval
+        ``bernstein`` is for ips and clipped_ips, ``anytime`` for ips; both require the range of a
+        reward, and rows without weights. Biased estimators have the interval
         of the unbiased one, `Estimator.reference`, extended to the estimate, where the log has
         propensities; their own would miss the bias.
     level : float
         Confidence level, between 0 and 1.
     estimate_propensities : bool
         Where the log has no propensities, estimate them; an alarm marks it.
+    reward_range : (float, float), optional
+        Least and largest possible reward, known before the log is seen; by default that of the kind
+        of reward, such as clicks, where the log states it.
     truth : Truth, optional
         By default that of the simulator, where the log is one of a simulated run.
     generator : numpy.random.Generator, optional
@@ -195,12 +213,16 @@ def evaluate(
         log = log.with_propensities(estimated_propensities(log, generator), "estimated")
     target.check(log)
     names = _names(estimators, log, target, interval)
+    bounds_of_reward = _range_for(interval, log, reward_range)
     truth, unknown = (truth, []) if truth is not None else _simulated_truth(log, target)
     rounds = _rounds(log, target, names, q, model, generator)
     support = measure(log, target, None if log.propensities is None else rounds.weights)
     close = log.propensities is not None and bool((np.abs(rounds.weights - 1) <= ROUNDING).all())
     main = next((name for name in (MAIN_OF_SAME if close else MAIN) if name in names), names[0])
-    compute = partial(_interval, rounds=rounds, log=log, kind=interval, generator=generator)
+    interval_of = partial(
+        _interval, kind=interval, reward_range=bounds_of_reward, generator=generator
+    )
+    compute = partial(interval_of, rounds=rounds, log=log)
     estimates: dict[str, Interval] = {}
     tuned: dict[str, float] = {}
     more = Interval(*[float("nan")] * 4)
@@ -211,7 +233,7 @@ def evaluate(
         # A fitted reward model has the noise of the same rewards: both estimates move together,
         # unlike contributions.
         adjusted = interval in ADJUSTED and (q is not None or not REGISTRY[name].model)
-        found = compute(part.values, level=level, clip=part.clip)
+        found = compute(part.values, level=level)
         estimates[name] = debiased(
             found,
             part.values,
@@ -229,7 +251,7 @@ def evaluate(
                 log,
                 kind=interval,
                 level=level,
-                largest=_largest(rounds, part.clip),
+                reward_range=bounds_of_reward,
                 adjusted=adjusted,
                 generator=generator,
             )
@@ -242,14 +264,14 @@ def evaluate(
     bounds = [
         alarm for alarm in alarms(len(log), support) if not (same and alarm.kind == "mean_weight")
     ]
-    logged = float(log.rewards.mean())
+    logged = float(rounds.logged.mean())
     return Evaluation(
         n=len(log),
         target=target.name,
         estimates=estimates,
         tuned=tuned,
         support=support,
-        alarms=(*_assumptions(log, names, estimated, flat), *unknown, *bounds),
+        alarms=(*_assumptions(log, target, names, estimated, flat), *unknown, *bounds),
         truth=truth,
         verdict=verdict(
             len(log), logged, 0.0 if same else half_width_in_errors(more, level), level
@@ -259,10 +281,9 @@ def evaluate(
         gain=more,
         weights=None if log.propensities is None else histogram(rounds.weights),
         level=level,
-        positions=_by_position(
-            log, rounds, main, partial(_interval, kind=interval, level=level, generator=generator)
-        ),
+        positions=_by_position(log, rounds, main, partial(interval_of, level=level)),
         same=same,
+        notes=log.notes,
     )
 
 
@@ -367,7 +388,7 @@ def _rounds(
                 f"{log.places[i]}, q: must hold finite numbers; the target's mean is {target_q[i]}"
             )
     accepted = (generator.random(n) < chosen).astype(np.float64) if "replay" in names else nothing
-    return Rounds(log.rewards, weights, logged_q, target_q, accepted)
+    return Rounds(log.rewards, weights, logged_q, target_q, accepted, log.row_weights)
 
 
 def given(log: DecisionLog, target: Target, q: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -387,7 +408,7 @@ def fitted(
     binary = bool(np.isin(log.rewards, (0.0, 1.0)).all())
     regression = read_model(model or ("logistic" if binary else "ridge"))
     logged_q, target_q = np.empty(len(log)), np.empty(len(log))
-    for rows, block in cross_fit(regression, log, generator):
+    for rows, block in cross_fit(regression, log, generator, weights=log.row_weights):
         logged_q[rows] = block[np.arange(len(rows)), log.actions[rows]]
         target_q[rows] = np.einsum("mk,mk->m", target.probabilities(log, rows), block)
     return logged_q, target_q
@@ -401,7 +422,6 @@ class _Part(NamedTuple):
     values: FloatArray
     unbiased: FloatArray | None
     parameter: float | None
-    clip: float | None
 
 
 def _contributions(name: str, rounds: Rounds, *, weighted: bool = True) -> _Part:
@@ -409,10 +429,10 @@ def _contributions(name: str, rounds: Rounds, *, weighted: bool = True) -> _Part
     estimator = REGISTRY[name]
     unbiased = REGISTRY[estimator.reference](rounds) if estimator.reference and weighted else None
     if not estimator.tuned:
-        return _Part(estimator(rounds), unbiased, None, None)
+        return _Part(estimator(rounds), unbiased, None)
     grid = weight_grid(rounds.weights, square=estimator.tuned == "shrinkage")
     value, contributions = slope(lambda x: estimator(rounds, **{estimator.tuned: x}), grid)
-    return _Part(contributions, unbiased, value, value if estimator.tuned == "clip" else None)
+    return _Part(contributions, unbiased, value)
 
 
 def _by_position(
@@ -428,7 +448,7 @@ def _by_position(
     found = {}
     for position in positions if len(positions) <= MAX_POSITIONS else []:
         index = log.positions == position
-        part, own = Rounds(*(values[index] for values in rounds)), log.select(index)
+        part, own = rounds.select(index), log.select(index)
         found[str(position)] = compute(_contributions(main, part).values, rounds=part, log=own)
     return found
 
@@ -440,34 +460,75 @@ def _interval(
     log: DecisionLog,
     kind: str,
     level: float,
+    reward_range: tuple[float, float],
     generator: np.random.Generator,
-    clip: float | None = None,
 ) -> Interval:
     """Compute the interval of one estimator."""
     if np.isnan(contributions).any():
         return Interval(*[float("nan")] * 4)
-    low, high = reward_bounds(log)
+    low, high = reward_range
     if kind == "anytime":
-        return anytime(rounds.weights, rounds.rewards, low=low, high=high, level=level)
-    if kind == "bernstein":
-        largest = _largest(rounds, clip)
-        return empirical_bernstein(
-            contributions, low * largest, high * largest, level=level, groups=log.groups
+        return anytime(
+            rounds.weights, rounds.rewards, low=low, high=high, level=level, groups=log.groups
         )
+    if kind == "bernstein":
+        found = normal(contributions, level=level, groups=log.groups)
+        bounds = truncated_bernstein(
+            rounds.weights, rounds.rewards, low, high, level=level, groups=log.groups
+        )
+        return found.around(*bounds)
     compute = partial(bootstrap, generator=generator) if kind == "bootstrap" else normal
     return compute(contributions, level=level, groups=log.groups)
 
 
-def _largest(rounds: Rounds, clip: float | None) -> float:
-    """Return the largest weight that contributes."""
-    return min(np.inf if clip is None else clip, float(rounds.weights.max()))
+def _range_for(
+    interval: str, log: DecisionLog, asked: tuple[float, float] | None
+) -> tuple[float, float]:
+    """Return the bounds of a reward; NaN where the interval does without."""
+    if asked is not None and not (np.isfinite(asked).all() and asked[0] < asked[1]):
+        raise UserError(
+            f"reward range: must be two finite numbers in order; got {asked[0]:g} and {asked[1]:g}"
+        )
+    if interval in ADJUSTED:
+        return float("nan"), float("nan")
+    if log.row_weights is not None:
+        raise UserError(
+            f"interval {interval}: not offered for rows with weights, because a weighted mean is a "
+            "ratio, for which it does not hold; normal and bootstrap remain"
+        )
+    if (known := asked or range_of_rewards(log)) is None:
+        raise UserError(
+            f"interval {interval}: requires the least and the largest possible reward, which the "
+            "log cannot show: a rare large one may not be in it yet; give them as reward range "
+            "(--reward-range LOW HIGH)"
+        )
+    within(log.rewards, *known, "rewards")
+    return known
+
+
+def range_of_rewards(log: DecisionLog) -> tuple[float, float] | None:
+    """Return the bounds of a reward by its kind, where the log states it: clicks are 0 or 1."""
+    if log.reward_range is None and log.experiment:
+        experiment = experiment_of(log)
+        spec = experiment.simulator_class().describe(experiment.simulator)
+        return CLICKS if "binary" in spec.capabilities else None
+    return log.reward_range
 
 
 def _assumptions(
-    log: DecisionLog, names: Sequence[str], estimated: bool, flat: Sequence[str]
+    log: DecisionLog, target: Target, names: Sequence[str], estimated: bool, flat: Sequence[str]
 ) -> list[Alarm]:
     """State assumptions that the log does not show to hold."""
     found = []
+    if log.by_place and target.by_name:
+        found.append(
+            Alarm(
+                "by_place",
+                "Items have no names in this log: they are known by their place among the "
+                "candidates, and what stands there varies; a value of one item is the value of "
+                "one place.",
+            )
+        )
     if estimated or (log.kinds is not None and (log.kinds == "estimated").any()):
         found.append(
             Alarm(

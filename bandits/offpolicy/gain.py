@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import product
 
 import numpy as np
 from scipy.special import ndtri
@@ -12,13 +11,8 @@ from bandits.base.types import FloatArray
 
 from .anytime import anytime
 from .estimators import Rounds
-from .intervals import Interval, bootstrap, debiased, empirical_bernstein, normal
+from .intervals import Interval, bootstrap, debiased, normal, truncated_bernstein
 from .log import DecisionLog
-
-
-def reward_bounds(log: DecisionLog) -> tuple[float, float]:
-    """Return bounds of a reward: 0 and 1, or the range of the log where rewards leave it."""
-    return min(0.0, float(log.rewards.min())), max(1.0, float(log.rewards.max()))
 
 
 def gain(
@@ -29,7 +23,7 @@ def gain(
     *,
     kind: str,
     level: float,
-    largest: float,
+    reward_range: tuple[float, float],
     adjusted: bool,
     generator: np.random.Generator,
 ) -> Interval:
@@ -48,34 +42,35 @@ def gain(
         The anytime interval joins those of both policies at half the error each.
     level : float
         Confidence level.
-    largest : float
-        Bound of a weight, for the Bernstein interval.
+    reward_range : (float, float)
+        Bounds of a reward, for ``bernstein`` and ``anytime``.
     adjusted : bool
         See `debiased`.
     generator : numpy.random.Generator
     """
     if np.isnan(contributions).any():
         return Interval(*[float("nan")] * 4)
-    low, high = reward_bounds(log)
+    low, high = reward_range
+    difference = contributions - rounds.logged
+    paired = normal(difference, level=level, groups=log.groups)
     if kind == "anytime":
-        sequence = partial(anytime, low=low, high=high, level=(1 + level) / 2)
+        sequence = partial(anytime, low=low, high=high, level=(1 + level) / 2, groups=log.groups)
         target, logged = (
             sequence(rounds.weights, log.rewards),
             sequence(np.ones(len(log)), log.rewards),
         )
-        paired = normal(contributions - log.rewards, level=level, groups=log.groups)
         return paired._replace(low=target.low - logged.high, high=target.high - logged.low)
     if kind == "bernstein":
-        ends = [(w - 1) * r for w, r in product((0.0, largest), (low, high))]
-        return empirical_bernstein(
-            contributions - log.rewards, min(ends), max(ends), level=level, groups=log.groups
+        ends = truncated_bernstein(
+            rounds.weights, log.rewards, low, high, level=level, groups=log.groups, less=1.0
         )
+        return paired.around(*ends)
     compute = partial(bootstrap, generator=generator) if kind == "bootstrap" else normal
-    found = compute(contributions - log.rewards, level=level, groups=log.groups)
-    more = None if unbiased is None else unbiased - log.rewards
+    found = compute(difference, level=level, groups=log.groups)
+    more = None if unbiased is None else unbiased - rounds.logged
     return debiased(
         found,
-        contributions - log.rewards,
+        difference,
         more,
         partial(compute, groups=log.groups),
         level=level,

@@ -16,6 +16,8 @@ from bandits.base.errors import UserError
 from bandits.base.types import FloatArray, IntArray
 
 REPETITIONS = 1000
+# of bounds, relative
+ROUNDING = 1e-9
 
 
 class Interval(NamedTuple):
@@ -32,6 +34,10 @@ class Interval(NamedTuple):
     low: float
     high: float
     standard_error: float
+
+    def around(self, low: float, high: float) -> Interval:
+        """Return the estimate with other bounds, extended to it where they leave it out."""
+        return self._replace(low=min(low, self.value), high=max(high, self.value))
 
 
 def normal(
@@ -132,11 +138,7 @@ def empirical_bernstein(
     Maurer, Pontil (2009), Empirical Bernstein bounds and sample variance penalization, Theorem 4.
     """
     check_level(level)
-    if contributions.min() < low or contributions.max() > high:
-        raise UserError(
-            f"contributions must be between {low} and {high}; got {contributions.min()} to "
-            f"{contributions.max()}"
-        )
+    contributions = within(contributions, low, high, "contributions")
     value, error = float(contributions.mean()), standard_error(contributions, groups)
     sums, sizes = _sums(contributions, groups)
     n = len(sums)
@@ -146,6 +148,85 @@ def empirical_bernstein(
     log_term = float(np.log(4 / (1 - level)))
     half = np.sqrt(2 * log_term) * error + 7 * (high - low) * scale * log_term / (3 * (n - 1))
     return Interval(value, float(max(value - half, low)), float(min(value + half, high)), error)
+
+
+def within(values: FloatArray, low: float, high: float, what: str) -> FloatArray:
+    """Return values that lie between bounds, but for rounding.
+
+    Raises
+    ------
+    UserError
+        One does not.
+    """
+    slack = ROUNDING * max(abs(low), abs(high), high - low)
+    if values.min() < low - slack or values.max() > high + slack:
+        raise UserError(
+            f"{what} must be between {low:g} and {high:g}; got {values.min():g} to {values.max():g}"
+        )
+    return np.clip(values, low, high)
+
+
+def truncated_bernstein(
+    weights: FloatArray,
+    rewards: FloatArray,
+    low: float,
+    high: float,
+    *,
+    level: float = 0.95,
+    groups: IntArray | None = None,
+    less: float = 0.0,
+) -> tuple[float, float]:
+    """Compute bounds of E[(w - b) r] that hold for every n, whatever the size of the weights.
+
+    The least mean of (min(w, c) - b) (r - low) by the empirical Bernstein inequality bounds that of
+    (w - b) (r - low) from below, because truncation makes no product larger; the upper bound
+    mirrors it. The thresholds c are powers of 2 that depend on n alone and share the error, so that
+    the best of them can be taken. As E[w] = 1, nothing else of the weights must be known.
+
+    Parameters
+    ----------
+    weights, rewards : float64 (n,)
+    low, high : float
+        Bounds of a reward, known before the log is seen.
+    level : float
+        Confidence level, between 0 and 1.
+    groups : int64 (n,), optional
+        As in `empirical_bernstein`.
+    less : float
+        b: 0 for the value of the target, 1 for its difference from the logging policy.
+
+    Returns
+    -------
+    low, high : float
+
+    Raises
+    ------
+    UserError
+        The level is not between 0 and 1, or a reward is outside the bounds.
+
+    References
+    ----------
+    Thomas, Theocharous, Ghavamzadeh (2015), High-confidence off-policy evaluation, section 4
+    (truncation). Maurer, Pontil (2009), Theorem 4.
+    """
+    check_level(level)
+    rewards, span = within(rewards, low, high, "rewards"), high - low
+    thresholds = 2.0 ** np.arange(1 + max(int(np.log2(len(weights) / 10)), 0))
+    each = 1 - (1 - level) / len(thresholds)
+
+    def least(gains: FloatArray) -> float:
+        return max(
+            empirical_bernstein(
+                (np.minimum(weights, c) - less) * gains,
+                -less * span,
+                (c - less) * span,
+                level=each,
+                groups=groups,
+            ).low
+            for c in thresholds.tolist()
+        )
+
+    return low * (1 - less) + least(rewards - low), high * (1 - less) - least(high - rewards)
 
 
 def standard_error(contributions: FloatArray, groups: IntArray | None = None) -> float:

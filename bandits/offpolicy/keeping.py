@@ -51,6 +51,10 @@ def check_uniform(log: DecisionLog, *, uniform: bool = False) -> None:
         It was not, or it is not known; or an event shows several items.
     """
     K = log.n_actions
+    if log.row_weights is not None:
+        raise UserError(
+            "weight: a replay takes every decision once; the rows of this log have weights"
+        )
     if log.groups is not None:
         raise UserError(
             "event_id: a replay takes one item per event; keep the rows of one position"

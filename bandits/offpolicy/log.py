@@ -51,10 +51,19 @@ class DecisionLog:
         Segment of the user, identifier of the event, time, version of the model.
     rows, steps, contexts : int64 (n,), optional
         Replication, step and index of the context in the simulator.
+    row_weights : float64 (n,), optional
+        How many decisions each row stands for, where a log keeps some kinds of decisions more
+        often than others; by default one each.
     columns : mapping of str to float64 (n,)
         Other numeric columns, such as probabilities of a target policy.
     places : RowNames
         Names of the rows in their file, for messages.
+    by_place : bool
+        Actions are known by their place in lists of candidates that vary.
+    reward_range : (float, float), optional
+        Least and largest possible reward, where the kind of reward states them.
+    notes : tuple of str
+        What the reader left out or assumed, in sentences. Not compared, and not kept.
     experiment : str
         Of a simulated run: the experiment as JSON, from which the truth is known. Empty for other
         logs.
@@ -84,7 +93,11 @@ class DecisionLog:
     rows: IntArray | None = None
     steps: IntArray | None = None
     contexts: IntArray | None = None
+    row_weights: FloatArray | None = None
     columns: Mapping[str, FloatArray] = field(default_factory=dict)
+    by_place: bool = False
+    reward_range: tuple[float, float] | None = None
+    notes: tuple[str, ...] = ()
     places: RowNames = ROWS
     experiment: str = ""
     unique_ids: InitVar[bool] = False

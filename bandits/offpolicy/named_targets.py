@@ -35,6 +35,8 @@ class Greedy(Target):
     Beygelzimer, Langford (2009), The offset tree for learning with partial labels: learning from
     logs by regression."""
 
+    by_name = True
+
     def __init__(
         self, model: Model, generator: np.random.Generator, *, weighted: bool = False
     ) -> None:
@@ -56,9 +58,9 @@ class Greedy(Target):
         if self._chosen is None or self._chosen[0] is not log:
             if self.weighted and log.propensities is None:
                 raise UserError(f"target {self.name}: requires propensities; the log has none")
-            weights = (
-                1 / log.propensities if self.weighted and log.propensities is not None else None
-            )
+            weights = log.row_weights
+            if self.weighted and log.propensities is not None:
+                weights = (1.0 if weights is None else weights) / log.propensities
             chosen = np.empty(len(log))
             for rows, q in cross_fit(self.model, log, self.generator, weights=weights):
                 allowed = q if log.available is None else np.where(log.available[rows], q, -np.inf)

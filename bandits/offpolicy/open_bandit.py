@@ -68,7 +68,11 @@ def load(name: str) -> DecisionLog:
     # also items that the sample never shows
     names = tuple(map(str, sorted(items["item_id"])))
     return replace(
-        log, actions=frame["item_id"].to_numpy("int64"), names=names, propensities=log.propensities
+        log,
+        actions=frame["item_id"].to_numpy("int64"),
+        names=names,
+        propensities=log.propensities,
+        reward_range=(0.0, 1.0),
     )
 
 

@@ -41,6 +41,7 @@ COLUMNS = {
     "propensity": "propensities",
     "propensity_kind": "kinds",
     "reward": "rewards",
+    "weight": "row_weights",
     "version": "versions",
     "propensities": "distributions",
 }

@@ -33,7 +33,9 @@ ENDINGS = (".parquet", *TABLES, ".dsjson", ".json", ".jsonl")
 LIMITS = Limits(MAX_BYTES, rows=MAX_ROWS, columns=10_000, cell=csv.field_size_limit(), lenient=True)
 
 
-def read_log(name: str | Path, mapping: Mapping[str, str] | None = None) -> DecisionLog:
+def read_log(
+    name: str | Path, mapping: Mapping[str, str] | None = None, *, strict: bool = False
+) -> DecisionLog:
     """Read a log from a file, or a shipped one by its name.
 
     Parameters
@@ -42,6 +44,8 @@ def read_log(name: str | Path, mapping: Mapping[str, str] | None = None) -> Deci
         A Parquet, CSV or dsjson file, or ``open_bandit/POLICY/CAMPAIGN``.
     mapping : mapping of str to str, optional
         Columns of a user's table, as in `from_table`.
+    strict : bool
+        Refuse lines of dsjson that are no decisions, as in `read_dsjson`.
 
     Returns
     -------
@@ -76,7 +80,7 @@ def read_log(name: str | Path, mapping: Mapping[str, str] | None = None) -> Deci
         return from_table(read_csv(path.read_bytes(), LIMITS), mapping)
     try:
         with path.open(encoding="utf-8") as file:
-            return read_dsjson(file)
+            return read_dsjson(file, strict=strict)
     except UnicodeDecodeError as error:
         raise UserError(f"'{short(path.name)}': must be text in UTF-8; {error.reason}") from error
 

@@ -234,7 +234,11 @@ def estimated_propensities(log: DecisionLog, generator: np.random.Generator) -> 
                 "propensities cannot be estimated: the log shows fewer than two different actions"
             )
         x = np.column_stack([_standardised(log, train), np.eye(int(s.max()) + 1)[s]])
-        fitted = LogisticRegression(max_iter=200).fit(x[train], log.actions[train])
+        fitted = LogisticRegression(max_iter=200).fit(
+            x[train],
+            log.actions[train],
+            sample_weight=None if log.row_weights is None else log.row_weights[train],
+        )
         probabilities = np.zeros((len(test), K))
         probabilities[:, fitted.classes_] = fitted.predict_proba(x[test])
         if log.available is not None:

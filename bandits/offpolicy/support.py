@@ -12,6 +12,7 @@ from scipy.special import ndtri
 from bandits.base.formatting import count, number, percent, rounded, short
 from bandits.base.types import BoolArray, FloatArray, IntArray
 
+from .estimators import weighted
 from .log import DecisionLog
 from .targets import Target, blocks
 
@@ -90,7 +91,10 @@ def measure(log: DecisionLog, target: Target, weights: FloatArray | None) -> Sup
     if weights is None:
         unknown = float("nan")
         return Support(unknown, unknown, unknown, unknown, unknown, overall, by_segment)
-    n, total, groups = len(weights), float(weights.sum()), log.groups
+    n, groups, u = len(weights), log.groups, log.row_weights
+    each = weighted(weights, u)
+    weights = weights if u is None else weights * (u / u.mean())
+    total = float(weights.sum())
     per_event = weights if groups is None else np.bincount(groups, weights=weights)
     squares = float(weights @ weights)
     return Support(
@@ -98,7 +102,7 @@ def measure(log: DecisionLog, target: Target, weights: FloatArray | None) -> Sup
         max_weight=float(weights.max()),
         largest_share=float(per_event.max()) / total if total else 1.0,
         mean_weight=total / n,
-        mean_weight_error=float(weights.std(ddof=1)) / n**0.5 if n > 1 else float("nan"),
+        mean_weight_error=float(each.std(ddof=1)) / n**0.5 if n > 1 else float("nan"),
         exact_error=_exact_error(log, target),
         unsupported_mass=overall,
         by_segment=by_segment,
@@ -114,13 +118,18 @@ def _exact_error(log: DecisionLog, target: Target) -> float:
     log."""
     if log.distributions is None or not target.whole:
         return float("nan")
-    variance = 0.0
+    variance, u = 0.0, _row_weights(log)
     for rows in blocks(log):
         wanted, stated = target.probabilities(log, rows), log.distributions[rows]
         there = stated > 0
         second = np.divide(wanted**2, stated, out=np.zeros(stated.shape), where=there).sum(axis=1)
-        variance += float((second - (wanted * there).sum(axis=1) ** 2).sum())
-    return math.sqrt(max(variance, 0.0)) / len(log)
+        each = second - (wanted * there).sum(axis=1) ** 2
+        variance += float((u[rows] ** 2 * each).sum())
+    return math.sqrt(max(variance, 0.0)) / float(u.sum())
+
+
+def _row_weights(log: DecisionLog) -> FloatArray:
+    return np.ones(len(log)) if log.row_weights is None else log.row_weights
 
 
 def unsupported(log: DecisionLog, target: Target) -> tuple[float, dict[str, float]]:
@@ -141,24 +150,25 @@ def unsupported(log: DecisionLog, target: Target) -> tuple[float, dict[str, floa
     seen = np.zeros((len(names), log.n_actions), bool)
     if len(names):
         seen[place, log.actions] = True
-    mass, mass_in_segment = 0.0, np.zeros(len(names))
+    mass, mass_in_segment, u = 0.0, np.zeros(len(names)), _row_weights(log)
     if log.distributions is None and taken.all() and seen.all():
         return 0.0, dict.fromkeys(names, 0.0)
     for rows in blocks(log):
         p = target.probabilities(log, rows)
         if log.distributions is not None:
             missing = _missing(p, log.distributions[rows] > 0)
-            mass += float(missing.sum())
+            mass += float((u[rows] * missing).sum())
             in_segment = missing
         else:
-            mass += float((p @ (~taken).astype(np.float64)).sum())
+            mass += float((u[rows] * (p @ (~taken).astype(np.float64))).sum())
             in_segment = _missing(p, seen[place[rows]]) if len(names) else np.zeros(0)
         if len(names):
-            mass_in_segment += np.bincount(place[rows], weights=in_segment, minlength=len(names))
-    sizes = np.bincount(place, minlength=len(names)) if len(names) else np.zeros(0)
-    return mass / len(log), dict(
-        zip(names, (mass_in_segment / np.maximum(sizes, 1)).tolist(), strict=True)
-    )
+            mass_in_segment += np.bincount(
+                place[rows], weights=u[rows] * in_segment, minlength=len(names)
+            )
+    # every segment has a row
+    sizes = np.bincount(place, weights=u, minlength=len(names)) if len(names) else np.zeros(0)
+    return mass / float(u.sum()), dict(zip(names, (mass_in_segment / sizes).tolist(), strict=True))
 
 
 def alarms(n: int, support: Support) -> tuple[Alarm, ...]:

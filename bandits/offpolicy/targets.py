@@ -31,10 +31,13 @@ class Target(ABC):
     name : str
     whole : bool
         Whether the probabilities of all actions are known, not only those of the logged ones.
+    by_name : bool
+        Whether its choices depend on the names of actions.
     """
 
     name = "matrix"
     whole = True
+    by_name = False
 
     def check(self, log: DecisionLog) -> None:  # noqa: B027
         """Check that the target fits a log.
@@ -85,6 +88,8 @@ class Always(Target):
     item : str
         Name of the action.
     """
+
+    by_name = True
 
     def __init__(self, item: str) -> None:
         self.item, self.name = item, f"always:{item}"

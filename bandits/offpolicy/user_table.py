@@ -27,6 +27,7 @@ ROLES = (
     "segment",
     "time",
     "candidates",
+    "weight",
     "features",
 )
 USUAL_NAMES = {
@@ -39,7 +40,10 @@ USUAL_NAMES = {
     "segment": ("segment", "group", "persona"),
     "time": ("time", "timestamp", "datetime", "date"),
     "candidates": ("candidates",),
+    "weight": ("row_weight", "sample_weight"),
 }
+# a column named weight may be that of a parcel
+DEFAULT_NAMES = {role: role for role in ROLES} | {"weight": "row_weight"}
 FEATURE_NAMES = ("feature", "user_feature", "x_", "context")
 MAX_CATEGORIES = 50
 MAX_ACTIONS = 10_000
@@ -116,7 +120,8 @@ def from_table(table: RawTable, mapping: Mapping[str, str] | None = None) -> Dec
     Columns have the names of their roles (`ROLES`) unless the mapping names others. Actions are
     numbered in the order of their names; whole numbers in numerical order. Without a vector of
     propensities, actions that no row shows or lists as candidates are not known. Texts of features
-    become indicators of their 50 most frequent values.
+    become indicators of their 50 most frequent values. A weight is how many decisions a row stands
+    for; its column is named ``row_weight`` unless the mapping names another.
 
     Parameters
     ----------
@@ -166,6 +171,7 @@ def from_table(table: RawTable, mapping: Mapping[str, str] | None = None) -> Dec
         event_ids=_event_ids(texts("event_id"), at),
         times=texts("time"),
         places=at,
+        row_weights=numbers("weight"),
         columns=table.numbers_of(rest),
     )
 
@@ -178,7 +184,8 @@ def _places(names: Sequence[str], mapping: Mapping[str, str]) -> dict[str, str]:
         wanted = column.split("|") if role == "features" and column else [column] if column else []
         if missing := next((name for name in wanted if name not in names), None):
             raise UserError(f"column '{short(missing)}' for {role}: the table has {_listed(names)}")
-    place = {role: mapping.get(role, role) for role in ROLES if mapping.get(role, role) in names}
+    wanted_by = DEFAULT_NAMES | dict(mapping)
+    place = {role: column for role, column in wanted_by.items() if column in names}
     for role in ("action", "reward"):
         if role not in place:
             raise UserError(
@@ -198,7 +205,7 @@ def _actions(
         i = int((shown == "").argmax())
         raise UserError(f"{at[i]}, action: is required; it is missing")
     if vectors is None:
-        names = _in_order({*found, *(name for row in listed or () for name in row)})
+        names = in_order({*found, *(name for row in listed or () for name in row)})
     else:
         names = tuple(map(str, range(vectors.shape[1])))
     if len(names) > MAX_ACTIONS:
@@ -264,7 +271,7 @@ def _text(value: object) -> str:
     )
 
 
-def _in_order(names: set[str]) -> tuple[str, ...]:
+def in_order(names: set[str]) -> tuple[str, ...]:
     """Sort names; whole numbers numerically."""
     whole = all(name.lstrip("-").isdigit() and len(name) < 19 for name in names)
     return tuple(sorted(names, key=lambda name: (int(name), name)) if whole else sorted(names))

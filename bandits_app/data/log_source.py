@@ -38,6 +38,7 @@ _OPTIONAL = {
     "segment": "User segment: alarms are checked per segment too.",
     "event_id": "Identifier of the event, where several items were shown at once.",
     "position": "Position of the item, where several were shown at once.",
+    "weight": "How many decisions a row stands for, where some were kept more often than others.",
     "candidates": "Items that could be chosen, separated by |; by default all items of the file.",
 }
 
@@ -154,7 +155,8 @@ def describe(source: Source) -> str:
         )
     if source.summary.problem:
         text += f". Its simulator is not available here: {escape_markdown(source.summary.problem)}"
-    return f"{text}." if not text.endswith(".") else text
+    text = f"{text}." if not text.endswith(".") else text
+    return " ".join([text, *map(escape_markdown, source.summary.notes)])
 
 
 @st.cache_resource(show_spinner=False)

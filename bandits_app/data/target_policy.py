@@ -8,7 +8,7 @@ import streamlit as st
 
 from bandits.offpolicy.choices import kept_agents, suggested_target
 from bandits.offpolicy.estimators import REGISTRY
-from bandits.offpolicy.evaluation import DEFAULT, INTERVALS, estimators_of
+from bandits.offpolicy.evaluation import ADJUSTED, DEFAULT, INTERVALS, estimators_of
 from bandits.offpolicy.regression import MODELS
 from bandits_app.runs import run_lists
 
@@ -104,20 +104,43 @@ def _title(option: str) -> str:
     return named.get(option, option.removeprefix("agent:"))
 
 
+def _reward_range(source: Source | None) -> tuple[float, float] | None:
+    """Draw the range of a reward where the log does not state it."""
+    if source is None or source.summary.reward_range is not None:
+        return None
+    least, largest = st.columns(2)
+    low = least.number_input("Least reward", value=None, key="whatif-low", placeholder="Unknown")
+    high = largest.number_input(
+        "Largest reward",
+        value=None,
+        key="whatif-high",
+        placeholder="Unknown",
+        help="Of all rewards that are possible, whether or not the log has them: 0 and 1 for "
+        "clicks.",
+    )
+    return (low, high) if low is not None and high is not None and low < high else None
+
+
 def options(source: Source | None) -> dict[str, Any]:
     """Draw the settings: estimators, intervals, the model of rewards, and propensities that are
     estimated.
     """
     with st.popover("Settings", icon=":material/tune:", type="tertiary"):
+        asked = _reward_range(source)
+        summary = None if source is None else source.summary
+        known = asked or (summary and summary.reward_range)
+        bounded = known is not None and summary is not None and not summary.weighted
         kind = st.selectbox(
             "Intervals",
-            INTERVALS,
+            INTERVALS if bounded else ADJUSTED,
             format_func=_INTERVALS.__getitem__,
-            key="whatif-interval",
+            key=f"whatif-interval-{bounded}",
             help=(
                 "Normal and bootstrap hold for large logs. Empirical Bernstein (IPS) holds for "
                 "every number of decisions; anytime-valid (IPS) also if you look again and again "
-                "while the log grows."
+                "while the log grows. These two require the least and the largest possible reward, "
+                "which a log cannot show, because a rare large one may not be in it yet, and rows "
+                "without weights."
             ),
         )
         possible = estimators_of(kind)
@@ -142,8 +165,8 @@ def options(source: Source | None) -> dict[str, Any]:
                 "three-fold cross-fitting."
             ),
         )
-        known = source is None or source.summary.propensities
-        estimated = not known and st.toggle(
+        recorded = source is None or source.summary.propensities
+        estimated = not recorded and st.toggle(
             "Estimate propensities",
             key="whatif-estimate",
             help=(
@@ -154,6 +177,7 @@ def options(source: Source | None) -> dict[str, Any]:
     return {
         "estimators": None if names == usual else names or None,
         "interval": kind,
+        "reward_range": asked,
         "model": model or None,
         "estimate_propensities": estimated,
     }

@@ -31,7 +31,7 @@ from bandits.offpolicy.choices import (
     summarise_run,
     target_agents,
 )
-from bandits.offpolicy.intervals import empirical_bernstein
+from bandits.offpolicy.intervals import truncated_bernstein
 from bandits.offpolicy.recording import record
 from bandits.offpolicy.user_table import suggested_map
 from bandits.offpolicy.weight_histogram import histogram
@@ -223,14 +223,21 @@ def test_the_gain_has_the_kind_of_interval_that_was_asked_for(interval: str) -> 
     setting = simulate(np.random.default_rng(11), 2000)
     w = setting.target[np.arange(2000), setting.log.actions] / setting.log.propensities
     r = setting.log.rewards
-    found = evaluate(setting.log, Matrix(setting.target), estimators=["ips"], interval=interval)
+    found = evaluate(
+        setting.log,
+        Matrix(setting.target),
+        estimators=["ips"],
+        interval=interval,
+        reward_range=(0, 1),
+    )
     plain = evaluate(setting.log, Matrix(setting.target), estimators=["ips"])
     assert found.gain.value == plain.gain.value == pytest.approx(((w - 1) * r).mean())
     if interval == "bootstrap":
         assert found.gain.low == pytest.approx(plain.gain.low, abs=0.01)
     elif interval == "bernstein":
-        expected = empirical_bernstein((w - 1) * r, -1, w.max() - 1)
-        assert (found.gain.low, found.gain.high) == pytest.approx((expected.low, expected.high))
+        ends = truncated_bernstein(w, r, 0, 1, less=1)
+        assert (found.gain.low, found.gain.high) == pytest.approx(ends)
+        assert ends[0] < plain.gain.low < plain.gain.high < ends[1]
     else:
         target, logged = anytime(w, r, level=0.975), anytime(np.ones(2000), r, level=0.975)
         assert (found.gain.low, found.gain.high) == pytest.approx(
@@ -250,7 +257,9 @@ def test_looking_again_and_again_finds_no_difference_that_is_not_there() -> None
         )
         looks = (log.select(np.arange(n)) for n in range(300, 6001, 1900))
         gains = [
-            evaluate(look, "always:1", estimators=["ips"], interval="anytime").gain
+            evaluate(
+                look, "always:1", estimators=["ips"], interval="anytime", reward_range=(0, 1)
+            ).gain
             for look in looks
         ]
         wrong += any(not gain.low <= 0 <= gain.high for gain in gains)

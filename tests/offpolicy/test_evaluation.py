@@ -381,7 +381,9 @@ def test_the_truth_and_the_default_seed_are_kept() -> None:
     assert evaluate(setting.log, setting.target).estimates == found.estimates
     assert set(found.tuned) == {"switch_dr", "dros"}
     for interval in ("bootstrap", "bernstein", "anytime"):
-        e = evaluate(setting.log, setting.target, interval=interval).estimates["ips"]
+        e = evaluate(setting.log, setting.target, interval=interval, reward_range=(0, 1)).estimates[
+            "ips"
+        ]
         assert e.low < found.estimates["ips"].value < e.high
 
 
@@ -500,6 +502,34 @@ def test_the_command_refuses_bad_input(
     assert sentence in output.err
     assert len(output.err.splitlines()) == 1
     assert not Path("out").exists()
+
+
+@pytest.mark.parametrize("interval", ["bernstein", "anytime"])
+def test_bounded_intervals_take_the_range_of_a_reward_from_the_user_or_its_kind(
+    interval: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = simulate(np.random.default_rng(0), 300).log
+    with pytest.raises(UserError, match="requires the least and the largest possible reward"):
+        evaluate(log, "random", interval=interval)
+    with pytest.raises(UserError, match="must be two finite numbers in order; got 1 and 0"):
+        evaluate(log, "random", interval=interval, reward_range=(1, 0))
+    with pytest.raises(UserError, match=r"rewards must be between 0 and 0\.5; got 0 to 1"):
+        evaluate(log, "random", interval=interval, reward_range=(0, 0.5))
+    narrow, wide = (
+        evaluate(log, "random", interval=interval, reward_range=(0, high)).estimates["ips"]
+        for high in (1, 10)
+    )
+    assert narrow.high < wide.high
+    # clicks
+    assert evaluate("open_bandit/random/men", "always:3", interval=interval).gain.high < 1
+    pd.DataFrame({"action": [0, 1] * 50, "reward": 2.0, "propensity": 0.5}).to_csv(
+        tmp_path / "a.csv", index=False
+    )
+    command = ["evaluate", str(tmp_path / "a.csv"), "--target", "random", "--interval", interval]
+    assert cli.main([*command, "--reward-range", "-1", "3"]) == 0
+    assert "ips" in capsys.readouterr().out
+    assert cli.main(command) == 2
+    assert "--reward-range LOW HIGH" in capsys.readouterr().err
 
 
 def test_predicted_rewards_that_are_not_finite_are_refused() -> None:

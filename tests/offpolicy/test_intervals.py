@@ -8,7 +8,13 @@ import pytest
 from bandits.base.errors import UserError
 from bandits.offpolicy.anytime import _running, anytime, confidence_sequence, log_wealth
 from bandits.offpolicy.estimators import Rounds, snips
-from bandits.offpolicy.intervals import bootstrap, empirical_bernstein, normal, standard_error
+from bandits.offpolicy.intervals import (
+    bootstrap,
+    empirical_bernstein,
+    normal,
+    standard_error,
+    truncated_bernstein,
+)
 
 
 def draw(g: np.random.Generator, n: int, *, large: float = 5.0) -> tuple[np.ndarray, np.ndarray]:
@@ -137,3 +143,87 @@ def test_values_outside_the_bounds_are_refused() -> None:
         empirical_bernstein(np.array([0.0, 2.0]), 0, 1)
     with pytest.raises(UserError, match="in order"):
         anytime(np.ones(3), np.ones(3), low=1, high=1)
+
+
+def test_truncated_bounds_are_the_best_of_their_thresholds() -> None:
+    """Of 1,000 decisions the thresholds are 1, 2, 4, ..., 64, and share the error."""
+    w, r = draw(np.random.default_rng(5), 1000)
+    low, high = truncated_bernstein(w, r, 0, 1)
+    bounds = []
+    for c in 2.0 ** np.arange(7):
+        level = 1 - 0.05 / 7
+        below = empirical_bernstein(np.minimum(w, c) * r, 0, c, level=level).low
+        above = 1 - empirical_bernstein(np.minimum(w, c) * (1 - r), 0, c, level=level).low
+        bounds.append((below, above))
+    assert low == pytest.approx(max(below for below, _ in bounds))
+    assert high == pytest.approx(min(above for _, above in bounds))
+    shifted = truncated_bernstein(w, 10 * r - 5, -5, 5)
+    assert shifted == pytest.approx((10 * low - 5, 10 * high - 5))
+    # what is rounded is within the bounds
+    truncated_bernstein(w, r * (1 + 1e-12), 0, 1)
+
+
+def test_events_of_equal_rows_are_as_much_as_one_row_each() -> None:
+    w, r = draw(np.random.default_rng(6), 200)
+    single = anytime(w, r)
+    groups = np.repeat(np.arange(200), 3)
+    assert anytime(w.repeat(3), r.repeat(3), groups=groups) == pytest.approx(single)
+    one = truncated_bernstein(w, r, 0, 1)
+    repeated = truncated_bernstein(w.repeat(3), r.repeat(3), 0, 1, groups=groups)
+    assert repeated[0] <= one[0]
+    assert repeated[1] >= one[1]
+    # a part of a slate is in no interval more than a whole one
+    uneven = groups[: 3 * 200 - 1]
+    shorter = anytime(w.repeat(3)[:-1], r.repeat(3)[:-1], groups=uneven)
+    assert shorter[:3] == pytest.approx(single[:3], abs=0.02)
+
+
+WORLDS = {
+    # a sale of 50 in 2 % of decisions, 100 logged
+    "sale": (100, 50.0, 0.02, 0.0),
+    # clicks of 10 %, and 1,000 once in 5,000 decisions
+    "clicks and a rare 1,000": (2000, 1000.0, 0.0002, 0.1),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("world", WORLDS)
+def test_bounded_intervals_hold_rare_large_rewards_that_the_log_may_lack(world: str) -> None:
+    """At least 95 % of 400 logs of a uniform choice of two; the range is stated, not seen."""
+    n, large, rare, click = WORLDS[world]
+    value, g, held = large * rare + click, np.random.default_rng(9), np.zeros(2)
+    for _ in range(400):
+        w = 2.0 * (g.random(n) < 0.5)
+        r = large * (g.random(n) < rare) + (g.random(n) < click)
+        r = np.minimum(r, large)
+        low, high = truncated_bernstein(w, r, 0, large)
+        found = anytime(w, r, low=0, high=large)
+        held += [low <= value <= high, found.low <= value <= found.high]
+    assert (held >= 0.95 * 400).all(), held
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sizes", ["equal", "unequal"])
+def test_the_confidence_sequence_holds_for_positions_that_depend_on_each_other(sizes: str) -> None:
+    """200 logs of 150 slates of 8 equal positions, looked at five times: at least 95 %."""
+    g, kept, S = np.random.default_rng(10), 0, 8
+    for _ in range(200):
+        w, r = draw(g, 150)
+        size = np.full(150, S) if sizes == "equal" else g.integers(1, S + 1, 150)
+        groups = np.repeat(np.arange(150), size)
+        bounds = confidence_sequence(
+            w.repeat(size), r.repeat(size), looks=[10, 30, 60, 100, 150], groups=groups
+        )
+        kept += bool(((bounds[:, 0] <= VALUE) & (bounds[:, 1] >= VALUE)).all())
+    assert kept >= 0.95 * 200
+
+
+@pytest.mark.slow
+def test_truncated_bounds_hold_where_heavy_weights_are_rare() -> None:
+    """A target that always takes an action of propensity .005, 400 logs of 500: at least 95 %."""
+    g, held = np.random.default_rng(11), 0
+    for _ in range(400):
+        w = 200.0 * (g.random(500) < 0.005)
+        low, high = truncated_bernstein(w, (g.random(500) < 0.3).astype(float), 0, 1)
+        held += low <= 0.3 <= high
+    assert held >= 0.95 * 400

@@ -89,9 +89,16 @@ def findings(
     history = result.histories[label]
     index = result.experiment.labels.index(label)
     params, learns = result.experiment.agents[index], result.experiment.agent_class(index).learns
+    changes = result.experiment.simulator.all_changes.values()
+    changed = any(change.begins < history.step for change in changes)
     found = {
         "exploration": exploration.exploration(
-            history, params, oracle, better_sibling(result, label), learns=learns
+            history,
+            params,
+            oracle,
+            better_sibling(result, label),
+            learns=learns,
+            changed=changed,
         ),
         "regret": exploration.regret(history, learns=learns),
         "smallest_eigenvalue": design_matrix.smallest_eigenvalue(history, params),

@@ -305,7 +305,8 @@ too little to far too much exploration.
   rates are those of agents that run alone, except where stated otherwise.
 - **Thresholds** were chosen on seeds {chosen}; the tables show seeds {shown}.
 - **Limits**: exploring too little harms only where the same arms come back (pet shop, digits). Verdicts on other agents
-  and simulators are less certain than these rates.
+  and simulators are less certain than these rates. Nothing changes during these runs. Where the simulator has changed,
+  no direction is stated, unless another setting of the same agent in the run earns clearly more.
 
 | runs | number | result |
 |---|---|---|

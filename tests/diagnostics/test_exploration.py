@@ -62,10 +62,19 @@ def made(
 
 
 def diagnose(
-    history: History, kind: str = "linucb", oracle: OracleReference | None = None
+    history: History,
+    kind: str = "linucb",
+    oracle: OracleReference | None = None,
+    steps: int = STEPS,
+    **simulator: Any,
 ) -> tuple[Finding, Conclusion]:
     e = Experiment.model_validate(
-        {"agents": [{"kind": kind}], "steps": STEPS, "replications": history.rows}
+        {
+            "simulator": {"kind": "petshop", **simulator},
+            "agents": [{"kind": kind}],
+            "steps": steps,
+            "replications": history.rows,
+        }
     )
     result = Result(e, {e.labels[0]: history})
     found = diagnostics.findings(result, e.labels[0], oracle)
@@ -146,6 +155,47 @@ def test_the_conclusion_states_the_regret_and_the_step_in_plain_words() -> None:
     assert worse.text.startswith(
         "It wastes all of its traffic (it earns no more than random choice): it stopped"
     )
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        {"value": 0.4, "greedy": 0.4, "rate": 0.01, "locked": True},
+        {"value": 0.4, "greedy": 0.4, "rate": 0.0},
+        {"value": 0.5, "greedy": 0.98, "rate": 0.9},
+        {"value": 0.97, "greedy": 0.98, "rate": 0.03},
+        {"value": 0.4, "greedy": 0.4, "rate": 0.01, "checks": False},
+    ],
+    ids=["locked in", "never explores", "too much", "about right", "no checks"],
+)
+def test_no_direction_is_stated_after_a_change(case: dict[str, Any]) -> None:
+    """Neither for a shock nor for a drift; a change that is still to come does not count."""
+    shock, move = {"kind": "shock", "at": 1000}, {"from": "fish_hobbyist", "to": "budget_shopper"}
+    drift = {"kind": "drift", "start": 1000, "end": 1500, **move}
+    later = {"kind": "shock", "at": STEPS}
+    before, _ = diagnose(made(**case))
+    for change in (shock, drift):
+        finding, conclusion = diagnose(made(**case), changes=[change])
+        assert (finding.verdict, finding.direction) == ("none", "")
+        assert "cannot be decided: the simulator has changed" in finding.text
+        assert "More exploration" not in conclusion.text
+        assert "Less exploration" not in conclusion.text
+        assert conclusion.text.endswith("no error rates of this verdict are known.")
+    assert diagnose(made(**case), steps=2 * STEPS, changes=[later])[0] == before
+
+
+def test_a_sibling_that_earns_more_is_evidence_after_a_change_too() -> None:
+    own, less = (
+        {"value": 0.9, "greedy": 0.98, "rate": 0.3},
+        {"value": 0.99, "greedy": 0.99, "rate": 0.02},
+    )
+    simulator = {"kind": "petshop", "changes": [{"kind": "shock", "at": 1000}]}
+    agents = [{"kind": "linucb", "label": "A", "alpha": 1.5}, LESS]
+    e = Experiment.model_validate(
+        {"simulator": simulator, "agents": agents, "steps": STEPS, "replications": 4}
+    )
+    found = diagnostics.findings(Result(e, {"A": made(**own), "B": made(**less)}), "A")
+    assert found["exploration"].direction == "too much"
 
 
 LESS = {"kind": "linucb", "label": "B", "alpha": 0.5}

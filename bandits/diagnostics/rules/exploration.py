@@ -48,6 +48,10 @@ MIN_ROWS = 2
 ONE_REPLICATION = "A single replication has no interval: at least 2 are required."
 IGNORES_CONTEXT = "it ignores the context, which may be the cause."
 NO_CHECKS = "too few snapshots of the exploration rate so far."
+CHANGED = (
+    "Whether it explores too little or too much cannot be decided: the simulator has changed "
+    "during the run, for which no error rates of this verdict are known."
+)
 
 
 def regret(history: History, *, learns: bool = True) -> Finding:
@@ -90,6 +94,7 @@ def exploration(
     sibling: Sibling | None = None,
     *,
     learns: bool = True,
+    changed: bool = False,
 ) -> Finding:
     """Decide whether an agent explores too little, about right or too much.
 
@@ -98,7 +103,10 @@ def exploration(
     large, and the second is smaller or no longer falls; or most decisions still explore at the end
     although the second is small. Too little: the second is large, to the end, while the agent
     hardly explores, and chance decided what it shows. A sibling that earns clearly more with
-    another exploration rate is direct evidence, and decides."""
+    another exploration rate is direct evidence, and decides.
+
+    Where the simulator has ``changed`` during the run, both sources also depend on how fast the
+    agent follows. Only a sibling decides there."""
     title = "Exploration"
     healthy = (
         f"Exploring costs at most {percent(MAX_COST)} of what the agent's own estimates would gain "
@@ -127,9 +135,9 @@ def exploration(
     if len(shares.total) < MIN_ROWS:
         return Finding(title, healthy, "none", ONE_REPLICATION, "", f"{wasted}. {ONE_REPLICATION}")
     verdict, direction, text = (
-        _from_regret(history, shares, oracle)
+        _from_regret(history, shares, oracle, changed)
         if sources is None
-        else _from_sources(history, params, shares, sources, sibling)
+        else _from_sources(history, params, shares, sources, sibling, changed)
     )
     if sibling is not None and sources is not None:
         cause = (
@@ -152,6 +160,7 @@ def _from_sources(
     shares: RegretShares,
     sources: RegretSources,
     sibling: Sibling | None,
+    changed: bool,
 ) -> tuple[Verdict, Direction, str]:
     """Grade by what the regret is due to."""
     missed, trend = metrics.estimate(sources.estimating), metrics.estimate(sources.trend)
@@ -176,6 +185,8 @@ def _from_sources(
             sibling.direction == "too much" and too_much == "alarm"
         )
         return ("alarm" if severe else "watch"), sibling.direction, f"{observed} {sibling.sentence}"
+    if changed:
+        return "none", "", f"{observed} {CHANGED}"
     if costly or wasteful:
         return too_much, "too much", observed
     if missed.low <= MAX_MISSED or shares.late.mean() <= LOW_REGRET:
@@ -204,7 +215,7 @@ def _from_sources(
 
 
 def _from_regret(
-    history: History, shares: RegretShares, oracle: OracleReference | None
+    history: History, shares: RegretShares, oracle: OracleReference | None, changed: bool
 ) -> tuple[Verdict, Direction, str]:
     """Grade a run without enough checks by its regret and its selection entropy.
 
@@ -214,6 +225,8 @@ def _from_regret(
     lost = (
         f"The agent loses {words.mean(total, 'share')} of the gain{words.bracket(total, 'share')}"
     )
+    if changed:
+        return "none", "", f"{lost}. {CHANGED}"
     if total.low <= MAX_COST:
         return "healthy", "about right", f"{lost}."
     gap = math.nan if oracle is None else recent_entropy(history, oracle.steps)[0] - oracle.entropy

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import streamlit as st
 
@@ -13,6 +13,7 @@ from bandits.experiments.kinds import agent_kinds
 from bandits.simulators import REGISTRY as SIMULATORS
 from bandits_app.session import draft as drafts
 from bandits_app.session.draft import Draft
+from bandits_app.widgets import menu
 from bandits_app.widgets.text import escape_markdown
 
 
@@ -22,12 +23,12 @@ def choose_simulator(draft: Draft) -> None:
     with st.container(gap="xxsmall"):
         st.markdown("Simulator")
         # another key for every draft: a menu in which something was chosen is closed
-        menu = st.popover(chosen.title, width="stretch", key=f"{draft.version}-simulators")
-    with menu:
+        opened = st.popover(chosen.title, width="stretch", key=f"{draft.version}-simulators")
+    with opened:
         families: dict[str, list[str]] = {}
         for kind, cls in SIMULATORS.items():
             families.setdefault(cls.family, []).append(kind)
-        _menu(
+        menu.entries(
             families,
             {k: (c.title, description(c)) for k, c in SIMULATORS.items()},
             "simulator",
@@ -53,7 +54,7 @@ def add_agent(draft: Draft, add: Callable[[str], None] | None = None) -> None:
         disabled=len(draft.agents) >= 12,
         key=key,
     ):
-        _menu(
+        menu.entries(
             families,
             {kind: (AGENTS[kind].title, summary(kind)) for kind in available},
             "add",
@@ -68,39 +69,3 @@ def add_agent(draft: Draft, add: Callable[[str], None] | None = None) -> None:
 def summary(kind: str) -> str:
     """Return the first sentence of an agent's docstring without the marks of references."""
     return re.sub(r",? \[\d+\]_", "", description(AGENTS[kind]))
-
-
-def _menu(
-    families: Mapping[str, list[str]],
-    entries: Mapping[str, tuple[str, str]],
-    prefix: str,
-    choose: Callable[[str], None],
-    current: str = "",
-) -> None:
-    """Draw a button and a description for each kind, under the names of the families.
-
-    Parameters
-    ----------
-    entries : mapping of str to (title, description)
-        By kind.
-    prefix : str
-        Of the buttons' keys.
-    """
-    for family, kinds in families.items():
-        with st.container(gap="xsmall"):
-            st.markdown(f"**{escape_markdown(family[:1].upper() + family[1:])}**")
-            for kind in kinds:
-                title, text = entries[kind]
-                with st.container(
-                    horizontal=True, wrap=False, vertical_alignment="center", gap="small"
-                ):
-                    st.button(
-                        escape_markdown(title),
-                        key=f"{prefix}-{kind}",
-                        on_click=choose,
-                        args=(kind,),
-                        type="primary" if kind == current else "secondary",
-                        width=150,
-                        wrap=True,
-                    )
-                    st.caption(escape_markdown(text))

@@ -17,7 +17,7 @@ from bandits.runtime.pool import Job
 from bandits_app.session import draft, followed, workers
 from bandits_app.session.owner import owner
 from bandits_app.session.refusals import Refusal
-from bandits_app.widgets import preset_box
+from bandits_app.widgets import menu
 
 
 def preset_of(experiment: Experiment | None) -> str | None:
@@ -28,10 +28,9 @@ def preset_of(experiment: Experiment | None) -> str | None:
 
 
 def choose_preset(row: DeltaGenerator, held: str | None) -> None:
-    """Draw the box of presets, with the one that the controls hold."""
-    titles = {name: preset.title for name, preset in presets().items()}
-    preset_box.choose(
-        row, "preset", titles, held, lambda name: draft.load(presets()[name].experiment)
+    """Draw the menu of presets, with the one that the controls hold."""
+    menu.presets(
+        row, "preset", presets(), held, lambda name: draft.load(presets()[name].experiment)
     )
 
 

@@ -67,7 +67,7 @@ def draw(rows: Sequence[Row], *, kind: str, multiple: bool = True) -> list[int]:
     column = st.column_config
     shown = {
         STAR: column.TextColumn(width=34, help="Starred with the button Star."),
-        "Title": column.TextColumn(width=190),
+        "Title": column.TextColumn(width=300),
         "Sweep": column.TextColumn(width=190),
         "Best agent": column.TextColumn(
             width=120,

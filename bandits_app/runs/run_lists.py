@@ -9,8 +9,9 @@ from functools import partial
 
 import streamlit as st
 
-from bandits import UserError
+from bandits import Experiment, UserError
 from bandits.results.comparison.overlay import MAX_RUNS
+from bandits.results.comparison.run_title import preset_title
 from bandits.results.describe import (
     describe_agents,
     describe_changes,
@@ -55,7 +56,7 @@ def _running(shown_ids: set[str]) -> None:
     for job in sorted(jobs, key=lambda job: job.id):
         with st.container(border=True):
             left, right = st.columns([5, 1], vertical_alignment="center")
-            left.html(heading(describe_agents(job.experiment), describe_experiment(job.experiment)))
+            left.html(heading(_untitled(job.experiment), describe_experiment(job.experiment)))
             left.progress(min(job.progress, 1.0), text=status(job))
             if right.button(
                 "Open", key=f"going-{job.id}", icon=":material/open_in_new:", width="stretch"
@@ -82,7 +83,7 @@ def unfinished() -> None:
         for experiment in found:
             with st.container(border=True):
                 left, resume, drop = st.columns([4, 1, 1], vertical_alignment="center")
-                run, name = experiment.hash, describe_agents(experiment)
+                run, name = experiment.hash, _untitled(experiment)
                 left.html(heading(name, describe_experiment(experiment)))
                 if resume.button(
                     "Resume", key=f"resume-{run}", icon=":material/resume:", width="stretch"
@@ -111,8 +112,13 @@ def unfinished() -> None:
 
 
 def display_title(run: StoredRun) -> str:
-    """Return the title of a run; without one, its agents with their changed parameters."""
-    return run.title if _titled(run) else describe_agents(run.experiment)
+    """Return the title of a run; without one, what `_untitled` names."""
+    return run.title if _titled(run) else _untitled(run.experiment)
+
+
+def _untitled(experiment: Experiment) -> str:
+    """Name a run by its preset and what is changed in it, or by its agents and theirs."""
+    return preset_title(experiment) or describe_agents(experiment)
 
 
 def _titled(run: StoredRun) -> bool:
@@ -156,7 +162,7 @@ def usage() -> None:
 
 
 def search(found: Sequence[StoredRun], query: str, *, starred: bool = False) -> list[StoredRun]:
-    """Return the runs that contain every word in title, tags, notes, agents, their values,
+    """Return the runs that contain every word in title, preset, tags, notes, agents, their values,
     simulator or changes.
     """
     wanted = [_pattern(term) for term in _spelled(query).split()]
@@ -167,6 +173,7 @@ def search(found: Sequence[StoredRun], query: str, *, starred: bool = False) -> 
             run.title,
             run.tags,
             run.notes,
+            preset_title(e),
             describe_agents(e),
             describe_simulator(e),
             e.simulator.kind,
@@ -202,7 +209,7 @@ def _row(run: StoredRun, agents: str) -> Row:
     return Row(
         run.id,
         run.starred,
-        run.title if _titled(run) else agents,
+        run.title if _titled(run) else preset_title(e) or agents,
         run.headline,
         listing.simulator_name(e),
         describe_changes(e),

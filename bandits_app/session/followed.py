@@ -4,6 +4,7 @@ preset.
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from typing import NoReturn
 
@@ -22,6 +23,9 @@ from . import draft, page, refusals
 from .owner import address, owner
 from .workers import pool
 
+# seconds that a result is shown before it counts as read
+LOOK = 3.0
+
 
 def submit_and_follow(experiment: Experiment, *, by_slider: bool = False) -> Job:
     """Submit an experiment, or join its run, and follow it.
@@ -31,7 +35,8 @@ def submit_and_follow(experiment: Experiment, *, by_slider: bool = False) -> Job
     Parameters
     ----------
     by_slider : bool
-        A slider was released: the next run replaces this one if it has not ended.
+        A slider was released: the next run replaces this one if it has not ended, or follows
+        within `LOOK`, before anybody has read it.
 
     Raises
     ------
@@ -40,19 +45,16 @@ def submit_and_follow(experiment: Experiment, *, by_slider: bool = False) -> Job
     followed = st.session_state.get("job")
     before = pool().get(followed) if followed else None
     known = pool().get(experiment.hash) is not None
-    replaced = (
-        before is not None and before.active and st.session_state.get("by-slider") == before.id
-    )
-    if before is not None and replaced:
-        replaced = before.owner == owner() and before.id != experiment.hash
-        if replaced:
-            pool().stop(before, owner())
+    dropped = before if before is not None and _unseen(before, experiment) else None
+    if dropped is not None:
+        pool().stop(dropped, owner())
     job = pool().submit_changed(experiment, owner(), before=before, address=address())
-    if before is not None and replaced:
-        pool().discard(before.id, owner())
-    st.session_state["by-slider"] = job.id if by_slider and not known else None
+    if dropped is not None:
+        pool().discard(dropped.id, owner())
+    begun = (job.id, time.monotonic()) if by_slider and not known else None
+    st.session_state["by-slider"] = begun
     draft.forget_link()
-    if followed not in (None, job.id):
+    if dropped is None and followed not in (None, job.id):
         st.session_state.previous = followed
     elif followed and job.status == "finished" and not by_slider:
         st.toast(
@@ -61,6 +63,16 @@ def submit_and_follow(experiment: Experiment, *, by_slider: bool = False) -> Job
         )
     # last: where another event interrupts the page, the request is repeated from the run before
     return follow(job)
+
+
+def _unseen(job: Job, following: Experiment) -> bool:
+    """Return whether a slider of this session began a run that nobody has looked at."""
+    begun, released = st.session_state.get("by-slider") or ("", 0.0)
+    return (
+        job.id == begun != following.hash
+        and job.owner == owner()
+        and (job.active or (job.status == "finished" and time.monotonic() - released < LOOK))
+    )
 
 
 def submit(experiment: Experiment) -> Job:

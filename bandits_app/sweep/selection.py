@@ -20,7 +20,7 @@ from bandits.sweeps.manager import SweepJob, SweepManager
 from bandits.sweeps.presets import SweepPreset, presets
 from bandits_app.session import draft, workers
 from bandits_app.session.owner import owner
-from bandits_app.widgets import preset_box
+from bandits_app.widgets import menu
 from bandits_app.widgets.text import escape_markdown
 
 from . import axes
@@ -114,7 +114,7 @@ def select(sweep: Sweep) -> None:
 
 
 def choose_preset(row: DeltaGenerator, data: dict[str, Any] | None) -> SweepPreset | None:
-    """Draw the box of presets with the one that the controls hold; returns this preset, if any."""
+    """Draw the menu of presets with the one that the controls hold; returns this preset, if any."""
     held = None
     if data is not None:
         with suppress(UserError):
@@ -122,8 +122,7 @@ def choose_preset(row: DeltaGenerator, data: dict[str, Any] | None) -> SweepPres
             held = next(
                 (name for name, preset in presets().items() if preset.sweep.hash == wanted), None
             )
-    titles = {name: preset.title for name, preset in presets().items()}
-    preset_box.choose(row, "sweep-preset", titles, held, lambda name: select(presets()[name].sweep))
+    menu.presets(row, "sweep-preset", presets(), held, lambda name: select(presets()[name].sweep))
     return presets()[held] if held else None
 
 

@@ -79,14 +79,13 @@ def test_the_first_curve_is_above_the_fold(visit: Open) -> None:
 
 def test_the_title_and_the_description_of_a_preset_can_be_read_whole(visit: Open) -> None:
     page = finished(visit, 1280, 800)
-    page.get_by_role("combobox", name="Preset").fill("Neural agents on the pet shop")
-    page.get_by_role("option", name="Neural agents on the pet shop").click()
+    page.get_by_role("button", name="Choose a preset").click()
+    page.get_by_role("button", name="Neural agents on the pet shop").click()
     expect(page.get_by_text("to start it")).to_be_visible()
     labelled(page)
     assert page.evaluate(TOP) < 330
-    assert page.get_by_role("combobox", name="Preset").evaluate(
-        "e => e.scrollWidth <= e.clientWidth"
-    )
+    title = page.get_by_role("button", name="Neural agents on the pet shop")
+    assert title.evaluate("e => e.scrollWidth <= e.clientWidth")
     page.get_by_role("button", name="Read all").click()
     expect(page.get_by_test_id("stPopoverBody").get_by_text("Thompson sampling")).to_be_visible()
 

@@ -309,8 +309,8 @@ def test_an_agent_is_hidden_and_left_alone_in_all_plots_at_once(visit: Open) -> 
 
 def test_a_preset_on_real_data(visit: Open) -> None:
     page = visit("/arena")
-    page.get_by_role("combobox", name="Preset").fill("MAGIC telescope")
-    page.get_by_role("option", name="MAGIC telescope").click()
+    page.get_by_role("button", name="Baselines on the pet shop").click()
+    page.get_by_role("button", name="MAGIC telescope").click()
     expect(page.get_by_text("gamma ray or hadron?")).to_be_visible()
     expect(page.get_by_text("to start it")).to_be_visible()
     set_number(page, "Steps", 2000)

@@ -103,10 +103,19 @@ def setting(at: AppTest, name: str) -> Any:
     return found
 
 
-def preset_box(at: AppTest) -> Any:
-    """The box with the presets; another preset in the controls is another box."""
-    (found,) = [box for box in at.selectbox if box.label == "Preset"]
-    return found
+def choose_preset(at: AppTest, name: str) -> AppTest:
+    """Choose a preset in its menu."""
+    return settled(at.button(key=f"preset-{name}").click().run())
+
+
+def held_preset(at: AppTest) -> str | None:
+    """The preset that the controls hold, which the menu marks."""
+    held = [
+        b.key
+        for b in at.button
+        if (b.key or "").startswith("preset-") and b.proto.type == "primary"
+    ]
+    return held[0].removeprefix("preset-") if held else None
 
 
 def name_box(at: AppTest, number: int) -> Any:
@@ -540,7 +549,7 @@ def test_menus_group_agents_and_simulators_and_describe_each(pool: Pool) -> None
 def test_a_preset_that_was_not_run_yet_stands_above_a_dimmed_previous_result(pool: Pool) -> None:
     at = arena(ended(pool.submit(experiment(seed=931))))
     assert not [h for h in at.get("html") if "st-key-result{animation:dim" in h.proto.body]
-    at = settled(preset_box(at).set_value("wheel").run())
+    at = choose_preset(at, "wheel")
     assert [h for h in at.get("html") if "st-key-result{animation:dim" in h.proto.body]
     assert [
         c.value
@@ -718,7 +727,7 @@ def test_a_link_to_an_impossible_combination_is_repaired_with_one_button(pool: P
 def test_run_or_a_preset_ends_a_refused_link(pool: Pool) -> None:
     for leave in (
         lambda at: press(at, "Run"),
-        lambda at: settled(preset_box(at).set_value("wheel").run()),
+        lambda at: choose_preset(at, "wheel"),
     ):
         at = opened({"simulator": "casino"})
         assert refusals(at)
@@ -1280,39 +1289,20 @@ def test_every_guard_that_is_added_reaches_the_experiment(pool: Pool) -> None:
     assert guards[0].epsilon == 0.2
 
 
-def test_a_browser_that_is_late_does_not_choose_its_preset_again(pool: Pool) -> None:
-    """It sends the box that it still shows along with its next press."""
-    at = arena(ended(pool.submit(experiment(seed=956))))
-    first = preset_box(at).set_value("wheel")
-    sent = first._widget_state
-    chosen = settled(first.run())
-    late = [sent, preset_box(chosen)._widget_state]
-    for steps in (99, 98):
-        at = settled(widget(chosen, "-steps").set_value(steps).run())
-        for box in late:
-            states = at._tree.get_widget_states()
-            states.widgets.append(box)
-            at = settled(at._run(states))
-            assert draft(at).steps == steps
-
-
 @pytest.mark.parametrize(
     "name", thinned(presets(), lambda number: number % 16 == 0, lambda number: number % 4 == 0)
 )
 def test_presets_load_into_the_controls(pool: Pool, name: str) -> None:
     at = arena(ended(pool.submit(experiment(seed=956))))
-    pick = preset_box(at)
-    at = settled(pick.set_value(name).run())
+    at = choose_preset(at, name)
     assert draft(at) == presets()[name].experiment
-    assert preset_box(at).value == name
+    assert held_preset(at) == name
     assert any(presets()[name].about in c.value for c in at.caption)
     # only Run runs it
     assert status(at).startswith("Finished: 300 steps")
-    at = settled(preset_box(at).set_value(None).run())
-    assert draft(at) == presets()[name].experiment
     at = settled(setting(at, "steps").set_value(99).run())
     # the controls hold something else
-    assert preset_box(at).value is None
+    assert held_preset(at) is None
 
 
 # -- sliders that answer
@@ -1389,7 +1379,7 @@ def test_slow_agents_name_their_kept_runs(pool: Pool) -> None:
 def test_a_run_begun_by_a_slider_gives_way_to_the_next(
     pool: Pool, endless: Callable[[int], Job]
 ) -> None:
-    """One begun by *Run* stays, and so does one that has ended."""
+    """One begun by *Run* stays, and so does one that was read."""
 
     def script() -> None:
         import streamlit as st
@@ -1426,6 +1416,36 @@ def test_a_run_begun_by_a_slider_gives_way_to_the_next(
     assert fourth.status == "paused"
     for job in pool.live_jobs():
         pool.stop(job, job.owner)
+
+
+def test_a_slider_run_that_nobody_read_is_not_kept(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has ended, but the next value followed at once; one that was shown for longer stays."""
+
+    def script() -> None:
+        import streamlit as st
+
+        from bandits import read
+        from bandits_app.session import followed
+
+        followed.submit_and_follow(read(st.session_state.wanted), by_slider=True)
+
+    def released(alpha: float) -> Job:
+        e = experiment({"kind": "linucb", "alpha": alpha}, "random", seed=973, steps=50)
+        at.session_state["wanted"] = e.model_dump_json()
+        at.run()
+        assert not at.exception
+        job = pool.get(e.hash)
+        assert job is not None
+        return ended(job)
+
+    at = AppTest.from_function(script)
+    monkeypatch.setattr(followed, "LOOK", 1e9)
+    first, second = released(0.1), released(0.2)
+    monkeypatch.setattr(followed, "LOOK", 0.0)
+    third = released(0.3)
+    assert [pool.get(job.id) is not None for job in (first, second, third)] == [False, True, True]
 
 
 def test_the_values_of_a_logarithmic_slider_are_those_of_the_page(pool: Pool) -> None:

@@ -473,16 +473,16 @@ def test_the_best_so_far_is_one_of_the_points_that_are_as_far(app_pool: Pool, ga
 def test_a_preset_fills_the_controls(app_pool: Pool) -> None:
     at = visit()
     preset = presets()["varied"]
-    box(at, "Preset").set_value("varied").run()
+    at.button(key="sweep-preset-varied").click().run()
     assert not at.exception
-    assert box(at, "Preset").value == "varied"
+    assert at.button(key="sweep-preset-varied").proto.type == "primary"
     shown = [c.value for c in at.caption]
     assert preset.about in shown
     # nothing is started
     assert any("20 points × 6 replications × 5,000 steps" in text for text in shown)
     box(at, "Second parameter").set_value("agents.0.alpha").run()
     assert not at.exception
-    assert box(at, "Preset").value is None
+    assert at.button(key="sweep-preset-varied").proto.type == "secondary"
 
 
 def test_a_link_of_a_halving_is_run_as_one(app_pool: Pool) -> None:

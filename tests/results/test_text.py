@@ -251,6 +251,10 @@ def test_one_replication_is_reported_as_such() -> None:
 @pytest.mark.parametrize("preset", presets().values(), ids=presets())
 def test_a_preset_is_a_valid_experiment_with_a_title_and_a_sentence(preset: Preset) -> None:
     assert 3 <= len(preset.title) <= 40
+    # one line beside the title in the menu
+    assert 20 <= len(preset.line) <= 80
+    assert preset.line.endswith((".", "?"))
+    assert preset.group
     assert preset.about.endswith((".", "?"))
     e = preset.experiment
     assert read(e.model_dump_json()) == e
@@ -275,7 +279,13 @@ def test_presets_equal_the_files_and_are_distinct() -> None:
     assert len({p.title for p in presets().values()}) == len(actual)
     assert len({p.experiment.hash for p in presets().values()}) == len(actual)
     for path in actual:
-        assert set(json.loads(path.read_text(encoding="utf-8"))) == {"title", "about", "experiment"}
+        assert set(json.loads(path.read_text(encoding="utf-8"))) == {
+            "title",
+            "group",
+            "line",
+            "about",
+            "experiment",
+        }
 
 
 def test_the_first_preset_compares_two_exploration_bonuses_with_other_baselines() -> None:

@@ -11,9 +11,13 @@ from bandits.simulators.datasets import logs
 
 
 class Preset(NamedTuple):
-    """An experiment with a title and a description of what it shows."""
+    """An experiment with a title, its group in the menu, one line, and a description of what it
+    shows.
+    """
 
     title: str
+    group: str
+    line: str
     about: str
     experiment: Experiment
 
@@ -23,8 +27,7 @@ def presets() -> dict[str, Preset]:
     """Return all presets by name, in the order of their files."""
     found = numbered_json("bandits.experiments.presets")
     return {
-        n: Preset(data["title"], data["about"], read(data["experiment"]))
-        for n, data in found.items()
+        n: Preset(**{**data, "experiment": read(data["experiment"])}) for n, data in found.items()
     }
 
 

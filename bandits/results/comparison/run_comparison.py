@@ -192,10 +192,11 @@ def _describe(entry: Params) -> str:
     """
     if isinstance(entry, GuardParams):
         return describe_guard(entry)
-    values = entry.model_dump(mode="json", exclude={"kind"})
+    values = entry.model_dump(mode="json", exclude={"kind"}, by_alias=False)
     fields = type(entry).model_fields
     changed = [
-        f"{name.replace('_', ' ')} {f'{value:,}' if type(value) is int else _text(value)}"
+        f"{(fields[name].alias or name).replace('_', ' ')} "
+        f"{f'{value:,}' if type(value) is int else _text(value)}"
         for name, value in values.items()
         if getattr(entry, name) != fields[name].get_default(call_default_factory=True)
     ]

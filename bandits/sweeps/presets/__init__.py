@@ -10,9 +10,11 @@ from bandits.sweeps.sweep import Sweep, read
 
 
 class SweepPreset(NamedTuple):
-    """A sweep with a title and a description of what it shows."""
+    """A sweep with a title, its group in the menu, one line, and a description of what it shows."""
 
     title: str
+    group: str
+    line: str
     about: str
     sweep: Sweep
 
@@ -21,7 +23,4 @@ class SweepPreset(NamedTuple):
 def presets() -> dict[str, SweepPreset]:
     """Return all presets by name, in the order of their files."""
     found = numbered_json("bandits.sweeps.presets")
-    return {
-        n: SweepPreset(data["title"], data["about"], read(data["sweep"]))
-        for n, data in found.items()
-    }
+    return {n: SweepPreset(**{**data, "sweep": read(data["sweep"])}) for n, data in found.items()}

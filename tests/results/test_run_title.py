@@ -1,0 +1,40 @@
+"""The title of a run names its preset and what was changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bandits import read
+from bandits.experiments.presets import presets
+from bandits.results.comparison.run_title import preset_title
+
+
+def changed(name: str) -> dict[str, Any]:
+    """A preset's experiment as plain data."""
+    return presets()[name].experiment.model_dump(mode="json", by_alias=True)
+
+
+@pytest.mark.parametrize("name", presets())
+def test_a_preset_that_was_not_changed_is_named_alone(name: str) -> None:
+    assert preset_title(presets()[name].experiment) == presets()[name].title
+
+
+def test_what_was_changed_follows_the_preset() -> None:
+    data = changed("off")
+    data["agents"][0] = {"kind": "linucb", "label": "LinUCB alpha 0", "alpha": 0.3}
+    data["seed"] = 7
+    assert preset_title(read(data)) == "No exploration: seed 7, LinUCB alpha 0 alpha 0.3"
+    data = changed("drift")
+    data["simulator"]["changes"][0]["start"] = 4000
+    assert preset_title(read(data)).startswith("Puppy parents grow up: change 1 Drift (start 4,000")
+    data = changed("shock")
+    del data["agents"][4]
+    data["agents"].append({"kind": "ucb1", "alpha": 0.7})
+    assert preset_title(read(data)) == "Market shock: without Random, with UCB1 (alpha 0.7)"
+
+
+def test_a_run_that_resembles_no_preset_is_not_named_by_one() -> None:
+    data = {"simulator": {"kind": "petshop"}, "agents": [{"kind": "linucb"}], "steps": 50}
+    assert preset_title(read(data)) == ""

@@ -108,7 +108,7 @@ def main_parameter(kind: str) -> str | None:
 def spoken_name(label: str, agent: AgentParams) -> str:
     """Name an agent in a sentence: its label, with a main parameter that is not the default.
 
-    What a comparison says may hold for that value only.
+    A comparison may hold for that value only.
 
     Examples
     --------

@@ -30,7 +30,12 @@ def preset_of(experiment: Experiment | None) -> str | None:
 def choose_preset(row: DeltaGenerator, held: str | None) -> None:
     """Draw the menu of presets, with the one that the controls hold."""
     menu.presets(
-        row, "preset", presets(), held, lambda name: draft.load(presets()[name].experiment)
+        row,
+        "preset",
+        draft.current().version,
+        presets(),
+        held,
+        lambda name: draft.load(presets()[name].experiment),
     )
 
 

@@ -36,7 +36,7 @@ def submit_and_follow(experiment: Experiment, *, by_slider: bool = False) -> Job
     ----------
     by_slider : bool
         A slider was released: the next run replaces this one if it has not ended, or follows
-        within `LOOK`, before anybody has read it.
+        within `LOOK`, before the user has read it.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def submit_and_follow(experiment: Experiment, *, by_slider: bool = False) -> Job
 
 
 def _unseen(job: Job, following: Experiment) -> bool:
-    """Return whether a slider of this session began a run that nobody has looked at."""
+    """Return whether a slider of this session began a run that the user has not looked at."""
     begun, released = st.session_state.get("by-slider") or ("", 0.0)
     return (
         job.id == begun != following.hash

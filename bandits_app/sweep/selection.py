@@ -122,7 +122,14 @@ def choose_preset(row: DeltaGenerator, data: dict[str, Any] | None) -> SweepPres
             held = next(
                 (name for name, preset in presets().items() if preset.sweep.hash == wanted), None
             )
-    menu.presets(row, "sweep-preset", presets(), held, lambda name: select(presets()[name].sweep))
+    menu.presets(
+        row,
+        "sweep-preset",
+        draft.current().version,
+        presets(),
+        held,
+        lambda name: select(presets()[name].sweep),
+    )
     return presets()[held] if held else None
 
 

@@ -8,8 +8,6 @@ from typing import Protocol
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from bandits_app.session import draft
-
 from .text import escape_markdown
 
 
@@ -67,6 +65,7 @@ class _Preset(Protocol):
 def presets(
     row: DeltaGenerator,
     prefix: str,
+    version: int,
     found: Mapping[str, _Preset],
     held: str | None,
     load: Callable[[str], None],
@@ -77,6 +76,8 @@ def presets(
     ----------
     prefix : str
         Of the buttons' keys.
+    version : int
+        Of the draft: a menu in which something was chosen is closed.
     found : mapping of str to preset
         With title, group and one line of description.
     load : callable
@@ -86,7 +87,6 @@ def presets(
     for name, preset in found.items():
         groups.setdefault(preset.group, []).append(name)
     title = escape_markdown(found[held].title) if held else "Choose a preset"
-    # another key for every draft: a menu in which something was chosen is closed
-    with row.popover(title, width=290, key=f"{draft.current().version}-{prefix}s"):
+    with row.popover(title, width=290, key=f"{version}-{prefix}s"):
         texts = {name: (preset.title, preset.line) for name, preset in found.items()}
         entries(groups, texts, prefix, load, held)

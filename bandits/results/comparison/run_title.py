@@ -9,7 +9,7 @@ from bandits.experiments.presets import presets
 
 from .run_comparison import MISSING, Difference, settings
 
-# differences from a preset; with more, the preset says little about a run
+# differences from a preset; with more, the preset describes little of a run
 MOST = 3
 
 

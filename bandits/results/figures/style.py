@@ -88,7 +88,7 @@ class Style(NamedTuple):
 def palette(kinds: Sequence[str]) -> list[Style]:
     """Assign a style to each agent: its class's own.
 
-    A second of a kind, and a kind without a style, get the next of a series that is nobody's own:
+    A second of a kind, and a kind without a style, get the next of a series that no agent has own:
     an agent that is added later changes no colour.
     """
     looks: list[Style] = []

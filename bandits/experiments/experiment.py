@@ -26,6 +26,7 @@ from bandits.simulators.petshop import PetShop
 from .defaults import fill
 from .history import History
 from .labels import name_agent, spoken_name, unique_labels
+from .precision import too_large
 from .validation import MAX_TEXT as MAX_TEXT
 from .validation import parse, refusal
 
@@ -235,11 +236,14 @@ class Experiment(Params):
                 f"agents: the label '{twice}' is used twice; every agent needs its own"
             )
         spec = self.simulator_class().describe(self.simulator)
+        largest = self.simulator_class().unscaled(self.simulator)
         for i, agent in enumerate(self.agents):
             if missing := missing_capabilities(
                 self.agent_class(i).requires(agent), self.simulator_class(), spec
             ):
                 raise ValueError(f"agents.{i} ({self.labels[i]}) {missing}")
+            if reason := too_large(self.agent_class(i), agent, largest):
+                raise ValueError(f"agents.{i} ({self.labels[i]}): {reason}")
             segments = len(self.simulator_class().segment_names())
             check_guards(agent.guards, self.agent_class(i), spec, segments, f"agents.{i}.guards")
         if obstacle := self.simulator_class().obstacle(self.simulator, self.replications):

@@ -221,6 +221,13 @@ class Simulator(ABC):
         return ""
 
     @classmethod
+    def unscaled(cls, params: Any) -> FloatArray:  # noqa: ARG003
+        """Return the largest absolute value of each feature of a table that is not scaled, float64
+        (d,); elsewhere empty.
+        """
+        return np.empty(0)
+
+    @classmethod
     def notes(cls, params: Any) -> list[str]:  # noqa: ARG003
         """State in a sentence each what makes the features hard to learn from.
 

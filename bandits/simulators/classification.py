@@ -269,6 +269,12 @@ class Classification(Simulator):
         return f"{info.id}, uploaded as a CSV of {info.rows:,} examples" if info else ""
 
     @classmethod
+    def unscaled(cls, params: Any) -> FloatArray:
+        if params.scale != "none":
+            return super().unscaled(params)
+        return np.asarray(np.abs(load(params.data).features).max(axis=0))
+
+    @classmethod
     def notes(cls, params: Any) -> list[str]:
         raw = load(params.data)
         return table_notes(raw.features, raw.columns, params.scale, constant=params.constant)

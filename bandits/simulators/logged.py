@@ -208,6 +208,11 @@ class Logged(Simulator):
         return f"{info.id}, a log of {info.events:,} decisions that a user has kept" if info else ""
 
     @classmethod
+    def unscaled(cls, params: Any) -> FloatArray:
+        values = logs.load(params.log).values if params.scale == "none" else None
+        return super().unscaled(params) if values is None else np.abs(values).max(axis=0)
+
+    @classmethod
     def notes(cls, params: Any) -> list[str]:
         log = logs.load(params.log)
         if log.values is None:

@@ -14,7 +14,17 @@ from numba import njit
 
 from bandits.base.types import BoolArray, FloatArray, IntArray
 
-from .rank_one import FAST, REFRESH, accumulate, cholesky_update, direction, refresh, shrink
+from .rank_one import (
+    FAST,
+    HUGE,
+    REFRESH,
+    accumulate,
+    cholesky_update,
+    direction,
+    refactor,
+    refresh,
+    shrink,
+)
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
@@ -118,6 +128,8 @@ def hybrid_update(
                 b0[r, i] += ridge[r] * u[i] * (gain * error)
                 v[i] = ridge[r] * u[i] * np.sqrt(gain)
             accumulate(x, col, rewards[r, s], 1.0, A[r, m], b[r, m])
+            if quadratic > HUGE:
+                refactor(A[r, m], inverse[r, m], b[r, m], theta[r, m])
             # the shared matrix grows by v v'
             quadratic = 0.0
             for i in range(D):

@@ -13,7 +13,7 @@ from numba import njit
 
 from bandits.base.types import FloatArray, IntArray
 
-from .rank_one import FAST
+from .rank_one import cholesky
 
 # at most; a handful is usual, and more happens only to numbers that are not finite
 NEWTON_STEPS = 60
@@ -176,49 +176,6 @@ def derivatives(
                     hessian[a, history.columns[r, entry, j]] += (
                         weight * x_i * history.values[r, entry, j]
                     )
-
-
-@njit(cache=True, nogil=True, fastmath=FAST)
-def cholesky(A: FloatArray, factor: FloatArray) -> bool:
-    """Factorise A = L L' into the lower half of ``factor``.
-
-    False if A is not finite and positive definite.
-    """
-    D = A.shape[0]
-    for i in range(D):
-        for j in range(i + 1):
-            total = A[i, j]
-            for k in range(j):
-                total -= factor[i, k] * factor[j, k]
-            if i > j:
-                factor[i, j] = total / factor[j, j]
-            elif total > 0.0:
-                factor[i, i] = np.sqrt(total)
-            else:
-                return False
-    return bool(np.isfinite(factor[D - 1, D - 1]))
-
-
-@njit(cache=True, nogil=True, fastmath=FAST)
-def invert(factor: FloatArray, inverse: FloatArray) -> None:
-    """Compute ``inverse`` = (L L')^-1, symmetric to the bit."""
-    D = factor.shape[0]
-    # (L^-1)': its rows are the columns of L^-1
-    M = np.zeros((D, D))
-    for j in range(D):
-        M[j, j] = 1.0 / factor[j, j]
-        for i in range(j + 1, D):
-            total = 0.0
-            for k in range(j, i):
-                total += factor[i, k] * M[j, k]
-            M[j, i] = -total / factor[i, i]
-    for i in range(D):
-        for j in range(i + 1):
-            total = 0.0
-            for k in range(i, D):
-                total += M[i, k] * M[j, k]
-            inverse[i, j] = total
-            inverse[j, i] = total
 
 
 @njit(cache=True, nogil=True)

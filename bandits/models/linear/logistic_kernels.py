@@ -16,15 +16,13 @@ from bandits.base.types import BoolArray, FloatArray, IntArray
 from .logistic_fit import (
     NEWTON_STEPS,
     History,
-    cholesky,
     copy_lower,
     derivatives,
     find_entry,
-    invert,
     newton,
     sigmoid,
 )
-from .rank_one import REFRESH, cholesky_update, direction, shrink
+from .rank_one import REFRESH, cholesky, cholesky_update, direction, invert, shrink
 
 
 class Posterior(NamedTuple):

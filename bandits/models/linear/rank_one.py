@@ -12,6 +12,9 @@ from bandits.base.types import FloatArray, IntArray
 
 # updates of a model after which its inverse is computed afresh from A
 REFRESH = 4096
+# x' A^-1 x above which an inverse is computed from A: by the Sherman-Morrison formula the variance,
+# then below 1, would be wrong by 1e-16 of it
+HUGE = 1e8
 # floating-point liberties that let the compiler use vector instructions
 FAST = {"reassoc", "contract", "nsz"}
 
@@ -61,12 +64,74 @@ def accumulate(
             A[col[i], col[j]] += sign * (x[i] * x[j])
 
 
+@njit(cache=True, nogil=True, fastmath=FAST)
+def cholesky(A: FloatArray, factor: FloatArray) -> bool:
+    """Factorise A = L L' into the lower half of ``factor``.
+
+    False if A is not finite and positive definite.
+    """
+    D = A.shape[0]
+    for i in range(D):
+        for j in range(i + 1):
+            total = A[i, j]
+            for k in range(j):
+                total -= factor[i, k] * factor[j, k]
+            if i > j:
+                factor[i, j] = total / factor[j, j]
+            elif total > 0.0:
+                factor[i, i] = np.sqrt(total)
+            else:
+                return False
+    return bool(np.isfinite(factor[D - 1, D - 1]))
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def invert(factor: FloatArray, inverse: FloatArray) -> None:
+    """Compute ``inverse`` = (L L')^-1, symmetric to the bit."""
+    D = factor.shape[0]
+    # (L^-1)': its rows are the columns of L^-1
+    M = np.zeros((D, D))
+    for j in range(D):
+        M[j, j] = 1.0 / factor[j, j]
+        for i in range(j + 1, D):
+            total = 0.0
+            for k in range(j, i):
+                total += factor[i, k] * M[j, k]
+            M[j, i] = -total / factor[i, i]
+    for i in range(D):
+        for j in range(i + 1):
+            total = 0.0
+            for k in range(i, D):
+                total += M[i, k] * M[j, k]
+            inverse[i, j] = total
+            inverse[j, i] = total
+
+
 @njit(cache=True, nogil=True)
 def refresh(A: FloatArray, inverse: FloatArray, b: FloatArray, theta: FloatArray) -> None:
     """Compute A^-1 and theta = A^-1 b afresh, which removes the rounding of many rank-one
     updates.
     """
+    diagonal = np.diag(A)
+    if diagonal.max() > HUGE * diagonal.min():
+        refactor(A, inverse, b, theta)
+        return
     inverse[:, :] = np.linalg.inv(A)
+    theta[:] = inverse @ b
+
+
+@njit(cache=True, nogil=True)
+def refactor(A: FloatArray, inverse: FloatArray, b: FloatArray, theta: FloatArray) -> None:
+    """Compute A^-1 and theta by the Cholesky factor of A, which rounds alike in all units of the
+    features.
+
+    NaN, which stops the row, where A is singular to double precision.
+    """
+    factor = np.empty(A.shape)
+    if cholesky(A, factor):
+        invert(factor, inverse)
+    else:
+        inverse[:, :] = np.nan
     theta[:] = inverse @ b
 
 

@@ -1,7 +1,8 @@
 """Bayesian ridge regression, batched over rows and models.
 
 A = ridge I + sum x x', b = sum r x, theta = A^-1 b; posterior N(theta, sigma^2 A^-1). The inverse
-follows by rank-one updates and is computed afresh every 4,096 updates of a model."""
+follows by rank-one updates. It is computed afresh every 4,096 updates of a model, and where an
+update would cancel too many digits (`rank_one.HUGE`)."""
 
 from __future__ import annotations
 

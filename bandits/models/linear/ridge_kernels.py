@@ -14,7 +14,17 @@ from numba import njit
 
 from bandits.base.types import BoolArray, FloatArray, IntArray
 
-from .rank_one import FAST, REFRESH, accumulate, cholesky_update, direction, refresh, shrink
+from .rank_one import (
+    FAST,
+    HUGE,
+    REFRESH,
+    accumulate,
+    cholesky_update,
+    direction,
+    refactor,
+    refresh,
+    shrink,
+)
 
 
 @njit(cache=True, nogil=True)
@@ -100,14 +110,17 @@ def learn_one(
     """Update one model with one observation; ``u, rows (D,)`` are scratch."""
     N = x.shape[0]
     quadratic, used = direction(x, col, inverse, u, rows)
-    gain = 1.0 / (1.0 + quadratic)
-    error = reward
-    for i in range(N):
-        error -= x[i] * theta[col[i]]
-    shrink(inverse, u, rows, used, gain)
-    for a in range(used):
-        theta[rows[a]] += u[rows[a]] * (gain * error)
     accumulate(x, col, reward, 1.0, A, b)
+    if quadratic > HUGE:
+        refactor(A, inverse, b, theta)
+    else:
+        gain = 1.0 / (1.0 + quadratic)
+        error = reward
+        for i in range(N):
+            error -= x[i] * theta[col[i]]
+        shrink(inverse, u, rows, used, gain)
+        for a in range(used):
+            theta[rows[a]] += u[rows[a]] * (gain * error)
     if factor.shape[0] > 0:
         u[:] = 0.0
         for i in range(N):

@@ -39,6 +39,7 @@ left, right = st.columns([5, 1], vertical_alignment="center")
 query = left.text_input(
     "Search",
     key="shelf-search",
+    max_chars=run_lists.LONGEST,
     icon=":material/search:",
     label_visibility="collapsed",
     placeholder="Search titles, tags, notes, agents, simulators or changes",

@@ -14,6 +14,7 @@ import logging
 import os
 import pickle
 import queue
+import shutil
 import signal
 import subprocess
 import sys
@@ -29,6 +30,8 @@ from .formatting import duration, size
 
 # niceness of subprocesses: the pages are served first
 NICE = 5
+# of temporary folders, before the number of the process that made them
+PREFIX = "bandits-of-"
 _log = logging.getLogger("bandits")
 
 Status = Literal["waiting", "running", "finished", "failed"]
@@ -289,7 +292,9 @@ class _Child:
     rest: threading.Timer
 
     def __init__(self, memory: int, variables: Mapping[str, str]) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="bandits-", ignore_cleanup_errors=True)
+        self._folder = tempfile.TemporaryDirectory(
+            prefix=f"{PREFIX}{os.getpid()}-", ignore_cleanup_errors=True
+        )
         environment = {**worker_environment(), "TMPDIR": self._folder.name, **variables}
         try:
             self._process = subprocess.Popen(
@@ -348,6 +353,25 @@ class _Child:
 
     def _pipes(self) -> tuple[BinaryIO, BinaryIO]:
         return cast(BinaryIO, self._process.stdin), cast(BinaryIO, self._process.stdout)
+
+
+def remove_leftovers() -> None:
+    """Remove the temporary folders of children whose server was killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*-*"):
+        process = folder.name.removeprefix(PREFIX).partition("-")[0]
+        with suppress(OSError):
+            if process.isdigit() and not _exists(int(process)):
+                shutil.rmtree(folder)
+
+
+def _exists(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def worker_environment() -> dict[str, str]:

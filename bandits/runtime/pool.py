@@ -231,7 +231,8 @@ class Pool:
     def resume(self, job: Job, owner: str = "") -> None:
         """Continue a paused, stopped or failed run from its checkpoint.
 
-        A run without an owner becomes this owner's.
+        A run without an owner becomes this owner's. One that a restart has interrupted stays that
+        of who started it.
 
         Raises
         ------
@@ -251,8 +252,9 @@ class Pool:
                     return
                 self._check_limits(owner, job)
                 if job.interrupted:
-                    job.owner = owner
+                    # whoever started it before a restart still owns it
                     self.owners.record(job.id, owner)
+                    job.owner = self.owners.of(job.id)
                 job.worker_deaths = 0
                 job.failed_agents.clear()
                 self._supervisor.enqueue(job)

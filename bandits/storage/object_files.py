@@ -59,7 +59,7 @@ class ObjectFiles:
         self._objects, self.staging, self._quarantine = (
             folder / n for n in ("objects", "staged", "quarantine")
         )
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(0o700, parents=True, exist_ok=True)
         # a folder that cannot be written can be read
         with suppress(OSError):
             self.make_folders()

@@ -248,8 +248,8 @@ class SweepManager:
                 raise UserError(
                     f"you have {MAX_ACTIVE} sweeps running; stop one or wait until one ends"
                 )
-            job.owner, self._jobs[sweep.hash] = owner, job
             self._pool.owners.record(sweep.hash, owner)
+            job.owner, self._jobs[sweep.hash] = self._pool.owners.of(sweep.hash), job
             job.start()
             self._drop_ended_jobs()
             return job

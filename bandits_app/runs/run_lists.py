@@ -36,6 +36,8 @@ from .listing import Row
 # unfinished runs; more are shown in a box that scrolls
 SCROLL_FROM = 5
 MAX_COMPARED = MAX_RUNS
+# characters of a search
+LONGEST = 200
 
 _COMPARED = "shelf-compared"
 
@@ -165,7 +167,8 @@ def search(found: Sequence[StoredRun], query: str, *, starred: bool = False) -> 
     """Return the runs that contain every word in title, preset, tags, notes, agents, their values,
     simulator or changes.
     """
-    wanted = [_pattern(term) for term in _spelled(query).split()]
+    # a browser may send more than its box takes
+    wanted = [_pattern(term) for term in _spelled(query[:LONGEST]).split()]
 
     def matches(run: StoredRun) -> bool:
         e = run.experiment

@@ -59,12 +59,16 @@ class Guard:
             websocket = scope["type"] == "websocket"
             refusal = WebSocketClose(1008) if websocket else PlainTextResponse(_REFUSED, 403)
             return await refusal(scope, receive, send_protected)
+        at_console = _is_at_console(scope, headers)
+        # names of functions and counts of caches
+        if scope["path"].endswith("/_stcore/metrics") and not at_console:
+            return await PlainTextResponse("Not found.\n", 404)(scope, receive, send_protected)
         kept = [
             (name, value)
             for name, value in scope["headers"]
             if name.decode("latin-1").lower() != CONSOLE_HEADER
         ]
-        marker = [(CONSOLE_HEADER.encode(), b"1")] if _is_at_console(scope, headers) else []
+        marker = [(CONSOLE_HEADER.encode(), b"1")] if at_console else []
         return await self._app({**scope, "headers": [*kept, *marker]}, receive, send_protected)
 
 

@@ -12,6 +12,9 @@ import streamlit as st
 from bandits.storage.owners import DELETE_REFUSED, Owners
 from bandits_app.server.security import CONSOLE_HEADER
 
+# bytes of a token that nobody guesses
+SHORTEST = 16
+
 
 def owner() -> str:
     """Return an identifier of this browser: the same after a reload, in a second tab and on the
@@ -22,8 +25,11 @@ def owner() -> str:
     session."""
     with suppress(ValueError):
         version, mask, token, _ = st.context.cookies.get("_streamlit_xsrf", "").split("|")
-        key = bytes.fromhex(mask)
-        unmasked = bytes(byte ^ key[i % len(key)] for i, byte in enumerate(bytes.fromhex(token)))
+        key, masked = bytes.fromhex(mask), bytes.fromhex(token)
+        # what a visitor has made himself may be empty: it would be the same for all who do so
+        if not key or len(masked) < SHORTEST:
+            raise ValueError
+        unmasked = bytes(byte ^ key[i % len(key)] for i, byte in enumerate(masked))
         return hashlib.sha256(version.encode() + unmasked).hexdigest()
     return str(st.session_state.setdefault("owner", secrets.token_hex(16)))
 

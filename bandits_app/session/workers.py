@@ -14,6 +14,7 @@ import time
 
 import streamlit as st
 
+from bandits.base.processes import remove_leftovers
 from bandits.runtime.pool import Pool
 from bandits.storage.run_store import Store
 
@@ -21,6 +22,7 @@ from bandits.storage.run_store import Store
 @st.cache_resource(show_spinner=False)
 def pool() -> Pool:
     """Start the workers, once per server."""
+    remove_leftovers()
     workers = Pool(workers=max(2, min(16, (os.cpu_count() or 2) - 1)), store=Store())
     _start_collecting()
     return workers

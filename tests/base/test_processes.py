@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,12 @@ import numpy as np
 import pytest
 
 from bandits.base.errors import UserError
-from bandits.base.processes import NICE, BusyError, ChildTask, Line
+from bandits.base.processes import NICE, PREFIX, BusyError, ChildTask, Line, remove_leftovers
 from tests.base import child_functions as functions
 from tests.support import hold, wait_for
 
 ROOT = Path(__file__).parents[2]
+CAPTURED: dict[str, Any] = {"capture_output": True, "text": True, "check": True}
 
 
 class Listener(ChildTask):
@@ -199,6 +201,19 @@ def test_a_task_that_is_cancelled_leaves_neither_process_nor_files() -> None:
     assert not alive(pid)
     assert not Path(path).exists()
     assert ChildTask(of_line, functions.double, 1).wait() == 2
+
+
+def test_folders_of_a_killed_server_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], **CAPTURED)
+    names = [f"{PREFIX}{int(gone.stdout)}-a", f"{PREFIX}{os.getpid()}-b", f"{PREFIX}mine", "other"]
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "log.csv").write_text("a,b\n", encoding="utf-8")
+    remove_leftovers()
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names[1:])
 
 
 def test_a_child_ends_with_the_server_that_is_killed() -> None:

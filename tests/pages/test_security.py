@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import streamlit as st
 from starlette.types import Message, Receive, Scope, Send
 from streamlit import config, net_util
 
 from bandits_app.server.security import CONSOLE_HEADER, Guard, is_known_host
+from bandits_app.session.owner import owner
 
 HOME = "127.0.0.1:8501"
 
@@ -36,7 +39,7 @@ def options(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def ask(
-    kind: str = "http", client: str = "127.0.0.1", **headers: str
+    kind: str = "http", client: str = "127.0.0.1", path: str = "/", **headers: str
 ) -> tuple[list[Message], dict[str, str] | None]:
     """Send a request through the guard: its answer, and the headers that reached the app, None if
     it was refused.
@@ -57,7 +60,7 @@ def ask(
         sent.append(message)
 
     named = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
-    scope = {"type": kind, "headers": named, "client": (client, 1), "path": "/", "method": "GET"}
+    scope = {"type": kind, "headers": named, "client": (client, 1), "path": path, "method": "GET"}
     # a browser test of this process may have left an event loop in this one
     with ThreadPoolExecutor(1) as thread:
         thread.submit(asyncio.run, Guard(app)(scope, receive, send)).result()
@@ -146,6 +149,25 @@ def test_a_page_of_another_site_is_refused_without_a_look_up(options: dict[str, 
         assert ask("websocket", host=HOME, origin=origin)[1] is not None
     options["server.enableCORS"] = False
     assert ask("websocket", host=HOME, origin="http://evil.example")[1] is not None
+
+
+def test_figures_of_the_server_are_for_its_console(options: dict[str, Any]) -> None:
+    for path in ("/_stcore/metrics", "/bandits/_stcore/metrics"):
+        assert ask(host=HOME, path=path)[1] is None
+        assert ask(host=HOME, origin=f"http://{HOME}", path=path)[1] is not None
+
+
+@pytest.mark.parametrize("cookie", ["2||aa|1", "2|||", "2|aa||1", "2|aa|aabb|1", "2|x|y|1"])
+def test_a_cookie_that_holds_no_token_makes_no_common_owner(
+    cookie: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for _ in range(2):
+        context = SimpleNamespace(cookies={"_streamlit_xsrf": cookie})
+        monkeypatch.setattr(st, "context", context)
+        monkeypatch.setattr(st, "session_state", {})
+        found.append(owner())
+    assert found[0] != found[1]
 
 
 def test_only_a_browser_on_this_machine_is_at_the_console(options: dict[str, Any]) -> None:

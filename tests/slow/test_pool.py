@@ -434,10 +434,11 @@ def test_an_interrupted_run_shows_its_results_and_resumes_identically(
         assert pool.unfinished() == [e]
         assert pool.live_jobs() == []
         pool.resume(job, "teacher")
-        assert (job.owner, job.interrupted) == ("teacher", False)
+        # whoever continues it, it stays that of who started it
+        assert (job.owner, job.interrupted) == ("another visitor", False)
         assert (pool.live_jobs(), pool.unfinished()) == ([job], [])
         with pytest.raises(UserError, match="only the user who started this run"):
-            pool.stop(job, "pupil")
+            pool.stop(job, "teacher")
         assert ended(job).status == "finished"
     for label, history in run(e).histories.items():
         same(job.histories[label], history)
@@ -448,18 +449,18 @@ def test_an_interrupted_run_that_is_submitted_again_resumes(tmp_path: Path, gate
     interrupt(gate, tmp_path, e)
     gate.hold(93, 200)
     with closing(Pool(store=Store(tmp_path))) as pool:
-        job = pool.submit(e, "me")
+        job = pool.submit(e, "another visitor")
         started = int(job.saved["step"])
         assert started > 0
-        assert (job.status, job.owner) == ("queued", "me")
+        assert (job.status, job.owner) == ("queued", "another visitor")
         wait_for(lambda: job.step > started, "the run to go on", over(job))
-        pool.pause(job, "me")
+        pool.pause(job, "another visitor")
         # a paused run resumes too
-        assert pool.resume_unfinished(e, "me") is job
+        assert pool.resume_unfinished(e, "another visitor") is job
         assert job.active
-        pool.stop(job, "me")
+        pool.stop(job, "another visitor")
         # another job, from the stopped step
-        assert pool.submit(e, "me") is not job
+        assert pool.submit(e, "another visitor") is not job
 
 
 def test_resuming_applies_the_limits_of_a_new_run(

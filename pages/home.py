@@ -18,8 +18,8 @@ if views.choose({"start": "Start", "which": "Which should I use?"}, "View of Hom
 preset = presets()["race"]
 st.title("Bandit Playground", anchor=False)
 st.markdown(
-    "Which **contextual bandit** earns the most clicks, and what does its exploration cost? Watch "
-    "the agents below, then choose a way on."
+    "A **contextual bandit** is an agent that chooses which product each visitor sees, and "
+    "observes only whether that product is clicked. Which one earns the most clicks?"
 )
 try:
     start.entrances()
@@ -39,14 +39,19 @@ try:
     )
     if opened:
         followed.run_in_arena(preset.experiment)
-    board.show(job, key="home", view=View(zoom=True))
+    more = right.toggle(
+        "How they explore",
+        help=(
+            "Two more plots: selection entropy, and the eigenvalues of what agents have observed."
+        ),
+    )
+    board.show(job, key="home", view=View(plots=4 if more else 2))
 except UserError as error:
     refuse(error)
 st.markdown(
     glued(
-        "A contextual bandit chooses which product each visitor sees, and observes only whether "
-        "that product is clicked. It must exploit what it has learned to earn clicks now, and "
-        "explore other products to earn more later. All agents meet the same visitors and random "
+        "A bandit must exploit what it has learned to earn clicks now, and explore other products "
+        "to earn more later. All agents meet the same visitors and random "
         "numbers (common random numbers), so differences between curves are differences between "
         "agents. Each curve is a mean over independent replications; its band is the 95 % "
         "confidence interval of the mean. The **Glossary** defines all terms."

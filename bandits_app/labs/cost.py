@@ -212,9 +212,12 @@ def _show(found: Measurement, max_seconds: float) -> None:
         report.timed,
     )
     snapshot = _snapshot(report, max_seconds, machine_memory(), version)
+    # its height is reserved: no plot moves when the conclusion comes
+    first = st.container(key="conclusion")
+    if snapshot.conclusion:
+        first.markdown(f"**{snapshot.conclusion}**")
     panel.mount(snapshot.packed, key=KEYS[type(report.request)])
     if snapshot.conclusion:
-        st.markdown(f"**{snapshot.conclusion}**")
         st.markdown("\n".join(f"- {sentence}" for sentence in snapshot.summary))
         _tables(report, snapshot.rows)
 

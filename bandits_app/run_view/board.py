@@ -1,4 +1,6 @@
-"""Draw a run: its progress, a leaderboard, four plots and the conclusions, all of one moment."""
+"""Draw a run: its progress, the main conclusion, a leaderboard, plots and the other conclusions,
+all of one moment.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,8 @@ from bandits.results.change.marks import variation_budget
 from bandits.results.comparison import paired_tests
 from bandits.results.comparison.conclusion import (
     learning_summary,
+    main_comparison,
     ranking,
-    reference_comparisons,
     shock_summary,
 )
 from bandits.results.describe import ParameterChange, parameter_changes, relabelled
@@ -68,7 +70,7 @@ def show(
     above : DeltaGenerator, optional
         The container that the progress is drawn into; by default it stands above the leaderboard.
     fill : bool
-        Let the plots fill the rest of the window, without the conclusions.
+        Let the plots fill the rest of the window, with the main conclusion alone.
     choose_reference : bool
         Let the user choose the agent that the conclusions compare with.
     """
@@ -121,16 +123,17 @@ def _progress(shown: _Shown) -> None:
 def _board(shown: _Shown, key: str, choose_reference: bool, was_active: bool) -> None:
     job, fill = shown.job, shown.fill
     reference = st.session_state.get(_reference_key(job), "") if choose_reference else ""
+    # its height is reserved: no plot moves when the conclusion comes
+    first = st.container(key="conclusion")
+    # before the conclusions, which take longer
     panel.mount(shown.content().packed, key=key)
+    found = _so_far(job) if job.active else _conclusions(job, reference, (job.id, version(job)))
+    if found.first:
+        first.markdown(glued(found.first if job.active else f"**{found.first}**"))
     if choose_reference and not fill and not job.active and len(job.result.histories) > 2:
         _choose_reference(job)
-    if not fill and (
-        sentences := _notes(job)
-        if job.active
-        else _conclusions(job, reference, (job.id, version(job)))
-    ):
-        bullets = "\n".join(f"- {sentence}" for sentence in sentences)
-        st.markdown(glued(bullets))
+    if not fill and found.others:
+        st.markdown(glued("\n".join(f"- {sentence}" for sentence in found.others)))
     if was_active and not job.active:
         # the rerun keeps them on the page
         st.session_state.refused = st.session_state.pop("shown-refusals", [])
@@ -191,14 +194,14 @@ def _content(job: Job, view: View, previous: Job | None, *, fill: bool) -> Board
     with job.lock:
         result = job.result
         specs = plots(result, **view.figure_options(), before=curves, changes=changes)
-        specs = zoom(specs, result) if view.zoom else specs
+        specs = (zoom(specs, result) if view.zoom else specs)[: view.plots]
         tiles = _tiles(job, result)
         caption, note = _explanation(job, result, previous, changes)
     ended_early = job.status in ("stopped", "failed")
     for spec in specs:
         for placeholder in spec["layout"].get("annotations", ()) if ended_early else ():
             placeholder["text"] = "This run ended before its first results."
-    revision = f"{job.id}{view.x}{view.log_regret}{view.fourth}"
+    revision = f"{job.id}{view.x}{view.log_regret}{view.fourth}{view.zoom}"
     packed = panel.pack(
         specs, 300, tiles, note, revision=revision, caption=caption, fill=fill, final=not job.active
     )
@@ -311,21 +314,33 @@ def _difference(difference: float, noun: str) -> str:
     return "tied" if amount.startswith("0 ") else f"{'+' if difference > 0 else '−'}{amount}"
 
 
-def _notes(job: Job) -> list[str]:
+class _Found(NamedTuple):
+    """The sentence above the plots, which may be empty, and those below them."""
+
+    first: str
+    others: list[str]
+
+
+def _so_far(job: Job) -> _Found:
+    """State who leads a run that goes on, which is no conclusion."""
     with job.lock:
-        return agent_notes(job.result)
+        result, order = job.result, ranking(job.result)
+        first = ""
+        if len(order) > 1 and result.histories[order[0]].step:
+            first = f"{job.experiment.names[order[0]]} leads so far; conclusions follow at the end."
+        return _Found(first, agent_notes(result))
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def _conclusions(_job: Job, reference: str, moment: object) -> list[str]:  # noqa: ARG001
+def _conclusions(_job: Job, reference: str, moment: object) -> _Found:  # noqa: ARG001
     """State the conclusions of a run that has ended, and what its intervals cover.
 
     They are computed once for all sessions and views, and hold no lock, as the run no longer
     changes."""
     result = _job.result
     if not result.histories:
-        return agent_notes(result)
-    compared, shock = reference_comparisons(result, reference), shock_summary(result)
+        return _Found("", agent_notes(result))
+    (first, compared), shock = main_comparison(result, reference), shock_summary(result)
     conclusions = [*divergence_notes(result), *rare_reward_notes(result), *compared, *shock]
     conclusions += [
         *recovery.sentences(result),
@@ -333,10 +348,13 @@ def _conclusions(_job: Job, reference: str, moment: object) -> list[str]:  # noq
         *variation_budget(_job.experiment),
     ]
     conclusions += [*agent_notes(result), learning_summary(result)]
+    if not first:
+        # an agent alone
+        first, conclusions = learning_summary(result), conclusions[:-1]
     # names of columns are a user's texts
     conclusions += map(escape_markdown, table_notes(result))
     if _job.experiment.offers("replay"):
-        return [*replay_notes(result), *conclusions]
+        return _Found(first, [*replay_notes(result), *conclusions])
     shared = not _job.experiment.simulator_class().layout_per_row(_job.experiment.simulator)
     if shared and _job.experiment.replications > 1:
         many = (
@@ -345,4 +363,4 @@ def _conclusions(_job: Job, reference: str, moment: object) -> list[str]:  # noq
         )
         many += "; the one after the shock is corrected separately." if shock else "."
         conclusions.append(_SCOPE + many * (len(result.histories) > 2))
-    return conclusions
+    return _Found(first, conclusions)

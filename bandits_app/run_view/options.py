@@ -21,8 +21,8 @@ AXES: dict[XAxis, str] = {"step": "steps", "log step": "steps, log", "earned": "
 
 
 class View(NamedTuple):
-    """Options of `bandits.results.figures.board.board`, whether the previous run is drawn too, and
-    whether to zoom.
+    """Options of `bandits.results.figures.board.board`, whether the previous run is drawn too,
+    whether to zoom, and how many plots to draw.
     """
 
     window: int = 1000
@@ -32,8 +32,10 @@ class View(NamedTuple):
     at: int | None = None
     arm: int | None = None
     previous: bool = True
-    # On the leading agents
-    zoom: bool = False
+    # on the leading agents
+    zoom: bool = True
+    # the first two show what was earned and lost, the others how agents explore
+    plots: int = 4
 
     @property
     def options(self) -> Options:
@@ -45,7 +47,7 @@ class View(NamedTuple):
         return {
             name: value
             for name, value in self._asdict().items()
-            if name not in ("previous", "zoom")
+            if name not in ("previous", "zoom", "plots")
         }
 
 
@@ -96,6 +98,16 @@ def choose(experiment: Experiment, arms: int, reached: int | None = None) -> Vie
         **keep,
         help="Draws the run that you viewed before this one as dotted curves.",
     )
+    zoom = st.toggle(
+        "Zoom on the leading agents",
+        True,
+        key="view-zoom",
+        **keep,
+        help=(
+            "Fits the first two plots to the agents that closed at least half of the gap between "
+            "random choice and the oracle. Off: all agents are in sight."
+        ),
+    )
     # The calibration is one choice, whatever its level
     titles = {
         METRICS[name].of(experiment).title: name for name in reversed(fourth_plots(experiment))
@@ -130,7 +142,7 @@ def choose(experiment: Experiment, arms: int, reached: int | None = None) -> Vie
         )
         fourth = f"calibration_{100 * (level or LEVELS[-1]):.0f}"
     if fourth != SPECTRUM:
-        return View(window, x or "step", log_regret, fourth, previous=previous)
+        return View(window, x or "step", log_regret, fourth, previous=previous, zoom=zoom)
     snapshots = snapshot_steps(experiment.steps)
     steps = [s for s in snapshots if reached is None or s <= reached] or snapshots[:1]
     # other steps, another slider
@@ -156,7 +168,7 @@ def choose(experiment: Experiment, arms: int, reached: int | None = None) -> Vie
         ),
     )
     moment = None if at == steps[-1] else at
-    return View(window, x or "step", log_regret, at=moment, arm=arm, previous=previous)
+    return View(window, x or "step", log_regret, at=moment, arm=arm, previous=previous, zoom=zoom)
 
 
 def presenting() -> bool:

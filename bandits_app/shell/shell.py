@@ -107,7 +107,7 @@ STEPS = (
     Step(
         "Arena: change one thing",
         "The Arena shows the same run with all controls. Move a slider of an agent: its curves "
-        "follow. Or choose a preset and press Run. The conclusions below the plots state which "
+        "follow. Or choose a preset and press Run. The sentence above the plots states which "
         "agent is better, and by how much.",
         _page("arena"),
     ),

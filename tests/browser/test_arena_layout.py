@@ -57,7 +57,7 @@ def labelled(page: Page, plot: int = 0) -> list[list[float]]:
 def test_the_first_curve_is_above_the_fold(visit: Open) -> None:
     page = finished(visit, 1280, 800)
     labelled(page)
-    assert page.evaluate(TOP) < 330
+    assert page.evaluate(TOP) < 420
     expect(page.locator(".st-key-run-status").get_by_role("progressbar")).to_have_count(0)
     # the slider is followed: it runs by itself
     expect(page.locator(".bi-strip").first).to_be_attached()
@@ -66,11 +66,11 @@ def test_the_first_curve_is_above_the_fold(visit: Open) -> None:
     expect(page.locator(".bp-words").filter(has_text=dotted)).to_be_visible()
     status(page, "^Finished: 800 steps")
     # with a previous run
-    assert page.evaluate(TOP) < 330
+    assert page.evaluate(TOP) < 420
     set_number(page, "Steps", 900)
     expect(page.get_by_text("to update the results")).to_be_visible()
     # and with a line that the controls have changed
-    assert page.evaluate(TOP) < 330
+    assert page.evaluate(TOP) < 420
     page.get_by_role("button", name="About Click-through rate").click()
     expect(page.get_by_role("tooltip").filter(has_text="Moving average over")).to_be_visible()
     page.keyboard.press("Escape")
@@ -83,7 +83,7 @@ def test_the_title_and_the_description_of_a_preset_can_be_read_whole(visit: Open
     page.get_by_role("button", name="Neural agents on the pet shop").click()
     expect(page.get_by_text("to start it")).to_be_visible()
     labelled(page)
-    assert page.evaluate(TOP) < 330
+    assert page.evaluate(TOP) < 420
     title = page.get_by_role("button", name="Neural agents on the pet shop")
     assert title.evaluate("e => e.scrollWidth <= e.clientWidth")
     page.get_by_role("button", name="Read all").click()

@@ -21,7 +21,7 @@ LOOK = 250
 DRAWN = ".bp-plot:not([data-wait]) .scatterlayer path.js-line"
 # steps between the points of a curve in a run of 10,000,000 steps
 SPACING = 10_000
-RACERS = ["LinUCB", "LinUCB alpha 1.5", "LinTS", "ε-greedy", "Static MLP", "Random"]
+RACERS = ["LinUCB", "LinUCB alpha 1.5", "LinTS", "ε-greedy", "Static MLP", "A/B test"]
 # the numbers behind the lines of a plot: the last step, and how many points are finite
 LINES = """i => document.querySelectorAll('.bp-plot')[i].data.filter(t => !t.fill && !t.meta)
   .map(t => ({name: t.name, last: t.x[t.x.length - 1], points: Array.from(t.y).filter(Number.isFinite).length}))"""  # noqa: E501

@@ -160,7 +160,13 @@ def test_a_simulator_without_a_preset_keeps_length_and_agents(
         DEFAULT.steps,
         DEFAULT.replications,
     )
-    assert moved.experiment.labels == ("LinUCB", "LinUCB alpha 1.5", "LinTS", "ε-greedy", "Random")
+    assert moved.experiment.labels == (
+        "LinUCB",
+        "LinUCB alpha 1.5",
+        "LinTS",
+        "ε-greedy",
+        "A/B test",
+    )
     assert (moved.changed, moved.added) == ((), ())
     everything = adapt(with_(agents=[{"kind": "beta_ts"}]), "wheel")
     assert everything.experiment.labels == ("Random",)

@@ -95,9 +95,10 @@ def plots(at: AppTest) -> list[dict[str, Any]]:
 
 
 def sentences(at: AppTest) -> list[str]:
-    """The conclusions below the plots."""
-    texts = [m.value.replace("\u00a0", " ") for m in at.main.markdown if m.value.startswith("- ")]
-    return [line[2:] for text in texts for line in text.split("\n")]
+    """The conclusions: the main one above the plots, then those below them."""
+    texts = [m.value.replace("\u00a0", " ") for m in at.main.markdown]
+    main = [text.strip("*") for text in texts if text.startswith("**") and text.endswith(".**")]
+    return main + [line[2:] for text in texts if text.startswith("- ") for line in text.split("\n")]
 
 
 def refusals(at: AppTest) -> list[str]:

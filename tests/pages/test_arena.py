@@ -27,6 +27,7 @@ from bandits.results import metrics
 from bandits.results.change.lost_clicks import without_changes
 from bandits.results.comparison.conclusion import (
     leader_comparisons,
+    main_comparison,
     learning_summary,
     ranking,
     reference_comparisons,
@@ -255,13 +256,13 @@ def test_conclusions_are_computed_once_and_do_not_block_other_sessions(
     pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = ended(pool.submit(experiment("linucb", "lints", "random", steps=2000, seed=925)))
-    blocked, compute = list[bool](), reference_comparisons
+    blocked, compute = list[bool](), main_comparison
 
-    def computed(result: Result, reference: str | None) -> list[str]:
+    def computed(result: Result, reference: str | None) -> tuple[str, list[str]]:
         blocked.append(board_module._frames()._lock.locked() or job.lock.locked())
         return compute(result, reference)
 
-    monkeypatch.setattr(board_module, "reference_comparisons", computed)
+    monkeypatch.setattr(board_module, "main_comparison", computed)
     at = arena(job)
     arena(job)
     settled(at.select_slider(key="view-window").set_value(100).run())
@@ -1014,7 +1015,8 @@ def arena_in_presentation(pool: Pool) -> AppTest:
     # the random agent has no parameter
     assert [s.label for s in at.main.slider] == ["Exploration bonus α"]
     assert panel(at)["fill"] is True
-    assert not sentences(at)
+    # the main conclusion alone
+    assert len(sentences(at)) == 1
     assert len(plots(at)) == 4
     return at
 

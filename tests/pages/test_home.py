@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -11,7 +13,8 @@ from bandits.experiments.presets import presets
 from bandits.runtime.pool import Pool
 from tests.pages.support import board, ended, open_page, plots, sentences, status
 
-TITLES = ["Click-through rate", "Cumulative regret", "Selection entropy", "Eigenvalue spectrum"]
+EARNED = ["Click-through rate", "Cumulative regret"]
+EXPLORED = ["Selection entropy", "Eigenvalue spectrum"]
 
 
 def home() -> AppTest:
@@ -20,13 +23,19 @@ def home() -> AppTest:
     return at
 
 
+def titles(at: AppTest) -> list[str]:
+    return [plot["layout"]["title"]["text"] for plot in plots(at)]
+
+
 def test_home_states_its_question_and_shows_a_run(pool: Pool) -> None:
     at = home()
     assert at.title[0].value == "Bandit Playground"
     assert "contextual bandit" in at.markdown[0].value
     race = pool.get(presets()["race"].experiment.hash)
     assert race is not None
-    assert [p["layout"]["title"]["text"] for p in plots(at)] == TITLES
+    assert titles(at) == EARNED
+    # the others are a click away
+    assert titles(at.toggle[0].set_value(True).run()) == [*EARNED, *EXPLORED]
     (button,) = [b for b in at.button if b.label == "Open in the Arena"]
     at = button.click().run()
     assert not at.exception
@@ -47,8 +56,13 @@ def test_home_states_the_conclusions_of_its_run(pool: Pool) -> None:
     assert status(at).startswith("Finished: 20,000 steps, 16 replications, in ")
     for label in race.experiment.labels:
         assert label in board(at)
-    # four pairs, the summary, the scope
+    # the leader beside each other one, the summary, the scope
     assert len(sentences(at)) == len(race.experiment.labels) + 1
+    assert re.fullmatch(
+        r"LinUCB earned 4,\d{3} more clicks than A/B test \(95 % CI .*; 16 paired replications\). "
+        r"That is 2\d\d clicks per 1,000 visitors\.",
+        sentences(at)[0],
+    )
     assert all(p["data"] for p in plots(at))
 
 
@@ -65,10 +79,10 @@ def test_home_states_the_facts_of_the_shop_and_zooms_on_the_leading_agents(pool:
     rate, regret, *_ = plots(at)
     # random choice at 0.21 lies outside
     assert rate["layout"]["yaxis"]["range"][0] > 0.25
-    # that of Random is about 6,000
+    # that of the test is about 4,900
     assert 100 < regret["layout"]["yaxis"]["range"][1] < 2000
     for plot in (rate, regret):
-        assert plot["layout"]["meta"]["note"].endswith(" Zoomed: Random lies outside.")
+        assert plot["layout"]["meta"]["note"].endswith(" Zoomed: A/B test lies outside.")
 
 
 @pytest.mark.parametrize(

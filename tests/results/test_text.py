@@ -22,6 +22,7 @@ from bandits.results.comparison.conclusion import (
     describe_comparison,
     leader_comparisons,
     learning_summary,
+    main_comparison,
     ranking,
     reference_comparisons,
 )
@@ -200,6 +201,23 @@ def test_any_agent_can_be_the_reference_with_the_same_correction() -> None:
         assert len(set(found) & set(leader)) == 1
 
 
+def test_the_main_comparison_is_with_the_reference_else_a_test_else_the_second_agent() -> None:
+    result = run(experiment("linucb", "ab_test", "random", steps=3000, replications=4))
+    found = leader_comparisons(result)
+    assert ranking(result) == ["LinUCB", "A/B test", "Random"]
+    first, others = main_comparison(result)
+    more = result.compare("LinUCB", "A/B test").difference.mean / 3
+    assert first == f"{found[0]} That is {more:.3g} clicks per 1,000 visitors."
+    assert others == found[1:]
+    assert main_comparison(result, "Random") == (
+        reference_comparisons(result, "Random")[0],
+        reference_comparisons(result, "Random")[1:],
+    )
+    untested = run(experiment("linucb", "random", steps=500, replications=4))
+    assert main_comparison(untested) == (leader_comparisons(untested)[0], [])
+    assert main_comparison(run(experiment("random"))) == ("", [])
+
+
 def test_verdicts_are_corrected_for_the_number_of_pairs() -> None:
     """Pairs at p = .03 are significant alone and not after correction."""
     rng = np.random.default_rng(3)
@@ -296,7 +314,7 @@ def test_the_first_preset_compares_two_exploration_bonuses_with_other_baselines(
         "lints",
         "epsilon_greedy",
         "static_mlp",
-        "random",
+        "ab_test",
     ]
     assert [getattr(a, "alpha", None) for a in e.agents[:2]] == [0.5, 1.5]
     assert (e.simulator.kind, e.steps, e.replications) == ("petshop", 20_000, 16)

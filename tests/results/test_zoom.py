@@ -33,3 +33,16 @@ def test_without_agents_far_behind_or_without_leaders_nothing_is_zoomed() -> Non
         result = run(experiment(*kinds, steps=300, replications=2))
         plots = board(result)
         assert zoom(plots, result) is plots
+
+
+def test_the_axes_fit_with_every_horizontal_and_a_logarithmic_vertical_axis() -> None:
+    result = run(experiment("linucb", "random", steps=3000, replications=3))
+    low, high = zoom(board(result), result)[1]["layout"]["yaxis"]["range"]
+    assert low <= 0 < high
+    for x in ("log step", "earned"):
+        rate = zoom(board(result, x=x), result)[0]["layout"]["yaxis"]["range"]
+        assert 0.2 < rate[0] < rate[1] < 0.8
+    regret = zoom(board(result, log_regret=True), result)[1]["layout"]["yaxis"]
+    # exponents
+    assert regret["type"] == "log"
+    assert regret["range"][0] < regret["range"][1] < np.log10(high) + 0.2

@@ -78,9 +78,50 @@ def reference_comparisons(result: Run, reference: str | None) -> list[str]:
 
     P-values and intervals are Holm-corrected over all pairs, as the same data chose the leader: the
     sentences hold together, whichever reference is chosen."""
+    return list(_comparisons(result, reference).values())
+
+
+def main_comparison(result: Run, reference: str | None = None) -> tuple[str, list[str]]:
+    """Return the comparison that a reader needs first, empty without one, and the others.
+
+    It is that of the leader with the reference; without one with an A/B test, which states the
+    difference for 1,000 steps too; without a test with the second best agent.
+
+    Returns
+    -------
+    first : str
+    others : list of str
+        The rest of `reference_comparisons`.
+    """
+    found = _comparisons(result, reference)
+    if not found:
+        return "", []
+    tests = {
+        label
+        for label, agent in zip(result.experiment.labels, result.experiment.agents, strict=True)
+        if agent.kind == "ab_test"
+    }
+    tested = [] if reference else [pair for pair in found if pair[1] in tests]
+    pair = next(iter(tested or found))
+    return found.pop(pair) + (_for_a_thousand(result, pair) if tested else ""), [*found.values()]
+
+
+def _for_a_thousand(result: Run, pair: tuple[str, str]) -> str:
+    """State a difference between two agents for 1,000 steps."""
+    simulator = result.experiment.simulator_class()
+    if result.experiment.offers("replay"):
+        return ""
+    a, b = (result.histories[label] for label in pair)
+    more = 1000 * paired_tests.compare(a, b).difference.mean / min(a.step, b.step)
+    served = "visitors" if simulator.reward_noun == "clicks" else "steps"
+    return f" That is {number(more)} {simulator.reward_noun} per 1,000 {served}."
+
+
+def _comparisons(result: Run, reference: str | None) -> dict[tuple[str, str], str]:
+    """Return the sentences of `reference_comparisons` by pair: the agent that is ahead first."""
     order = [label for label in ranking(result) if result.histories[label].alive.any()]
     if len(order) < 2:
-        return []
+        return {}
     if reference not in order:
         reference = order[0]
     noun, names = result.experiment.simulator_class().reward_noun, result.experiment.names
@@ -97,13 +138,15 @@ def reference_comparisons(result: Run, reference: str | None) -> list[str]:
         (a, b): paired_tests.compare(result.histories[a], result.histories[b])
         for (a, b), p in p_values.items()
     }
-    return [
-        describe_comparison(names.get(a, a), names.get(b, b), comparisons[a, b], p, noun)
+    return {
+        (a, b): describe_comparison(names.get(a, a), names.get(b, b), comparisons[a, b], p, noun)
         for (a, b), p in p_values.items()
-    ]
+    }
 
 
-def _replay_comparisons(result: Run, order: list[str], reference: str) -> list[str]:
+def _replay_comparisons(
+    result: Run, order: list[str], reference: str
+) -> dict[tuple[str, str], str]:
     """Compare an agent with each other one where a log was replayed, by intervals that pair
     nothing.
 
@@ -111,14 +154,14 @@ def _replay_comparisons(result: Run, order: list[str], reference: str) -> list[s
     """
     simulator, names = result.experiment.simulator_class(), result.experiment.names
     pairs = unpaired.compare_pairs({label: result.histories[label] for label in order})
-    sentences = []
-    for (a, b), (found, p) in pairs.items():
-        if reference not in (a, b):
+    sentences = {}
+    for pair, (found, p) in pairs.items():
+        if reference not in pair:
             continue
         d = unpaired.corrected(found, p)
-        a, b = names.get(a, a), names.get(b, b)
+        a, b = (names.get(label, label) for label in pair)
         if not math.isfinite(d.low):
-            sentences.append(
+            sentences[pair] = (
                 f"{a} and {b}: no interval, as there are too few replications or "
                 f"{simulator.reward_noun}."
             )
@@ -128,9 +171,9 @@ def _replay_comparisons(result: Run, order: list[str], reference: str) -> list[s
             "paired)"
         )
         if p < 0.05:
-            sentences.append(f"{a} earned {gap} more than {b}.")
+            sentences[pair] = f"{a} earned {gap} more than {b}."
         else:
-            sentences.append(f"This log cannot tell {a} and {b} apart: {gap}.")
+            sentences[pair] = f"This log cannot tell {a} and {b} apart: {gap}."
     return sentences
 
 

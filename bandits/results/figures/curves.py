@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bandits.base.formatting import listed
 from bandits.base.types import BoolArray, FloatArray
 from bandits.results import metrics
 from bandits.results.describe import ParameterChange
@@ -188,41 +189,58 @@ def zoom(plots: list[Spec], result: Run) -> list[Spec]:
         for name, history in result.histories.items()
         if metrics.oracle_share(history).mean() >= LEADING
     }
-    others = [name for name in result.histories if name not in leading]
+    names = result.experiment.names
+    others = [names.get(name, name) for name in result.histories if name not in leading]
     if not leading or not others:
         return plots
-    note = f" Zoomed: {' and '.join(others)} {'lies' if len(others) == 1 else 'lie'} outside."
-    begun = FIRST * max(history.step for history in result.histories.values())
+    note = f" Zoomed: {listed(others)} {'lies' if len(others) == 1 else 'lie'} outside."
     rate, regret, *rest = plots
+    # also where the axis shows the reward that was earned
+    begun = FIRST * max(_last(rate, name) for name in leading)
     late = np.concatenate([_values(rate, name, begun) for name in (*leading, "oracle")])
+    # a logarithmic axis has no zero
     lost = np.concatenate([[0.0], *(_values(regret, name, 0) for name in leading)])
     return [_fitted(rate, late, note), _fitted(regret, lost, note), *rest]
 
 
-def _values(plot: Spec, name: str, begun: float) -> FloatArray:
-    """Return the finite values of an agent's curve and band, or of a reference line, from a step
-    on.
-    """
-    drawn = [trace for trace in plot["data"] if name in (trace.get("legendgroup"), trace["name"])]
-    values = [
-        np.asarray(trace["y"])[np.asarray(trace["x"]) >= begun]
-        for trace in drawn
-        if trace["mode"] == "lines"
+def _lines(plot: Spec, name: str) -> list[Spec]:
+    """Return the lines of an agent's curve and band, or a reference line."""
+    return [
+        trace
+        for trace in plot["data"]
+        if trace["mode"] == "lines" and name in (trace.get("legendgroup"), trace["name"])
     ]
+
+
+def _last(plot: Spec, name: str) -> float:
+    """Return where the longest line of an agent ends on the horizontal axis."""
+    return max(
+        (float(np.max(line["x"])) for line in _lines(plot, name) if len(line["x"])), default=0
+    )
+
+
+def _values(plot: Spec, name: str, begun: float) -> FloatArray:
+    """Return the finite values of an agent's curve and band, or of a reference line, from a place
+    on the horizontal axis on.
+    """
+    values = [np.asarray(line["y"])[np.asarray(line["x"]) >= begun] for line in _lines(plot, name)]
     found: FloatArray = np.concatenate([np.empty(0), *values])
     return np.asarray(found[np.isfinite(found)])
 
 
 def _fitted(plot: Spec, values: FloatArray, note: str) -> Spec:
+    layout = plot["layout"]
+    # Plotly's ranges of a logarithmic axis are exponents
+    logarithmic = layout["yaxis"].get("type") == "log"
+    values = np.log10(values[values > 0]) if logarithmic else values
     if not len(values):
         return plot
     margin = MARGIN * (values.max() - values.min())
-    layout = plot["layout"]
     axis = {
         **layout["yaxis"],
         "range": [float(values.min() - margin), float(values.max() + margin)],
     }
     meta = {**layout["meta"], "note": layout["meta"]["note"] + note}
     if caption := meta.get("caption"):
-        meta["caption"] = f"{caption}; zoomed"
+        meta["caption"] = f"Zoomed. {caption}"
     return {**plot, "layout": {**layout, "yaxis": axis, "meta": meta}}

@@ -27,8 +27,8 @@ from bandits.results import metrics
 from bandits.results.change.lost_clicks import without_changes
 from bandits.results.comparison.conclusion import (
     leader_comparisons,
-    main_comparison,
     learning_summary,
+    main_comparison,
     ranking,
     reference_comparisons,
 )

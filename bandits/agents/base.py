@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from bandits.base.explanation import Explanation
-from bandits.base.selection import indicator_of_largest, top_k
+from bandits.base.selection import best_slots, shares_of_largest, top_k
 from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, PredrawnSteps, Round
 
 from .params import AgentParams
@@ -43,7 +43,7 @@ class Agent(AgentRows, ABC):
     """Score of a candidate, in LaTeX."""
     propensity: Propensity = "deterministic"
     """What `probabilities` returns: the distribution of the first slot, an estimate of it, or 1 for
-    what is shown.
+    what is shown, shared among candidates that are tied.
 
     An agent whose parameters decide sets it in its constructor.
     """
@@ -64,7 +64,7 @@ class Agent(AgentRows, ABC):
 
     @abstractmethod
     def scores(self, round: Round) -> FloatArray:
-        """Score the candidates, float64 (R, K); the best available ones are shown.
+        """Score the candidates, float64 (R, K); the best available ones are shown, ties at random.
 
         +inf is allowed; NaN stops a row.
         """
@@ -96,11 +96,10 @@ class Agent(AgentRows, ABC):
         them, each is the one that decides with equal probability, so that inverse propensities are
         unbiased, also where guards mix the estimate with probabilities that are known.
         """
-        own = indicator_of_largest(np.where(round.available, self.scores(round), -np.inf))
         if self.propensity != "monte_carlo":
-            return own
+            return shares_of_largest(np.where(round.available, self.scores(round), -np.inf))
         n = self.n_redraws
-        return np.asarray((choice_counts(self, round, n=n) + own) / (n + 1))
+        return np.asarray((choice_counts(self, round, n=n) + self._shown(round, 1)[:, 0]) / (n + 1))
 
     @property
     def slot_propensity(self) -> Propensity:
@@ -115,16 +114,22 @@ class Agent(AgentRows, ABC):
         That of a slot is marginal: whatever the other slots show. See ``slot_propensity``; of
         agents that choose at random, `redraws` are counted, together with the draw of this
         round."""
-        R, K = round.items.shape
-        slate = top_k(self.scores(round), round.available, np.ones(R, np.bool_), self.spec.slate)
-        own = np.asarray(slate[:, :, None] == np.arange(K), np.float64)
+        S = self.spec.slate
         if self.slot_propensity != "monte_carlo":
-            return own
+            return best_slots(self.scores(round), round.available, S)
         n = self.n_redraws
-        return np.asarray((slot_counts(self, round, n=n) + own) / (n + 1))
+        return np.asarray((slot_counts(self, round, n=n) + self._shown(round, S)) / (n + 1))
+
+    def _shown(self, round: Round, size: int) -> FloatArray:
+        """Return 1 for the candidate that each of S slots shows, float64 (R, S, K)."""
+        scores, alive = self.scores(round), np.ones(len(round.items), np.bool_)
+        slate = top_k(scores, round.available, alive, size, self.streams.ties, round.step)
+        return np.asarray(slate[:, :, None] == np.arange(scores.shape[1]), np.float64)
 
     def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray | None:  # noqa: ARG002
         """Advance T predrawn steps in one compiled loop, with the same bits as step by step.
+
+        Ties are broken as in `bandits.base.selection.top_k`, by the keys ``self.streams.ties``.
 
         Returns
         -------

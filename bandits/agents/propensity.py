@@ -12,10 +12,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from bandits.base.randomness import Streams
-from bandits.base.selection import top_k
+from bandits.base.selection import redraw_keys, top_k
 from bandits.base.types import FloatArray, IntArray, Round, SimulatorSpec
 
 REDRAWS = 1000
+# redraws of one part that break ties independently
+TIED = 2**32
 
 
 class Redrawing(Protocol):
@@ -52,11 +54,11 @@ def first_choices(agent: Redrawing, round: Round, *, part: int = 0) -> Iterator[
     ValueError
         The agent has no `Agent.redraws`.
     """
-    scores = None
-    for scores in agent.redraws(
-        round, agent.streams.of_rows("propensity", part=part, block=round.step)
-    ):
-        yield np.where(round.available, scores, -np.inf).argmax(axis=1)
+    scores, alive = None, np.ones(len(round.items), np.bool_)
+    ties = redraw_keys(agent.streams.ties, round.step)
+    numbers = agent.streams.of_rows("propensity", part=part, block=round.step)
+    for i, scores in enumerate(agent.redraws(round, numbers), start=part * TIED):
+        yield top_k(scores, round.available, alive.copy(), 1, ties, i)[:, 0]
     if scores is None:
         raise ValueError(f"an agent whose propensity is {agent.propensity} must implement redraws")
 
@@ -87,8 +89,9 @@ def slot_counts(agent: Redrawing, round: Round, *, n: int = REDRAWS) -> IntArray
         np.ones(R, np.bool_),
         None,
     )
-    for scores in itertools.islice(agent.redraws(round, numbers), n):
-        counts[rows, slots, top_k(scores, round.available, alive, S)] += 1
+    ties = redraw_keys(agent.streams.ties, round.step)
+    for i, scores in enumerate(itertools.islice(agent.redraws(round, numbers), n)):
+        counts[rows, slots, top_k(scores, round.available, alive, S, ties, i)] += 1
     if scores is None:
         raise ValueError(
             "an agent that chooses at random must implement redraws where it shows slates"

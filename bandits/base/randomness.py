@@ -6,14 +6,26 @@ accessed directly, and a row's numbers depend neither on the chunk size nor on t
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import cached_property
 from types import FunctionType
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bandits.base.types import KeyArray
+
 Stream = Literal[
-    "world", "clicks", "agent", "layout", "log", "question", "proposal", "guard", "propensity"
+    "world",
+    "clicks",
+    "agent",
+    "layout",
+    "log",
+    "question",
+    "proposal",
+    "guard",
+    "propensity",
+    "ties",
 ]
 _KEYS: dict[str, int] = {
     "world": 0,
@@ -25,6 +37,7 @@ _KEYS: dict[str, int] = {
     "proposal": 6,
     "guard": 7,
     "propensity": 8,
+    "ties": 9,
 }
 
 KEPT = 256 * 2**20  # bytes of draws
@@ -53,6 +66,15 @@ class Streams:
         return np.random.Generator(
             np.random.PCG64(np.random.SeedSequence(self.seed, spawn_key=key))
         )
+
+    @cached_property
+    def ties(self) -> KeyArray:
+        """Key of each row for breaking ties, uint64 (R,); see `bandits.base.selection`."""
+        keys = {
+            row: self.generator("ties", row=row).integers(2**64, dtype=np.uint64)
+            for row in set(self.rows)
+        }
+        return np.array([keys[row] for row in self.rows], np.uint64)
 
     def of_rows(self, stream: Stream, *, part: int = 0, block: int = 0) -> RowGenerator:
         """Return a generator that draws the numbers of each row from that row's stream."""

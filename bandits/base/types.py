@@ -17,6 +17,7 @@ FloatArray = NDArray[np.float64]
 Float32Array = NDArray[np.float32]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+KeyArray = NDArray[np.uint64]
 
 
 class Contexts:

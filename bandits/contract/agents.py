@@ -90,7 +90,7 @@ def scores_and_slates_are_valid(case: Case) -> None:
         scores = agent.scores(round)
         expect_array(scores, "scores", "float64", (R, K))
         expect(~np.isnan(scores), f"scores must not be NaN (step {step})")
-        slate = top_k(scores, round.available, alive, S)
+        slate = top_k(scores, round.available, alive, S, simulator.streams.ties, step)
         expect_array(slate, "the slate", "int64", (R, S))
         expect(alive, "a row must not be stopped")
         expect(

@@ -10,7 +10,7 @@ import numpy as np
 
 from bandits.agents.base import Agent
 from bandits.base.explanation import Explanation
-from bandits.base.selection import top_k
+from bandits.base.selection import explored_share, shares_of_largest, top_k
 from bandits.base.types import FloatArray, Round
 
 from .lane import Lane
@@ -128,8 +128,8 @@ def _probe_round(
         gap = (logit(truth) if explanation.logit else truth) - mean
         z = np.where(np.isinf(deviation), 0.0, np.where(gap == 0, 0.0, gap / deviation))
     possible = round.available & (np.isfinite(logit(truth)) if explanation.logit else True)
-    first = np.where(round.available, explanation.score, -np.inf).argmax(axis=1)
-    uncertainty = deviation[np.arange(len(first)), first]
+    first = shares_of_largest(np.where(round.available, explanation.score, -np.inf))
+    uncertainty = np.where(first > 0, first * deviation, 0.0).sum(axis=1)
     uncertainty = np.where(np.isinf(uncertainty), np.nan, uncertainty)
     return _RoundProbe(np.where(possible, z, np.nan), uncertainty, expected, shown)
 
@@ -179,18 +179,23 @@ def compare_exploration(
 def each_round(lane: Lane, rounds: list[ProbedRound]) -> FloatArray:
     """Return the columns of `snapshots.ExplorationCheck` for each round, float64 (n, R, 5)."""
     simulator = lane.simulator
-    S, alive = simulator.spec.slate, lane.alive
+    S, alive, ties = simulator.spec.slate, lane.alive, simulator.streams.ties
     values = np.empty((len(rounds), len(alive), 5))
     for i, probed in enumerate(rounds):
         round, explanation, _ = probed
-        chosen = top_k(explanation.score, round.available, alive.copy(), S)
-        greedy = top_k(_estimates(lane.agent, probed), round.available, alive.copy(), S)
+        estimates = _estimates(lane.agent, probed)
+        chosen, greedy = (
+            top_k(scores, round.available, alive.copy(), S, ties, round.step)
+            for scores in (explanation.score, estimates)
+        )
         # of the responses, only the expected values are used
         half = np.full(chosen.shape, 0.5)
         truth = simulator.respond(round, chosen, half)[1]
         greedy_value = simulator.respond(round, greedy, half)[1].value
-        # the share of the items of each slate that are not in the greedy one
-        explored = 1 - (chosen[:, :, None] == greedy[:, None, :]).any(axis=2).mean(axis=1)
+        if explanation.mean is None:
+            explored = 1 - (chosen[:, :, None] == greedy[:, None, :]).any(axis=2).mean(axis=1)
+        else:
+            explored = explored_share(estimates, round.available, chosen)
         values[i] = np.stack(
             [explored, truth.value, greedy_value, truth.best_value, truth.random_value], axis=1
         )

@@ -106,7 +106,7 @@ class Lane:
     def _advance_stepwise(self, n: int) -> Trace:
         """Advance step by step; works for every simulator and agent."""
         simulator, agent, alive = self.simulator, self.agent, self.alive
-        S = simulator.spec.slate
+        S, ties = simulator.spec.slate, simulator.streams.ties
         items = np.zeros((n, self.rows, S), np.int64)
         segments = np.empty((n, self.rows), np.int64)
         rewards, best_rewards, value, best_value, random_value = np.empty((5, n, self.rows))
@@ -123,7 +123,7 @@ class Lane:
             round = simulator.round_at(step)
             if self.watch is not None:
                 self.watch(round)
-            slate = top_k(agent.scores(round), round.available, alive, S)
+            slate = top_k(agent.scores(round), round.available, alive, S, ties, step)
             if (left := int(np.count_nonzero(alive))) < n_alive:
                 stopped_at[~alive & (stopped_at == n)] = i
                 n_alive = left

@@ -23,7 +23,8 @@ from numba import carray, cfunc, njit, types  # type: ignore[attr-defined]
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from bandits.base.types import BoolArray, FloatArray, IntArray
+from bandits.base.selection import best_of
+from bandits.base.types import BoolArray, FloatArray, IntArray, KeyArray
 
 # log2 of the numbers of the stream that are reserved for one step
 STRIDE = 40
@@ -159,21 +160,21 @@ def _play(
     probabilities: FloatArray,
     uniforms: FloatArray,
     alive: BoolArray,
+    ties: KeyArray,
 ) -> IntArray:
     T, R = context.shape
     K = shown.shape[1]
     out = np.full((T, R), -1, np.int64)
+    drawn, every = np.empty(K), np.ones(K, np.bool_)
     for t in range(T):
         for r in range(R):
             if not alive[r]:
                 continue
             _seek(state, streams[r], start + t)
-            best, highest = 0, -1.0
             for k in range(K):
                 misses = max(shown[r, k] - clicks[r, k], 0.0)
-                drawn: Any = _call(function, source, a[r] + clicks[r, k], b[r] + misses)
-                if drawn > highest:
-                    best, highest = k, drawn
+                drawn[k] = _call(function, source, a[r] + clicks[r, k], b[r] + misses)
+            best = best_of(drawn, every, ties[r], start + t)
             out[t, r] = best
             shown[r, best] += exposure
             if uniforms[t, r] < probabilities[context[t, r], best]:

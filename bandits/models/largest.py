@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from bandits.base.selection import indicator_of_largest
+from bandits.base.selection import shares_of_largest
 from bandits.base.types import BoolArray, FloatArray
 
 NODES = 10  # of a panel
@@ -65,7 +65,7 @@ def normal_largest(
     Parameters
     ----------
     mean, deviation : float64 (R, K)
-        A deviation of 0 is allowed; among equal constants the first one counts as the largest.
+        A deviation of 0 is allowed; equal constants share what the largest of them has.
     available : bool (R, K)
         The variables that take part, at least one in each row; the others have probability 0.
     normalised : bool
@@ -103,7 +103,7 @@ def normal_largest(
     wins = (best - centre >= start) & (available & (constant == best[:, None])).any(axis=1)
     mass = np.where(varies, below, 1.0).prod(axis=1)
     out += (
-        indicator_of_largest(np.where(available & (constant == best[:, None]), 1.0, 0.0))
+        shares_of_largest(np.where(available & (constant == best[:, None]), 1.0, 0.0))
         * (wins * mass)[:, None]
     )
     return _finished(out, sound, normalised)

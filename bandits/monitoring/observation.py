@@ -9,6 +9,7 @@ from scipy.special import expit
 
 from bandits.agents.propensity import choice_counts
 from bandits.base.explanation import Explanation
+from bandits.base.selection import explored_share
 from bandits.base.types import Contexts, FloatArray, IntArray, Round
 from bandits.experiments.lane import Lane, join
 from bandits.experiments.lockstep import CHUNK
@@ -110,7 +111,7 @@ class _Sampler:
         if self.explanation is not None and self.explanation.mean is not None:
             mean = expit(self.explanation.mean) if self.explanation.logit else self.explanation.mean
             means = mean[self.rows, first]
-            explored = _explored(mean, round, places)
+            explored = explored_share(mean, round.available, places)
         if self.probabilities is not None:
             weights = 1 / (round.available.sum(axis=1) * self.probabilities[self.rows, first])
         columns = (features, context, means, explored, weights)
@@ -141,13 +142,3 @@ class _Sampler:
         if agent.propensity != "monte_carlo":
             return agent.probabilities(round)
         return (choice_counts(agent, round, n=REDRAWS) + 1) / (REDRAWS + 1)
-
-
-def _explored(mean: FloatArray, round: Round, places: IntArray) -> FloatArray:
-    """Compute the share of the items at ``places (R, S)`` whose mean is below the S-th highest,
-    float64 (R,).
-    """
-    S = places.shape[1]
-    known = np.where(round.available & ~np.isnan(mean), mean, -np.inf)
-    highest = np.partition(known, -S, axis=1)[:, -S]
-    return np.asarray((np.take_along_axis(known, places, axis=1) < highest[:, None]).mean(axis=1))

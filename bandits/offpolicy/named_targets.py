@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bandits.base.errors import UserError
 from bandits.base.formatting import short
+from bandits.base.selection import shares_of_largest
 from bandits.base.types import FloatArray
 
 from .log import DecisionLog
@@ -18,8 +20,8 @@ class Greedy(Target):
     """Choose the candidate with the highest predicted reward, by a model fitted to the other folds
     of the log.
 
-    Ties go to the first candidate. Every row is decided by a model that has not seen its event, so
-    that the same log can evaluate the policy.
+    Tied candidates share the choice. Every row is decided by a model that has not seen its event,
+    so that the same log can evaluate the policy.
 
     Parameters
     ----------
@@ -42,31 +44,27 @@ class Greedy(Target):
     ) -> None:
         self.model, self.generator, self.weighted = model, generator, weighted
         self.name = f"greedy{'_ips' if weighted else ''}:{model.kind}"
-        self._chosen: tuple[DecisionLog, FloatArray] | None = None
+        self._best: tuple[DecisionLog, NDArray[np.uint8]] | None = None
 
     def probabilities(self, log: DecisionLog, rows: Rows) -> FloatArray:
-        chosen = self.choices(log)[rows]
-        found: FloatArray = (chosen[:, None] == np.arange(log.n_actions)).astype(np.float64)
-        return found
+        best = np.unpackbits(self._packed(log)[rows], axis=1, count=log.n_actions)
+        shares: FloatArray = best / best.sum(axis=1, keepdims=True)
+        return shares
 
-    def logged(self, log: DecisionLog) -> FloatArray:
-        found: FloatArray = (self.choices(log) == log.actions).astype(np.float64)
-        return found
-
-    def choices(self, log: DecisionLog) -> FloatArray:
-        """Return the chosen actions, float64 (n,)."""
-        if self._chosen is None or self._chosen[0] is not log:
+    def _packed(self, log: DecisionLog) -> NDArray[np.uint8]:
+        """Return which candidates are the best of each row, bits, uint8 (n, K / 8)."""
+        if self._best is None or self._best[0] is not log:
             if self.weighted and log.propensities is None:
                 raise UserError(f"target {self.name}: requires propensities; the log has none")
             weights = log.row_weights
             if self.weighted and log.propensities is not None:
                 weights = (1.0 if weights is None else weights) / log.propensities
-            chosen = np.empty(len(log))
+            packed = np.empty((len(log), (log.n_actions + 7) // 8), np.uint8)
             for rows, q in cross_fit(self.model, log, self.generator, weights=weights):
                 allowed = q if log.available is None else np.where(log.available[rows], q, -np.inf)
-                chosen[rows] = allowed.argmax(axis=1)
-            self._chosen = (log, chosen)
-        return self._chosen[1]
+                packed[rows] = np.packbits(shares_of_largest(allowed) > 0, axis=1)
+            self._best = (log, packed)
+        return self._best[1]
 
 
 def read_target(spec: str, generator: np.random.Generator) -> Target:

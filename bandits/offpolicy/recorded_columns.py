@@ -73,7 +73,7 @@ class RecordedColumns:
         shape = (steps, R, S)
         self.actions, self.propensities, self.rewards = (
             np.empty(shape, np.int64),
-            np.ones(shape),
+            np.empty(shape),
             np.empty(shape),
         )
         self.segments, self.contexts = (
@@ -122,12 +122,11 @@ class RecordedColumns:
             self.rewards[steps] = np.where(np.isfinite(self.rewards[steps]), earned, np.nan)
         items = None if self.items is None else self.items[:n, :, None]
         offered = self.offered[:n]
-        if not self.probabilities.deterministic:
-            place = shown if items is None else (items == shown[..., None]).argmax(axis=3)
-            stated = self.probabilities.stated(trace.segments, offered)
-            self.propensities[steps] = np.take_along_axis(stated, place[..., None], axis=3)[..., 0]
-            if self.distributions is not None:
-                self.distributions[steps] = at_items(items, stated, self.n_items)
+        place = shown if items is None else (items == shown[..., None]).argmax(axis=3)
+        stated = self.probabilities.stated(trace.segments, offered)
+        self.propensities[steps] = np.take_along_axis(stated, place[..., None], axis=3)[..., 0]
+        if self.distributions is not None:
+            self.distributions[steps] = at_items(items, stated, self.n_items)
         if items is not None or not offered.all():
             if self.available is None:
                 self.available = np.ones((*self.contexts.shape, self.n_items), np.bool_)

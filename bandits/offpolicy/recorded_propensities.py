@@ -12,14 +12,14 @@ from bandits.agents.base import Agent, Propensity
 from bandits.agents.guards.base import unguarded
 from bandits.agents.guards.floor import Floor
 from bandits.agents.stochastic import StochasticAgent
-from bandits.base.selection import indicator_of_largest
+from bandits.base.selection import best_slots, shares_of_largest
 from bandits.base.types import BoolArray, FloatArray, IntArray, Round, SimulatorSpec
 
 
 class StatedProbabilities:
     """The probabilities of the candidates in a block of rounds.
 
-    Under floors around an agent that does not draw they follow from its scores, which are kept
+    Those of an agent that does not draw, also under floors, follow from its scores, which are kept
     where they are computed for its choice. Other agents are asked; where slates have one slot, what
     their propensities and their choice both need is computed once.
 
@@ -37,22 +37,15 @@ class StatedProbabilities:
         self.agent = agent
         self.kind: Propensity = agent.propensity if single else agent.slot_propensity
         self.deterministic = self.kind == "deterministic"
-        shape = (
-            (0,)
-            if self.deterministic
-            else (block, len(agent.params), spec.slate, spec.n_candidates)
-        )
-        self.held = np.empty(shape)
+        S = 1 if self.deterministic else spec.slate
+        self.held = np.empty((block, len(agent.params), S, spec.n_candidates))
+        self.slate = spec.slate
         self.floors, inside = _floors(agent) if single else ([], agent)
-        self.scored = _Scored(inside, self.held) if self.floors else None
-        self.once = (
-            None if self.deterministic or not single or self.floors else _Once(unguarded(agent))
-        )
+        self.scored = _Scored(inside, self.held) if self.floors or self.deterministic else None
+        self.once = _Once(unguarded(agent)) if single and self.scored is None else None
 
     def see(self, i: int, round: Round) -> None:
         """Take note of the probabilities in a round, the i-th of the block, before the choice."""
-        if self.deterministic:
-            return
         if self.scored is not None:
             self.scored.place = i
         elif self.once is None:
@@ -65,14 +58,16 @@ class StatedProbabilities:
     def stated(self, segments: IntArray, offered: BoolArray) -> FloatArray:
         """Return the probabilities in the n rounds seen, float64 (n, R, S, K).
 
-        Not of an agent that is deterministic.
-
         Parameters
         ----------
         segments : int64 (n, R)
         offered : bool (n, R, K)
         """
         found = self.held[: len(segments)]
+        if self.deterministic:
+            K = found.shape[3]
+            slots = best_slots(found.reshape(-1, K), offered.reshape(-1, K), self.slate)
+            return slots.reshape(*found.shape[:2], self.slate, K)
         if self.floors:
             found = self._of_floors(found[:, :, 0], segments, offered)[:, :, None]
         return found
@@ -83,7 +78,7 @@ class StatedProbabilities:
         """
         K = scores.shape[2]
         available = offered.reshape(-1, K)
-        found = indicator_of_largest(np.where(available, scores.reshape(-1, K), -np.inf))
+        found = shares_of_largest(np.where(available, scores.reshape(-1, K), -np.inf))
         for floor in self.floors:
             found = floor.mixed_with(found, segments.reshape(-1), available)
         return found.reshape(scores.shape)

@@ -135,16 +135,18 @@ def _traces(
     """Advance a lane block by block, and let ``decisions`` see each round as it is before the
     choice.
 
-    Step by step the lane shows the rounds. Compiled steps are made again: an agent whose
-    propensities depend on what it has learned is built a second time and learns the same."""
+    Step by step the lane shows the rounds, and the scores of an agent that does not draw. Compiled
+    steps are made again: an agent whose propensities depend on what it has learned is built a
+    second time and learns the same."""
     lane.watch = decisions.see
     lane.watch_feedback = decisions.hear if decisions.heard is not None else None
+    lane.use_compiled = not decisions.probabilities.deterministic
     learner = None
     while lane.step < steps:
         start = lane.step
         trace = lane.advance(min(decisions.block, steps - start))
         if not decisions.seen:
-            if not decisions.probabilities.deterministic and lane.agent.learns and learner is None:
+            if lane.agent.learns and learner is None:
                 learner = decisions.probabilities.agent = second()
                 learner.prepare()
             rewards, examined = trace.rewards[:, :, None], np.isfinite(trace.rewards)[:, :, None]

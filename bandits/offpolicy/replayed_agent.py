@@ -185,7 +185,7 @@ def _replay(
     ):
         # the agent's own time
         round = simulator.round_at(step)._replace(step=len(rewards))
-        slate = top_k(agent.scores(round), round.available, alive, 1)
+        slate = top_k(agent.scores(round), round.available, alive, 1, streams.ties, round.step)
         if not alive[0]:
             break
         if round.items[0, slate[0, 0]] == action:

@@ -312,7 +312,8 @@ def _decide(
     lane, R = played.lane, played.lane.rows
     round = played.simulator.round_of(lane.step, np.full(R, user), np.full(R, title))
     scores = lane.agent.scores(round)
-    shown = int(top_k(scores, round.available, np.ones(R, np.bool_), 1)[ROW, 0])
+    alive, ties = np.ones(R, np.bool_), played.simulator.streams.ties
+    shown = int(top_k(scores, round.available, alive, 1, ties, round.step)[ROW, 0])
     parts = lane.agent.explain(round) if explain else Explanation("score", scores)
     return round, played.simulator.probabilities(round)[ROW], shown, parts
 

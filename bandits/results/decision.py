@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from bandits.base.errors import UserError
 from bandits.base.explanation import Explanation, How
+from bandits.base.selection import shares_of_largest
 from bandits.base.types import FloatArray, IntArray, Round
 from bandits.experiments.experiment import Experiment, require_truth
 from bandits.experiments.lane import Lane
@@ -327,7 +328,7 @@ def _chances(lane: Lane, round: Round, row: int, step: int) -> tuple[FloatArray,
     for scores in itertools.islice(agent.redraws(round, generator), n):
         if drawn >= 20 and time.thread_time() - began > SECONDS / 8:
             break
-        counts[np.where(round.available[row], scores[row], -np.inf).argmax()] += 1
+        counts += shares_of_largest(np.where(round.available[row], scores[row], -np.inf))
         drawn += 1
     return (counts / drawn, drawn) if drawn else (np.full(K, np.nan), 0)
 
@@ -413,7 +414,7 @@ def next_switch(
     """Find the nearest alpha at which the maximum of ``mean + alpha width (K,)`` has another name.
 
     Follows the upper envelope of these lines: each candidate is overtaken by the steeper (``up``)
-    or flatter line that it meets first; ties go to the lowest index, as in every choice.
+    or flatter line that it meets first. Of equal lines the first one is named.
 
     Parameters
     ----------

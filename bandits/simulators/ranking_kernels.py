@@ -256,7 +256,9 @@ def optimum(p: FloatArray, bias: FloatArray) -> tuple[FloatArray, FloatArray, Fl
         (R,).
     """
     R = len(p)
-    best = top_k(p, np.ones(p.shape, np.bool_), np.ones(R, np.bool_), len(bias))
+    # a slate of other items with the same probabilities is worth the same
+    ties = np.zeros(R, np.uint64)
+    best = top_k(p, np.ones(p.shape, np.bool_), np.ones(R, np.bool_), len(bias), ties, 0)
     chances, value = slate_value(p, bias, best)
     return chances, value, random_value(p, bias)
 

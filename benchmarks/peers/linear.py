@@ -107,7 +107,7 @@ def ours(contexts: FloatArray, clicks: FloatArray) -> float:
         for step, x in enumerate(contexts):
             values = np.ascontiguousarray(np.broadcast_to(x[:, None], (R, K, D)))
             round = Round(step, rows, items, Contexts(values, columns, D), rows, every, rows)
-            slate = top_k(model.scores(round), every, alive, 1)
+            slate = top_k(model.scores(round), every, alive, 1, model.streams.ties, step)
             model.learn(round, slate, Feedback(clicks[step][slots, slate], examined))
 
     return 1e6 * stopwatch(work) / float(len(contexts) * R)

@@ -173,7 +173,7 @@ def ours(bandit: str, widths: tuple[int, ...], contexts: FloatArray, clicks: Flo
 
     def decide(step: int) -> None:
         round = Round(step, rows, items, Contexts(contexts[step], columns, D), rows, every, rows)
-        slate = top_k(model.scores(round), every, alive, 1)
+        slate = top_k(model.scores(round), every, alive, 1, model.streams.ties, step)
         model.learn(round, slate, Feedback(clicks[step][slots, slate], examined))
 
     def work() -> None:

@@ -60,7 +60,8 @@ class ReplayBuffer:
         self.steps: list[tuple[Round, IntArray, Feedback]] = []
         for step in range(steps):
             round = simulator.round_at(step)
-            slate = top_k(agent.scores(round), round.available, lane.alive, 1)
+            ties = simulator.streams.ties
+            slate = top_k(agent.scores(round), round.available, lane.alive, 1, ties, step)
             feedback, _ = simulator.respond(round, slate, simulator.uniforms.at(step))
             agent.learn(round, slate, feedback)
             self.steps.append((round, slate, feedback))

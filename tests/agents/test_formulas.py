@@ -57,7 +57,7 @@ def test_beta_thompson_draws_from_prior_plus_clicks_and_misses() -> None:
     assert near_standard_normal((draws.mean(axis=0) - mean) / deviation * 20)
 
 
-@pytest.mark.parametrize("step", [0, 10, 300])
+@pytest.mark.parametrize("step", [10, 300])
 def test_epsilon_declines_as_stated(step: int) -> None:
     lane, _, _ = played("epsilon_greedy", steps=step or 1, epsilon=0.8, decay=0.02)
     round = lane.simulator.round_at(step)

@@ -90,7 +90,7 @@ class Reference:
 @pytest.mark.parametrize("bonus", ["logit", "probability"])
 @pytest.mark.parametrize("sharing", ["shared", "per_arm"])
 def test_scores_and_choices_equal_equation_six(sharing: str, bonus: str, schedule: str) -> None:
-    """Without forced plays all arms tie at first, and the first of them is shown, by both."""
+    """Without forced plays all arms may tie at first: then any of them is right."""
     forced = {"shared": D, "per_arm": D * ARMS}[sharing] if bonus == "probability" else 0
     settings: dict[str, Any] = {
         "width": "design",
@@ -117,8 +117,9 @@ def test_scores_and_choices_equal_equation_six(sharing: str, bonus: str, schedul
             x = round.features[r]
             if step >= forced:
                 np.testing.assert_allclose(scores[r], reference.scores(x), rtol=1e-8, atol=1e-8)
-            arm = reference.choose(x)
-            assert trace.items[0, r, 0] == arm
+            arm = int(trace.items[0, r, 0])
+            tied = step == 0 and np.ptp(scores[r]) < 1e-12
+            assert tied or arm == reference.choose(x)
             reference.learn(x, arm, trace.rewards[0, r])
             shown[arm] += 1
     assert (shown > 0).all()

@@ -401,7 +401,8 @@ def test_a_diverged_member_stops_its_row_when_it_is_drawn() -> None:
         assert probabilities[-1].sum() == pytest.approx(0.8)
         if not np.isnan(scores).any():
             n_continued += 1
-            assert probabilities[-1][scores.argmax()] >= 0.2
+            # shared among the products that look alike
+            assert probabilities[-1][scores == scores.max()].sum() >= 0.2 - 1e-12
     assert 0 < n_continued < 30
 
 
@@ -446,9 +447,9 @@ def test_networks_learn_interactions_that_a_shared_linear_model_cannot(
 
     Networks exceed it within 1,500 steps.
     """
-    lane = make(kind, PetShop, rows=range(4), **params)
+    lane = make(kind, PetShop, rows=range(8), **params)
     value = lane.advance(1500).value[-500:].mean(axis=0)
-    assert value.mean() - 3 * value.std(ddof=1) / np.sqrt(4) > 0.287
+    assert value.mean() - 3 * value.std(ddof=1) / np.sqrt(8) > 0.287
 
 
 @pytest.mark.parametrize("method", ["dual", "primal", "sketch"])

@@ -246,8 +246,10 @@ def test_an_ensemble_follows_the_member_that_the_last_uniform_draws() -> None:
         expected = agent.member_predictions(round)[np.arange(len(ROWS)), member]
         np.testing.assert_allclose(agent.scores(round), expected, rtol=1e-5, atol=1e-7)
         stated = agent.probabilities(round)
-        best = agent.member_predictions(round).argmax(axis=2)
-        np.testing.assert_allclose(stated, (best[:, :, None] == np.arange(5)).mean(axis=1))
+        values = agent.member_predictions(round)
+        best = values == values.max(axis=2, keepdims=True)
+        expected = (best / best.sum(axis=2, keepdims=True)).mean(axis=1)
+        np.testing.assert_allclose(stated, expected)
         agent.clear_cache()
     assert drawn == {0, 1, 2}
     explanation = agent.explain(lane.simulator.round_at(30))
@@ -356,9 +358,13 @@ def test_epsilon_greedy_shares_epsilon_over_what_is_available() -> None:
     available = np.array(
         [[False, True, True, True, True], [True] * 5, [False, False, True, False, True]]
     )
-    # no data: ties go to the first
+    # no data: all are tied
     actual = lane.agent.probabilities(round._replace(available=available))
-    expected = [[0, 0.85, 0.05, 0.05, 0.05], [0.84, 0.04, 0.04, 0.04, 0.04], [0, 0, 0.9, 0, 0.1]]
+    np.testing.assert_allclose(actual, available / available.sum(axis=1, keepdims=True))
+    estimates = np.array([[9.0, 2.0, 3.0, 3.0, 0.0], [5, 4, 3, 2, 1], [9, 9, 1, 9, 1]])
+    lane.agent.mean = lambda _: estimates  # type: ignore[attr-defined]
+    actual = lane.agent.probabilities(round._replace(available=available))
+    expected = [[0, 0.05, 0.45, 0.45, 0.05], [0.84, 0.04, 0.04, 0.04, 0.04], [0, 0, 0.5, 0, 0.5]]
     np.testing.assert_allclose(actual, expected)
 
 

@@ -133,6 +133,8 @@ def test_a_slate_is_drawn_without_replacement() -> None:
         np.ones((n, 5), np.bool_),
         np.ones(n, np.bool_),
         2,
+        np.zeros(n, np.uint64),
+        0,
     )
     counts = np.bincount(5 * slate[:, 0] + slate[:, 1], minlength=25).reshape(5, 5)
     expected = n * p[:, None] * p / (1 - p[:, None])
@@ -146,7 +148,7 @@ def test_unavailable_candidates_are_never_shown_and_nan_stops_the_row() -> None:
     scores = gumbel_scores(np.array([[0.5, 0.0, 0.5], [np.nan, 0.5, 0.5]]), np.full((2, 3), 0.5))
     assert np.isneginf(scores[0, 1])
     alive = np.ones(2, np.bool_)
-    top_k(scores, available, alive, 1)
+    top_k(scores, available, alive, 1, np.zeros(2, np.uint64), 0)
     assert alive.tolist() == [True, False]
     assert np.isposinf(gumbel_scores(np.array([[1.0]]), np.array([[0.0]]))).all()
 

@@ -166,7 +166,7 @@ def test_unavailable_variables_take_no_part() -> None:
             assert not np.delete(actual[r], left).any()
 
 
-def test_constants_win_where_nothing_exceeds_them_the_first_of_equal_ones() -> None:
+def test_constants_win_where_nothing_exceeds_them_and_equal_ones_share() -> None:
     mean = np.array(
         [
             [1.0, 2, 2, 0],
@@ -185,12 +185,12 @@ def test_constants_win_where_nothing_exceeds_them_the_first_of_equal_ones() -> N
     actual = normal_largest(mean, deviation, available)
     third, eighth = 1 / 3, 0.125
     expected = [
-        [0, ndtr(2), 0, ndtr(-2)],
-        [0, 1, 0, 0],
+        [0, ndtr(2) / 2, ndtr(2) / 2, ndtr(-2)],
+        [0, third, third, third],
         [1, 0, 0, 0],
         [0, third, third, third],
         [eighth, *(3 * [(1 - eighth) / 3])],
-        [1, 0, 0, 0],
+        [0.25, 0.25, 0.25, 0.25],
     ]
     np.testing.assert_allclose(actual, expected, atol=1e-12)
 

@@ -27,9 +27,10 @@ def test_exposure_by_segment_is_the_share_of_the_less_shown_half() -> None:
     shown = result.histories["LinUCB"].segments
     assert shown is not None
     last = np.sort(shown.counts[-1], axis=2)
-    np.testing.assert_allclose(
-        drawn["LinUCB"]["x"], (last[:, :, :5].sum(axis=2) / last.sum(axis=2)).mean(axis=0)
-    )
+    share = (last[:, :, :5].sum(axis=2) / last.sum(axis=2)).mean(axis=0)
+    # 0 is drawn at the edge of the logarithmic axis
+    np.testing.assert_allclose(drawn["LinUCB"]["x"][share > 0], share[share > 0])
+    assert (share > 0).any()
     # half of what the floor draws, with noise
     assert (drawn["LinUCB exploration floor"]["x"] > 0.3 / 2 * 0.8).all()
     assert (drawn["LinUCB exploration floor"]["x"] > drawn["LinUCB"]["x"]).all()

@@ -11,7 +11,7 @@ from bandits.agents.params import LearnerParams
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.selection import indicator_of_largest
+from bandits.base.selection import shares_of_largest
 from bandits.base.types import (
     BoolArray,
     Feedback,
@@ -32,7 +32,8 @@ class ABTest(ContextFreeAgent):
     """A/B/n test [1]_: uniform choice for m decisions, then the item with the highest CTR of the
     test, for good.
 
-    After the test nothing is learned. The CTR of an item that the test did not show is 0. With
+    After the test nothing is learned. The CTR of an item that the test did not show is 0; winners
+    with the same CTR are shown in random turn. With
     ``winner`` segment the CTRs, and so the winners, are those of each user segment; the m decisions
     are counted over all segments together.
 
@@ -109,7 +110,7 @@ class ABTest(ContextFreeAgent):
 
     def probabilities(self, round: Round) -> FloatArray:
         uniform = round.available / round.available.sum(axis=1, keepdims=True)
-        winner = indicator_of_largest(np.where(round.available, self.rates(round), -np.inf))
+        winner = shares_of_largest(np.where(round.available, self.rates(round), -np.inf))
         return np.where(self.testing[:, None], uniform, winner)
 
     def scores(self, round: Round) -> FloatArray:

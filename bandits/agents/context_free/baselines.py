@@ -11,6 +11,7 @@ from bandits.agents.base import Agent, Propensity
 from bandits.agents.params import AgentParams
 from bandits.base.explanation import Explanation
 from bandits.base.randomness import Streams
+from bandits.base.selection import best_of_tables
 from bandits.base.types import (
     BoolArray,
     FloatArray,
@@ -102,5 +103,6 @@ class Oracle(Agent):
         return self.access.probabilities(round)
 
     def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray:  # noqa: ARG002
-        best: IntArray = steps.best[steps.row]
-        return best
+        return np.asarray(
+            best_of_tables(steps.probabilities, steps.row, self.streams.ties, steps.start)
+        )

@@ -186,6 +186,7 @@ class BetaTS(ForgettingContextFreeAgent):
             steps.probabilities,
             np.ascontiguousarray(steps.uniforms),
             alive,
+            self.streams.ties,
         )
 
     def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:

@@ -11,11 +11,13 @@ from numba import njit
 from bandits.agents.model_params import bonus_param
 from bandits.base.explanation import Explanation
 from bandits.base.randomness import Streams
+from bandits.base.selection import best_of
 from bandits.base.types import (
     BoolArray,
     Feedback,
     FloatArray,
     IntArray,
+    KeyArray,
     PredrawnSteps,
     Round,
     SimulatorAccess,
@@ -87,6 +89,8 @@ class UCB1(ForgettingContextFreeAgent):
             steps.probabilities,
             steps.uniforms,
             alive,
+            self.streams.ties,
+            steps.start,
         )
 
     def explain(self, round: Round) -> Explanation:
@@ -108,6 +112,8 @@ def _play(
     probabilities: FloatArray,
     uniforms: FloatArray,
     alive: BoolArray,
+    ties: KeyArray,
+    start: int,
 ) -> IntArray:
     """Advance T steps with the same bits as `UCB1.scores`; ``logarithms (T,)`` are 2 ln t.
 
@@ -116,19 +122,18 @@ def _play(
     T, R = row.shape
     K = shown.shape[1]
     out = np.full((T, R), -1)
+    score, every = np.empty(K), np.ones(K, np.bool_)
     for r in range(R):
         for t in range(T):
             if not alive[r]:
                 break
-            best, highest = 0, -np.inf
             for k in range(K):
-                score = np.inf
+                score[k] = np.inf
                 if shown[r, k] > 0:
-                    score = clicks[r, k] / shown[r, k] + alpha[r] * np.sqrt(
+                    score[k] = clicks[r, k] / shown[r, k] + alpha[r] * np.sqrt(
                         logarithms[t] / shown[r, k]
                     )
-                if score > highest:
-                    best, highest = k, score
+            best = best_of(score, every, ties[r], start + t)
             out[t, r] = best
             shown[r, best] += exposure
             if uniforms[t, r] < probabilities[row[t, r], best]:

@@ -11,6 +11,7 @@ from numba import njit
 from bandits.agents.base import Agent
 from bandits.base.explanation import Explanation
 from bandits.base.randomness import Streams
+from bandits.base.selection import top_k
 from bandits.base.types import BoolArray, FloatArray, IntArray, Round, SimulatorSpec
 
 from . import params
@@ -26,8 +27,8 @@ class Cap(Guard):
 
     The agent chooses among the other arms, so that a stochastic policy gives what is cut to them in
     proportion, and a deterministic one takes its next best. In n decisions, up to w, an arm is
-    shown at most ceil(c n) times; while fewer arms than the slate needs are below that, those with
-    the fewest shows are allowed too."""
+    shown at most ceil(c n) times; while fewer arms than the slate needs are below that, all those
+    with the fewest shows are allowed too."""
 
     guard: params.Cap
 
@@ -64,7 +65,8 @@ class Cap(Guard):
     def explain(self, round: Round) -> Explanation:
         left = self.allowed(round)
         inner = self.inner.explain(left)
-        best = np.where(round.available, inner.score, -np.inf).argmax(axis=1)
+        alive, ties = np.ones(len(round.items), np.bool_), self.streams.ties
+        best = top_k(inner.score, round.available, alive, 1, ties, round.step)[:, 0]
         cut = ~left.available[np.arange(len(best)), best]
         guard = decided(inner, cut, "its first choice was at the limit of the exposure cap")
         randomised = cut if inner.randomised is None else cut | inner.randomised
@@ -97,8 +99,8 @@ def masked(scores: FloatArray, available: BoolArray) -> FloatArray:
 def allowed(
     shows: IntArray, items: IntArray, available: BoolArray, limit: int, size: int
 ) -> BoolArray:
-    """Return the available candidates with less than ``limit`` shows, or at least ``size`` with the
-    fewest.
+    """Return the available candidates with less than ``limit`` shows, and while these are fewer
+    than ``size`` all those with the fewest shows.
     """
     R, K = items.shape
     out = np.zeros((R, K), np.bool_)
@@ -113,12 +115,14 @@ def allowed(
             for k in range(K):
                 if not available[r, k] or out[r, k]:
                     continue
-                if fewest < 0 or shows[r, items[r, k]] < shows[r, items[r, fewest]]:
-                    fewest = k
+                if fewest < 0 or shows[r, items[r, k]] < fewest:
+                    fewest = shows[r, items[r, k]]
             if fewest < 0:
                 break
-            out[r, fewest] = True
-            n += 1
+            for k in range(K):
+                if available[r, k] and not out[r, k] and shows[r, items[r, k]] == fewest:
+                    out[r, k] = True
+                    n += 1
     return out
 
 

@@ -14,8 +14,9 @@ from bandits.base.randomness import Streams
 from bandits.base.selection import (
     epsilon_slate,
     epsilon_slots,
-    indicator_of_largest,
     mixed_with_uniform,
+    shares_of_largest,
+    slots_by_rank,
 )
 from bandits.base.types import (
     BoolArray,
@@ -89,8 +90,14 @@ class EpsilonGreedy(LinearAgent):
 
     def scores(self, round: Round) -> FloatArray:
         mean = self.mean(round)
+        step = round.step
         return epsilon_slate(
-            mean, round.available, self.rate(round.step), self.uniforms.at(round.step)
+            mean,
+            round.available,
+            self.rate(step),
+            self.uniforms.at(step),
+            self.streams.ties,
+            step,
         )
 
     def explain(self, round: Round) -> Explanation:
@@ -106,7 +113,7 @@ class EpsilonGreedy(LinearAgent):
         n = len(steps.context)
         rates = self.rate(np.arange(steps.start, steps.start + n)[:, None])
         uniforms = self.uniforms.slice(steps.start, n)[:, :, 0]
-        return model.play(steps, alive, epsilon=rates, exploration=uniforms)
+        return model.play(steps, alive, self.streams.ties, epsilon=rates, exploration=uniforms)
 
     def rate(self, step: int | IntArray) -> FloatArray:
         """Compute epsilon_t, float64 (R,), or (T, R) for steps (T, 1)."""
@@ -120,13 +127,10 @@ class EpsilonGreedy(LinearAgent):
         """State the probability that each candidate fills each slot: by its rank alone
         (`epsilon_slots`).
         """
-        losses = np.where(round.available, -self.mean(round), np.inf)
-        ranks = np.argsort(np.argsort(losses, axis=1, kind="stable"), axis=1)
         by_rank = epsilon_slots(round.available.sum(axis=1), self.rate(round.step), self.spec.slate)
-        found = np.take_along_axis(by_rank, np.minimum(ranks, self.spec.slate)[:, None, :], axis=2)
-        return np.where(round.available[:, None], found, 0.0)
+        return np.asarray(slots_by_rank(by_rank, self.mean(round), round.available))
 
     def probabilities(self, round: Round) -> FloatArray:
         mean = np.where(round.available, self.mean(round), -np.inf)
-        greedy = indicator_of_largest(mean)
+        greedy = shares_of_largest(mean)
         return mixed_with_uniform(greedy, self.rate(round.step), round.available)

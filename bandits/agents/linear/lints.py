@@ -177,7 +177,7 @@ class LinTS(LinearAgent):
         if self.estimated or model is None or model.sharing in JOINED:
             return None
         noise = self.normals.slice(steps.start, len(steps.context))
-        return model.play(steps, alive, scale=self.sigma, noise=noise)
+        return model.play(steps, alive, self.streams.ties, scale=self.sigma, noise=noise)
 
     @classmethod
     def memory(cls, params: Any, spec: SimulatorSpec) -> int:

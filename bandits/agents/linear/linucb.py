@@ -71,4 +71,6 @@ class LinUCB(LinearAgent):
 
     def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray | None:
         model = self.compiled_model
-        return None if model is None else model.play(steps, alive, scale=self.alpha)
+        return (
+            None if model is None else model.play(steps, alive, self.streams.ties, scale=self.alpha)
+        )

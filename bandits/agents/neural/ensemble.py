@@ -12,7 +12,7 @@ from bandits.agents.model_params import bonus_param
 from bandits.base.explanation import Explanation
 from bandits.base.params import override_default, param
 from bandits.base.randomness import Streams
-from bandits.base.selection import indicator_of_largest
+from bandits.base.selection import shares_of_largest
 from bandits.base.types import FloatArray, Round, SimulatorAccess, SimulatorSpec
 from bandits.models.neural.distinct_candidates import expand
 
@@ -131,7 +131,7 @@ class Ensemble(NeuralAgent):
         values = np.where(round.available[:, None], self.member_predictions(round), -np.inf)
         # drawing a member that has diverged stops the row
         finite = np.asarray(~np.isnan(values).any(axis=2))
-        return np.asarray((indicator_of_largest(values) * finite[..., None]).mean(axis=1))
+        return np.asarray((shares_of_largest(values) * finite[..., None]).mean(axis=1))
 
     def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:
         if self.params[0].strategy == "bonus":

@@ -249,14 +249,12 @@ class NeuralLinearTS(TrainingSchedule, HeadAgent):
         return self.initial_pulls_first(round, scores)
 
     def initial_pulls_first(self, round: Round, scores: FloatArray) -> FloatArray:
-        """Raise the arms with initial pulls left above all others, the least shown first, then the
-        first item.
-        """
+        """Raise the arms with initial pulls left above all others, the least shown first."""
         pulls = np.take_along_axis(self.pulls, round.items, axis=1)
         left = np.maximum(self.params[0].initial_pulls - pulls, 0)
         if not left.any():
             return scores
-        above = scores.max(axis=1, keepdims=True) + left + 1 - round.items / self.spec.n_items
+        above = scores.max(axis=1, keepdims=True) + left
         return np.where(left > 0, above, scores)
 
     def sampled_scores(self, round: Round, uniforms: FloatArray, normals: FloatArray) -> FloatArray:

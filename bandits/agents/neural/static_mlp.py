@@ -16,6 +16,7 @@ from bandits.base.explanation import Explanation
 from bandits.base.files import cached_arrays, is_cached
 from bandits.base.params import param
 from bandits.base.randomness import Streams
+from bandits.base.selection import best_of_tables
 from bandits.base.types import (
     BoolArray,
     FloatArray,
@@ -191,8 +192,9 @@ class StaticMLP(Agent):
         self.prepare()
         if not self.spec.n_users or np.isnan(self._tables).any():
             return None
-        best: IntArray = self._tables.argmax(axis=2)[self._layout_of, steps.users]
-        return best
+        tables = self._tables.reshape(-1, self._tables.shape[2])
+        index = self._layout_of * self._tables.shape[1] + steps.users
+        return np.asarray(best_of_tables(tables, index, self.streams.ties, steps.start))
 
     @classmethod
     def memory(cls, params: Any, spec: SimulatorSpec) -> int:

@@ -25,6 +25,7 @@ from bandits.base.types import (
     Feedback,
     FloatArray,
     IntArray,
+    KeyArray,
     PredrawnSteps,
     Round,
     SimulatorSpec,
@@ -203,6 +204,7 @@ class PriorRidge(Ridge):
         self,
         steps: PredrawnSteps,
         alive: BoolArray,
+        ties: KeyArray,
         *,
         scale: FloatArray | None = None,
         noise: FloatArray | None = None,
@@ -229,6 +231,7 @@ class PriorRidge(Ridge):
             shown = super().play(
                 own,
                 alive,
+                ties,
                 scale=scale,
                 noise=None if noise is None else noise[part],
                 epsilon=None if epsilon is None else epsilon[part],

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from bandits.base.types import BoolArray, FloatArray, IntArray
+from bandits.base.selection import best_of, first_of_tied, tied_from
+from bandits.base.types import BoolArray, FloatArray, IntArray, KeyArray
 
 from .rank_one import REFRESH, refresh
 from .ridge_kernels import learn_one
@@ -24,6 +25,8 @@ def play_per_arm(
     row: IntArray,
     uniforms: FloatArray,
     alive: BoolArray,
+    ties: KeyArray,
+    start: int,
     A: FloatArray,
     inverse: FloatArray,
     b: FloatArray,
@@ -41,7 +44,8 @@ def play_per_arm(
     Mean and width of an arm in a context change only when that arm learns, so they are cached until
     then. ``context, row, uniforms (T, R)``; the score is mean + scale width noise (``wide``; empty
     ``noise``: 1), and with probability ``epsilon (T, R)`` the item is random, decided by
-    ``exploration (T, R, 2)``.
+    ``exploration (T, R, 2)``. Ties are broken by the keys ``ties (R,)`` and the step, of which
+    ``start`` are done.
 
     Returns
     -------
@@ -54,13 +58,13 @@ def play_per_arm(
     out = np.full((T, R), -1)
     mean, width = np.empty((C, K)), np.empty((C, K))
     known = np.empty((C, K), np.bool_)
+    scores, every = np.empty(K), np.ones(K, np.bool_)
     for r in range(R):
         known[:] = False
         for t in range(T):
             if not alive[r]:
                 break
             c = context[t, r]
-            best, highest = 0, 0.0
             for k in range(K):
                 if not known[c, k]:
                     total, quadratic = 0.0, 0.0
@@ -82,10 +86,10 @@ def play_per_arm(
                         score += scale[r] * width[c, k]
                 if np.isnan(score):
                     alive[r] = False
-                if k == 0 or score > highest:
-                    best, highest = k, score
+                scores[k] = score
             if not alive[r]:
                 break
+            best = best_of(scores, every, ties[r], start + t)
             if epsilon.shape[0] > 0 and exploration[t, r, 0] < epsilon[t, r]:
                 best = min(int(exploration[t, r, 1] * K), K - 1)
             out[t, r] = best
@@ -113,12 +117,15 @@ def play_per_arm(
 def play_shared(
     values: FloatArray,
     columns: IntArray,
-    distinct: IntArray,
+    order: IntArray,
+    begin: IntArray,
     context: IntArray,
     probabilities: FloatArray,
     row: IntArray,
     uniforms: FloatArray,
     alive: BoolArray,
+    ties: KeyArray,
+    start: int,
     A: FloatArray,
     inverse: FloatArray,
     b: FloatArray,
@@ -133,13 +140,14 @@ def play_shared(
 ) -> IntArray:
     """Advance T steps with one model for all arms.
 
-    ``distinct (C, U)`` are the first arms with each distinct feature vector of a context, in
-    ascending order, padded with -1: no other arm can be chosen, since ties go to the lowest. With
-    ``noise (T, R, D)`` the score is x . theta~ with theta~ = theta + scale L'^-1 noise; otherwise
-    arguments and result are those of `play_per_arm`."""
+    ``order (C, K)`` and ``begin (C, U + 1)`` group the arms of a context by their feature vectors
+    (`ridge.equal_features`): arms with the same vector have the same score. With ``noise
+    (T, R, D)`` the score is x . theta~ with theta~ = theta + scale L'^-1 noise; otherwise arguments
+    and result are those of `play_per_arm`."""
     T, R = context.shape
     K, N, D = values.shape[1], values.shape[2], b.shape[2]
     u, rows, drawn = np.empty(D), np.empty(D, np.int64), np.empty(D)
+    scores, several = np.empty(K), np.empty(K, np.int64)
     out = np.full((T, R), -1)
     for r in range(R):
         for t in range(T):
@@ -158,11 +166,11 @@ def play_shared(
                 for i in range(D):
                     drawn[i] = theta[r, 0, i] + scale[r] * drawn[i]
                 mean = drawn
-            best, highest = 0, 0.0
-            for d in range(distinct.shape[1]):
-                k = distinct[c, d]
-                if k < 0:
+            best, highest, floor, tied = 0, -np.inf, -np.inf, False
+            for d in range(begin.shape[1] - 1):
+                if begin[c, d] == K:
                     break
+                k = order[c, begin[c, d]]
                 score, quadratic = 0.0, 0.0
                 for i in range(N):
                     x, a = values[c, k, i], columns[c, k, i]
@@ -176,10 +184,24 @@ def play_shared(
                     score += scale[r] * np.sqrt(max(quadratic, 0.0))
                 if np.isnan(score):
                     alive[r] = False
-                if d == 0 or score > highest:
-                    best, highest = k, score
+                scores[d] = score
+                if score > highest:
+                    floor = tied_from(score)
+                    best, tied, highest = d, highest >= floor, score
+                elif score >= floor:
+                    tied = True
             if not alive[r]:
                 break
+            equal = order[c, begin[c, best] : begin[c, best + 1]]
+            if tied:
+                n = 0
+                for d in range(begin.shape[1] - 1):
+                    for i in range(begin[c, d], begin[c, d + 1]):
+                        if scores[d] >= floor:
+                            several[n] = order[c, i]
+                            n += 1
+                equal = several[:n]
+            best = first_of_tied(equal, ties[r], start + t) if len(equal) > 1 else equal[0]
             if epsilon.shape[0] > 0 and exploration[t, r, 0] < epsilon[t, r]:
                 best = min(int(exploration[t, r, 1] * K), K - 1)
             out[t, r] = best

@@ -17,6 +17,7 @@ from bandits.base.types import (
     Feedback,
     FloatArray,
     IntArray,
+    KeyArray,
     PredrawnSteps,
     Round,
     SimulatorSpec,
@@ -96,8 +97,8 @@ class Ridge:
         # bases of arms, and of categories
         self._merged: tuple[list[FloatArray], list[FloatArray]] | None = None
         self._one = np.zeros((R, 1), np.int64)
-        # features, and the result of `first_of_each`
-        self._distinct: tuple[FloatArray, IntArray] | None = None
+        # features, and the result of `equal_features`
+        self._equal: tuple[FloatArray, IntArray, IntArray] | None = None
 
     @property
     def state(self) -> tuple[str, ...]:
@@ -211,6 +212,7 @@ class Ridge:
         self,
         steps: PredrawnSteps,
         alive: BoolArray,
+        ties: KeyArray,
         *,
         scale: FloatArray | None = None,
         noise: FloatArray | None = None,
@@ -223,6 +225,8 @@ class Ridge:
 
         Parameters
         ----------
+        ties : uint64 (R,)
+            Keys for breaking ties (`bandits.base.selection`).
         scale : float64 (R,), optional
             Factor of the width sqrt(x' A^-1 x) in the score; without it the score is the mean.
         noise : float64 (T, R, `noise_width`), optional
@@ -245,6 +249,8 @@ class Ridge:
             steps.row,
             steps.uniforms,
             alive,
+            ties,
+            steps.start,
             self.A,
             self.inverse,
             self.b,
@@ -259,9 +265,9 @@ class Ridge:
         )
         if self.sharing == "per_arm":
             return play_kernels.play_per_arm(values, columns, *arguments)
-        if self._distinct is None or self._distinct[0] is not values:
-            self._distinct = values, first_of_each(values, columns)
-        return play_kernels.play_shared(values, columns, self._distinct[1], *arguments)
+        if self._equal is None or self._equal[0] is not values:
+            self._equal = values, *equal_features(values, columns)
+        return play_kernels.play_shared(values, columns, *self._equal[1:], *arguments)
 
     def draw(self, sigma: FloatArray, normals: FloatArray) -> FloatArray:
         """Draw the shared parameter of each row from N(theta, sigma^2 A^-1), float64 (R, D)."""
@@ -352,16 +358,22 @@ def merged_bases(bases: list[FloatArray], groups: IntArray) -> list[FloatArray]:
     return out
 
 
-def first_of_each(values: FloatArray, columns: IntArray) -> IntArray:
-    """Return the first candidate with each distinct feature vector of a context, ascending, padded
-    with -1: (C, U).
+def equal_features(values: FloatArray, columns: IntArray) -> tuple[IntArray, IntArray]:
+    """Group the candidates of each context by their feature vectors.
+
+    Returns
+    -------
+    int64 (C, K)
+        The candidates, those with the same vector side by side.
+    int64 (C, U + 1)
+        Where each of at most U groups begins, then K.
     """
     stored = np.concatenate([values, columns], axis=2)
-    first = [np.sort(np.unique(x, axis=0, return_index=True)[1]) for x in stored]
-    out = np.full((len(first), max(map(len, first))), -1)
-    for c, candidates in enumerate(first):
-        out[c, : len(candidates)] = candidates
-    return out
+    of = [np.unique(x, axis=0, return_inverse=True)[1].reshape(-1) for x in stored]
+    order = np.stack([np.argsort(groups, kind="stable") for groups in of])
+    largest = max(int(groups.max()) for groups in of)
+    begin = np.stack([np.searchsorted(np.sort(groups), range(largest + 2)) for groups in of])
+    return order, begin
 
 
 def check_features(round: Round, n_features: int) -> None:

@@ -6,5 +6,4 @@ from .evidence import Advice as Advice
 from .evidence import Evidence as Evidence
 from .evidence import advise as advise
 from .evidence import evidence as evidence
-from .evidence import measured_changes as measured_changes
 from .guide import guide as guide

@@ -102,13 +102,21 @@ Answers = Mapping[str, str]
 
 
 class Advice(NamedTuple):
-    """An agent with settings, a sentence with measured numbers, and the lines that it rests on, by
-    name.
+    """An agent with settings, a sentence with measured numbers, and the lines that it rests on.
+
+    Attributes
+    ----------
+    agent : dict
+    text : str
+    lines : mapping of str to Line
+    differs : mapping of str to tuple of str
+        The questions whose answers were not measured, and the options that were.
     """
 
     agent: dict[str, Any]
     text: str
     lines: Mapping[str, Line]
+    differs: Mapping[str, tuple[str, ...]]
 
     @property
     def settings(self) -> str:
@@ -121,28 +129,28 @@ class Advice(NamedTuple):
 
 
 def advise(answers: Answers) -> list[Advice]:
-    """Return what was measured for these answers; empty if nothing was.
+    """Return what was measured for these answers, or nearest to them; never empty.
 
     Parameters
     ----------
     answers : dict of str to str
         An option for each question of the guide.
     """
-    return [
-        Advice(rule.agent, filled(rule.text), lines_of(rule.text))
-        for rule in guide().rules
-        if all(answers[name] in options for name, options in rule.when.items())
+    rules, questions = guide().rules, guide().questions
+    away = [
+        sum(questions[name].distance(answers[name], known) for name, known in rule.when.items())
+        for rule in rules
     ]
-
-
-def measured_changes(answers: Answers) -> dict[str, list[str]]:
-    """Return the options that lead to an answer if this question alone were answered otherwise."""
-    found = {}
-    for name, question in guide().questions.items():
-        others = [option for option in question.options if advise({**answers, name: option})]
-        if others:
-            found[name] = others
-    return found
+    return [
+        Advice(
+            rule.agent,
+            filled(rule.text),
+            lines_of(rule.text),
+            {name: known for name, known in rule.when.items() if answers[name] not in known},
+        )
+        for rule, distance in zip(rules, away, strict=True)
+        if distance == min(away)
+    ]
 
 
 def filled(text: str) -> str:

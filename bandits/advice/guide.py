@@ -1,4 +1,4 @@
-"""The questions, the rules that answer them, and the chapter's cases, as data (``guide.json``)."""
+"""The questions, the rules that answer them, and rules of thumb, as data (``guide.json``)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,28 @@ class _Data(BaseModel):
 
 
 class Question(_Data):
-    """A question with its options by name."""
+    """A question with its options by name.
+
+    Attributes
+    ----------
+    text : str
+    options : dict of str to str
+    ordered : bool
+        Neighbouring options resemble each other most.
+    weight : int
+        How much a step to another option, or another option at all, makes a measured line differ.
+    """
 
     text: str
     options: dict[str, str]
+    ordered: bool = False
+    weight: int = 1
+
+    def distance(self, option: str, measured: tuple[str, ...]) -> int:
+        """Return how far an answer is from the nearest of the options that were measured."""
+        places = list(self.options)
+        steps = (abs(places.index(option) - places.index(other)) for other in measured)
+        return self.weight * (min(steps) if self.ordered else option not in measured)
 
 
 class Rule(_Data):
@@ -32,24 +50,27 @@ class Rule(_Data):
     holds: str
 
 
-class Case(_Data):
-    """A recommendation of chapter 16, the answers that describe its case, and what was measured
-    here.
-    """
+class Finding(_Data):
+    """What was measured of a rule of thumb under one condition."""
 
-    says: str
-    where: str
-    answers: dict[str, str]
-    verdict: Literal["agrees", "differs", "not measured here"]
+    condition: str
+    verdict: Literal["agrees", "differs", "not tested"]
     text: str
     holds: str = ""
 
 
+class Case(_Data):
+    """A rule of thumb, and what was measured of it."""
+
+    says: str
+    findings: tuple[Finding, ...]
+
+
 class Setting(_Data):
-    """A row of the chapter's table of hyperparameters, beside what was measured here."""
+    """A parameter with its usual range and starting value, beside what was measured here."""
 
     parameter: str
-    chapter: str
+    usual: str
     start: str
     text: str
     holds: str = ""

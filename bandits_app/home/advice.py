@@ -1,4 +1,4 @@
-"""Questions, measured answers, and the chapter's rules beside them."""
+"""Questions, measured answers, and rules of thumb beside what was measured."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pandas as pd
 import streamlit as st
 
 from bandits import UserError
-from bandits.advice import advise, evidence, guide, measured_changes
-from bandits.advice.evidence import Answers, Line, filled, lines_of
+from bandits.advice import advise, evidence, guide
+from bandits.advice.evidence import Advice, Answers, Line, filled, lines_of
 from bandits.agents import REGISTRY
 from bandits.base.formatting import count, number
 from bandits_app.widgets.text import escape_markdown, glued, refuse
@@ -28,7 +28,7 @@ def draw() -> None:
     )
     try:
         answer(ask())
-        chapter()
+        thumb()
         origin()
     except UserError as error:
         refuse(error)
@@ -59,22 +59,15 @@ def ask() -> Answers:
 
 
 def answer(answers: Answers) -> None:
-    """Show the agents that were measured for these answers, or that there are none."""
+    """Show the agents that were measured for these answers, or nearest to them."""
     found = advise(answers)
-    st.subheader("Measured answers" if found else "Not measured here", anchor=False)
-    if not found:
+    exact = not any(advice.differs for advice in found)
+    st.subheader("Measured answers" if exact else "Nearest measured answers", anchor=False)
+    if not exact:
         st.markdown(
-            "No measured line covers this combination, so no agent is named. What was measured "
-            "instead:"
+            "This combination was not measured. What was measured nearest to it, and how that "
+            "differs from your answers:"
         )
-        others = measured_changes(answers)
-        for name, options in others.items():
-            question = guide().questions[name]
-            st.markdown(
-                f"- *{question.text}* {' · '.join(question.options[option] for option in options)}"
-            )
-        if not others:
-            st.markdown("- No single other answer leads to a measured combination.")
     for advice in found:
         with st.container(border=True):
             settings = escape_markdown(advice.settings.replace("_", " "))
@@ -82,6 +75,8 @@ def answer(answers: Answers) -> None:
                 f"**{REGISTRY[advice.agent['kind']].title}**"
                 + (f" · {settings}" if settings else "")
             )
+            for line in _differences(advice, answers):
+                st.markdown(f":material/compare_arrows: {line}")
             st.markdown(_joined(advice.text))
             _sources(advice.lines)
             steps = max(line.decisions for line in advice.lines.values())
@@ -92,25 +87,40 @@ def answer(answers: Answers) -> None:
             )
 
 
-def chapter() -> None:
-    """Show the chapter's settings and cases beside what was measured."""
-    st.subheader("The chapter's settings", anchor=False)
+def _differences(advice: Advice, answers: Answers) -> list[str]:
+    """State the questions that were answered otherwise than measured."""
+    lines = []
+    for name, measured in advice.differs.items():
+        question = guide().questions[name]
+        known = " or ".join(f"*{question.options[option]}*" for option in measured)
+        lines.append(
+            f"{question.text} Measured: {known}; you answered *{question.options[answers[name]]}*."
+        )
+    return lines
+
+
+def thumb() -> None:
+    """Show usual settings and rules of thumb beside what was measured."""
+    st.subheader("Usual settings", anchor=False)
     st.markdown(
-        "Ranges and starting values of chapter 16, section 5, beside what was measured here (pet "
-        "shop, LinUCB)."
+        "Ranges and starting values of a textbook, beside what was measured here (pet shop, "
+        "LinUCB)."
     )
     for row in guide().settings:
         with st.container(border=True):
-            st.markdown(f"**{row.parameter}** · chapter: {row.chapter}, start {row.start}")
+            st.markdown(f"**{row.parameter}** · usual: {row.usual}, start {row.start}")
             st.markdown(_joined(filled(row.text)))
             _sources(lines_of(row.text))
-    st.subheader("The chapter's recommendations", anchor=False)
-    st.markdown("After each one, whether the measurements here agree with it.")
+    st.subheader("Rules of thumb", anchor=False)
+    st.markdown("After each condition, whether the measurements here agree with the rule.")
     for case in guide().cases:
         with st.container(border=True):
-            st.markdown(f"**{case.says}** ({case.where}): {case.verdict}")
-            st.markdown(_joined(filled(case.text)))
-            _sources(lines_of(case.text))
+            st.markdown(f"**{case.says}**")
+            for finding in case.findings:
+                # a verdict without a sentence needs none
+                said = "" if finding.verdict == "not tested" else _joined(filled(finding.text))
+                st.markdown(f"{finding.condition}: **{finding.verdict}**. {said}")
+                _sources(lines_of(finding.text))
 
 
 def origin() -> None:

@@ -50,6 +50,9 @@ RUNS: dict[str, tuple[dict[str, Any], tuple[dict[str, Any], ...]]] = {
     ),
 }
 SHOWDOWN, CHANGE, NEW = "docs/SHOWDOWN.md", "docs/CHANGE.md", "docs/NEW.md"
+ARTWORK = "docs/ARTWORK.md"
+# of the tables by number of products
+SHARING = "How many products until sharing wins"
 DEFAULTS = "docs/decisions/defaults.md"
 TABLES: dict[str, tuple[str, str, dict[str, tuple[str, str]]]] = {
     "networks": (
@@ -152,6 +155,40 @@ TABLES: dict[str, tuple[str, str, dict[str, tuple[str, str]]]] = {
         }
         | {"floor": ("LinUCB per arm", "share with the floor")},
     ),
+    "sharing_equal": (
+        NEW,
+        f"{SHARING} / Variety 0",
+        {
+            "products": ("1,000", "products"),
+            "shared": ("1,000", "shared"),
+            "per_arm": ("1,000", "per arm"),
+            "most_products": ("5,000", "products"),
+            "shared_most": ("5,000", "shared"),
+            "per_arm_most": ("5,000", "per arm"),
+        },
+    ),
+    "sharing_varied": (
+        NEW,
+        f"{SHARING} / Variety 0.3",
+        {
+            f"{name}_{size}": (row, column)
+            for size, row in (("few", "200"), ("most", "5,000"))
+            for name, column in (
+                ("products", "products"),
+                ("shared", "shared"),
+                ("per_arm", "per arm"),
+                ("gap", "shared minus per arm"),
+            )
+        },
+    ),
+    "titles": (
+        ARTWORK,
+        "What sharing earns, by how often a title was shown",
+        {
+            name: (row, "over one model per title")
+            for name, row in (("first", "first 50"), ("late", "after 800"))
+        },
+    ),
 }
 # of defaults.md, where linear agents have more decisions
 COLUMNS = {"curved": "quadratic", "straight": "linear"}
@@ -168,11 +205,16 @@ def experiment(name: str) -> dict[str, Any]:
 def table_values(name: str) -> dict[str, list[float]]:
     """Read cells ``mean (low to high)`` of a table in a generated document.
 
-    One number stands for all three.
+    One number stands for all three. A section with several tables is named with the line above the
+    table: How many products until sharing wins / Variety 0.
     """
-    document, section, wanted = TABLES[name]
+    document, place, wanted = TABLES[name]
+    section, _, above = place.partition(" / ")
     text = (ROOT / document).read_text(encoding="utf-8")
     part = next(p for p in text.split("\n## ")[1:] if p.split("\n")[0] == section)
+    if above:
+        # the next table is another
+        part = "\n\n".join(part.split(f"\n{above}:\n")[1].split("\n\n")[:2])
     lines = [
         line.strip().strip("|").split("|") for line in part.split("\n") if line.startswith("|")
     ]

@@ -1,4 +1,4 @@
-"""Which should I use? Answers link their lines; what was not measured is stated."""
+"""Which should I use? Answers link their lines; other answers get the nearest line."""
 
 from __future__ import annotations
 
@@ -18,5 +18,11 @@ def test_answers_link_their_lines_and_gaps_are_stated() -> None:
     )
     at = at.selectbox(key="which-rewards").set_value("numbers").run()
     assert not at.exception
-    assert at.subheader[0].value == "Not measured here"
-    assert any("Yes or no" in each.value for each in at.markdown)
+    assert at.subheader[0].value == "Nearest measured answers"
+    assert any(
+        "Measured: *Yes or no (clicks)*; you answered *Numbers*" in each.value
+        for each in at.markdown
+    )
+    # the number of arms, too, differs; an agent is still named
+    at = at.selectbox(key="which-arms").set_value("more").run()
+    assert any("gamma 0.9995" in each.value for each in at.markdown)

@@ -89,6 +89,8 @@ class Samples(NamedTuple):
     weights : float64 (N, R), optional
         Probability of the first item under uniformly random choice, divided by the one that the
         agent states.
+    weight_law : float64 (N, R, 3), optional
+        Expected value, variance and largest value of that weight, given the stated probabilities.
     """
 
     steps: IntArray
@@ -98,6 +100,7 @@ class Samples(NamedTuple):
     means: FloatArray | None = None
     explored: FloatArray | None = None
     weights: FloatArray | None = None
+    weight_law: FloatArray | None = None
 
     def select(self, there: BoolArray) -> Self:
         """Return some of the samples, chosen by bool (N,)."""

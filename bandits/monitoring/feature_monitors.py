@@ -20,6 +20,8 @@ EDGES = 9  # deciles
 # between two edges, and equal to one: distinct values have bins of their own
 BINS = 2 * EDGES + 1
 MIN_SAMPLES = 20
+# in a bin, for the chi-square distribution to hold
+LEAST_COUNT = 10
 
 
 class FeatureDrift(WindowMonitor):
@@ -28,9 +30,11 @@ class FeatureDrift(WindowMonitor):
     Each feature is the mean over the available candidates, so that it does not depend on what the
     agent chooses, at every n-th step. Its values fall into bins by the deciles of the reference,
     the first ``reference`` windows; a value equal to a decile has a bin of its own, so that
-    distinct values are kept apart. With counts smoothed by half a count each, the statistic is 2 n
-    KL(now, reference), about chi-square with one degree of freedom less than bins in use, the
-    likelihood-ratio test [1]_. Both are samples of n1 and n2 values, so n = n1 n2 / (n1 + n2).
+    distinct values are kept apart. Bins with fewer than `LEAST_COUNT` values in both periods are
+    joined, and left out if these are still fewer. With counts smoothed by half a count each, the
+    statistic is 2 n KL(now, reference), about chi-square with one degree of freedom less than bins
+    in use, the likelihood-ratio test [1]_: simulated false alarms are 0.05 to 3 times the level.
+    Both are samples of n1 and n2 values, so n = n1 n2 / (n1 + n2).
 
     References
     ----------
@@ -48,7 +52,7 @@ class FeatureDrift(WindowMonitor):
             le=1000,
             help="Windows of the reference. Larger values estimate it better; usually 1 to 10.",
         )
-        level: float = level_param("one feature in one window", "0.000001")
+        level: float = level_param("one feature in one window (about)", "0.000001")
 
     title = "Feature drift"
     needs = frozenset({"features"})
@@ -107,7 +111,14 @@ def divergence(
     """Compute KL(now, before), 2 n KL and its bound, three of float64 (R, D), from counts (R, D,
     bins).
     """
-    used = (now + before) > 0
+    rare = (now + before) < LEAST_COUNT
+    now, before = (
+        np.concatenate(
+            [np.where(rare, 0, counts), (counts * rare).sum(axis=-1, keepdims=True)], axis=-1
+        )
+        for counts in (now, before)
+    )
+    used = (now + before) >= LEAST_COUNT
     shares = []
     for counts in (now, before):
         smoothed = np.where(used, counts + 0.5, 0.0)
@@ -115,7 +126,7 @@ def divergence(
     with np.errstate(divide="ignore", invalid="ignore"):
         terms = np.where(used, shares[0] * np.log(shares[0] / shares[1]), 0.0)
     kl = np.maximum(terms.sum(axis=-1), 0.0)
-    n1, n2 = now.sum(axis=-1), before.sum(axis=-1)
+    n1, n2 = (now * used).sum(axis=-1), (before * used).sum(axis=-1)
     bound = chdtri(np.maximum(used.sum(axis=-1) - 1, 1), level)
     return kl, 2 * n1 * n2 / np.maximum(n1 + n2, 1) * kl, np.asarray(bound)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.special import expit
 
-from bandits.agents.propensity import choice_counts
+from bandits.agents.guards.base import unguarded
 from bandits.base.explanation import Explanation
 from bandits.base.selection import explored_share
 from bandits.base.types import Contexts, FloatArray, IntArray, Round
@@ -85,6 +85,7 @@ class _Sampler:
     def __init__(self, lane: Lane, needs: frozenset[Need]) -> None:
         self.lane, self.needs = lane, needs
         self.rows = np.arange(lane.rows)
+        unguarded(lane.agent).n_redraws = REDRAWS
         self._contexts: Contexts | None = None
         self._dense: FloatArray = np.empty(0)
 
@@ -95,14 +96,16 @@ class _Sampler:
         self.explanation: Explanation | None = (
             lane.agent.explain(self.round) if "means" in needs else None
         )
-        self.probabilities = self._probabilities() if "probabilities" in needs else None
+        self.probabilities = (
+            lane.agent.probabilities(self.round) if "probabilities" in needs else None
+        )
 
     def after(self, shown: IntArray, rewards: FloatArray) -> Samples:
         """Describe the step just done, which showed the items ``shown (R, S)``."""
         round, needs = self.round, self.needs
         places = (round.items[:, None, :] == shown[:, :, None]).argmax(axis=2)  # (R, S)
         first = places[:, 0]
-        features = context = means = explored = weights = None
+        features = context = means = explored = weights = law = None
         if "features" in needs:
             dense = self._features(round)
             features = dense[self.rows, first]
@@ -113,8 +116,15 @@ class _Sampler:
             means = mean[self.rows, first]
             explored = explored_share(mean, round.available, places)
         if self.probabilities is not None:
-            weights = 1 / (round.available.sum(axis=1) * self.probabilities[self.rows, first])
-        columns = (features, context, means, explored, weights)
+            candidates = round.available.sum(axis=1)
+            each = 1 / np.where(
+                self.probabilities > 0, candidates[:, None] * self.probabilities, np.inf
+            )
+            expected = (self.probabilities > 0).sum(axis=1) / candidates
+            variance = np.maximum(each.sum(axis=1) / candidates - expected**2, 0.0)
+            weights = each[self.rows, first]
+            law = np.stack([expected, variance, each.max(axis=1)], axis=1)
+        columns = (features, context, means, explored, weights, law)
         return Samples(
             np.array([round.step]),
             rewards[None],
@@ -131,14 +141,3 @@ class _Sampler:
         if round.contexts is not self._contexts:
             self._contexts, self._dense = round.contexts, round.contexts.dense()
         return np.asarray(self._dense[round.context])
-
-    def _probabilities(self) -> FloatArray:
-        """Return the probability that each candidate is shown first, float64 (R, K).
-
-        Where the agent does not state it, c of n redraws show a candidate: (c + 1) / (n + 1) for
-        the one that is shown in truth, because the expected value of its inverse is 1 / p but for a
-        factor 1 - (1 - p)^(n + 1)."""
-        agent, round = self.lane.agent, self.round
-        if agent.propensity != "monte_carlo":
-            return agent.probabilities(round)
-        return (choice_counts(agent, round, n=REDRAWS) + 1) / (REDRAWS + 1)

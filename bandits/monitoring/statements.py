@@ -5,11 +5,12 @@ and falls back.
 from __future__ import annotations
 
 from itertools import pairwise
+from math import log
 from typing import Literal, Self
 
 import numpy as np
 from pydantic import model_validator
-from scipy.special import chdtri, ndtri
+from scipy.special import gammainccinv, rel_entr
 
 from bandits.base.formatting import number, percent
 from bandits.base.params import param
@@ -25,15 +26,18 @@ class Calibration(WindowMonitor):
     """Compare predicted and observed rewards of what was shown in tenths by predicted mean
     (Hosmer-Lemeshow [1]_).
 
-    The statistic is the sum of n (observed - predicted)^2 / (p (1 - p)) over `GROUPS` groups of n
-    sampled steps each, p the predicted mean between .01 and .99. Without a change it is about
-    chi-square with `GROUPS` degrees of freedom. What maximises an estimate is overestimated, so
-    that agents raise this alarm at the beginning of a run.
+    The statistic is the sum of n KL(observed, predicted) over `GROUPS` groups of n sampled steps
+    each, the predicted mean between .001 and .999. Where predictions are right, one of them exceeds
+    x with a probability of at most 2 exp(-x), for any n and any mean (Chernoff) [2]_, so that their
+    sum is at most log(2) `GROUPS` plus a gamma variable. What maximises an estimate is
+    overestimated, so that agents raise this alarm at the beginning of a run.
 
     References
     ----------
     .. [1] Hosmer, Lemeshow (1980), Goodness of fit tests for the multiple logistic regression
-           model.
+           model: the groups.
+    .. [2] Hoeffding (1963), Probability inequalities for sums of bounded random variables,
+           theorem 1.
     """
 
     class Params(MonitorParams):
@@ -58,33 +62,42 @@ class Calibration(WindowMonitor):
         predicted, observed = (
             np.stack([average(each[a:b]) for a, b in pairwise(ends)]) for each in (means, rewards)
         )  # (GROUPS, R)
-        p = np.clip(predicted, 0.01, 0.99)
-        statistic = total(sizes * np.square(observed - predicted) / (p * (1 - p)))
+        p = np.clip(predicted, 0.001, 0.999)
+        divergence = rel_entr(observed, p) + rel_entr(1 - observed, 1 - p)
+        statistic = total(sizes * divergence)
         error = total(sizes * np.abs(observed - predicted)) / N
-        bound = float(chdtri(GROUPS, self.params.level))
+        bound = GROUPS * log(2) + float(gammainccinv(GROUPS, self.params.level))
 
         def sentence(r: int) -> str:
             return (
                 f"Predicted and observed rewards differ by {number(error[r])} on average over "
-                f"deciles: chi-square {number(statistic[r])}, more than {number(bound)}."
+                f"deciles: n KL {number(statistic[r])} in all, more than {number(bound)}."
             )
 
         return Judgement(statistic > bound, statistic, bound, sentence)
 
 
 LEAST_WEIGHTS = 50
+# of sums of weights that are all as expected
+ROUNDING = 1e-9
 
 
 class ImportanceWeight(WindowMonitor):
-    """Report a mean weight, uniform probability over stated probability, that is not 1.
+    """Report a mean weight, uniform probability over stated probability, that is not as expected.
 
-    If the probabilities are those by which the agent chooses, and all candidates have one above 0,
-    the weights have mean 1 (importance sampling). A wrong logged probability or a candidate that is
-    never chosen moves it. The statistic is the distance from 1 in standard errors, from every n-th
-    step.
+    If the probabilities are those by which the agent chooses, a weight has an expected value: the
+    share of the candidates with a probability above 0, which is 1 where all can be shown. Its
+    variance and its largest value are known too. The statistic is the distance of the mean from its
+    expected value, from every n-th step; the bound is that of Freedman's inequality [1]_, which
+    holds for few steps and rare large weights. Candidates with probability 0 are not judged.
 
     Agents that draw their scores soon give most candidates a probability near 0, and many are
-    estimated from redraws, which takes longer: name the monitor to have it."""
+    estimated from redraws, which takes longer: name the monitor to have it.
+
+    References
+    ----------
+    .. [1] Freedman (1975), On tail probabilities for martingales, theorem 1.6.
+    """
 
     class Params(MonitorParams):
         kind: Literal["importance_weight"] = "importance_weight"
@@ -95,22 +108,26 @@ class ImportanceWeight(WindowMonitor):
     needs = frozenset({"probabilities"})
 
     def judge(self, window: Steps) -> Judgement | None:
-        if (
-            window.samples is None
-            or window.samples.weights is None
-            or len(window.samples.steps) < LEAST_WEIGHTS
-        ):
+        samples = window.samples
+        if samples is None or samples.weights is None or len(samples.steps) < LEAST_WEIGHTS:
             return None
-        weights = window.samples.weights
-        mean = average(weights)
-        error = np.sqrt(total(np.square(weights - mean)) / (len(weights) - 1) / len(weights))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            z = np.where(np.isclose(mean, 1.0), 0.0, np.abs(mean - 1) / error)
-        bound = float(-ndtri(self.params.level / 2))
-        text = "The mean importance weight is {}, {} standard errors from 1 (bound {})."
-        return Judgement(
-            z > bound, z, bound, lambda r: text.format(number(mean[r]), number(z[r]), number(bound))
-        )
+        assert samples.weight_law is not None
+        expected, variance, largest = np.moveaxis(samples.weight_law, 2, 0)
+        gap, mean = average(samples.weights - expected), average(expected)
+        # a weight is at least 0
+        beyond = np.where(gap > 0, (largest - expected).max(axis=0), expected.max(axis=0))
+        n, level = len(samples.steps), log(2 / self.params.level)
+        part = beyond * level / 3
+        bound = (part + np.sqrt(part**2 + 2 * total(variance) * level)) / n
+
+        def sentence(r: int) -> str:
+            side = "above" if gap[r] > 0 else "below"
+            return (
+                f"The mean importance weight is {number(mean[r] + gap[r])}, {number(abs(gap[r]))} "
+                f"{side} its expected value {number(mean[r])} (bound {number(bound[r])})."
+            )
+
+        return Judgement(np.abs(gap) > bound + ROUNDING, np.abs(gap), bound, sentence)
 
 
 class Exploration(WindowMonitor):

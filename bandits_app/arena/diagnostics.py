@@ -303,7 +303,8 @@ def _show_fairness(job: Job) -> None:
             "What does each user segment get? *Disparity* is its regret per visit minus that of "
             "all other visitors: above 0, it loses more clicks than they do. *Exploration* is the "
             "share of its decisions that were not the agent's best estimate. 95 % intervals in "
-            "brackets."
+            "brackets; none where nothing was seen. They rely on many replications: with 8, those "
+            "of regret hold in 80 to 90 of 100 runs."
         )
         height: Literal["content", "auto"] = "content" if len(segments) <= WHOLE else "auto"
         st.dataframe(safe_agents(segments), hide_index=True, key="fairness-segments", height=height)

@@ -358,9 +358,10 @@ def _conclusions(_job: Job, reference: str, moment: object) -> _Found:  # noqa: 
     shared = not _job.experiment.simulator_class().layout_per_row(_job.experiment.simulator)
     if shared and _job.experiment.replications > 1:
         many = (
-            " The comparisons over the whole run hold together after correction for multiple "
-            "comparisons"
+            " The verdicts of the comparisons over the whole run hold together after correction "
+            "for multiple comparisons"
         )
         many += "; the one after the shock is corrected separately." if shock else "."
+        many += " Each interval holds by itself."
         conclusions.append(_SCOPE + many * (len(result.histories) > 2))
     return _Found(first, conclusions)

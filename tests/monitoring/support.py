@@ -24,7 +24,8 @@ def make(T: int, R: int = 2, seed: int = 0, slots: int = 1) -> Steps:
     features = np.concatenate([clicks[at][:, :, None], context[:, :, 1:]], axis=2)
     explored = (g.random((len(at), R)) < 0.2).astype(np.float64)
     means, weights = g.uniform(0.45, 0.55, (len(at), R)), g.uniform(0.5, 1.5, (len(at), R))
-    samples = Samples(at, clicks[at], features, context, means, explored, weights)
+    law = np.broadcast_to([1.0, 1 / 12, 1.5], (*weights.shape, 3))
+    samples = Samples(at, clicks[at], features, context, means, explored, weights, law)
     items, segments = g.integers(0, K, (T, R, slots)), g.integers(0, 2, (T, R))
     return Steps(0, items, segments, clicks, samples, g.random((T, R)) < 0.01)
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
-from scipy.stats import chi2, norm
+from scipy.stats import chi2, entropy
 
+from bandits import alarms
+from bandits import run as execute
 from bandits.base.types import FloatArray
 from bandits.monitoring.feature_monitors import binned, divergence
 from tests.monitoring.support import make, run, sampled
+from tests.support import experiment
 
 
 def test_bins_keep_distinct_values_apart() -> None:
@@ -54,39 +59,87 @@ def test_features_without_drift_raise_alarms_at_about_the_level() -> None:
     assert 0.003 < (statistic > bound).mean() < 0.02
 
 
-def test_calibration_and_weights_keep_their_levels() -> None:
-    """Of 400 rows with calibrated predictions and exact weights, at the level of 5 %: between 2 %
-    and 9 %.
+@pytest.mark.parametrize("share", [0.02, 0.05, 0.3])
+def test_rare_values_raise_no_more_than_three_times_the_level(share: float) -> None:
+    """Of 30,000 windows of a feature that is 1 in a share of the steps, at the level of 0.1 %."""
+    g = np.random.default_rng(4)
+    before, now = ((g.random((n, 30_000, 1)) < share).astype(float) for n in (200, 100))
+    edges = np.moveaxis(np.quantile(before, np.arange(1, 10) / 10, axis=0), 0, -1)
+    _, statistic, bound = divergence(binned(now, edges), binned(before, edges), 0.001)
+    assert (statistic > bound).mean() < 0.003
+
+
+@pytest.mark.parametrize("rate", [0.005, 0.02, 0.3, 0.97])
+def test_calibration_keeps_its_level_for_rare_clicks_too(rate: float) -> None:
+    """Of 600 rows with right predictions, at the level of 5 %: at most that, plus three standard
+    errors; most rows with predictions that are wrong by .15.
     """
-    g, R, n = np.random.default_rng(5), 400, 500
-    p = g.uniform(0.1, 0.9, (n, R))
+    g, R, n = np.random.default_rng(5), 600, 500
+    p = rate * g.uniform(0.5, 1.0, (n, R))
     rewards: FloatArray = (g.random((n, R)) < p).astype(np.float64)
-    shown = make(5000, R)
-    assert shown.samples is not None
-    steps = sampled(shown, means=p, rewards=rewards, weights=g.gamma(2.0, 0.5, (n, R)))
-    for kind in ("calibration", "importance_weight"):
-        assert 0.02 < len(run(kind, steps, level=0.05)) / R < 0.09
-    alarm = run("importance_weight", steps, level=0.9)[0]
-    weights = steps.samples.weights[:, alarm.row]  # type: ignore[union-attr,index]
-    assert alarm.statistic == pytest.approx(
-        abs(weights.mean() - 1) / (weights.std(ddof=1) / n**0.5)
-    )
-    assert alarm.threshold == pytest.approx(norm.ppf(1 - 0.9 / 2))
+    steps = make(5000, R)
+    most = 0.05 + 3 * (0.05 * 0.95 / R) ** 0.5
+    assert len(run("calibration", sampled(steps, means=p, rewards=rewards), level=0.05)) / R < most
+    wrong = sampled(steps, means=np.abs(p - 0.15), rewards=rewards)
+    assert len(run("calibration", wrong, level=0.05)) / R > 0.5
 
 
-def test_the_calibration_statistic_is_that_of_hosmer_and_lemeshow() -> None:
+def test_the_calibration_statistic_is_the_divergence_of_each_tenth() -> None:
     steps = make(1000, 1)
     assert steps.samples is not None
-    (alarm,) = run("calibration", steps, window=1000, level=1.0)
+    steps = sampled(steps, means=steps.samples.means - 0.4)  # type: ignore[operator]
+    assert steps.samples is not None
+    (alarm,) = run("calibration", steps, window=1000)
     order = np.argsort(steps.samples.means[:, 0], kind="stable")  # type: ignore[index]
     means, rewards = (
         np.split(c[order, 0], 10) for c in (steps.samples.means, steps.samples.rewards)
     )  # type: ignore[index]
     expected = sum(
-        10 * (y.mean() - m.mean()) ** 2 / (m.mean() * (1 - m.mean()))
+        10 * entropy([y.mean(), 1 - y.mean()], [m.mean(), 1 - m.mean()])
         for m, y in zip(means, rewards, strict=True)
     )
     assert alarm.statistic == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("K", "epsilon"), [(50, 0.01), (50, 0.05), (10, 0.02), (5, 0.5)])
+def test_importance_weights_keep_their_level_for_rare_large_ones_too(
+    K: int, epsilon: float
+) -> None:
+    """Of 1,500 rows with right probabilities, at the level of 1 %: at most that, plus three
+    standard errors.
+    """
+    g, R, n = np.random.default_rng(6), 1500, 500
+    p = np.array([1 - epsilon + epsilon / K, epsilon / K])
+    explores = g.random((n, R)) >= p[0]
+    law = [1.0, (1 / p[0] + (K - 1) / p[1]) / K**2 - 1, 1 / (K * p[1])]
+    weights = 1 / (K * p[explores.astype(int)])
+    columns = {"weights": weights, "weight_law": np.broadcast_to(law, (n, R, 3))}
+    steps = sampled(make(5000, R), **columns)
+    found = run("importance_weight", steps, level=0.01)
+    assert len(found) / R < 0.01 + 3 * (0.01 * 0.99 / R) ** 0.5
+
+
+def test_the_bound_of_importance_weights_is_that_of_freedman() -> None:
+    """The probability of the largest weight is stated five times too small."""
+    n, steps = 500, make(5000, 1)
+    weights = np.where(np.arange(n) % 5 == 0, 4.0, 0.25)[:, None]
+    law = np.broadcast_to([1.0, 0.75, 4.0], (n, 1, 3))
+    (alarm,) = run("importance_weight", sampled(steps, weights=2 * weights, weight_law=law))
+    part = 3 * math.log(2e4) / 3
+    bound = (part + math.sqrt(part**2 + 2 * 0.75 * n * math.log(2e4))) / n
+    assert alarm.statistic == pytest.approx(1.0)
+    assert alarm.threshold == pytest.approx(bound)
+    assert alarm.sentence.startswith(
+        "The mean importance weight is 2, 1 above its expected value 1 (bound 0."
+    )
+
+
+def test_candidates_with_probability_0_raise_no_alarm() -> None:
+    """A fallback to one item around an agent that does not draw: others are never shown."""
+    agent = {"kind": "linucb", "guards": [{"kind": "fallback", "to": "default", "p99_ms": 50}]}
+    e = experiment(agent, steps=2000, replications=4)
+    result = execute(e, workers=0)
+    assert alarms(result, "LinUCB", [{"kind": "importance_weight", "window": 1000}]) == []
 
 
 def test_the_correlation_is_the_largest_of_all_features() -> None:

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bandits import Result, read, run
+from bandits import History, Result, read, run
 from bandits.experiments.lockstep import Lockstep
 from bandits.results.items import new_items
 from bandits.results.items.demand import demand
-from bandits.results.items.launches import cohort_shares
+from bandits.results.items.launches import Launched, cohort_shares
+from bandits.results.metrics import Estimate
 from tests.support import thinned
 
 LAUNCHES = [
@@ -178,12 +179,53 @@ def test_the_oracle_loses_nothing_and_has_its_fair_share(result: Result) -> None
     assert "3 products launched at step 2,000" in second
 
 
+@pytest.mark.parametrize(
+    ("reached", "rows", "expected"),
+    [
+        (8, 8, True),
+        (7, 8, True),
+        (6, 8, False),
+        (5, 8, False),
+        (4, 8, False),
+        (1, 8, True),
+        (0, 8, True),
+        (1, 1, True),
+        (2, 3, False),
+    ],
+)
+def test_a_launch_is_decided_where_most_replications_tell_the_same(
+    reached: int, rows: int, expected: bool
+) -> None:
+    """A sign test at 5 % on one side: (8 + 1) / 2^8 for seven of eight."""
+    one = Launched(0, 1, Estimate(0.1, 0.0, 0.2), 0.1, 0, 0, None, reached / rows)
+    history = History(10, rows, 3)
+    assert new_items.decided(one, history) == expected
+
+
+def test_a_launch_that_some_replications_reach_is_not_stated_as_reached(
+    result: Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured = new_items.launches
+
+    def some(history: History, wanted: Any) -> list[Launched]:
+        return [
+            one._replace(steps_to_fair_share=0, reached=2 / 3) for one in measured(history, wanted)
+        ]
+
+    monkeypatch.setattr(new_items, "launches", some)
+    first, _ = new_items.conclusions(result)
+    rows = result.experiment.replications
+    assert "for good after" not in first
+    assert f"({round(2 / 3 * rows)} of {rows} replications)" in first
+    assert first.endswith(", too few to tell whether in most.")
+
+
 def test_one_replication_has_no_median_and_one_item_is_singular() -> None:
     launch = [{"kind": "launch", "at": 1000, "items": 1, "category": "Fish", "quality": 1.5}]
     e = experiment(changes=launch).model_copy(update={"replications": 1})
     (sentence,) = new_items.conclusions(run(e, workers=0, progress=False))
     assert sentence.startswith(
-        "The 1 product launched at step 1,000 gets its fair share for good after "
+        "The product launched at step 1,000 gets its fair share for good after "
     )
     assert "(" not in sentence
     assert sentence.endswith("shown too little.")

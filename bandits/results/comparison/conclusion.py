@@ -76,8 +76,9 @@ def leader_comparisons(result: Run) -> list[str]:
 def reference_comparisons(result: Run, reference: str | None) -> list[str]:
     """Compare an agent, by default the leader, with each other one, best first.
 
-    P-values and intervals are Holm-corrected over all pairs, as the same data chose the leader: the
-    sentences hold together, whichever reference is chosen."""
+    P-values are Holm-corrected over all pairs, as the same data chose the leader: the verdicts hold
+    together, whichever reference is chosen. Intervals are widened to agree with them; those of
+    agents that differ clearly hold one by one."""
     return list(_comparisons(result, reference).values())
 
 

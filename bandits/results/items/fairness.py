@@ -1,8 +1,9 @@
 """What user segments and items got: clicks, regret and exploration per segment, exposure against
 merit per item.
 
-Intervals are Student t over replications. Their coverage is simulated in
-`tests/results/test_fairness.py`."""
+Intervals are Student t over replications; their coverage is simulated in
+`tests/results/test_fairness.py`. Regret is skewed: with 8 replications of LinUCB in the pet shop,
+intervals of regret per visit hold in about 86 % of runs."""
 
 from __future__ import annotations
 
@@ -101,7 +102,9 @@ def segments(history: History) -> list[SegmentFairness] | None:
                 regret_per_visit=loss.estimate(),
                 disparity=loss.less(rest).estimate(),
                 exploration=Estimate(
-                    explored.mean, max(explored.low, 0.0), min(explored.high, 1.0)
+                    explored.mean,
+                    float(np.maximum(explored.low, 0.0)),
+                    float(np.minimum(explored.high, 1.0)),
                 ),
             )
         )
@@ -136,9 +139,13 @@ class Ratio(NamedTuple):
         return Ratio(self.value - other.value, self.influence - other.influence)
 
     def estimate(self) -> Estimate:
-        """Return value and 95 % interval; NaN ends for a single replication."""
+        """Return value and 95 % interval; NaN ends for a single replication, and where all of them
+        are equal: nothing was seen that an interval could be made of.
+        """
         if not math.isfinite(self.value):
             return Estimate(math.nan, math.nan, math.nan)
+        if not self.influence.any():
+            return Estimate(self.value, math.nan, math.nan)
         around = estimate(self.influence)
         half = around.high - around.mean
         return Estimate(self.value, self.value - half, self.value + half)

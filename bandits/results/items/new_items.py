@@ -273,8 +273,10 @@ def _found(experiment: Experiment, histories: dict[str, History], wanted: Demand
             else label
         )
 
+    undecided = [label for label, one in own.items() if not decided(one, histories[label])]
+    known = {label: one for label, one in own.items() if label not in undecided}
     sooner = sorted(
-        (s, label) for label, one in own.items() if (s := one.steps_to_fair_share) is not None
+        (s, label) for label, one in known.items() if (s := one.steps_to_fair_share) is not None
     )
     after = [
         f"{count(steps)} steps with {stated(label, own[label].reached)}" for steps, label in sooner
@@ -283,16 +285,30 @@ def _found(experiment: Experiment, histories: dict[str, History], wanted: Demand
     for side in ("below", "above", None):
         never = [
             label
-            for label, one in own.items()
+            for label, one in known.items()
             if one.steps_to_fair_share is None and one.side == side
         ]
         names = listed([stated(label, 1 - own[label].reached) for label in never])
         parts += [f"never with {names}{NEVER[side]}"] if never else []
+    if undecided:
+        names = listed([stated(label, own[label].reached) for label in undecided])
+        parts.append(f"in some replications with {names}, too few to tell whether in most")
     get = "gets its" if wanted.cohorts[i].items[0].sum() == 1 else "get their"
     return (
-        f"The {_new(experiment, i)} launched at step {count(wanted.cohorts[i].step)} {get} fair "
+        f"The {_named(experiment, i)} launched at step {count(wanted.cohorts[i].step)} {get} fair "
         f"share for good {'; '.join(parts)}."
     )
+
+
+def decided(one: Launched, history: History) -> bool:
+    """Return whether the replications tell that most of all possible ones reach the fair share, or
+    that most do not: all of them agree, or a sign test at the level of 5 % on one side.
+    """
+    from scipy.special import bdtr
+
+    rows = int(history.alive.sum())
+    fewer = min(round(one.reached * rows), rows - round(one.reached * rows))
+    return fewer == 0 or float(bdtr(fewer, rows, 0.5)) <= 0.05
 
 
 def _earned(experiment: Experiment, histories: dict[str, History], wanted: Demand, i: int) -> str:
@@ -310,7 +326,7 @@ def _earned(experiment: Experiment, histories: dict[str, History], wanted: Deman
     parts = "; ".join(f"{label} {words.cell(own, 'rate')}" for label, (own, _) in ordered)
     best = words.cell(ordered[0][1][1], "rate")
     return (
-        f"{name} on the {_new(experiment, i)} launched at step {count(cohort.step)}: {parts}; "
+        f"{name} on the {_named(experiment, i)} launched at step {count(cohort.step)}: {parts}; "
         f"optimal {best}."
     )
 
@@ -322,6 +338,11 @@ def _new(experiment: Experiment, i: int) -> str:
         change for change in experiment.simulator.all_changes.values() if isinstance(change, Launch)
     ]
     return _counted(launched[i].items, cls.launch_noun or cls.item_noun)
+
+
+def _named(experiment: Experiment, i: int) -> str:
+    """Name what a launch adds in a sentence: 40 titles, or title."""
+    return _new(experiment, i).removeprefix("1 ")
 
 
 def about(result: Run) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bandits.base.errors import UserError
 from bandits.base.formatting import count, escaped, number, percent
+from bandits.tables.problems import RowsError
 
 if TYPE_CHECKING:
     from bandits.experiments.experiment import Experiment
@@ -55,6 +57,17 @@ def add_command(commands: Any) -> None:
         help="normal, bootstrap, bernstein or anytime; default: normal",
     )
     parser.add_argument(
+        "--skip-rows",
+        action="store_true",
+        help="leave out rows that hold what is not allowed, and say how many",
+    )
+    parser.add_argument(
+        "--pending-reward",
+        type=float,
+        metavar="VALUE",
+        help="what a missing reward counts as; default: its row is left out",
+    )
+    parser.add_argument(
         "--reward-range",
         nargs=2,
         type=float,
@@ -88,9 +101,20 @@ def run(parsed: argparse.Namespace) -> int:
     if not parsed.seed.isdecimal() or len(parsed.seed) > 18:
         raise UserError(f"seed: must be a whole number of at most 18 digits; got {parsed.seed}")
     generator = np.random.default_rng(int(parsed.seed))
-    log = offpolicy.read_log(
-        parsed.log, read_map(parsed.map) if parsed.map else None, strict=parsed.strict
-    )
+    try:
+        log = offpolicy.read_log(
+            parsed.log,
+            read_map(parsed.map) if parsed.map else None,
+            strict=parsed.strict,
+            skip=parsed.skip_rows,
+            pending=parsed.pending_reward,
+        )
+    except RowsError as error:
+        if error.count > 1:
+            further = error.sentences[1:]
+            print("\n".join(f"error: {sentence}" for sentence in further), file=sys.stderr)
+            print(f"--skip-rows leaves out these {count(error.count)} rows", file=sys.stderr)
+        raise
     found = offpolicy.evaluate(
         log,
         parsed.target,

@@ -1,7 +1,4 @@
-"""Check the values of a log.
-
-An error is one sentence that names row, column and the allowed range.
-"""
+"""Check the values of a log: each function finds the rows that are wrong, and what is allowed."""
 
 from __future__ import annotations
 
@@ -9,180 +6,123 @@ from typing import Any
 
 import numpy as np
 
-from bandits.base.errors import UserError
 from bandits.base.formatting import short
-from bandits.base.row_names import ROWS, RowNames
 from bandits.base.types import BoolArray, FloatArray, IntArray
+from bandits.tables.problems import Wrong
 
 # of sums of probabilities
 TOLERANCE = 1e-6
 LEAST = 1e-300  # propensity
 
 
-def check_rewards(rewards: FloatArray, *, at: RowNames = ROWS) -> None:
-    """Check that all rewards are finite numbers.
+def wrong_rewards(rewards: FloatArray) -> Wrong:
+    """Find rewards, float64 (n,), that are not finite numbers."""
+    return Wrong(
+        ~np.isfinite(rewards), lambda i: f"reward: must be a finite number; got {rewards[i]}"
+    )
 
-    Parameters
-    ----------
-    rewards : float64 (n,)
-    at : RowNames
-        Names of the rows.
 
-    Raises
-    ------
-    UserError
-        A reward is not a finite number.
+def wrong_weights(weights: FloatArray) -> Wrong:
+    """Find weights of rows, float64 (n,), that are negative or not finite."""
+    return Wrong(
+        ~(np.isfinite(weights) & (weights >= 0)),
+        lambda i: f"weight: must be a finite number of at least 0; got {weights[i]:g}",
+    )
+
+
+def wrong_propensities(propensities: FloatArray) -> Wrong:
+    """Find propensities, float64 (n,), that are missing, above 1, or so small that 1 / propensity
+    is not finite.
     """
-    wrong = ~np.isfinite(rewards)
-    if wrong.any():
-        i = int(wrong.argmax())
-        raise UserError(f"{at[i]}, reward: must be a finite number; got {rewards[i]}")
 
-
-def check_propensities(
-    propensities: FloatArray, *, at: RowNames = ROWS, column: str = "propensity"
-) -> None:
-    """Check that all propensities are above 0, so far that 1 / propensity is finite, and at most 1.
-
-    Parameters
-    ----------
-    propensities : float64 (n,)
-    at : RowNames
-        Names of the rows.
-    column : str
-
-    Raises
-    ------
-    UserError
-        A propensity is missing, 0, negative or above 1.
-    """
-    wrong = ~((propensities >= LEAST) & (propensities <= 1))
-    if wrong.any():
-        i = int(wrong.argmax())
+    def describe(i: int) -> str:
         got = "it is missing" if np.isnan(propensities[i]) else f"got {propensities[i]:g}"
-        raise UserError(f"{at[i]}, {column}: must be above 0 and at most 1; {got}")
+        return f"propensity: must be above 0 and at most 1; {got}"
+
+    return Wrong(~((propensities >= LEAST) & (propensities <= 1)), describe)
 
 
-def check_distributions(
-    probabilities: FloatArray, *, at: RowNames = ROWS, column: str = "propensities"
-) -> None:
-    """Check that each row holds probabilities with the sum 1.
-
-    Parameters
-    ----------
-    probabilities : float64 (n, K)
-    at : RowNames
-        Names of the rows.
-    column : str
-
-    Raises
-    ------
-    UserError
-        A probability is missing, negative or above 1, or a row has another sum than 1.
+def wrong_distributions(probabilities: FloatArray, column: str = "propensities") -> Wrong:
+    """Find rows of probabilities, float64 (n, K), with a missing or negative one, or with another
+    sum than 1.
     """
-    # where none is negative and the sum is 1, none is above 1
-    if not probabilities.min(initial=0.0) >= 0:
-        i = int((~(probabilities.min(axis=1) >= 0)).argmax())
-        k = int((~((probabilities[i] >= 0) & (probabilities[i] <= 1 + TOLERANCE))).argmax())
-        raise UserError(
-            f"{at[i]}, {column}: the probability of action {k} must be between 0 and 1; got "
-            f"{probabilities[i, k]:g}"
-        )
     # several times as fast as a sum over a short axis
     sums = probabilities @ np.ones(probabilities.shape[1])
-    wrong = np.abs(sums - 1) > TOLERANCE
-    if wrong.any():
-        i = int(wrong.argmax())
-        raise UserError(
-            f"{at[i]}, {column}: the probabilities must sum to 1; their sum is {sums[i]:.6g}"
-        )
+    wrong = ~(np.abs(sums - 1) <= TOLERANCE)
+    # where none is negative and the sum is 1, none is above 1
+    if not probabilities.min(initial=0.0) >= 0:
+        wrong |= ~(probabilities.min(axis=1) >= 0)
+
+    def describe(i: int) -> str:
+        row = probabilities[i]
+        if not row.min() >= 0:
+            k = int((~((row >= 0) & (row <= 1 + TOLERANCE))).argmax())
+            return (
+                f"{column}: the probability of action {k} must be between 0 and 1; got {row[k]:g}"
+            )
+        return f"{column}: the probabilities must sum to 1; their sum is {sums[i]:.6g}"
+
+    return Wrong(wrong, describe)
 
 
-def check_logged_probability(
-    distributions: FloatArray, actions: IntArray, propensities: FloatArray, *, at: RowNames = ROWS
-) -> None:
-    """Check that the propensity of the logged action is its entry in the vector of propensities.
-
-    Raises
-    ------
-    UserError
-        They differ by more than one in a million.
+def wrong_logged_probabilities(
+    distributions: FloatArray, actions: IntArray, propensities: FloatArray
+) -> Wrong:
+    """Find propensities that differ from the entry of the logged action in the vector of
+    propensities by more than one in a million.
     """
     entries = distributions[np.arange(len(actions)), actions]
-    wrong = np.abs(entries - propensities) > TOLERANCE
-    if wrong.any():
-        i = int(wrong.argmax())
-        raise UserError(
-            f"{at[i]}, propensity: must be the entry of the logged action in propensities, "
+    return Wrong(
+        np.asarray(np.abs(entries - propensities) > TOLERANCE),
+        lambda i: (
+            "propensity: must be the entry of the logged action in propensities, "
             f"{entries[i]:g}; got {propensities[i]:g}"
-        )
+        ),
+    )
 
 
-def check_actions(
-    actions: IntArray,
-    n_actions: int,
-    available: BoolArray | None,
-    *,
-    at: RowNames = ROWS,
-    names: tuple[str, ...] = (),
-) -> None:
-    """Check that each action is one of the K actions, and a candidate of its row.
-
-    Parameters
-    ----------
-    actions : int64 (n,)
-    n_actions : int
-        K.
-    available : bool (n, K), optional
-    at : RowNames
-        Names of the rows.
-    names : tuple of str (K,), optional
-
-    Raises
-    ------
-    UserError
-        An action is outside the K actions or outside the candidates of its row.
-    """
-    wrong = (actions < 0) | (actions >= n_actions)
-    if wrong.any():
-        i = int(wrong.argmax())
-        raise UserError(f"{at[i]}, action: must be between 0 and {n_actions - 1}; got {actions[i]}")
-    if available is not None:
-        wrong = ~available[np.arange(len(actions)), actions]
-        if wrong.any():
-            i = int(wrong.argmax())
-            name = names[actions[i]] if names else actions[i]
-            raise UserError(
-                f"{at[i]}, action: must be one of the candidates of its row; got {short(name)}"
-            )
+def wrong_actions(actions: IntArray, n_actions: int) -> Wrong:
+    """Find actions, int64 (n,), that are none of the K actions."""
+    return Wrong(
+        (actions < 0) | (actions >= n_actions),
+        lambda i: f"action: must be between 0 and {n_actions - 1}; got {actions[i]}",
+    )
 
 
-def check_unique(event_ids: Any, positions: IntArray | None, *, at: RowNames = ROWS) -> None:
-    """Check that no event id appears twice, or twice at the same position.
+def wrong_candidates(actions: IntArray, available: BoolArray, names: tuple[str, ...]) -> Wrong:
+    """Find actions that are no candidate of their row; ``available`` is bool (n, K)."""
+    return Wrong(
+        ~available[np.arange(len(actions)), actions],
+        lambda i: (
+            f"action: must be one of the candidates of its row; got {short(names[actions[i]])}"
+        ),
+    )
 
-    Parameters
-    ----------
-    event_ids : object (n,)
-    positions : int64 (n,), optional
-    at : RowNames
-        Names of the rows.
 
-    Raises
-    ------
-    UserError
-        An event id appears twice.
-    """
+def wrong_features(features: FloatArray, names: tuple[str, ...]) -> Wrong:
+    """Find rows of features, float64 (n, D), with a number that is not finite."""
+    finite = np.isfinite(features)
+
+    def describe(i: int) -> str:
+        d = int((~finite[i]).argmax())
+        column = names[d] if names else f"feature {d}"
+        return f"{column}: must be a finite number; got {features[i, d]}"
+
+    return Wrong(np.asarray(~finite.all(axis=1)), describe)
+
+
+def wrong_ids(event_ids: Any, positions: IntArray | None) -> Wrong:
+    """Find event ids, object (n,), that an earlier row has too, at the same position."""
     import pandas as pd
 
+    def describe(i: int) -> str:
+        where = "" if positions is None else f" at position {positions[i]}"
+        text = short(str(event_ids[i]))
+        return f"event_id: must be unique; '{text}' appears twice{where}"
+
     if positions is None and len(pd.unique(event_ids)) == len(event_ids):
-        return
+        return Wrong(np.zeros(len(event_ids), bool), describe)
     # not as pandas' own text, which takes several times as long to compare
     ids = pd.Series(event_ids, dtype=object)
     keys = {"event_id": ids} | ({} if positions is None else {"position": pd.Series(positions)})
-    twice = pd.DataFrame(keys).duplicated().to_numpy()
-    if twice.any():
-        i = int(twice.argmax())
-        where = "" if positions is None else f" at position {positions[i]}"
-        raise UserError(
-            f"{at[i]}, event_id: must be unique; '{short(str(event_ids[i]))}' appears twice{where}"
-        )
+    return Wrong(pd.DataFrame(keys).duplicated().to_numpy(), describe)

@@ -15,7 +15,9 @@ from bandits.base.files import atomic_write
 from bandits.base.formatting import count_of, short
 from bandits.base.row_names import LINE, RowNames
 from bandits.base.types import FloatArray
+from bandits.tables.problems import Wrong
 
+from .assembly import assembled
 from .dsjson_context import indicators, names_of, numbers_in
 from .log import MAX_CELLS, MAX_ROWS, DecisionLog
 from .parquet import MAX_VECTOR
@@ -104,7 +106,13 @@ def lines(log: DecisionLog) -> Iterator[str]:
         yield json.dumps(entry) + "\n"
 
 
-def read_dsjson(text: Iterable[str], *, strict: bool = False) -> DecisionLog:
+def read_dsjson(
+    text: Iterable[str],
+    *,
+    strict: bool = False,
+    skip: bool = False,
+    pending: float | None = None,
+) -> DecisionLog:
     """Read a log from the lines of a dsjson file.
 
     Actions of other writers are named by the first of `item`, `id`, `_tag` and an `id` within their
@@ -120,6 +128,8 @@ def read_dsjson(text: Iterable[str], *, strict: bool = False) -> DecisionLog:
         Refuse lines that are no decisions: those that are not JSON (checkpoints, a last line that
         is cut off), and rewards without their decision. Otherwise they are left out and counted in
         the notes of the log, as lines with `_skipLearn` always are.
+    skip, pending
+        As in `from_table`; a reward is missing where a line has no `_label_cost`.
 
     Raises
     ------
@@ -157,22 +167,28 @@ def read_dsjson(text: Iterable[str], *, strict: bool = False) -> DecisionLog:
             f"c._multi: rows times actions must be at most {MAX_CELLS:,}; got {n:,} rows and {K:,} "
             "actions"
         )
-    decisions = _decisions(kept, listed, names)
+    found: list[Wrong] = []
+    decisions = _decisions(kept, listed, names, found)
     entries, available = [entry for _, entry in kept], decisions["available"]
     columns = _columns(kept, head)
     features, feature_names, pooled = _features(entries, head)
-    return DecisionLog(
-        **{**decisions, "available": None if head.get("all", bool(available.all())) else available},
+    everything = head.get("all", bool(available.all()))
+    fields = {
+        **decisions,
+        "available": None if everything else available,
         **_texts_and_numbers(kept, head),
-        names=names,
-        columns=columns,
-        features=features,
-        feature_names=feature_names,
-        row_weights=_row_weights(kept),
-        by_place=by_place,
-        notes=(*_notes(left_out), *pooled),
-        places=RowNames(LINE, [number for number, _ in kept]),
-    )
+        "features": features,
+        "row_weights": _row_weights(kept),
+        "columns": columns,
+    }
+    rest = {
+        "names": names,
+        "feature_names": feature_names,
+        "by_place": by_place,
+        "notes": (*_notes(left_out), *pooled),
+        "places": RowNames(LINE, [number for number, _ in kept]),
+    }
+    return assembled(fields, found, rest, skip=skip, pending=pending)
 
 
 Entries = list[tuple[int, dict[str, Any]]]
@@ -229,41 +245,44 @@ def _row_weights(kept: Entries) -> FloatArray | None:
 
 
 def _decisions(
-    kept: Entries, listed: Sequence[Sequence[str]], names: tuple[str, ...]
+    kept: Entries, listed: Sequence[Sequence[str]], names: tuple[str, ...], found: list[Wrong]
 ) -> dict[str, Any]:
     """Return actions, rewards, propensities, candidates and, where all lines state them, vectors of
-    propensities.
+    propensities; add to ``found`` the lines in which they are wrong.
 
     Candidates of one name share its action: their probabilities are added up.
     """
     n, K = len(kept), len(names)
     index = {name: k for k, name in enumerate(names)}
-    actions, rewards, propensities = np.empty(n, np.int64), np.empty(n), np.empty(n)
+    actions, rewards, propensities = np.zeros(n, np.int64), np.zeros(n), np.ones(n)
+    faults: dict[int, str] = {}
     available, vectors = np.zeros((n, K), bool), np.zeros((n, K))
     whole = all(
         len(entry["p"]) == len(candidates)
         for (_, entry), candidates in zip(kept, listed, strict=True)
     )
-    for i, ((number, entry), candidates) in enumerate(zip(kept, listed, strict=True)):
+    for i, ((_, entry), candidates) in enumerate(zip(kept, listed, strict=True)):
         try:
             places = [index[name] for name in candidates]
             available[i, places] = True
-            place = _place(entry, len(candidates), number)
+            place = _place(entry, len(candidates))
             actions[i] = places[place]
             cost = entry.get("_label_cost")
             rewards[i] = np.nan if cost is None else -float(cost) or 0.0
             stated = {a - 1: p for a, p in zip(entry["a"], entry["p"], strict=True)}
             propensity = entry.get("_label_probability", stated.get(place))
             if propensity is None:
-                raise UserError(f"line {number}, _label_probability: is required; it is missing")
+                raise UserError("_label_probability: is required; it is missing")
             same = [k for k in stated if k != place and places[k] == places[place]]
             propensities[i] = float(propensity) + sum(float(stated[k]) for k in same)
             if whole:
                 np.add.at(vectors[i], [places[k] for k in stated], list(stated.values()))
         except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
-            if isinstance(error, UserError):
-                raise
-            raise UserError(f"line {number}: a value cannot be read ({error})") from error
+            fault = isinstance(error, UserError)
+            faults[i] = str(error) if fault else f"a value cannot be read ({error})"
+    wrong = np.zeros(n, bool)
+    wrong[list(faults)] = True
+    found.append(Wrong(wrong, lambda i: faults[i]))
     return {
         "actions": actions,
         "rewards": rewards,
@@ -353,27 +372,20 @@ def _multi(entry: dict[str, Any], number: int) -> list[dict[str, Any]]:
     return items
 
 
-def _place(entry: dict[str, Any], n_candidates: int, number: int) -> int:
+def _place(entry: dict[str, Any], n_candidates: int) -> int:
     """Return the place of the logged action among the candidates, from 0."""
     action = entry.get("_label_Action", entry["a"][0] if entry["a"] else None)
     if isinstance(action, bool) or not isinstance(action, int) or not 1 <= action <= n_candidates:
-        raise UserError(
-            f"line {number}, _label_Action: must be between 1 and {n_candidates}; got "
-            f"{short(action)}"
-        )
+        raise UserError(f"_label_Action: must be between 1 and {n_candidates}; got {short(action)}")
     if entry.get("_labelIndex", action - 1) != action - 1:
-        raise UserError(
-            f"line {number}, _labelIndex: must be {action - 1}; got {short(entry['_labelIndex'])}"
-        )
+        raise UserError(f"_labelIndex: must be {action - 1}; got {short(entry['_labelIndex'])}")
     if any(
         isinstance(a, bool) or not isinstance(a, int) or not 1 <= a <= n_candidates
         for a in entry["a"]
     ):
-        raise UserError(f"line {number}, a: actions must be between 1 and {n_candidates}")
+        raise UserError(f"a: actions must be between 1 and {n_candidates}")
     if len(entry["a"]) != len(entry["p"]) or len(set(entry["a"])) != len(entry["a"]):
-        raise UserError(
-            f"line {number}, p: must have one probability for each different action in a"
-        )
+        raise UserError("p: must have one probability for each different action in a")
     return action - 1
 
 

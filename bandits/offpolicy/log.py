@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import InitVar, dataclass, field, fields, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from bandits.base.errors import UserError
 from bandits.base.row_names import ROWS, RowNames
 from bandits.base.types import BoolArray, FloatArray, IntArray
+from bandits.tables.problems import Wrong, check
 
 from . import checks
 
@@ -73,7 +74,9 @@ class DecisionLog:
     Raises
     ------
     UserError
-        A value is not allowed; the sentence names row and column.
+        The shapes do not fit.
+    RowsError
+        Values are not allowed; each sentence names row and column.
     """
 
     actions: IntArray
@@ -121,24 +124,29 @@ class DecisionLog:
                 f"feature_names: must have {D} names, one for each feature; got "
                 f"{len(self.feature_names)}"
             )
-        checks.check_rewards(self.rewards, at=at)
-        checks.check_actions(self.actions, K, self.available, at=at, names=self.names)
+        # later checks take actions as indices
+        check([checks.wrong_actions(self.actions, K)], at)
+        check(self._wrong(unique_ids), at)
+
+    def _wrong(self, unique_ids: bool) -> Iterator[Wrong]:
+        """Find the rows with values that are not allowed."""
+        if self.available is not None:
+            yield checks.wrong_candidates(self.actions, self.available, self.names)
+        yield checks.wrong_rewards(self.rewards)
         if self.propensities is not None:
-            checks.check_propensities(self.propensities, at=at)
+            yield checks.wrong_propensities(self.propensities)
         if self.distributions is not None:
-            checks.check_distributions(self.distributions, at=at)
+            yield checks.wrong_distributions(self.distributions)
             if self.propensities is not None:
-                checks.check_logged_probability(
-                    self.distributions, self.actions, self.propensities, at=at
+                yield checks.wrong_logged_probabilities(
+                    self.distributions, self.actions, self.propensities
                 )
+        if self.row_weights is not None:
+            yield checks.wrong_weights(self.row_weights)
         if self.event_ids is not None and not unique_ids:
-            checks.check_unique(self.event_ids, self.positions, at=at)
-        if self.features is not None and not np.isfinite(self.features).all():
-            i, d = np.argwhere(~np.isfinite(self.features))[0].tolist()
-            column = self.feature_names[d] if self.feature_names else f"feature {d}"
-            raise UserError(
-                f"{at[i]}, {column}: must be a finite number; got {self.features[i, d]}"
-            )
+            yield checks.wrong_ids(self.event_ids, self.positions)
+        if self.features is not None:
+            yield checks.wrong_features(self.features, self.feature_names)
 
     def __len__(self) -> int:
         return len(self.actions)

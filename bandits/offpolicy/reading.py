@@ -9,21 +9,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from bandits.base.errors import UserError
 from bandits.base.formatting import short, size
 from bandits.base.row_names import IN_TABLE
 from bandits.results.export import csv_of
 from bandits.tables.csv_reader import HEAD, header, read_csv
 from bandits.tables.raw_table import RawTable
-from bandits.tables.text import Limits
+from bandits.tables.text import Limits, quoted
 
 from . import open_bandit, parquet
 from .dsjson import lines, read_dsjson
 from .log import MAX_ROWS, DecisionLog
 from .parquet import MAX_VECTOR
-from .user_table import from_table
+from .user_table import from_table, in_order
 
 MAX_BYTES = 200 * 10**6
 # bytes of a Parquet file without compression
@@ -34,7 +32,12 @@ LIMITS = Limits(MAX_BYTES, rows=MAX_ROWS, columns=10_000, cell=csv.field_size_li
 
 
 def read_log(
-    name: str | Path, mapping: Mapping[str, str] | None = None, *, strict: bool = False
+    name: str | Path,
+    mapping: Mapping[str, str] | None = None,
+    *,
+    strict: bool = False,
+    skip: bool = False,
+    pending: float | None = None,
 ) -> DecisionLog:
     """Read a log from a file, or a shipped one by its name.
 
@@ -46,6 +49,11 @@ def read_log(
         Columns of a user's table, as in `from_table`.
     strict : bool
         Refuse lines of dsjson that are no decisions, as in `read_dsjson`.
+    skip : bool
+        Leave out rows that hold what is not allowed, and state how many in the notes.
+    pending : float, optional
+        What a missing reward counts as; by default such rows are left out, and the notes state
+        how many.
 
     Returns
     -------
@@ -75,12 +83,13 @@ def read_log(
             f"{size(length)}"
         )
     if kind == ".parquet":
-        return _parquet(path, mapping)
+        return _parquet(path, mapping, skip=skip, pending=pending)
     if kind in TABLES:
-        return from_table(read_csv(path.read_bytes(), LIMITS), mapping)
+        table = read_csv(path.read_bytes(), LIMITS)
+        return from_table(table, mapping, skip=skip, pending=pending)
     try:
         with path.open(encoding="utf-8") as file:
-            return read_dsjson(file, strict=strict)
+            return read_dsjson(file, strict=strict, skip=skip, pending=pending)
     except UnicodeDecodeError as error:
         raise UserError(f"'{short(path.name)}': must be text in UTF-8; {error.reason}") from error
 
@@ -118,7 +127,9 @@ def column_names(path: Path) -> list[str] | None:
     return None if parquet.METADATA in (schema.metadata or {}) else list(schema.names)
 
 
-def _parquet(path: Path, mapping: Mapping[str, str] | None) -> DecisionLog:
+def _parquet(
+    path: Path, mapping: Mapping[str, str] | None, *, skip: bool, pending: float | None
+) -> DecisionLog:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -142,7 +153,7 @@ def _parquet(path: Path, mapping: Mapping[str, str] | None) -> DecisionLog:
         raise UserError(f"'{short(path.name)}': is not a Parquet file, or is damaged") from error
     if parquet.is_decision_log(table):
         return parquet.from_table(table)
-    return from_table(RawTable(table, IN_TABLE), mapping)
+    return from_table(RawTable(table, IN_TABLE), mapping, skip=skip, pending=pending)
 
 
 FORMATS = {"Parquet": ".parquet", "CSV": ".csv", "dsjson": ".dsjson"}
@@ -182,29 +193,54 @@ def convert(content: bytes, ending: str) -> bytes:
 def csv_text(log: DecisionLog) -> str:
     """Write one row per decision, with a header whose names *What if?* and `evaluate` recognise.
 
-    Candidates and vectors of propensities are JSON lists. The experiment of a simulated run is not
-    part of it: the true value is not known from a CSV."""
+    Candidates and vectors of propensities are JSON lists, the latter in the order of the candidates
+    of their row. Where every item is always a candidate, the first row lists all, and others none.
+    Names that would be taken for something else are JSON texts. The experiment of a simulated
+    run is not part of it: the true value is not known from a CSV."""
     import pandas as pd
 
     names, K = log.names, log.n_actions
+    texts = {
+        name: None if values is None else list(map(quoted, values))
+        for name, values in (
+            ("event_id", log.event_ids),
+            ("segment", log.segments),
+            ("time", log.times),
+            ("action", [names[a] for a in log.actions]),
+            ("version", log.versions),
+        )
+    }
+    order = [names.index(name) for name in in_order(set(names))]
+    everything = log.available is None
+    offered = (
+        [order] * len(log)
+        if log.available is None
+        else [[k for k in order if row[k]] for row in log.available.tolist()]
+    )
     columns: dict[str, Any] = {
-        "event_id": log.event_ids,
+        "event_id": texts["event_id"],
         "row": log.rows,
         "step": log.steps,
-        "segment": log.segments,
-        "action": [names[a] for a in log.actions],
+        "context": log.contexts,
+        "time": texts["time"],
+        "segment": texts["segment"],
+        "action": texts["action"],
         "position": log.positions,
         "propensity": log.propensities,
         "propensity_kind": log.kinds,
         "reward": log.rewards,
-        "version": log.versions,
+        "row_weight": log.row_weights,
+        "version": texts["version"],
+        "candidates": [
+            "" if everything and i else json.dumps([names[k] for k in row])
+            for i, row in enumerate(offered)
+        ],
     }
-    if log.available is not None:
-        columns["candidates"] = [
-            json.dumps([names[k] for k in np.flatnonzero(offered)]) for offered in log.available
-        ]
     if log.distributions is not None and K <= MAX_VECTOR:
-        columns["propensities"] = [json.dumps(vector) for vector in log.distributions.tolist()]
+        columns["propensities"] = [
+            json.dumps([vector[k] for k in row])
+            for vector, row in zip(log.distributions.tolist(), offered, strict=True)
+        ]
     if log.features is not None:
         titles = log.feature_names or range(log.features.shape[1])
         columns |= {f"feature_{title}": log.features[:, d] for d, title in enumerate(titles)}

@@ -13,7 +13,9 @@ import numpy as np
 
 from bandits.base.errors import UserError
 from bandits.base.formatting import short
+from bandits.base.row_names import ROWS
 from bandits.base.types import FloatArray, IntArray
+from bandits.tables.problems import check
 
 from . import checks
 from .log import DecisionLog
@@ -128,18 +130,18 @@ class Matrix(Target):
     def check(self, log: DecisionLog) -> None:
         n, K, shape = len(log), log.n_actions, self.matrix.shape
         if shape == (n, K) and n != K:
-            checks.check_distributions(self.matrix, at=log.places, column="target")
+            check([checks.wrong_distributions(self.matrix, "target")], log.places)
         elif shape == (K,):
-            checks.check_distributions(self.matrix[None], column="target")
+            check([checks.wrong_distributions(self.matrix[None], "target")], ROWS)
         elif len(shape) == 2 and shape[0] == K and log.positions is not None:
             S = len(np.unique(log.positions))
             if shape[1] != S:
                 raise UserError(
                     f"target: must have a column for each of the {S} positions; got {shape[1]}"
                 )
-            checks.check_distributions(self.matrix.T, column="target, position")
+            check([checks.wrong_distributions(self.matrix.T, "target, position")], ROWS)
         elif shape == (n, K):
-            checks.check_distributions(self.matrix, at=log.places, column="target")
+            check([checks.wrong_distributions(self.matrix, "target")], log.places)
         else:
             raise UserError(
                 f"target: must have the shape (n, K) = ({n}, {K}), (K,) or (K, S); got {shape}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,8 +14,10 @@ from bandits.base.errors import UserError
 from bandits.base.formatting import short
 from bandits.base.row_names import ROWS, RowNames
 from bandits.base.types import BoolArray, FloatArray, IntArray
+from bandits.tables.problems import Wrong
 from bandits.tables.raw_table import RawTable
 
+from .assembly import assembled
 from .log import MAX_CELLS, MAX_ROWS, DecisionLog, TextArray
 
 ROLES = (
@@ -52,7 +55,8 @@ MAX_ACTIONS = 10_000
 def read_map(text: str) -> dict[str, str]:
     """Parse a mapping of roles to columns, ``action=item_id,reward=click``.
 
-    Several features are separated by ``|``.
+    Several features are separated by ``|``. A comma belongs to the name of a column unless another
+    ROLE= follows.
 
     Raises
     ------
@@ -60,7 +64,8 @@ def read_map(text: str) -> dict[str, str]:
         A part is not of the form ROLE=COLUMN, or a role is unknown or given twice.
     """
     mapping: dict[str, str] = {}
-    for part in text.split(","):
+    # a column may have a comma in its name
+    for part in re.split(r",(?=\s*\w+=)", text):
         role, equals, column = part.strip().partition("=")
         if not equals or not column:
             raise UserError(f"map: each part must be ROLE=COLUMN; got '{short(part)}'")
@@ -90,12 +95,20 @@ def suggested_map(columns: Sequence[str]) -> dict[str, str]:
     features = [
         name
         for name in columns
-        if name.lower().startswith(FEATURE_NAMES) and name not in found.values()
+        if name.lower().startswith(FEATURE_NAMES)
+        and name not in found.values()
+        and not ("propensity_kind" in columns and name in OWN)
     ]
     return found | ({"features": "|".join(features)} if features else {})
 
 
-def from_frame(frame: Any, mapping: Mapping[str, str] | None = None) -> DecisionLog:
+def from_frame(
+    frame: Any,
+    mapping: Mapping[str, str] | None = None,
+    *,
+    skip: bool = False,
+    pending: float | None = None,
+) -> DecisionLog:
     """Make a log of a pandas data frame, as `from_table` does."""
     import pyarrow as pa
 
@@ -110,11 +123,20 @@ def from_frame(frame: Any, mapping: Mapping[str, str] | None = None) -> Decision
 
     columns = [array(frame.iloc[:, i]) for i in range(frame.shape[1])]
     return from_table(
-        RawTable(pa.table(columns, names=list(map(str, frame.columns))), ROWS), mapping
+        RawTable(pa.table(columns, names=list(map(str, frame.columns))), ROWS),
+        mapping,
+        skip=skip,
+        pending=pending,
     )
 
 
-def from_table(table: RawTable, mapping: Mapping[str, str] | None = None) -> DecisionLog:
+def from_table(
+    table: RawTable,
+    mapping: Mapping[str, str] | None = None,
+    *,
+    skip: bool = False,
+    pending: float | None = None,
+) -> DecisionLog:
     """Make a log of a table.
 
     Columns have the names of their roles (`ROLES`) unless the mapping names others. Actions are
@@ -128,52 +150,103 @@ def from_table(table: RawTable, mapping: Mapping[str, str] | None = None) -> Dec
     table : RawTable
     mapping : mapping of str to str, optional
         Role: name of the column; an empty name: no column has this role.
+    skip : bool
+        Leave out rows that hold what is not allowed, and state how many in the notes.
+    pending : float, optional
+        What a missing reward counts as; by default such rows are left out, and the notes state
+        how many.
 
     Raises
     ------
     UserError
-        A column is missing, or a value is not allowed; the sentence names row and column.
+        A column is missing.
+    RowsError
+        Rows hold what is not allowed; each sentence names row and column.
     """
     mapping, n, at = dict(mapping or {}), table.data.num_rows, table.rows
     place = _places(table.names, mapping)
     if not 1 <= n <= MAX_ROWS:
         raise UserError(f"a log must have 1 to {MAX_ROWS:,} rows; got {n:,}")
 
+    found: list[Wrong] = []
+
     def numbers(role: str) -> FloatArray | None:
-        return table.numbers(place[role]) if role in place else None
+        if role not in place:
+            return None
+        values, wrong = table.parsed(place[role], role)
+        found.append(wrong)
+        return values
 
     def texts(role: str) -> TextArray | None:
         return table.texts(place[role]) if role in place else None
 
-    vectors = _vectors(table.cells(place["propensities"]), at) if "propensities" in place else None
     listed = (
         [_cell(value) for value in table.cells(place["candidates"])]
         if "candidates" in place
         else None
     )
-    names, actions = _actions(table.texts(place["action"]), listed, vectors, at)
+    vectors = (
+        [_cell(value) for value in table.cells(place["propensities"])]
+        if "propensities" in place
+        else None
+    )
+    names, actions, offered, distributions = _actions(
+        table.texts(place["action"]), listed, vectors, found
+    )
     wanted = mapping["features"].split("|") if mapping.get("features") else []
     features, feature_names = _features(table, wanted)
     rest = [name for name in table.names if name not in {*place.values(), *wanted}]
-    return DecisionLog(
-        actions=actions,
-        rewards=table.numbers(place["reward"]),
-        names=names,
-        propensities=numbers("propensity"),
-        distributions=vectors,
-        available=None
-        if listed is None
-        else _available(listed, {name: k for k, name in enumerate(names)}),
-        features=features,
-        feature_names=feature_names,
-        positions=_whole(numbers("position"), at, "position"),
-        segments=texts("segment"),
-        event_ids=_event_ids(texts("event_id"), at),
-        times=texts("time"),
-        places=at,
-        row_weights=numbers("weight"),
-        columns=table.numbers_of(rest),
+    recorded = _recorded(table, rest)
+    if recorded:
+        feature_names = tuple(name.removeprefix("feature_") for name in feature_names)
+    fields = {
+        "actions": actions,
+        "rewards": numbers("reward"),
+        "propensities": numbers("propensity"),
+        "distributions": distributions,
+        "available": offered,
+        "features": features,
+        "positions": _whole(numbers("position"), found),
+        "segments": texts("segment"),
+        "event_ids": _event_ids(texts("event_id"), at),
+        "times": texts("time"),
+        "row_weights": numbers("weight"),
+        **recorded,
+        "columns": table.numbers_of([name for name in rest if OWN.get(name) not in recorded]),
+    }
+    return assembled(
+        fields,
+        found,
+        {"names": names, "feature_names": feature_names, "places": at},
+        skip=skip,
+        pending=pending,
+        more=table.wrong,
     )
+
+
+# columns of logs that this package writes: attributes of the log
+OWN = {
+    "row": "rows",
+    "step": "steps",
+    "context": "contexts",
+    "propensity_kind": "kinds",
+    "version": "versions",
+}
+
+
+def _recorded(table: RawTable, rest: Sequence[str]) -> dict[str, Any]:
+    """Return what only logs of this package have, recognised by the kinds of propensities."""
+    if "propensity_kind" not in rest:
+        return {}
+    found: dict[str, Any] = {}
+    for name in OWN.keys() & set(rest):
+        if name in ("row", "step", "context"):
+            values, wrong = table.parsed(name, name)
+            if not wrong.rows.any() and (np.isfinite(values) & (values % 1 == 0)).all():
+                found[OWN[name]] = values.astype(np.int64)
+        else:
+            found[OWN[name]] = table.texts(name)
+    return found
 
 
 def _places(names: Sequence[str], mapping: Mapping[str, str]) -> dict[str, str]:
@@ -195,32 +268,56 @@ def _places(names: Sequence[str], mapping: Mapping[str, str]) -> dict[str, str]:
 
 
 def _actions(
-    shown: TextArray, listed: list[list[str]] | None, vectors: FloatArray | None, at: RowNames
-) -> tuple[tuple[str, ...], IntArray]:
-    """Return the names of the actions, and the index of each that was shown, int64 (n,)."""
+    shown: TextArray,
+    listed: list[list[str]] | None,
+    vectors: list[list[str]] | None,
+    found: list[Wrong],
+) -> tuple[tuple[str, ...], IntArray, BoolArray | None, FloatArray | None]:
+    """Return the names of the actions, the index of each that was shown, int64 (n,), the candidates
+    and the vectors of propensities; add to ``found`` the rows in which they are wrong.
+
+    A vector has an entry for each candidate of its row, in their order; in a row without candidates
+    for each action, in the order of their names, which are 0, 1, ... where no names are known.
+    """
     import pandas as pd
 
-    codes, found = pd.factorize(shown)
-    if "" in found:
-        i = int((shown == "").argmax())
-        raise UserError(f"{at[i]}, action: is required; it is missing")
-    if vectors is None:
-        names = in_order({*found, *(name for row in listed or () for name in row)})
+    n = len(shown)
+    codes, seen = pd.factorize(shown)
+    found.append(Wrong(shown == "", lambda i: "action: is required; it is missing"))  # noqa: ARG005
+    if vectors is not None and listed is None:
+        names = tuple(map(str, range(len(vectors[0]))))
     else:
-        names = tuple(map(str, range(vectors.shape[1])))
-    if len(names) > MAX_ACTIONS:
+        names = in_order({*seen, *(name for row in listed or () for name in row)} - {""})
+    K = len(names)
+    if K > MAX_ACTIONS:
         raise UserError(
-            f"action: a log must have at most {MAX_ACTIONS:,} different actions; got {len(names):,}"
+            f"action: a log must have at most {MAX_ACTIONS:,} different actions; got {K:,}"
         )
+    if n * K > MAX_CELLS and (listed is not None or vectors is not None):
+        role = "propensities" if listed is None else "candidates"
+        raise UserError(f"{role}: rows times actions must be at most {MAX_CELLS:,}; got {n * K:,}")
     index = {name: k for k, name in enumerate(names)}
-    actions: IntArray = np.array([index.get(name, -1) for name in found], np.int64)[codes]
-    if (actions < 0).any():
-        i = int((actions < 0).argmax())
-        allowed = f"0 to {len(names) - 1}"
-        raise UserError(
-            f"{at[i]}, action: must be its place in propensities, {allowed}; got {short(shown[i])}"
+    places: IntArray = np.array([index.get(name, -1) for name in seen], np.int64)[codes]
+    if vectors is not None:
+        found.append(
+            Wrong(
+                (places < 0) & (shown != ""),
+                lambda i: (
+                    f"action: must be its place in propensities, 0 to {K - 1}; got "
+                    f"{short(shown[i])}"
+                ),
+            )
         )
-    return names, actions
+    actions = np.maximum(places, 0)
+    available = None
+    if listed is not None:
+        available = np.zeros((n, K), bool)
+        for i, row in enumerate(listed):
+            available[i, [index[name] for name in row if name] or slice(None)] = True
+    distributions = None if vectors is None else _vectors(vectors, listed, index, found)
+    if available is not None and available.all():
+        available = None
+    return names, actions, available, distributions
 
 
 def _features(table: RawTable, wanted: Sequence[str]) -> tuple[FloatArray | None, tuple[str, ...]]:
@@ -254,15 +351,13 @@ def _event_ids(ids: TextArray | None, at: RowNames) -> TextArray | None:
     return ids
 
 
-def _whole(values: FloatArray | None, at: RowNames, column: str) -> IntArray | None:
-    """Return whole numbers."""
+def _whole(values: FloatArray | None, found: list[Wrong]) -> IntArray | None:
+    """Return whole numbers; add to ``found`` the rows with others."""
     if values is None:
         return None
     wrong = ~(np.isfinite(values) & (values == np.round(values)))
-    if wrong.any():
-        i = int(wrong.argmax())
-        raise UserError(f"{at[i]}, {column}: must be a whole number; got {values[i]}")
-    return values.astype(np.int64)
+    found.append(Wrong(wrong, lambda i: f"position: must be a whole number; got {values[i]}"))
+    return np.where(wrong, 0, values).astype(np.int64)
 
 
 def _text(value: object) -> str:
@@ -291,33 +386,32 @@ def _cell(value: object) -> list[Any]:
     return [part.strip() for part in text.split("|")]
 
 
-def _vectors(cells: Sequence[Any], at: RowNames) -> FloatArray:
-    """Return the vectors of propensities, float64 (n, K)."""
-    rows = [_cell(value) for value in cells]
-    K = len(rows[0])
+def _vectors(
+    rows: list[list[str]],
+    listed: list[list[str]] | None,
+    index: Mapping[str, int],
+    found: list[Wrong],
+) -> FloatArray:
+    """Return the vectors of propensities, float64 (n, K); add to ``found`` the wrong rows."""
+    n, K = len(rows), len(index)
+    values, faults = np.zeros((n, K)), {}
     for i, row in enumerate(rows):
-        if len(row) != K:
-            raise UserError(
-                f"{at[i]}, propensities: must have {K} entries as the first row has; got {len(row)}"
-            )
+        offered = [name for name in listed[i] if name] if listed else []
+        expected = len(offered) or K
+        if len(row) != expected:
+            whose = "as its row has candidates" if offered else "as the first row has"
+            whose = whose if offered or not listed else "one for each action"
+            faults[i] = f"propensities: must have {expected} entries {whose}; got {len(row)}"
+            continue
         try:
-            rows[i] = [float(entry) for entry in row]
+            places = [index[name] for name in offered] or slice(None)
+            values[i, places] = [float(entry) for entry in row]
         except ValueError as error:
-            raise UserError(f"{at[i]}, propensities: entries must be numbers; {error}") from error
-    return np.array(rows, np.float64)
-
-
-def _available(listed: list[list[str]], index: Mapping[str, int]) -> BoolArray:
-    """Return the candidates as indicators, bool (n, K)."""
-    if len(listed) * len(index) > MAX_CELLS:
-        raise UserError(
-            f"candidates: rows times actions must be at most {MAX_CELLS:,}; "
-            f"got {len(listed) * len(index):,}"
-        )
-    available = np.zeros((len(listed), len(index)), bool)
-    for i, row in enumerate(listed):
-        available[i, [index[name] for name in row if name in index]] = True
-    return available
+            faults[i] = f"propensities: entries must be numbers; {error}"
+    wrong = np.zeros(n, bool)
+    wrong[list(faults)] = True
+    found.append(Wrong(wrong, lambda i: faults[i]))
+    return values
 
 
 def _listed(columns: Any) -> str:

@@ -60,7 +60,7 @@ def _defused(cell: Any) -> Any:
         return cell
     # the csv module would not quote it
     text = cell.replace("\r", " ")
-    return "'" + text if cell[:1] in _FORMULAS else text
+    return "'" + text if cell.startswith(tuple(_FORMULAS)) else text
 
 
 def table_parquet(result: Result) -> bytes:

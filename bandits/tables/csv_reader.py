@@ -21,6 +21,7 @@ from bandits.base.formatting import printable, short
 from bandits.base.row_names import OF_FILE, RECORD, RowNames
 from bandits.base.types import IntArray
 
+from .problems import RowsError
 from .raw_table import RawTable
 from .text import Limits, utf8
 
@@ -51,12 +52,16 @@ def read_csv(raw: bytes, limits: Limits) -> RawTable:
         if _well_quoted(data, separator, marks)
         else None
     )
-    columns, rows = found or _carefully(data, separator, names, limits)
+    wrong: list[str] = []
+    columns, rows = found or _carefully(data, separator, names, limits, wrong)
+    if not len(rows) and wrong:
+        raise RowsError(np.zeros(0, bool), wrong, len(wrong))
     if not len(rows):
         raise UserError("the table has a header and no rows below it")
     words = OF_FILE if not len(marks) or (found and not _breaks_cells(data, marks)) else RECORD
     table = pa.table(columns, names=names)
-    return RawTable(table, RowNames(words, rows), comma=separator == ";", typed=False)
+    place = RowNames(words, rows)
+    return RawTable(table, place, comma=separator == ";", typed=False, wrong=tuple(wrong))
 
 
 def header(beginning: bytes, limits: Limits) -> list[str]:
@@ -170,18 +175,23 @@ def _quickly(
     return table.columns, rows
 
 
-def _carefully(data: bytes, separator: str, names: Sequence[str], limits: Limits) -> Columns:
-    """Read rows one by one."""
-    rows, table = [], []
+def _carefully(
+    data: bytes, separator: str, names: Sequence[str], limits: Limits, wrong: list[str]
+) -> Columns:
+    """Read rows one by one; add to ``wrong`` what is wrong with those of another width.
+
+    Empty cells beyond the header, as a separator at the end of a row makes them, are left out.
+    """
+    width, rows, table = len(names), [], []
     for row, record in islice(_records(data, separator, limits), 1, None):
-        if len(record) != len(names):
+        if len(record) < width or any(map(str.strip, record[width:])):
             cells = f"{len(record):,} cell{'' if len(record) == 1 else 's'}"
-            raise UserError(f"row {row} has {cells}, the header has {len(names)}")
+            wrong.append(f"row {row} has {cells}, the header has {width}")
+            continue
         rows.append(row)
-        table.append(record)
-    return [pa.array(cells, pa.string()) for cells in zip(*table, strict=True)], np.array(
-        rows, np.int64
-    )
+        table.append(record[:width])
+    columns = list(zip(*table, strict=True)) or [()] * width
+    return [pa.array(cells, pa.string()) for cells in columns], np.array(rows, np.int64)
 
 
 def _records(data: bytes, separator: str, limits: Limits) -> Iterator[tuple[int, list[str]]]:

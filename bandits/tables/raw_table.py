@@ -17,7 +17,8 @@ from bandits.base.formatting import short
 from bandits.base.row_names import RowNames
 from bandits.base.types import FloatArray
 
-from .text import MISSING, parsed_number
+from .problems import Wrong, check
+from .text import MISSING, numbers_of, unquoted
 
 SOME = 100
 
@@ -34,12 +35,16 @@ class RawTable(NamedTuple):
         Whether numbers may have decimal commas.
     typed : bool
         Whether the file states which columns are numbers; otherwise all are texts.
+    wrong : tuple of str
+        What is wrong with rows of the file that are none of the n, because they have more or fewer
+        cells than the header.
     """
 
     data: pa.Table
     rows: RowNames
     comma: bool = False
     typed: bool = True
+    wrong: tuple[str, ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -65,6 +70,9 @@ class RawTable(NamedTuple):
             column = pa.array(values.map(_shown, na_action="ignore"), from_pandas=True)
         trimmed = pc.utf8_trim_whitespace(column.cast(pa.string()).fill_null(""))
         texts: NDArray[np.object_] = trimmed.to_numpy(zero_copy_only=False)
+        if not self.typed:
+            for i in np.flatnonzero(pc.starts_with(trimmed, '"').to_numpy(zero_copy_only=False)):
+                texts[i] = unquoted(texts[i])
         return texts
 
     def numbers(self, name: str) -> FloatArray:
@@ -75,14 +83,29 @@ class RawTable(NamedTuple):
         UserError
             A cell is no number.
         """
-        column = self._column(name)
-        if _is_number(column.type):
-            return _floats(column)
-        values, wrong = _parsed(column, self.comma) if _is_text(column.type) else (None, 0)
-        if values is None:
-            got = short(str(column[wrong].as_py()))
-            raise UserError(f"{self.rows[wrong]}, {name}: must be a number; got '{got}'")
+        values, wrong = self.parsed(name, name)
+        check([wrong], self.rows)
         return values
+
+    def parsed(self, name: str, title: str) -> tuple[FloatArray, Wrong]:
+        """Return a column as numbers, float64 (n,), NaN where nothing is, and the rows that hold
+        something else, of which messages speak as ``title``.
+        """
+        column = self._column(name)
+        wrong = np.zeros(len(column), bool)
+
+        def describe(i: int) -> str:
+            return f"{title}: must be a number; got '{short(str(column[i].as_py()))}'"
+
+        if _is_number(column.type):
+            return _floats(column), Wrong(wrong, describe)
+        if not _is_text(column.type):
+            return np.full(len(column), math.nan), Wrong(~wrong, describe)
+        values = _parsed(column, self.comma)
+        if values is None:
+            texts = [text or "" for text in column.to_pylist()]
+            values, wrong = numbers_of(texts, self.comma)
+        return values, Wrong(wrong, describe)
 
     def numbers_of(self, names: Iterable[str]) -> dict[str, FloatArray]:
         """Return the columns that are numbers: by the file or, where it states no types, by all
@@ -91,6 +114,9 @@ class RawTable(NamedTuple):
         found = {}
         for name in names:
             with suppress(UserError):
+                # a column of other texts is known by its first cells, and takes long otherwise
+                if not self.typed and len(self.data) > SOME:
+                    RawTable(self.data.slice(0, SOME), self.rows, self.comma).numbers(name)
                 if not self.typed or _is_number(self._column(name).type):
                     found[name] = self.numbers(name)
         return found
@@ -100,32 +126,18 @@ class RawTable(NamedTuple):
         return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
-def _parsed(column: pa.Array, comma: bool) -> tuple[FloatArray | None, int]:
-    """Parse a column of texts.
-
-    Return its numbers and -1, or None and the index of the first that is none.
-    """
-    # a column of other texts is known by its first ones, and takes long otherwise
-    if len(column) > SOME and (found := _parsed(column[:SOME], comma))[0] is None:
-        return found
+def _parsed(column: pa.Array, comma: bool) -> FloatArray | None:
+    """Parse a column of plain numbers at once; None where it holds anything else."""
     with suppress(pa.ArrowInvalid):
-        return _floats(column), -1
+        return _floats(column)
     texts = pc.utf8_trim_whitespace(column.cast(pa.string()))
     texts = pc.if_else(pc.is_in(pc.utf8_lower(texts), pa.array(MISSING)), None, texts)
     with suppress(pa.ArrowInvalid):
         decimal = pc.replace_substring(texts, ",", ".", max_replacements=1) if comma else texts
-        return _floats(pc.if_else(pc.match_substring(texts, "."), texts, decimal)), -1
+        return _floats(pc.if_else(pc.match_substring(texts, "."), texts, decimal))
     with suppress(pa.ArrowInvalid):
-        return _floats(pc.cast(texts, pa.bool_())), -1
-    values = np.full(len(texts), math.nan)
-    for i, text in enumerate(texts.to_pylist()):
-        if text is None:
-            continue
-        number = parsed_number(text, comma)
-        if number is None:
-            return None, i
-        values[i] = number
-    return values, -1
+        return _floats(pc.cast(texts, pa.bool_()))
+    return None
 
 
 def _floats(column: pa.Array) -> FloatArray:

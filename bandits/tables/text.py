@@ -5,11 +5,17 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
+import json
 import re
 import zlib
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
+import numpy as np
+
 from bandits.base.errors import UserError
+from bandits.base.types import BoolArray, FloatArray
 
 _GZIP, _UTF_16 = b"\x1f\x8b", (b"\xff\xfe", b"\xfe\xff")
 _BINARY = {
@@ -121,3 +127,64 @@ def parsed_number(text: str, comma: bool = False) -> float | None:
     if comma and "." not in text:
         text = text.replace(",", ".", 1)
     return float(text) if _NUMBER.fullmatch(text) else None
+
+
+# that separate thousands: where the point is the decimal sign, and where the comma is
+_THOUSANDS = {False: ", '\u00a0\u2009\u202f", True: ". '\u00a0\u2009\u202f"}
+_GROUPED = r"[+-]?[1-9]\d{0,2}(%s\d{3})+(%s\d*)?"
+
+
+def number_style(texts: Iterable[str], comma: bool = False) -> tuple[bool, str]:
+    """Return how the numbers of a column are written: with decimal commas or not, and what
+    separates thousands, from its texts that are no plain numbers.
+
+    A sign separates thousands where it stands before three digits in all of its texts, and at
+    least one of them cannot mean anything else: 1.234 with decimal commas is a number below 2,
+    1.234.567 and 1.234,5 are not. Commas between other digits are decimal ones, as in 0,5.
+    """
+    texts = list(texts)
+    decimal = "," if comma else r"\."
+    for sign in _THOUSANDS[comma]:
+        with_sign = [text for text in texts if sign in text]
+        grouped = re.compile(_GROUPED % (re.escape(sign), decimal), re.ASCII)
+        plain = sign == "." and all(text.count(".") == 1 and "," not in text for text in with_sign)
+        if with_sign and not plain and all(map(grouped.fullmatch, with_sign)):
+            return comma, sign
+    if not comma and any("," in text for text in texts) and not any("." in text for text in texts):
+        return True, ""
+    return comma, ""
+
+
+def numbers_of(texts: Sequence[str], comma: bool) -> tuple[FloatArray, BoolArray]:
+    """Parse a column of texts, NaN where nothing is; also return which texts are no numbers."""
+    stripped = [text.strip() for text in texts]
+    missing = np.array([text.lower() in MISSING for text in stripped], bool)
+    decimal, thousands = number_style(
+        (t for t, empty in zip(stripped, missing, strict=True) if not empty), comma
+    )
+    values = np.full(len(texts), np.nan)
+    wrong = np.zeros(len(texts), bool)
+    for i in np.flatnonzero(~missing).tolist():
+        number = parsed_number(stripped[i].replace(thousands, ""), decimal)
+        wrong[i], values[i] = number is None, np.nan if number is None else number
+    return values, wrong
+
+
+# first characters that a reader or a spreadsheet takes for something else than a name
+_SPECIAL = tuple("\"'=+-@[{")
+
+
+def quoted(text: str) -> str:
+    """Return a name as a cell of CSV that is read as the same name: as JSON where white space or
+    signs at its ends would be taken for something else.
+    """
+    plain = text == text.strip() != "" and text.isprintable() and not text.startswith(_SPECIAL)
+    return text if plain and "|" not in text else json.dumps(text)
+
+
+def unquoted(cell: str) -> str:
+    """Return the name of a cell that `quoted` may have written."""
+    if len(cell) > 1 and cell.startswith('"') and cell.endswith('"'):
+        with suppress(ValueError):
+            return str(json.loads(cell))
+    return cell

@@ -14,7 +14,7 @@ from bandits.base.errors import UserError
 from bandits.base.formatting import printable, short
 from bandits.base.types import FloatArray
 from bandits.tables.text import MISSING as NOT_GIVEN
-from bandits.tables.text import Limits, parsed_number
+from bandits.tables.text import Limits, number_style, parsed_number
 
 from .scaling import MISSING
 
@@ -156,8 +156,11 @@ def inspect(raw: bytes) -> Table:
         One sentence: row, column, what is wrong.
     """
     from bandits.tables.csv_reader import read_csv
+    from bandits.tables.problems import RowsError
 
     table = read_csv(raw, LIMITS)
+    if table.wrong:
+        raise RowsError(np.zeros(0, bool), list(table.wrong), len(table.wrong))
     rows: list[int] = np.asarray(table.rows.numbers).tolist()
     return Table(
         tuple(_column(name, table.cells(name), rows, table.comma) for name in table.names),
@@ -195,8 +198,9 @@ def _column(name: str, cells: Sequence[str], rows: Sequence[int], comma: bool) -
         length = f"the cell has {len(cell):,} characters; at most {MAX_CELL:,} are allowed"
         raise UserError(f"row {row}, column '{short(name)}': {length}")
     text = {cell: _shown(cell) for cell in counts}
+    comma, thousands = number_style((t for t in text.values() if t != MISSING), comma)
     number = {
-        cell: math.nan if shown == MISSING else parsed_number(shown, comma)
+        cell: math.nan if shown == MISSING else parsed_number(shown.replace(thousands, ""), comma)
         for cell, shown in text.items()
     }
     missing = sum(n for cell, n in counts.items() if text[cell] == MISSING)

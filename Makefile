@@ -124,6 +124,7 @@ reproduce: setup
 	$(BIN)/python -m benchmarks.reproduction.published
 	$(BIN)/python -m benchmarks.reproduction.networks
 	$(BIN)/python -m benchmarks.reproduction.sources
+	$(BIN)/python -m bandits lesson check --seeds 8
 	@$(BIN)/python -m benchmarks.measure
 
 clean:

@@ -23,6 +23,13 @@ def add_command(commands: Any) -> None:
     checking.add_argument(
         "name", nargs="?", metavar="NAME|FILE.json", help="one lesson; default: all"
     )
+    checking.add_argument(
+        "--seeds",
+        type=int,
+        default=0,
+        metavar="N",
+        help="also check every claim that is not about the lesson's own run at the seeds 1 to N",
+    )
     handout = actions.add_parser("handout", help="write a lesson as one HTML page to print")
     handout.add_argument("name", metavar="NAME|FILE.json", help="the lesson")
     handout.add_argument("--out", metavar="FILE.html", required=True, help="file to write")
@@ -53,14 +60,16 @@ def _list(parsed: argparse.Namespace) -> int:
 
 def _check(parsed: argparse.Namespace) -> int:
     """Check one lesson or all; print one line per statement that is not true."""
-    from bandits.lessons import check, find, lessons, stored_or_run
+    from bandits.lessons import check, check_seeds, find, lessons, stored_or_run
     from bandits.storage.run_store import Store
 
     chosen = [find(parsed.name)] if parsed.name else list(lessons().values())
     runner = stored_or_run(Store())
-    failures = [failure for lesson in chosen for failure in check(lesson, runner)]
-    for failure in failures:
-        print(failure)
+    seeds, failures = range(1, parsed.seeds + 1), 0
+    for lesson in chosen:
+        for failure in (*check(lesson, runner), *check_seeds(lesson, runner, seeds)):
+            print(failure, flush=True)
+            failures += 1
     if not failures:
         print(
             f"every statement holds: {', '.join(lesson.name for lesson in chosen)}", file=sys.stderr

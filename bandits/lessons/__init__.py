@@ -8,6 +8,7 @@ True
 """
 
 from .checking import check as check
+from .checking import check_seeds as check_seeds
 from .checking import stored_or_run as stored_or_run
 from .lesson import Lesson as Lesson
 from .reading import find as find

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from bandits.base.errors import UserError
 from bandits.base.formatting import number
@@ -100,8 +100,26 @@ def check(lesson: Lesson, run: Runner) -> list[str]:
     return [f"{lesson.name}: {each}" for each in [*found, *_tasks(lesson, sources, run)]]
 
 
-def _claims(lesson: Lesson, sources: Mapping[str, Source]) -> Iterator[str]:
+def check_seeds(lesson: Lesson, run: Runner, seeds: Iterable[int]) -> Iterator[str]:
+    """Run a lesson at other seeds, and yield one sentence per claim that does not hold at one of
+    them.
+
+    Another seed is another layout of the simulator with other visitors. Claims about the lesson's
+    own run are left out, and so are lessons whose claims need no run.
+    """
+    runs = [step for step in lesson.runs.values() if step.worked is None]
+    for seed in seeds if runs else ():
+        results = {step.id: run(step.with_seed(seed)) for step in runs}
+        for failure in _claims(lesson, lesson.sources(results), "every seed"):
+            yield f"{lesson.name}, seed {seed}: {failure}"
+
+
+def _claims(
+    lesson: Lesson, sources: Mapping[str, Source], scope: str | None = None
+) -> Iterator[str]:
     for claim in lesson.data.claims:
+        if scope not in (None, claim.scope):
+            continue
         tree = parse(claim.holds)
         try:
             if not evaluate(tree, sources):

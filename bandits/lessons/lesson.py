@@ -163,11 +163,16 @@ class RunStep(_Step):
             else presets()[str(self.preset)].experiment
         )
 
+    def with_seed(self, seed: int) -> Experiment:
+        """Return the experiment with another seed."""
+        return read({**self.resolved.model_dump(mode="json", by_alias=True), "seed": seed})
+
     def source(self, results: Mapping[str, Any]) -> RunSource | WorkedSource:
         """Return its numbers; those of a run from the result by step, where there is one."""
         if self.worked is not None:
             return WorkedSource(self.example, self.example.Params.model_validate(self.given))
-        return RunSource(self.resolved, results.get(self.id))
+        result = results.get(self.id)
+        return RunSource(self.resolved if result is None else result.experiment, result)
 
 
 class SeeStep(_Step):
@@ -247,11 +252,16 @@ KINDS = ("text", "predict", "run", "see", "explain", "try")
 
 
 class Claim(_Data):
-    """A comparison that must be true of the lesson's runs."""
+    """A comparison that must be true of the lesson's runs.
+
+    Its ``scope`` is every seed, and so every layout of the simulator, or the lesson's own run; the
+    text of the lesson then says that it is about this run.
+    """
 
     text: str = Field(min_length=1, max_length=300)
     holds: Expression
     source: str = Field("", max_length=200)
+    scope: Literal["every seed", "this run"] = "every seed"
 
 
 class Section(NamedTuple):

@@ -14,7 +14,7 @@ import pytest
 
 from bandits import run
 from bandits.experiments.experiment import Experiment, read
-from bandits.lessons import Lesson, check, lessons, stored_or_run
+from bandits.lessons import Lesson, check, check_seeds, lessons, stored_or_run
 from bandits.lessons.answers import (
     answered_by,
     answering_step,
@@ -63,6 +63,26 @@ def timed(processor: tuple[float, ...], wall: float = 1.0) -> Result:
 
 def test_a_true_lesson_has_no_failures() -> None:
     assert check(lesson(), compute) == []
+
+
+def test_claims_hold_at_other_seeds_unless_they_are_about_this_run() -> None:
+    """The clicks of this run are those of no other seed."""
+    assert list(check_seeds(lesson(), compute, [1, 2])) == []
+    small = lesson()
+    clicks = results(small)["shop"].histories["Oracle"].sums["clicks"][-1].mean()
+    content = data()
+    claim = {
+        "text": "The oracle has its clicks",
+        "holds": f'abs(shop.clicks("Oracle") - {clicks:.4f}) < 0.001',
+    }
+    content["claims"] = [*content["claims"], claim]
+    world = lesson(content)
+    assert check(world, compute) == []
+    failures = list(check_seeds(world, compute, [1, 2]))
+    assert [each.split(":")[0] for each in failures] == ["small, seed 1", "small, seed 2"]
+    assert all("'The oracle has its clicks' is not true" in each for each in failures)
+    content["claims"][-1] = {**claim, "scope": "this run"}
+    assert list(check_seeds(lesson(content), compute, [1, 2])) == []
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bandits.base.files import numbered_json
 from bandits.experiments.experiment import Experiment, read
@@ -11,8 +11,21 @@ from bandits.simulators.datasets import logs
 
 
 class Preset(NamedTuple):
-    """An experiment with a title, its group in the menu, one line, and a description of what it
-    shows.
+    """An experiment of the menu.
+
+    Attributes
+    ----------
+    title : str
+    group : str
+        In the menu.
+    line : str
+        Beside the title in the menu.
+    about : str
+        What it shows.
+    experiment : Experiment
+    depends : str
+        Which of its comparisons another value of a parameter reverses or levels; the end of
+        ``about``.
     """
 
     title: str
@@ -20,15 +33,19 @@ class Preset(NamedTuple):
     line: str
     about: str
     experiment: Experiment
+    depends: str = ""
 
 
 @lru_cache(maxsize=1)
 def presets() -> dict[str, Preset]:
     """Return all presets by name, in the order of their files."""
     found = numbered_json("bandits.experiments.presets")
-    return {
-        n: Preset(**{**data, "experiment": read(data["experiment"])}) for n, data in found.items()
-    }
+    return {name: _preset(data) for name, data in found.items()}
+
+
+def _preset(data: dict[str, Any]) -> Preset:
+    about = f"{data['about']} {data.get('depends', '')}".strip()
+    return Preset(**{**data, "about": about, "experiment": read(data["experiment"])})
 
 
 def on_log(name: str) -> Experiment:

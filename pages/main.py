@@ -4,12 +4,13 @@ from pathlib import Path
 
 import streamlit as st
 
+import bandits_app
 from bandits_app.run_view import options
 from bandits_app.session import page, workers
 from bandits_app.shell import shell
 from bandits_app.widgets import views
 
-icon = Path(__file__).parents[1] / "bandits_app" / "icon.svg"
+icon = Path(bandits_app.__file__).with_name("icon.svg")
 st.set_page_config(page_title="Bandit Playground", page_icon=str(icon), layout="wide")
 # they start while the user reads
 workers.pool()

@@ -8,11 +8,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import sysconfig
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bandits import __version__
 from bandits.base.errors import UserError
+from bandits.base.extras import require
 
 from . import catalogue, cost, diagnose, evaluate, experiment_file, lesson, monitor, stored_runs
 
@@ -212,13 +214,16 @@ def _check(parsed: argparse.Namespace) -> int:
 
 
 def _app(parsed: argparse.Namespace) -> int:
-    """Replace this process by Streamlit's server, with the app beside the package."""
-    root = Path(__file__).resolve().parents[2]
-    if not (root / "app.py").is_file():
-        raise UserError(
-            f"the app is not part of the installed package: {root} has no app.py; start it from a "
-            "checkout"
-        )
+    """Replace this process by Streamlit's server.
+
+    The app lies beside the package in a checkout, and among the shared files of an installation.
+    """
+    require("streamlit")
+    shared = Path(sysconfig.get_path("data")) / "share" / "bandit-playground"
+    places = (Path(__file__).resolve().parents[2], shared)
+    root = next((place for place in places if (place / "app.py").is_file()), None)
+    if root is None:
+        raise UserError(f"the app is not installed here: {shared} has no app.py")
     command = [
         sys.executable,
         "-m",

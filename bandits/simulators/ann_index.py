@@ -15,6 +15,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from bandits.base import files
+from bandits.base.extras import require
 from bandits.base.types import FloatArray, IntArray
 
 # items that an index can be trained on
@@ -159,6 +160,7 @@ def cache_key(items: Any) -> str:
 
 def _faiss() -> Any:
     """Import faiss and limit it to one thread."""
+    require("faiss")
     import faiss
 
     faiss.omp_set_num_threads(1)

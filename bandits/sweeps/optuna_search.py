@@ -16,7 +16,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from bandits.base.errors import UserError
+from bandits.base.extras import require
 from bandits.base.randomness import Streams
 
 from .axis import Axis, Value
@@ -164,13 +164,9 @@ def import_optuna() -> Any:
     UserError
         If it is not installed.
     """
-    try:
-        import optuna
-    except ImportError:
-        raise UserError(
-            "a search by Optuna needs Optuna, which is not installed; pip install -r "
-            "requirements-optuna.txt"
-        ) from None
+    require("optuna")
+    import optuna
+
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna
 

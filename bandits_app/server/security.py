@@ -5,6 +5,8 @@ this machine.
 from __future__ import annotations
 
 import ipaddress
+import os
+import re
 import socket
 from functools import lru_cache
 from urllib.parse import urlsplit
@@ -14,6 +16,8 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 from streamlit import config
+
+from bandits.base.errors import UserError
 
 CONSOLE_HEADER = "x-bandits-console"
 """Set by `Guard` alone: the request comes from a browser on the server itself.
@@ -26,13 +30,43 @@ _REFUSED = "This server does not answer to that name or origin. See docs/deploy.
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
 
 
+# a site, with or without scheme and port, or all sites below one: https://*.example.org:8080
+_ANCESTOR = re.compile(r"'self'|(https?://)?(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d{1,5})?")
+NOBODY = "'none'"
+
+
+@lru_cache(maxsize=1)
+def frame_ancestors() -> str:
+    """Return the sites that may show the app in a frame: ``BANDITS_FRAME_ANCESTORS``.
+
+    Empty without any. They are separated by spaces or commas.
+
+    Raises
+    ------
+    UserError
+        One of them is no site.
+    """
+    sites = _listed("BANDITS_FRAME_ANCESTORS")
+    for site in sites:
+        if not _ANCESTOR.fullmatch(site):
+            raise UserError(
+                f"BANDITS_FRAME_ANCESTORS: '{site}' is no site; write, for example, "
+                "https://course.example.org"
+            )
+    return " ".join(sites)
+
+
+def _listed(variable: str) -> list[str]:
+    return os.environ.get(variable, "").lower().replace(",", " ").split()
+
+
 class Guard:
     """Middleware that refuses foreign hosts and origins, forbids frames, and marks requests from
     this machine.
 
     A name that another site lets point to this machine (DNS rebinding) is no host of ours; the
-    pages of that site have another origin and may not show ours in a frame. Nothing is looked up in
-    the network.
+    pages of that site have another origin and may not show ours in a frame, unless
+    `frame_ancestors` names it. Nothing is looked up in the network.
 
     Parameters
     ----------
@@ -50,8 +84,10 @@ class Guard:
         async def send_protected(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                headers["Content-Security-Policy"] = "frame-ancestors 'none'"
-                headers["X-Frame-Options"] = "DENY"
+                allowed = frame_ancestors()
+                headers["Content-Security-Policy"] = f"frame-ancestors {allowed or NOBODY}"
+                if not allowed:
+                    headers["X-Frame-Options"] = "DENY"
             await send(message)
 
         headers = Headers(scope=scope)
@@ -75,9 +111,9 @@ class Guard:
 def is_known_host(host: str | None) -> bool:
     """Return whether a ``Host`` header names this server.
 
-    Known are the names in ``server.allowedHosts``; without these, this machine's own names, every
-    IP address (which no one else can let point here) and the public name in
-    ``browser.serverAddress``."""
+    Known are the names in ``server.allowedHosts``; without these, this machine's own names, those
+    in ``BANDITS_HOSTS``, every IP address (which no one else can let point here) and the public
+    name in ``browser.serverAddress``."""
     name = _hostname(f"//{host}") if host else None
     if not name:
         return False
@@ -90,6 +126,7 @@ def is_known_host(host: str | None) -> bool:
         )
     return (
         name in _machine_names()
+        or name in _listed("BANDITS_HOSTS")
         or name.endswith(".localhost")
         or _is_address(name)
         or name == _public_name()

@@ -13,7 +13,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -76,22 +76,22 @@ def without_unseen(log: str) -> str:
 
 class App:
     """The app, started as people start it, on a folder of its own files, below the path ``base`` of
-    its server.
+    its server; or by another ``command``, in its folder.
     """
 
-    def __init__(self, folder: Path, base: str = "") -> None:
+    def __init__(self, folder: Path, base: str = "", command: Sequence[str] = ()) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.home = folder / "home"
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         self.address, self.log = f"http://127.0.0.1:{port}{base}", folder / f"log-{port}.txt"
-        command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless", "true"]
-        command += ["--server.port", str(port), "--server.baseUrlPath", base]
+        usual = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless", "true"]
+        usual += ["--server.port", str(port), "--server.baseUrlPath", base]
         with self.log.open("wb") as out:
             self.process = subprocess.Popen(
-                command,
-                cwd=ROOT,
+                [*command, "--port", str(port)] if command else usual,
+                cwd=folder if command else ROOT,
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 env={**os.environ, "BANDITS_HOME": str(self.home)},

@@ -13,7 +13,8 @@ import streamlit as st
 from starlette.types import Message, Receive, Scope, Send
 from streamlit import config, net_util
 
-from bandits_app.server.security import CONSOLE_HEADER, Guard, is_known_host
+from bandits.base.errors import UserError
+from bandits_app.server.security import CONSOLE_HEADER, Guard, frame_ancestors, is_known_host
 from bandits_app.session.owner import owner
 
 HOME = "127.0.0.1:8501"
@@ -155,6 +156,31 @@ def test_figures_of_the_server_are_for_its_console(options: dict[str, Any]) -> N
     for path in ("/_stcore/metrics", "/bandits/_stcore/metrics"):
         assert ask(host=HOME, path=path)[1] is None
         assert ask(host=HOME, origin=f"http://{HOME}", path=path)[1] is not None
+
+
+def test_named_sites_may_show_the_app_in_a_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BANDITS_FRAME_ANCESTORS", "https://course.example.org, *.example.com:8080")
+    frame_ancestors.cache_clear()
+    try:
+        headers = dict(ask(host=HOME)[0][0]["headers"])
+        allowed = b"frame-ancestors https://course.example.org *.example.com:8080"
+        assert headers[b"content-security-policy"] == allowed
+        assert b"x-frame-options" not in headers
+        for bad in ("https://a.example/path", "*", "x;script-src *", "http://ä.example"):
+            monkeypatch.setenv("BANDITS_FRAME_ANCESTORS", bad)
+            frame_ancestors.cache_clear()
+            with pytest.raises(UserError, match="is no site; write, for example, https://course"):
+                frame_ancestors()
+    finally:
+        frame_ancestors.cache_clear()
+
+
+def test_further_names_of_the_server_are_stated(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not is_known_host("space.example.org")
+    monkeypatch.setenv("BANDITS_HOSTS", "space.example.org other.example.org")
+    assert is_known_host("space.example.org:443")
+    assert is_known_host("OTHER.example.org")
+    assert not is_known_host("evil.example.org")
 
 
 @pytest.mark.parametrize("cookie", ["2||aa|1", "2|||", "2|aa||1", "2|aa|aabb|1", "2|x|y|1"])

@@ -535,7 +535,7 @@ def test_without_optuna_the_page_says_so(app_pool: Pool, monkeypatch: pytest.Mon
     assert box(at, "Sampler").value == "tpe"
     run(at)
     assert any(
-        "Optuna, which is not installed; pip install -r requirements-optuna.txt" in e.value
+        'Optuna, which is not installed: pip install "bandit-playground[optuna]"' in e.value
         for e in at.error
     )
 

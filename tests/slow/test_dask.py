@@ -165,8 +165,8 @@ def test_a_missing_dask_is_reported(file: Path) -> None:
     )
     assert done.returncode == 2
     assert done.stderr == (
-        "error: a sweep on a cluster needs Dask, which is not installed; pip install -r "
-        "requirements-cluster.txt\n"
+        "error: a sweep on a cluster needs Dask, which is not installed: pip install "
+        '"bandit-playground[cluster]"\n'
     )
 
 

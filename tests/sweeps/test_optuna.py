@@ -391,8 +391,8 @@ def test_without_optuna_it_is_refused_in_one_sentence(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "bandits", "sweep", str(tmp_path / "sweep.json")]
     actual = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     message = (
-        "a search by Optuna needs Optuna, which is not installed; pip install -r "
-        "requirements-optuna.txt"
+        "a search by Optuna needs Optuna, which is not installed: pip install "
+        '"bandit-playground[optuna]"'
     )
     assert (actual.returncode, actual.stderr) == (2, f"error: {message}\n")
 

@@ -14,6 +14,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from bandits.base.extras import require
 from bandits.base.types import FloatArray
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def device() -> str:
     ValueError
         BANDITS_DEVICE is not a known device, or torch does not find it.
     """
+    require("torch")
     import torch
 
     available = {"cpu": True, "cuda": torch.cuda.is_available()}

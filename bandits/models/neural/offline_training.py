@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from bandits.base.extras import require
 from bandits.base.types import FloatArray, LoggedData
 
 Float32 = NDArray[np.float32]
@@ -98,6 +99,7 @@ def fit_click_model(
         ``user (n_users, E)`` and ``item (n_items, E)`` or neither, and ``w0 (in, out), b0, w1,
         ...``.
     """
+    require("torch")
     import torch
 
     threads = torch.get_num_threads()

@@ -23,6 +23,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bandits.base.errors import UserError
+from bandits.base.extras import require
 from bandits.base.files import Arrays
 from bandits.base.formatting import short
 from bandits.runtime.task_queue import settle
@@ -260,13 +261,9 @@ class DaskExecutor:
 
 
 def _distributed() -> Any:
-    try:
-        import distributed
-    except ImportError:
-        raise UserError(
-            "a sweep on a cluster needs Dask, which is not installed; pip install -r "
-            "requirements-cluster.txt"
-        ) from None
+    require("distributed")
+    import distributed
+
     # `DaskExecutor` reports a broken connection
     logging.getLogger("distributed.batched").setLevel(logging.WARNING)
     return distributed

@@ -32,7 +32,7 @@ from .reading import read_log
 from .regression import cross_fit, estimated_propensities, read_model
 from .simulated import experiment_of, learned_agent, true_value
 from .stored_run import KEPT, stored_policy
-from .support import CONSTANT, Alarm, Support, alarms, measure, verdict
+from .support import CONSTANT, Alarm, Support, alarms, few_rewards, measure, verdict
 from .targets import Matrix, Target, blocks
 from .weight_histogram import Histogram, histogram, slope, weight_grid
 
@@ -264,6 +264,10 @@ def evaluate(
     bounds = [
         alarm for alarm in alarms(len(log), support) if not (same and alarm.kind == "mean_weight")
     ]
+    # few decisions have few rewards too
+    few = {"ess", "max_weight"} & {alarm.kind for alarm in bounds}
+    if log.propensities is not None and interval in ("normal", "bootstrap") and not few:
+        bounds += few_rewards(rounds.weights, rounds.logged)
     logged = float(rounds.logged.mean())
     return Evaluation(
         n=len(log),

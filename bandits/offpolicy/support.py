@@ -23,6 +23,8 @@ MAX_DISTANCE = 4.0
 # differences of weights, and distances of their mean, that are rounding
 CONSTANT = 1e-9
 MAX_UNSUPPORTED = 0.01
+# effective number; with fewer, intervals by the normal distribution cover less than stated
+FEW_REWARDS = 20
 POWER = 0.8
 
 
@@ -213,6 +215,30 @@ def alarms(n: int, support: Support) -> tuple[Alarm, ...]:
                 Alarm("unsupported_segment", f"{text}that the log never takes there; {bound}")
             )
     return tuple(found)
+
+
+def few_rewards(weights: FloatArray, rewards: FloatArray) -> tuple[Alarm, ...]:
+    """Warn where an estimate rests on few rewarded decisions.
+
+    Parameters
+    ----------
+    weights, rewards : float64 (n,)
+
+    Returns
+    -------
+    tuple of Alarm
+        One if the effective number (sum |w r|)² / sum (w r)² is below `FEW_REWARDS`: the number of
+        clicks where all weights are equal."""
+    carried = np.abs(weights * rewards)
+    squares = float(carried @ carried)
+    number_of = float(carried.sum()) ** 2 / squares if squares else 0.0
+    if number_of >= FEW_REWARDS:
+        return ()
+    text = (
+        f"The estimate rests on the rewards of {number(number_of)} decisions (effective number), "
+        f"fewer than {FEW_REWARDS}: its intervals may cover as little as 60 %."
+    )
+    return (Alarm("few_rewards", text),)
 
 
 def _mean_weight(support: Support) -> list[Alarm]:

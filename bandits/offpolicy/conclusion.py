@@ -113,17 +113,23 @@ def sentences(found: Evaluation) -> list[str]:
 def _relative(found: Evaluation) -> str:
     """State the difference as a share of what the logging policy earned, in parentheses.
 
-    Empty where that is 0.
+    Empty where such a share means nothing.
     """
-    if found.logged <= 0:
+    if not found.relative:
         return ""
     share = abs(found.gain.value) / found.logged
     return f" ({percent(share, 0 if share >= 0.1 else 1)})"
 
 
 def decimals(found: Evaluation) -> int:
-    """Return the decimals that show three significant digits of what the logging policy earned."""
-    scale = abs(found.logged) or abs(found.estimates[found.main].value)
+    """Return the decimals that show three significant digits of what the logging policy earned.
+
+    Where it may earn less than nothing: of the larger of the values and the interval.
+    """
+    value, width = found.estimates[found.main].value, found.gain.high - found.gain.low
+    scale = abs(found.logged) or abs(value)
+    if not found.relative:
+        scale = max(abs(x) for x in (found.logged, value, width) if math.isfinite(x))
     return (
         min(max(2 - math.floor(math.log10(scale)), 0), 8)
         if scale > 0 and math.isfinite(scale)

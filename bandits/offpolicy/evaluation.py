@@ -97,6 +97,9 @@ class Evaluation:
         log states, but for rounding, and no difference of their rewards is shown.
     notes : tuple of str
         What was left out of the log or assumed when it was read, in sentences.
+    relative : bool
+        Whether a share of what the logging policy earned means something: rewards are not negative
+        and not all 0.
     """
 
     n: int
@@ -115,6 +118,7 @@ class Evaluation:
     positions: Mapping[str, Interval] = field(default_factory=dict)
     same: bool = False
     notes: tuple[str, ...] = ()
+    relative: bool = True
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content of ``estimates.json``; numbers that are not finite are None."""
@@ -269,6 +273,7 @@ def evaluate(
     if log.propensities is not None and interval in ("normal", "bootstrap") and not few:
         bounds += few_rewards(rounds.weights, rounds.logged)
     logged = float(rounds.logged.mean())
+    relative = logged > 0 and bool(log.rewards.min() >= 0)
     return Evaluation(
         n=len(log),
         target=target.name,
@@ -278,7 +283,11 @@ def evaluate(
         alarms=(*_assumptions(log, target, names, estimated, flat), *unknown, *bounds),
         truth=truth,
         verdict=verdict(
-            len(log), logged, 0.0 if same else half_width_in_errors(more, level), level
+            len(log),
+            logged,
+            0.0 if same else half_width_in_errors(more, level),
+            level,
+            relative=relative,
         ),
         main=main,
         logged=logged,
@@ -288,6 +297,7 @@ def evaluate(
         positions=_by_position(log, rounds, main, partial(interval_of, level=level)),
         same=same,
         notes=log.notes,
+        relative=relative,
     )
 
 

@@ -300,7 +300,9 @@ def decisions_required(
     return n * (z * standard_error / (difference * value)) ** 2
 
 
-def verdict(n: int, logged: float, standard_error: float, level: float = 0.95) -> str:
+def verdict(
+    n: int, logged: float, standard_error: float, level: float = 0.95, *, relative: bool = True
+) -> str:
     """State in words which differences from the logging policy the log can tell apart.
 
     Parameters
@@ -313,15 +315,23 @@ def verdict(n: int, logged: float, standard_error: float, level: float = 0.95) -
         Of the difference.
     level : float
         Of the interval of the difference.
+    relative : bool
+        Whether a share of what the logging policy earned means something: rewards are not negative
+        and not all 0. Otherwise differences are stated in the unit of the reward.
     """
-    required = decisions_required(n, logged, standard_error)
-    if not np.isfinite(required):
-        return (
-            "The logged rewards or the difference have no finite value: the log cannot tell any "
-            "difference apart."
-        )
+    if not np.isfinite(standard_error):
+        return "The log is too small: the difference from the logging policy has no interval."
     if not standard_error:
         return "The target chooses as the logging policy does."
+    if not relative:
+        least = float(ndtri(0.975) + ndtri(POWER)) * standard_error
+        half = float(ndtri((1 + level) / 2)) * standard_error
+        return (
+            f"The {count(n)} evaluated decisions find a difference of {number(least)} per decision "
+            f"from the logging policy in {percent(POWER)} of such logs; four times as many find "
+            f"half of it. The interval of the difference is now ±{number(half)}."
+        )
+    required = decisions_required(n, logged, standard_error)
     least = 0.1 * (required / n) ** 0.5
     own = f"find a difference of {_share(least)}" if least < 1 else "do not even find a doubling"
     half = float(ndtri((1 + level) / 2)) * standard_error / abs(logged)

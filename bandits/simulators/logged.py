@@ -113,7 +113,8 @@ class Logged(Simulator):
     def describe(cls, params: Any) -> SimulatorSpec:
         d, (_, _, K) = _width(params), logs.sizes(params.log)
         wide = params.encoding == "block"
-        capabilities = {"replay", "binary"} | ({"arm_features"} if wide else set())
+        capabilities = {"replay"} | ({"arm_features"} if wide else set())
+        capabilities |= {"binary"} if logs.is_binary(params.log) else set()
         return SimulatorSpec(
             n_items=K,
             n_candidates=K,

@@ -33,6 +33,7 @@ from bandits.offpolicy.choices import (
 )
 from bandits.offpolicy.intervals import truncated_bernstein
 from bandits.offpolicy.recording import record
+from bandits.offpolicy.support import verdict
 from bandits.offpolicy.user_table import suggested_map
 from bandits.offpolicy.weight_histogram import histogram
 from tests.offpolicy.support import simulate
@@ -505,3 +506,51 @@ def test_columns_are_guessed_by_their_usual_names() -> None:
         "features": "user_feature_0|user_feature_1",
     }
     assert suggested_map(["a", "b"]) == {}
+
+
+def costs(kind: str) -> DecisionLog:
+    """Return a log whose mean reward is near 0 or below, in which one item is better."""
+    g, n = np.random.default_rng(14), 400
+    context, actions = g.integers(0, 2, n), g.integers(0, 2, n)
+    r = {
+        "costs": 10.0 * (2 * (context != actions) - 1),
+        "votes": np.where(g.random(n) < 0.4 + 0.3 * actions, 1.0, -1.0),
+        "centred": g.normal(size=n) + actions,
+        "margins": g.normal(-3, 1, n) + 0.5 * actions,
+        "tiny mean": 10.0 * (2 * (context != actions) - 1),
+        "losses": -g.exponential(size=n) * (2 - actions),
+    }[kind]
+    if kind in ("costs", "centred", "tiny mean"):
+        r = r - r.mean() + (1e-16 if kind == "tiny mean" else 0.0)
+    return DecisionLog(
+        actions=actions,
+        rewards=r,
+        names=("0", "1"),
+        propensities=np.full(n, 0.5),
+        features=context[:, None].astype(float),
+        feature_names=("context",),
+    )
+
+
+@pytest.mark.parametrize("kind", ["costs", "votes", "centred", "margins", "tiny mean", "losses"])
+@pytest.mark.parametrize("target", ["always:1", "greedy:ridge"])
+def test_where_rewards_can_be_negative_sentences_are_in_their_unit(kind: str, target: str) -> None:
+    found = evaluate(costs(kind), target, estimators=["ips"])
+    text = " ".join(conclusion.sentences(found))
+    assert "no finite value" not in text
+    assert "of 10 %" not in text
+    assert re.findall(r"\([\d.]+ %\)", text) == []
+    assert "evaluated decisions find a difference of" in text
+    assert conclusion.decimals(found) <= 4
+    if found.gain.low > 0:
+        assert "more than the logging policy" in text
+        assert "cannot tell" not in text
+
+
+def test_the_difference_in_the_unit_of_the_reward_is_found_with_the_stated_power() -> None:
+    """Normal rewards around 0, 4,000 logs with that difference: 80 % within 4 standard errors."""
+    stated = verdict(400, 0.0, 0.1, relative=False)
+    least = float(re.findall(r"difference of ([\d.]+) per", stated)[0])
+    gains = np.random.default_rng(15).normal(least, 0.1, 4000)
+    assert (gains > 1.959964 * 0.1).mean() == pytest.approx(0.8, abs=4 * 0.4 / 4000**0.5)
+    assert "is now ±0.196" in stated

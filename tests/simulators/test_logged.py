@@ -12,6 +12,7 @@ import pytest
 from bandits import Result, UserError, diagnostics, monitoring, run
 from bandits.base.randomness import Streams
 from bandits.cli.stored_runs import leaderboard
+from bandits.experiments import presets
 from bandits.experiments.experiment import Experiment, read
 from bandits.experiments.guarding import guardable, with_and_without
 from bandits.experiments.history import History
@@ -429,7 +430,7 @@ def test_logs_that_a_replay_would_misread_are_refused(empty_home: Path) -> None:
         ({"propensities": None}, "state that every item was equally likely"),
         ({"available": none}, "row 8, candidates: .* here are 2 of 3"),
         ({"event_ids": ids, "positions": np.arange(60) % 2}, "one item per event"),
-        ({"rewards": log.rewards * 2}, "reward: must be 0 or 1 for a replay; got 2"),
+        ({"rewards": log.rewards * 1e101}, "reward: must be between -1e[+]100 and 1e[+]100"),
     ):
         with pytest.raises(UserError, match=words):
             keep_for_replay(replace(log, **changed), "Mine")
@@ -437,3 +438,29 @@ def test_logs_that_a_replay_would_misread_are_refused(empty_home: Path) -> None:
         keep_for_replay(log, "<b>")
     assert kept_logs.listing() == []
     assert keep_for_replay(replace(log, propensities=None), "Mine", uniform=True)
+
+
+def test_rewards_of_any_value_are_replayed_by_agents_that_need_no_clicks(empty_home: Path) -> None:
+    """Revenue of two arms, one of which earns 3 more; agents that need clicks are refused."""
+    g, n = np.random.default_rng(4), 4000
+    actions = g.integers(0, 2, n)
+    rewards = np.where(g.random(n) < 0.2, g.exponential(20, n), 0.0) + 3 * actions - 3
+    log = DecisionLog(
+        actions=actions, rewards=rewards, names=("A", "B"), propensities=np.full(n, 0.5)
+    )
+    name = keep_for_replay(log, "Revenue")
+    experiment = presets.on_log(name)
+    assert "beta_ts" not in [agent.kind for agent in experiment.agents]
+    result = run(experiment)
+    earned = {label: summary["ctr"] for label, summary in result.summary()["agents"].items()}
+    better = float(rewards[actions == 1].mean())
+    error = float(rewards.std() / (n / 2) ** 0.5)
+    for label in ("LinUCB", "UCB1"):
+        assert abs(_value(earned[label]) - better) < 5 * error
+    assert abs(_value(earned["Random"]) - rewards.mean()) < 5 * error
+    with pytest.raises(UserError, match="rewards of 0 or 1"):
+        read({**experiment.model_dump(by_alias=True), "agents": [{"kind": "beta_ts"}]})
+
+
+def _value(estimate: object) -> float:
+    return float(estimate["mean"] if isinstance(estimate, dict) else estimate)  # type: ignore[arg-type]

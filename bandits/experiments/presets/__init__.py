@@ -60,7 +60,7 @@ def on_log(name: str) -> Experiment:
     parts = min(max(events // 1000, 2), 16)
     agents = [
         {"kind": "linucb", "alpha": 0.5},
-        {"kind": "beta_ts"},
+        {"kind": "beta_ts" if logs.is_binary(name) else "ucb1"},
         {"kind": "epsilon_greedy", "epsilon": 0.05},
         {"kind": "random"},
     ]

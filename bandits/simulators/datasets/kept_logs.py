@@ -23,6 +23,7 @@ from bandits.base.formatting import short
 from bandits.base.row_names import ROWS, RowNames
 from bandits.base.types import FloatArray, IntArray
 
+from .csv_table import MAX_NUMBER
 from .kept_files import KeptFiles, stored_facts
 from .uploads import TITLE, content_hash, slug
 
@@ -35,7 +36,7 @@ WHERE = "under Data, What if?"
 
 
 class LogInfo(NamedTuple):
-    """Facts about a kept log, known without loading it."""
+    """Facts about a kept log, known without loading it; ``binary``: rewards are 0 or 1."""
 
     id: str
     title: str
@@ -43,6 +44,7 @@ class LogInfo(NamedTuple):
     features: int
     items: int
     content: str  # SHA-256
+    binary: bool = True
 
 
 class KeptLog(NamedTuple):
@@ -53,7 +55,7 @@ class KeptLog(NamedTuple):
     items : int64 (n,)
         What was shown, from 0.
     rewards : float64 (n,)
-        1 or 0.
+        Finite.
     features : float64 (n, d)
     names : tuple of str (K,)
         Of the items.
@@ -113,6 +115,7 @@ def save_log(log: KeptLog, *, title: str, at: RowNames = ROWS) -> str:
         len(log.feature_names),
         len(log.names),
         content,
+        bool(np.isin(log.rewards, (0.0, 1.0)).all()),
     )
     try:
         stored = find(info.id)
@@ -131,7 +134,7 @@ def check(log: KeptLog, *, at: RowNames = ROWS) -> None:
     Raises
     ------
     UserError
-        It has too many or too few events, items or features, or rewards that are not 0 or 1.
+        It has too many or too few events, items or features, or rewards that are not finite.
     """
     n, K, d = len(log.items), len(log.names), log.features.shape[1]
     if not 2 <= n <= MAX_EVENTS:
@@ -150,10 +153,13 @@ def check(log: KeptLog, *, at: RowNames = ROWS) -> None:
             raise UserError(
                 f"the item {ascii(name)[:60]} has a name that is no text: half a surrogate pair"
             ) from None
-    wrong = ~np.isin(log.rewards, (0.0, 1.0))
+    wrong = ~(np.abs(log.rewards) <= MAX_NUMBER)
     if wrong.any():
         i = int(wrong.argmax())
-        raise UserError(f"{at[i]}, reward: must be 0 or 1 for a replay; got {log.rewards[i]:g}")
+        raise UserError(
+            f"{at[i]}, reward: must be between -{MAX_NUMBER:g} and {MAX_NUMBER:g} for a replay; "
+            f"got {log.rewards[i]:g}"
+        )
 
 
 def load(name: str) -> KeptLog:

@@ -77,6 +77,12 @@ def is_shipped(name: str) -> bool:
     return name in SHIPPED
 
 
+def is_binary(name: str) -> bool:
+    """Return whether the rewards of a log are 0 or 1, so that all agents can learn from it."""
+    info = None if is_shipped(name) else kept_logs.find(name)
+    return info is None or info.binary
+
+
 def width(name: str) -> int:
     """Return N, the number of features of an event that may differ from 0."""
     return len(COLUMNS) if is_shipped(name) else sizes(name)[1]

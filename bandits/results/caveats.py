@@ -101,6 +101,18 @@ def table_notes(result: Run) -> list[str]:
         return []
 
 
+def stopped_notes(result: Run) -> list[str]:
+    """State what the intervals of a run mean that its user stopped."""
+    if result.experiment.replications < 2:
+        return []
+    return [
+        "The run was stopped before its end. Intervals and verdicts hold for a length that was "
+        "chosen beforehand. Stopping when a difference looks large finds false ones: among equal "
+        "agents, 8 replications that are looked at 100 times show a significant difference at "
+        "one of the looks in 4 to 5 of 10 runs."
+    ]
+
+
 def divergence_notes(result: Run) -> list[str]:
     """List the agents with replications that diverged, and the step at which the first one
     stopped.

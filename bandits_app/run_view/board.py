@@ -18,6 +18,7 @@ from bandits.results.caveats import (
     divergence_notes,
     rare_reward_notes,
     replay_notes,
+    stopped_notes,
     table_notes,
 )
 from bandits.results.change import recovery
@@ -341,7 +342,8 @@ def _conclusions(_job: Job, reference: str, moment: object) -> _Found:  # noqa: 
     if not result.histories:
         return _Found("", agent_notes(result))
     (first, compared), shock = main_comparison(result, reference), shock_summary(result)
-    conclusions = [*divergence_notes(result), *rare_reward_notes(result), *compared, *shock]
+    conclusions = stopped_notes(result) if _job.status == "stopped" else []
+    conclusions += [*divergence_notes(result), *rare_reward_notes(result), *compared, *shock]
     conclusions += [
         *recovery.sentences(result),
         *guard_cost.fallback_sentences(result),

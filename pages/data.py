@@ -18,7 +18,7 @@ buttons.style()
 st.markdown(
     "How well do bandit agents learn to classify your own data? Upload a CSV with one example per "
     "row and its class in one of the columns (a species, a diagnosis, whether a customer stayed), "
-    "or press **Try** at a sample first."
+    "or press **Try** at a sample first. A table may also have one column of rewards per arm."
 )
 st.markdown(
     "At each step an agent observes the features of one row and chooses a class. The reward is 1 "
@@ -50,7 +50,11 @@ try:
         )
     ):
         data = uploads.save_dataset(
-            chosen.table, target=chosen.target, leave_out=chosen.leave_out, title=chosen.title
+            chosen.table,
+            target=chosen.target,
+            rewards=chosen.rewards,
+            leave_out=chosen.leave_out,
+            title=chosen.title,
         )
         followed.run_in_arena(presets.on_data(data))
 except UserError as error:

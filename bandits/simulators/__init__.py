@@ -10,6 +10,7 @@ REGISTRY: dict[str, type[Simulator]] = registry(
     __name__,
     "petshop.PetShop",
     "classification.Classification",
+    "rewards.Rewards",
     "synthetic.Synthetic",
     "wheel.Wheel",
     "articles.Articles",

@@ -1,10 +1,10 @@
-"""Classification as a bandit: each class of a labelled data set is an arm."""
+"""Tables as bandits: each class of a labelled data set is an arm."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 from importlib.resources import files
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from pydantic import model_validator
@@ -25,7 +25,7 @@ from bandits.base.types import (
 )
 from bandits.simulators.datasets.csv_table import in_order
 
-from .base import ClickTable, Encoding, Simulator, SimulatorParams
+from .base import ClickTable, Encoding, Simulator, SimulatorParams, single_response
 from .changed_inputs import break_dense
 from .changes import Features, ShocksAndFaults, changes_param, check, order_at
 from .datasets import uploads
@@ -54,12 +54,23 @@ _ATTRIBUTIONS = {
 
 
 class DataSet(NamedTuple):
-    """``features (n, d)``, ``labels (n,)`` 0 to K - 1, names of labels and of columns (without the
-    constant).
+    """Examples and what each arm earns there.
+
+    Attributes
+    ----------
+    features : float64 (n, d)
+    labels : int64 (n,)
+        Row of ``rewards`` that holds for each example: its class, where there are classes.
+    rewards : float64 (C, K)
+    classes : tuple of str (K,)
+        Names of the arms.
+    columns : tuple of str
+        Names of the features, without the constant.
     """
 
     features: FloatArray
     labels: IntArray
+    rewards: FloatArray
     classes: tuple[str, ...]
     columns: tuple[str, ...]
 
@@ -96,45 +107,49 @@ def load(name: str, scale: Scale = "none", *, constant: bool = False) -> DataSet
     Missing values are -1, categories are coded alphabetically; features are scaled, and a constant
     one is added: see `bandits.simulators.datasets.scaling.prepared`. The protocol of
     Zhang et al. (2021) is ``norm`` without one."""
+    info = None if name in SIZES else uploads.find(name)
     if name in ("digits", "wine", "breast_cancer"):
         from sklearn import datasets
 
         bunch = getattr(datasets, f"load_{name}")()
         features, labels = bunch.data, bunch.target.astype(np.int64)
         classes = tuple(str(c) for c in bunch.target_names)
-        columns = tuple(map(str, bunch.feature_names))
+        columns, rewards = tuple(map(str, bunch.feature_names)), np.eye(len(classes))
     else:
         import pandas as pd
 
         shipped = files("bandits.simulators.datasets") / f"{name}.parquet"
         frame = pd.read_parquet(str(shipped)) if name in SIZES else uploads.load(name)
-        target = frame.pop(frame.columns[-1])
-        classes = in_order(target)
-        labels = target.map({text: i for i, text in enumerate(classes)}).to_numpy(np.int64)
+        if info is not None and not info.target:
+            classes = tuple(frame.columns[-info.classes :])
+            rewards = np.column_stack([frame.pop(arm) for arm in classes])
+            labels = np.arange(len(frame))
+        else:
+            target = frame.pop(frame.columns[-1])
+            classes = in_order(target)
+            labels = target.map({text: i for i, text in enumerate(classes)}).to_numpy(np.int64)
+            rewards = np.eye(len(classes))
         columns = tuple(frame.columns)
         features = coded(frame[column] for column in columns)
-    return DataSet(prepared(features, scale, constant=constant), labels, classes, columns)
+    features = prepared(features, scale, constant=constant)
+    return DataSet(features, labels, rewards, classes, columns)
 
 
-class Classification(Simulator):
-    """One example per step as context; every class is an arm, and the right class has reward 1.
+def data_param(default: str, help: str) -> Any:
+    """Declare the table of a simulator."""
+    return param(default, title="Data set", basic=True, pattern=r"^[a-z0-9_.-]{1,60}$", help=help)
 
-    Regret is the number of wrong answers. Every row shuffles the data separately, and again after
-    each epoch."""
+
+class TableSimulator(Simulator):
+    """One example of a table per step as context.
+
+    Every row shuffles the data separately, and again after each epoch.
+    """
 
     class Params(SimulatorParams):
-        kind: Literal["classification"] = "classification"
-        data: str = param(
-            "magic",
-            title="Data set",
-            basic=True,
-            pattern=r"^[a-z0-9_.-]{1,60}$",
-            help=(
-                "magic: telescope images of gamma rays or hadrons. adult: census incomes. "
-                "digits, wine, breast_cancer: shipped with scikit-learn. Further entries are CSV "
-                "files uploaded on the page Data."
-            ),
-        )
+        of_classes: ClassVar[bool] = True
+        """Whether the table has one column with a class, and not a column of rewards per arm."""
+        data: str = data_param("magic", "")
         encoding: Encoding = param(
             "block",
             title="Encoding",
@@ -151,6 +166,12 @@ class Classification(Simulator):
 
         @model_validator(mode="after")
         def _agree(self) -> Self:
+            info = None if self.data in SIZES else uploads.find(self.data)
+            if info is not None and bool(info.target) != self.of_classes:
+                what, kind = (
+                    ("rewards", "rewards") if self.of_classes else ("classes", "classification")
+                )
+                raise ValueError(f"data '{self.data}' has {what}: use the simulator {kind}")
             if self.changes:
                 check(self.all_changes, sizes(self.data)[1])
             return self
@@ -159,7 +180,7 @@ class Classification(Simulator):
         def choices(cls, name: str) -> dict[str, str] | None:
             if name != "data":
                 return None
-            infos = uploads.listing()
+            infos = [info for info in uploads.listing() if bool(info.target) == cls.of_classes]
             titles = [info.title for info in infos]
             suffix = {
                 info.id: f" {info.id[-4:]}" if titles.count(info.title) > 1 else ""
@@ -170,12 +191,9 @@ class Classification(Simulator):
                 **{info.id: f"{info.title}{suffix[info.id]} (uploaded)" for info in infos},
             }
 
-    title = "Real data (classification)"
     family = "Data sets"
-    preset = "magic"
-    reward_noun = "right answers"
-    rate_title = "Share of right answers"
-    item_noun = "class"
+    offered: ClassVar[frozenset[str]] = frozenset({"truth", "log"})
+    """Capabilities, besides ``arm_features``."""
 
     def __init__(self, params: Any, streams: Streams) -> None:
         super().__init__(params, streams)
@@ -190,20 +208,19 @@ class Classification(Simulator):
         self._available = np.ones((R, K), np.bool_)
         # no user ids: the number of an example reveals its class
         self._zeros = np.zeros(R, np.int64)
-        self._table = ClickTable.of(np.eye(K))
         self._epoch, self._order = -1, np.empty((0, R), np.int64)
 
     @classmethod
     def describe(cls, params: Any) -> SimulatorSpec:
         _, d, K = _sizes(params)
         wide = params.encoding == "block"
-        capabilities = {"truth", "log", "binary"} | ({"arm_features"} if wide else set())
+        capabilities = cls.offered | ({"arm_features"} if wide else set())
         return SimulatorSpec(
             n_items=K,
             n_candidates=K,
             n_features=d * K if wide else d,
             n_stored=d,
-            capabilities=frozenset(capabilities),
+            capabilities=capabilities,
         )
 
     @classmethod
@@ -228,10 +245,15 @@ class Classification(Simulator):
     def respond(
         self, round: Round, slate: IntArray, uniforms: FloatArray
     ) -> tuple[Feedback, Truth]:
-        return self._table.respond(self._labels(round), slate, uniforms)
+        # the table says what every arm earns: nothing is drawn
+        return single_response(
+            self.probabilities(round), slate, uniforms, lambda means, _: means, round.available
+        )
 
     def probabilities(self, round: Round) -> FloatArray:
-        return self._table.probabilities[self._labels(round)]
+        rewards = self.data.rewards[self.data.labels[self._example(round.step)]]
+        order = order_at(self.params.changes, round.step, len(self.data.classes))
+        return rewards if order is None else rewards[:, np.argsort(order)]
 
     def features(self, item: int | None) -> FloatArray:
         K, changes = len(self.data.classes), self.params.changes
@@ -245,21 +267,21 @@ class Classification(Simulator):
         return blocks.reshape(-1, K * X.shape[1]) if item is None else blocks[item]
 
     def log(self, layout: int, n: int) -> LoggedData:
-        """Return random answers to examples drawn with replacement from the data set of the run.
+        """Return random choices for examples drawn with replacement from the data set of the run.
 
         A network trained on this log has seen nearly every example: its accuracy is not that on
         unseen data."""
         generator = self.streams.generator("log", row=layout)
         examples = generator.integers(0, len(self.data.labels), size=n)
         items = generator.integers(0, len(self.data.classes), size=n)
-        rewards = (self.data.labels[examples] == items).astype(np.float64)
+        rewards = self.data.rewards[self.data.labels[examples], items]
         return LoggedData(
             examples, items, self.data.features[examples], self._columns[0][items], rewards, rewards
         )
 
     def name(self, item: int, row: int = 0) -> str:  # noqa: ARG002
         text = short(self.data.classes[item], 40)
-        return f"class {text}" if text.isdecimal() else text
+        return f"{self.item_noun} {text}" if text.isdecimal() else text
 
     @classmethod
     def attribution(cls, params: Any) -> str:
@@ -294,6 +316,38 @@ class Classification(Simulator):
             self._epoch = epoch
         examples: IntArray = self._order[position]
         return examples
+
+
+class Classification(TableSimulator):
+    """One example per step as context; every class is an arm, and the right class has reward 1.
+
+    Regret is the number of wrong answers. Every row shuffles the data separately, and again after
+    each epoch."""
+
+    class Params(TableSimulator.Params):
+        kind: Literal["classification"] = "classification"
+        data: str = data_param(
+            "magic",
+            "magic: telescope images of gamma rays or hadrons. adult: census incomes. digits, "
+            "wine, breast_cancer: shipped with scikit-learn. Further entries are CSV files "
+            "uploaded on the page Data.",
+        )
+
+    title = "Real data (classification)"
+    preset = "magic"
+    reward_noun = "right answers"
+    rate_title = "Share of right answers"
+    item_noun = "class"
+    offered = frozenset({"truth", "log", "binary"})
+
+    def __init__(self, params: Any, streams: Streams) -> None:
+        super().__init__(params, streams)
+        self._table = ClickTable.of(self.data.rewards)
+
+    def respond(
+        self, round: Round, slate: IntArray, uniforms: FloatArray
+    ) -> tuple[Feedback, Truth]:
+        return self._table.respond(self._labels(round), slate, uniforms)
 
     def _labels(self, round: Round) -> IntArray:
         labels: IntArray = self.data.labels[self._example(round.step)]

@@ -9,10 +9,11 @@ from functools import partial
 from html import escape
 from typing import Any, NamedTuple
 
+import numpy as np
 import streamlit as st
 
 from bandits import UserError
-from bandits.base.formatting import count, count_of, percent
+from bandits.base.formatting import count, count_of, number, percent
 from bandits.simulators.datasets import uploads
 from bandits.simulators.datasets.csv_table import MAX_CLASSES, SAMPLES, Column, Table, inspect
 from bandits.simulators.datasets.protection import GROUPS, RARE, protect
@@ -47,6 +48,7 @@ class Choice(NamedTuple):
 
     table: Table
     target: str
+    rewards: Sequence[str]
     leave_out: Sequence[str]
     title: str
     valid: bool
@@ -144,10 +146,23 @@ def choose(file: Any) -> Choice:
         key=f"data-title-{file.file_id}",
         help="Name of the data set in lists.",
     )
+    rewards = st.multiselect(
+        "Reward columns",
+        [column.name for column in table.columns if column.kind == "number"],
+        table.suggested_rewards(),
+        key=f"data-rewards-{file.file_id}",
+        placeholder="None: the target holds the class",
+        help=(
+            "Instead of a target: one column per arm with what that arm would have earned in each "
+            "row, any numbers. Agents then maximise these rewards, and all of them are known."
+        ),
+    )
+    if rewards:
+        target = ""
     leave_out = st.multiselect(
         "Leave out",
-        [name for name in names if name != target],
-        table.suggested_omissions(target),
+        [name for name in names if name not in (target, *rewards)],
+        [n for n in table.suggested_omissions(target) if n not in rewards],
         key=f"data-without-{file.file_id}-{target}",
         placeholder="None: use all other columns",
         help=(
@@ -160,14 +175,14 @@ def choose(file: Any) -> Choice:
         hashed, coarsened = _protected(table, target, leave_out, file.file_id)
     try:
         table = protect(table, target=target, hashed=hashed, coarsened=coarsened)
-        uploads.check(table, target=target, leave_out=leave_out)
-        st.caption(_summary(table, target, leave_out))
-        features = [c for c in table.columns if c.name != target and c.name not in leave_out]
+        uploads.check(table, target=target, rewards=rewards, leave_out=leave_out)
+        st.caption(_summary(table, target, rewards, leave_out))
+        features = table.features((target, *rewards, *leave_out))
         bullets(table_notes(coded(c.values for c in features), [c.name for c in features]))
     except UserError as error:
         valid = False
         refuse(error)
-    return Choice(table, target, leave_out, title.strip(), valid)
+    return Choice(table, target, rewards, leave_out, title.strip(), valid)
 
 
 def _protected(
@@ -219,7 +234,7 @@ def uploaded_data_sets() -> str | None:
     for info in infos:
         sizes = (
             f"{count_of(info.rows, 'rows')} · {count_of(info.features, 'features')} · "
-            f"{info.classes} classes of “{info.target}”"
+            f"{info.classes} {f'classes of “{info.target}”' if info.target else 'reward columns'}"
         )
         lost = (
             "Runs on these data cannot be opened or started until the same CSV is uploaded again "
@@ -284,8 +299,17 @@ def _quoted(text: str) -> str:
     return "`" + text.replace("`", "'") + "`"
 
 
-def _summary(table: Table, target: str, leave_out: Sequence[str]) -> str:
-    classes, n = table.classes(target), len(table.rows)
+def _summary(table: Table, target: str, rewards: Sequence[str], leave_out: Sequence[str]) -> str:
+    n = len(table.rows)
+    if rewards:
+        mean = {arm: float(np.array(table.column(arm).values).mean()) for arm in rewards}
+        best = max(mean, key=mean.__getitem__)
+        features = count_of(len(table.features((*rewards, *leave_out))), "features")
+        return (
+            f"{count_of(n, 'examples')}, {features}, {len(rewards)} arms. Baseline: always "
+            f"choosing {_quoted(best)} earns {number(mean[best])} per row."
+        )
+    classes = table.classes(target)
     sizes = ", ".join(
         f"{_quoted(name)} {count(size)}" for name, size in list(classes.items())[:NAMED]
     )

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from bandits.base.files import numbered_json
 from bandits.experiments.experiment import Experiment, read
-from bandits.simulators.datasets import logs
+from bandits.simulators.datasets import logs, uploads
 
 
 class Preset(NamedTuple):
@@ -84,5 +84,7 @@ def on_data(name: str) -> Experiment:
         {"kind": "popularity"},
         {"kind": "random"},
     ]
-    simulator = {"kind": "classification", "data": name, "encoding": "context"}
+    info = uploads.find(name)
+    kind = "rewards" if info is not None and not info.target else "classification"
+    simulator = {"kind": kind, "data": name, "encoding": "context"}
     return read({"simulator": simulator, "agents": agents, "steps": 5000, "replications": 8})

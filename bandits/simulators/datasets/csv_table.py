@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -100,6 +100,37 @@ class Table(NamedTuple):
                 return column
         names = ", ".join(c.name for c in self.columns)
         raise UserError(f"there is no column '{short(name)}'; there are {names}")
+
+    def features(self, others: Collection[str]) -> list[Column]:
+        """Return the columns of other names."""
+        return [column for column in self.columns if column.name not in others]
+
+    def suggested_rewards(self) -> list[str]:
+        """Return the columns of numbers whose names begin with "reward", if there are several."""
+        found = [
+            c.name
+            for c in self.columns
+            if c.kind == "number" and c.name.lower().startswith("reward")
+        ]
+        return found if len(found) > 1 else []
+
+    def rewards_problem(self, rewards: Sequence[str]) -> str:
+        """Explain why columns cannot be the rewards of arms, in one sentence; empty if they can."""
+        if len({*rewards}) != len(rewards) or not 2 <= len(rewards) <= MAX_CLASSES:
+            return (
+                f"there are {len(rewards)} reward columns; 2 to {MAX_CLASSES} different ones are "
+                "needed, one per arm"
+            )
+        for column in map(self.column, rewards):
+            if column.kind != "number":
+                return column.problem or f"the reward column '{column.name}' holds texts"
+            if column.missing:
+                row = self.rows[int(np.isnan(np.array(column.values)).argmax())]
+                return (
+                    f"row {row} has no value in the reward column '{column.name}'; every arm needs "
+                    "its reward in every row"
+                )
+        return ""
 
     def target_problem(self, target: str) -> str:
         """Explain why a column cannot be the target, in one sentence; empty if it can."""

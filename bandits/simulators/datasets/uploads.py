@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -26,12 +26,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MAX_SETS = 200
+# before the names of stored columns of rewards, so that other roles of columns are other content
+REWARD = "reward: "
 TITLE = re.compile(r"[\w.-][\w .-]{0,39}")
 _ID = re.compile(r"[a-z0-9_.-]{1,47}-[0-9a-f]{12}")
 
 
 class DatasetInfo(NamedTuple):
-    """Facts about an uploaded data set, known without loading it."""
+    """Facts about an uploaded data set, known without loading it.
+
+    ``target`` is empty where the last columns, as many as ``classes``, are the rewards of arms.
+    """
 
     id: str
     title: str
@@ -42,7 +47,14 @@ class DatasetInfo(NamedTuple):
     content: str  # SHA-256
 
 
-def save_dataset(table: Table, *, target: str, leave_out: Collection[str] = (), title: str) -> str:
+def save_dataset(
+    table: Table,
+    *,
+    target: str = "",
+    rewards: Sequence[str] = (),
+    leave_out: Collection[str] = (),
+    title: str,
+) -> str:
     """Store a table as a data set; an identical one is not stored twice.
 
     Parameters
@@ -50,6 +62,8 @@ def save_dataset(table: Table, *, target: str, leave_out: Collection[str] = (), 
     table : Table
     target : str
         The column whose values are the classes.
+    rewards : sequence of str
+        Instead of a target: the columns with the rewards of the arms.
     leave_out : collection of str
         Columns that are not features.
     title : str
@@ -58,25 +72,29 @@ def save_dataset(table: Table, *, target: str, leave_out: Collection[str] = (), 
     Returns
     -------
     str
-        Its id, for `Classification.Params.data`.
+        Its id, for `Classification.Params.data` or `Rewards.Params.data`.
     """
     import pyarrow as pa
 
-    check(table, target=target, leave_out=leave_out)
+    check(table, target=target, rewards=rewards, leave_out=leave_out)
     if not TITLE.fullmatch(title):
         raise UserError(
             f"the name is '{short(title)}'; it must be a text of 1 to 40 letters, digits, spaces, "
             "points, dashes or underscores"
         )
-    features = [c for c in table.columns if c.name != target and c.name not in leave_out]
+    features = table.features((target, *rewards, *leave_out))
     values: dict[str, Any] = {c.name: pa.array(c.values) for c in features}
-    answer = table.column(target)
-    data = pa.table({**values, target: pa.array(answer.texts())})
+    if rewards:
+        arms = len(rewards)
+        answers = {REWARD + arm: pa.array(table.column(arm).values) for arm in rewards}
+    else:
+        arms = table.column(target).distinct
+        answers = {target: pa.array(table.column(target).texts())}
+    data = pa.table({**values, **answers})
     content = content_hash(data)
     name = f"{slug(title)}-{content[:12]}"
-    info = DatasetInfo(
-        name, title, target, len(table.rows), len(features), answer.distinct, content
-    )
+    shown = "" if rewards else target
+    info = DatasetInfo(name, title, shown, len(table.rows), len(features), arms, content)
     try:
         stored = find(info.id)
     except UserError:
@@ -90,7 +108,13 @@ def save_dataset(table: Table, *, target: str, leave_out: Collection[str] = (), 
     return info.id
 
 
-def check(table: Table, *, target: str, leave_out: Collection[str] = ()) -> None:
+def check(
+    table: Table,
+    *,
+    target: str = "",
+    rewards: Sequence[str] = (),
+    leave_out: Collection[str] = (),
+) -> None:
     """Check that a table can be a data set.
 
     Raises
@@ -98,13 +122,15 @@ def check(table: Table, *, target: str, leave_out: Collection[str] = ()) -> None
     UserError
         One sentence: what is wrong.
     """
-    if target in leave_out:
-        raise UserError(f"the target column '{target}' cannot be left out")
-    if problem := table.target_problem(target):
+    for name in rewards or (target,):
+        if name in leave_out:
+            what = "reward" if rewards else "target"
+            raise UserError(f"the {what} column '{name}' cannot be left out")
+    if problem := table.rewards_problem(rewards) if rewards else table.target_problem(target):
         raise UserError(problem)
     for name in leave_out:
         table.column(name)
-    features = [c for c in table.columns if c.name != target and c.name not in leave_out]
+    features = table.features((target, *rewards, *leave_out))
     if not features:
         raise UserError("all columns are left out; at least one feature column is needed")
     if problem := next((c.problem for c in features if c.problem), ""):
@@ -118,7 +144,8 @@ def title_from(file: str) -> str:
 
 
 def load(name: str) -> pd.DataFrame:
-    """Load the features, "?" or NaN where missing, followed by the class as text.
+    """Load the features, "?" or NaN where missing, followed by the class as text, or by the rewards
+    of all arms.
 
     Raises
     ------
@@ -132,10 +159,14 @@ def load(name: str) -> pd.DataFrame:
         raise UserError(f"data '{short(name)}' is not stored here")
     with suppress(OSError, ValueError, pa.ArrowException):
         data = pq.ParquetFile(_FILES.path(name)).read()
-        sizes = data.num_rows, data.num_columns - 1, len(data.column(-1).unique())
+        if info.target:
+            sizes = data.num_rows, data.num_columns - 1, len(data.column(-1).unique())
+        else:
+            arms = sum(column.startswith(REWARD) for column in data.column_names)
+            sizes = data.num_rows, data.num_columns - info.classes, arms
         if content_hash(data) == info.content and sizes == (info.rows, info.features, info.classes):
             frame: pd.DataFrame = data.replace_schema_metadata(None).to_pandas()
-            return frame
+            return frame if info.target else frame.rename(columns=lambda n: n.removeprefix(REWARD))
     raise _damaged(name)
 
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from .classification import TableSimulator, data_param
+from bandits.base.formatting import number
+
+from .classification import TableSimulator, data_param, load
+
+# standard deviation of rewards from which a bonus in the default unit is small beside them
+LARGE = 3.0
 
 
 class Rewards(TableSimulator):
@@ -27,3 +32,13 @@ class Rewards(TableSimulator):
     reward_noun = "points"
     rate_title = "Reward per step"
     item_noun = "arm"
+
+    @classmethod
+    def notes(cls, params: Any) -> list[str]:
+        spread = float(load(params.data).rewards.std())
+        note = (
+            f"Rewards have a standard deviation of {number(spread)}. Exploration parameters are in "
+            "the unit of the rewards: bonuses and samples at their defaults, for rewards of 0 "
+            "and 1, are small beside that."
+        )
+        return [*super().notes(params), *[note] * (spread > LARGE)]

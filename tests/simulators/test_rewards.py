@@ -67,6 +67,8 @@ def test_the_first_run_learns_who_pays_which_price_and_reads_back() -> None:
     short = read({**e.model_dump(mode="json"), "steps": 1500, "replications": 4})
     result = run(short, workers=0)
     rates = {label: h.sums["clicks"][-1].mean() / 1500 for label, h in result.histories.items()}
+    (note,) = e.simulator_class().notes(e.simulator)
+    assert note.startswith("Rewards have a standard deviation of")
     assert rates["LinUCB"] > 0.95 * REWARDS.max(axis=1).mean() > REWARDS.mean(axis=0).max()
     assert read(url.plain_data(url.to_query(short))).hash == short.hash
     assert "Real data (rewards)" in export.report(result)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from bandits.base.files import numbered_json
 from bandits.experiments.experiment import Experiment, read
+from bandits.simulators import classification
 from bandits.simulators.datasets import logs, uploads
 
 
@@ -77,7 +78,7 @@ def on_data(name: str) -> Experiment:
     UserError
         There is no such data set.
     """
-    agents = [
+    agents: list[dict[str, Any]] = [
         {"kind": "linucb", "alpha": 0.5},
         {"kind": "lints", "sigma2": 0.05},
         {"kind": "epsilon_greedy"},
@@ -87,4 +88,9 @@ def on_data(name: str) -> Experiment:
     info = uploads.find(name)
     kind = "rewards" if info is not None and not info.target else "classification"
     simulator = {"kind": kind, "data": name, "encoding": "context"}
+    if kind == "rewards":
+        # in the unit of the rewards, within the ranges of the parameters
+        spread = float(classification.load(name).rewards.std())
+        agents[0]["alpha"] = min(spread, 10.0)
+        agents[1]["sigma2"] = min(0.2 * spread**2, 100.0)
     return read({"simulator": simulator, "agents": agents, "steps": 5000, "replications": 8})

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import numpy as np
 import pytest
 
-from bandits import Result, read, run
+from bandits import read, run
 from bandits.experiments.kinds import agent_kinds
 from bandits.experiments.labels import main_parameter
 from bandits.experiments.presets import presets
@@ -15,6 +16,7 @@ from bandits.results import metrics
 from bandits.results.metrics import Estimate
 from tests.support import thinned
 
+Rates = dict[str, np.ndarray]
 # of the default, for the search of the best value
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 SEARCHED, REPLICATIONS = 4, 8
@@ -34,15 +36,20 @@ PRESETS = [
 ]
 
 
-def variants(name: str, values: dict[str, float], seed: int, replications: int) -> Result:
-    """Run a preset with these values of the main parameters, by label."""
-    data = presets()[name].experiment.model_dump(mode="json", by_alias=True)
-    for label, agent in zip(presets()[name].experiment.labels, data["agents"], strict=True):
-        agent["label"] = label
+def variants(name: str, values: dict[str, float], seed: int, replications: int) -> Rates:
+    """Return the clicks per step of a preset with these values of the main parameters."""
+    e = presets()[name].experiment
+    data, labels = e.model_dump(mode="json", by_alias=True), []
+    for label, agent in zip(e.labels, data["agents"], strict=True):
         if label in values:
             agent[str(main_parameter(agent["kind"]))] = values[label]
+        if agent["kind"] != FIXED:
+            labels.append(label)
     data["agents"] = [agent for agent in data["agents"] if agent["kind"] != FIXED]
-    return run(read({**data, "seed": seed, "replications": replications}), workers=0)
+    found = run(read({**data, "seed": seed, "replications": replications}), workers=0)
+    # in the order of the agents, whose names may state other values
+    rates = map(metrics.click_rate, found.histories.values())
+    return dict(zip(labels, rates, strict=True))
 
 
 def tuned(name: str) -> dict[str, float]:
@@ -54,9 +61,8 @@ def tuned(name: str) -> dict[str, float]:
         values = {label: type(value)(value * factor) for label, value in defaults(name).items()}
         found = variants(name, values, e.seed + 1, SEARCHED)
         for label, value in values.items():
-            rates.setdefault(label, {})[value] = float(
-                metrics.click_rate(found.histories[label]).mean()
-            )
+            if label in found:
+                rates.setdefault(label, {})[value] = float(found[label].mean())
     for label, by_value in rates.items():
         best[label] = max(by_value, key=by_value.__getitem__)
     return best
@@ -71,9 +77,8 @@ def defaults(name: str) -> dict[str, float]:
     return found
 
 
-def differences(found: Result) -> dict[tuple[str, str], Estimate]:
-    """Return the clicks that one agent earns more than another, at the level of all pairs."""
-    rates = {label: metrics.click_rate(history) for label, history in found.histories.items()}
+def differences(rates: Rates) -> dict[tuple[str, str], Estimate]:
+    """Return what one agent earns more than another per step, at the level of all pairs."""
     pairs = list(itertools.combinations(rates, 2))
     return {(a, b): metrics.estimate(rates[a] - rates[b], family=3 * len(pairs)) for a, b in pairs}
 

@@ -942,3 +942,11 @@ def test_an_explanation_names_the_guard_that_decided() -> None:
             ("A guard" in each) == bool(w.guard) for each, w in zip(sentences, found, strict=True)
         )
         assert not all(w.guard for w in found)
+
+
+def test_a_geometric_delay_has_the_mean_that_it_states() -> None:
+    """Of 20,000 steps: within four standard errors, .6 of 20 steps."""
+    guard: Any = lane_of({"kind": "delay", "steps": 20, "law": "geometric"}).agent
+    waits = np.array([guard.due_at(step, 0) for step in range(20_000)])
+    assert abs(waits.mean() - 20) < 4 * np.sqrt(20 * 21 / 20_000)
+    assert waits.min() == 0

@@ -16,6 +16,9 @@ from bandits.diagnostics.regret import is_locked_in, regret_shares, regret_sourc
 from bandits.experiments.history import History
 from bandits.experiments.lane import Trace
 from bandits.experiments.snapshots import ExplorationCheck
+from bandits.results import words
+from bandits.results.comparison import paired_tests
+from bandits.results.metrics import Estimate
 from bandits.results.result import Result
 
 STEPS, K = 2000, 5
@@ -397,3 +400,28 @@ def test_known_cases_on_the_pet_shop() -> None:
         assert list(each)[:2] == ["exploration", "regret"]
         order = [SEVERITY[f.verdict] for f in list(each.values())[2:]]
         assert order == sorted(order)
+
+
+def test_the_cost_of_exploring_is_a_share_of_what_the_estimates_would_gain() -> None:
+    """Greedily .5 of the gain, in truth .45: a tenth of that half; at least a quarter of the gain
+    divides.
+    """
+    assert "Exploring costs 10 % of" in diagnose(made(value=0.45, greedy=0.5, rate=0.2))[0].text
+    assert "Exploring costs 20 % of" in diagnose(made(value=0.05, greedy=0.1, rate=0.2))[0].text
+
+
+def test_the_interval_of_a_sibling_is_corrected_for_all_pairs() -> None:
+    """A third agent, of which nothing is known, makes the interval wider."""
+    own, less = (
+        made(value=0.9, greedy=0.98, rate=0.3, spread=0.005),
+        made(value=0.99, greedy=0.99, rate=0.02, spread=-0.005),
+    )
+    histories = {"A": own, "B": less, "C": made(value=0.95, greedy=0.98, rate=0.3, spread=0.1)}
+    agents = [{"kind": "linucb", "label": "A", "alpha": 1.5}, LESS, {"kind": "lints", "label": "C"}]
+    e = Experiment.model_validate({"agents": agents, "steps": STEPS, "replications": own.rows})
+    text = diagnostics.findings(Result(e, histories), "A")["exploration"].text
+    plain, p = paired_tests.compare_pairs(histories)["A", "B"]
+    wide = paired_tests.corrected(plain, p)
+    assert wide.high - wide.low > 1.1 * (plain.difference.high - plain.difference.low)
+    earned = Estimate(-wide.mean, -wide.high, -wide.low)
+    assert f"more clicks ({words.interval(earned, 'count')})" in text

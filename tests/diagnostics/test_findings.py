@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import plotly.graph_objects as go
 import pytest
+from scipy.stats import chi2
 
 from bandits import Experiment, diagnostics, run
 from bandits.agents import REGISTRY
@@ -923,3 +924,12 @@ def test_no_verdict_before_the_first_step() -> None:
     e = experiment("lints", steps=2000)
     actual = diagnostics.findings(Result(e, {"LinTS": History(2000, 3, 10)}), "LinTS")
     assert {(f.verdict, f.text) for f in actual.values()} == {("none", TOO_EARLY)}
+
+
+@pytest.mark.parametrize("clicks", [False, True])
+def test_the_curvature_test_has_two_degrees_of_freedom_less_than_bins(clicks: bool) -> None:
+    g = np.random.default_rng(2)
+    fitted = g.random(400)
+    rewards = (g.random(400) < fitted).astype(float) if clicks else g.normal(size=400)
+    means, residual, error, p = curvature_test(fitted, rewards)
+    assert p == pytest.approx(chi2.sf(np.square(residual / error).sum(), len(means) - 2))

@@ -25,7 +25,7 @@ from bandits.offpolicy import (
 )
 from bandits.offpolicy.conclusion import UNRELIABLE
 from bandits.offpolicy.open_bandit import NAMES
-from bandits.offpolicy.regression import MODELS, cross_fit, read_model
+from bandits.offpolicy.regression import MODELS, cross_fit, estimated_propensities, read_model
 from bandits.offpolicy.support import (
     Support,
     alarms,
@@ -619,3 +619,18 @@ def test_the_difference_that_a_log_tells_apart_is_found_with_the_stated_power() 
     mean, errors = gains.mean(axis=1), gains.std(axis=1, ddof=1) / n**0.5
     found = float((mean / errors > 1.96).mean())
     assert found == pytest.approx(0.8, abs=4 * (0.16 / repetitions) ** 0.5)
+
+
+def test_estimated_propensities_are_mixed_with_uniform_choice() -> None:
+    """Of two actions that the features separate, no estimate exceeds .995."""
+    g = np.random.default_rng(3)
+    actions = g.integers(0, 2, 400)
+    log = DecisionLog(
+        actions=actions,
+        rewards=np.ones(400),
+        features=(10.0 * actions + g.normal(size=400))[:, None],
+        names=("a", "b"),
+    )
+    found = estimated_propensities(log, g)
+    assert 0.99 < found.max() <= 0.01 / 2 + 0.99
+    assert found.min() >= 0.01 / 2

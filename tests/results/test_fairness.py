@@ -338,6 +338,17 @@ def test_steps_to_the_fair_share(
         assert found.steps_to_fair_share == pytest.approx(expected, abs=40)
 
 
+@pytest.mark.parametrize(("share", "side"), [(0.125, None), (0.135, "above"), (0.065, "below")])
+def test_chance_explains_three_standard_deviations_of_a_thousand_draws(
+    share: float, side: str | None
+) -> None:
+    """Of a fair share of .1: .0285, more than a fifth of it."""
+    steps = np.arange(0, 8000, 10)
+    cohort = Cohort(2000, np.array([[True, False]]), np.where(steps < 2000, np.nan, 0.1))
+    (found,) = launches(played([share] * 10), Demand(steps, np.ones((1, 2)), [cohort]))
+    assert (found.reached, found.side) == (float(side is None), side)
+
+
 def test_replications_that_cancel_out_have_not_reached_the_fair_share() -> None:
     """Half of them show the item always and half never: together as often as an optimal choice, but
     not one does.

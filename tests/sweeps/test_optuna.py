@@ -193,6 +193,9 @@ def test_a_forest_estimates_parameter_importance() -> None:
     )
     # without predictive power nothing is explained
     assert max(chance) < 0.1
+    # half of the variance is noise: at most half is explained, where its root would be .7
+    noisy = importance.explained_shares(sweep, x + rng.normal(scale=12**-0.5, size=400))
+    assert 0.25 < sum(noisy) < 0.55
 
 
 # -- reproducible and resumable

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import variance
 from typing import Any
 
 import pytest
@@ -34,11 +35,14 @@ from bandits.lessons.answers import (
 from bandits.lessons.checking import idle_seconds, results_of
 from bandits.lessons.figures import see
 from bandits.lessons.lesson import ChoiceAnswer, NumberAnswer, OrderAnswer, PredictStep, SeeStep
+from bandits.lessons.sources import RunSource
 from bandits.lessons.texts import fill
 from bandits.lessons.worked.rare_feature import RareFeature, RareFeatureParams
+from bandits.results import metrics
 from bandits.results.result import Result
 from bandits.storage.run_store import Store
 from tests.lessons.support import MARKDOWN, data, lesson
+from tests.support import experiment
 
 COMPUTED: dict[str, Result] = {}
 
@@ -448,3 +452,19 @@ def test_runs_come_from_the_store(tmp_path: Path) -> None:
 def test_every_statement_of_every_lesson_is_true(tmp_path: Path) -> None:
     runner = stored_or_run(Store(tmp_path))
     assert [failure for each in lessons().values() for failure in check(each, runner)] == []
+
+
+def test_numbers_of_runs_have_their_formulas() -> None:
+    """The early CTR is that of the first tenth; variances divide by n - 1."""
+    e = experiment("linucb", "random", steps=1000, replications=4)
+    result = run(e, workers=0)
+    source = RunSource(e, result)
+    history = result.histories["LinUCB"]
+    early = source.quantity("early_ctr", ("LinUCB",))
+    assert early == metrics.estimate(metrics.click_rate(history, 100))
+    assert early != metrics.estimate(metrics.click_rate(history, 200))
+    a, b = (metrics.total(h, "clicks").tolist() for h in result.histories.values())
+    pair = ("LinUCB", "Random")
+    gaps = [x - y for x, y in zip(a, b, strict=True)]
+    assert source.quantity("paired_variance", pair) == pytest.approx(variance(gaps))
+    assert source.quantity("unpaired_variance", pair) == pytest.approx(variance(a) + variance(b))

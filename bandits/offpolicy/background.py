@@ -8,10 +8,11 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bandits.base.processes import ChildTask, Line
 from bandits.experiments.experiment import Experiment
+from bandits.tables.problems import RowsError
 
 from .choices import LogSummary, summarise
 from .evaluation import Evaluation, evaluate
@@ -78,6 +79,8 @@ class EvaluationTask(ChildTask):
         As in `evaluate`.
     options : mapping
         ``estimators``, ``model``, ``interval`` and ``estimate_propensities`` of `evaluate`.
+    skip : bool
+        Leave out rows that hold what is not allowed.
     """
 
     def __init__(
@@ -87,8 +90,10 @@ class EvaluationTask(ChildTask):
         mapping: Mapping[str, str] | None,
         target: str,
         options: Mapping[str, Any],
+        *,
+        skip: bool = False,
     ) -> None:
-        super().__init__(EVALUATIONS, evaluated, log, ending, mapping, target, options)
+        super().__init__(EVALUATIONS, evaluated, log, ending, mapping, target, options, skip)
 
     @property
     def evaluation(self) -> Evaluation | None:
@@ -96,7 +101,16 @@ class EvaluationTask(ChildTask):
         return self.result
 
 
-def summarise_file(content: bytes, ending: str, mapping: Mapping[str, str] | None) -> LogSummary:
+class RowProblems(NamedTuple):
+    """What is wrong with the rows of a file: how many, and what, for the first of them."""
+
+    wrong: int
+    sentences: tuple[str, ...]
+
+
+def summarise_file(
+    content: bytes, ending: str, mapping: Mapping[str, str] | None, *, skip: bool = False
+) -> LogSummary | RowProblems:
     """Summarise a user's file in a process of its own, whose memory and time are limited.
 
     Parameters
@@ -106,18 +120,28 @@ def summarise_file(content: bytes, ending: str, mapping: Mapping[str, str] | Non
         Of the file's name.
     mapping : mapping of str to str, optional
         As in `from_table`.
+    skip : bool
+        Leave out rows that hold what is not allowed.
 
     Raises
     ------
     UserError
         The file holds what is not allowed, or takes more memory or time than a page may.
     """
-    found: LogSummary = ChildTask(READINGS, summary, content, ending, mapping).wait()
+    found: LogSummary | RowProblems = ChildTask(
+        READINGS, summary, content, ending, mapping, skip
+    ).wait()
     return found
 
 
 def keep_file(
-    content: bytes, ending: str, mapping: Mapping[str, str] | None, title: str, *, uniform: bool
+    content: bytes,
+    ending: str,
+    mapping: Mapping[str, str] | None,
+    title: str,
+    *,
+    uniform: bool,
+    skip: bool = False,
 ) -> str:
     """Keep a user's file for replays (`keep_for_replay`), in a process as of `summarise_file`.
 
@@ -128,7 +152,7 @@ def keep_file(
     UserError
         The file cannot be replayed or kept, or takes more memory or time than a page may.
     """
-    return str(ChildTask(READINGS, kept, content, ending, mapping, title, uniform).wait())
+    return str(ChildTask(READINGS, kept, content, ending, mapping, title, uniform, skip).wait())
 
 
 def recorded(experiment: Experiment, label: str, rows: int, send: Callable[[int], None]) -> bytes:
@@ -142,26 +166,39 @@ def evaluated(
     mapping: Mapping[str, str] | None,
     target: str,
     options: Mapping[str, Any],
+    skip: bool = False,
 ) -> Evaluation:
     """Evaluate a target on a shipped log or a user's file."""
-    found = read_log(log, mapping) if isinstance(log, str) else _read(log, ending, mapping)
+    found = read_log(log, mapping) if isinstance(log, str) else _read(log, ending, mapping, skip)
     return evaluate(found, target, **options)
 
 
-def summary(content: bytes, ending: str, mapping: Mapping[str, str] | None) -> LogSummary:
+def summary(
+    content: bytes, ending: str, mapping: Mapping[str, str] | None, skip: bool = False
+) -> LogSummary | RowProblems:
     """Summarise a user's file in this process."""
-    return summarise(_read(content, ending, mapping))
+    try:
+        return summarise(_read(content, ending, mapping, skip))
+    except RowsError as error:
+        return RowProblems(error.count, tuple(error.sentences))
 
 
 def kept(
-    content: bytes, ending: str, mapping: Mapping[str, str] | None, title: str, uniform: bool
+    content: bytes,
+    ending: str,
+    mapping: Mapping[str, str] | None,
+    title: str,
+    uniform: bool,
+    skip: bool = False,
 ) -> str:
     """Keep a user's file in this process."""
-    return keep_for_replay(_read(content, ending, mapping), title, uniform=uniform)
+    return keep_for_replay(_read(content, ending, mapping, skip), title, uniform=uniform)
 
 
-def _read(content: bytes, ending: str, mapping: Mapping[str, str] | None) -> DecisionLog:
+def _read(
+    content: bytes, ending: str, mapping: Mapping[str, str] | None, skip: bool
+) -> DecisionLog:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"log{ending}"
         path.write_bytes(content)
-        return read_log(path, mapping)
+        return read_log(path, mapping, skip=skip)

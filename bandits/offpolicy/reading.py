@@ -15,7 +15,7 @@ from bandits.base.row_names import IN_TABLE
 from bandits.results.export import csv_of
 from bandits.tables.csv_reader import HEAD, header, read_csv
 from bandits.tables.raw_table import RawTable
-from bandits.tables.text import Limits, quoted
+from bandits.tables.text import Limits, quoted, utf8
 
 from . import open_bandit, parquet
 from .dsjson import lines, read_dsjson
@@ -24,6 +24,8 @@ from .parquet import MAX_VECTOR
 from .user_table import from_table, in_order
 
 MAX_BYTES = 200 * 10**6
+# rows from which roles of columns are guessed
+SHOWN = 1000
 # bytes of a Parquet file without compression
 MAX_UNPACKED = 4 * 10**9
 TABLES = (".csv", ".csv.gz")
@@ -125,6 +127,22 @@ def column_names(path: Path) -> list[str] | None:
             raise
         raise UserError(f"'{short(path.name)}': is not a table, or is damaged") from error
     return None if parquet.METADATA in (schema.metadata or {}) else list(schema.names)
+
+
+def beginning(path: Path) -> RawTable | None:
+    """Return the first rows of a table; None where they cannot be read."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        if ending(path.name) == ".parquet":
+            batch = next(pq.ParquetFile(path).iter_batches(batch_size=SHOWN))
+            return RawTable(pa.Table.from_batches([batch]), IN_TABLE)
+        lines = utf8(path.read_bytes(), LIMITS).splitlines(keepends=True)[: SHOWN + 1]
+        return read_csv(b"".join(lines), LIMITS)
+    except (UserError, ValueError, StopIteration, pa.ArrowException):
+        # what is wrong is reported when the whole file is read
+        return None
 
 
 def _parquet(

@@ -77,13 +77,21 @@ def read_map(text: str) -> dict[str, str]:
     return mapping
 
 
-def suggested_map(columns: Sequence[str]) -> dict[str, str]:
+def suggested_map(columns: Sequence[str], beginning: RawTable | None = None) -> dict[str, str]:
     """Guess which columns have which roles, from the names that logs often have.
+
+    Parameters
+    ----------
+    columns : sequence of str
+    beginning : RawTable, optional
+        First rows of the table: where no name is usual, action and reward are guessed from
+        their content.
 
     Returns
     -------
     dict
-        Column by role; columns that nothing is known of have none. Features are separated by ``|``.
+        Column by role, each once; columns that nothing is known of have none. Features are
+        separated by ``|``.
     """
     by_name = {name.strip().lower().replace(" ", "_"): name for name in reversed(columns)}
     found = {}
@@ -92,6 +100,8 @@ def suggested_map(columns: Sequence[str]) -> dict[str, str]:
             (by_name[usual_name] for usual_name in usual if usual_name in by_name), None
         ):
             found[role] = name
+    if beginning is not None:
+        found |= _guessed(beginning, found)
     features = [
         name
         for name in columns
@@ -100,6 +110,36 @@ def suggested_map(columns: Sequence[str]) -> dict[str, str]:
         and not ("propensity_kind" in columns and name in OWN)
     ]
     return found | ({"features": "|".join(features)} if features else {})
+
+
+def _guessed(table: RawTable, found: Mapping[str, str]) -> dict[str, str]:
+    """Guess roles without a column from the content of those that have no role.
+
+    An action has few values that repeat, as a text if there is one; a reward is a number that takes
+    several values and is no probability.
+    """
+    free = [name for name in table.names if name not in found.values()]
+    numbers = table.numbers_of(free)
+    distinct = {name: len(set(table.texts(name).tolist())) for name in free}
+    n = table.data.num_rows
+    repeated = [name for name in free if 2 <= distinct[name] <= max(2, n // 4)]
+    # a policy's own probabilities or another's: only a name states which
+    chances = {
+        name for name, x in numbers.items() if ((x > 0) & (x <= 1)).all() and (x % 1 > 0).any()
+    }
+    fits = {
+        "action": [name for name in repeated if name not in numbers]
+        + [name for name in repeated if name in numbers and (numbers[name] % 1 == 0).all()],
+        "reward": [
+            name for name in numbers if name not in chances and (1 < distinct[name] < n or n < 8)
+        ],
+    }
+    guessed: dict[str, str] = {}
+    for role, able in fits.items():
+        if role not in found:
+            left = [name for name in able if name not in guessed.values()]
+            guessed |= {role: left[0]} if left else {}
+    return guessed
 
 
 def from_frame(
@@ -173,7 +213,7 @@ def from_table(
     def numbers(role: str) -> FloatArray | None:
         if role not in place:
             return None
-        values, wrong = table.parsed(place[role], role)
+        values, wrong = table.parsed(place[role], place[role])
         found.append(wrong)
         return values
 
@@ -259,6 +299,10 @@ def _places(names: Sequence[str], mapping: Mapping[str, str]) -> dict[str, str]:
             raise UserError(f"column '{short(missing)}' for {role}: the table has {_listed(names)}")
     wanted_by = DEFAULT_NAMES | dict(mapping)
     place = {role: column for role, column in wanted_by.items() if column in names}
+    for role, column in place.items():
+        other = next((r for r in place if r != role and place[r] == column), "")
+        if other:
+            raise UserError(f"column '{short(column)}' cannot be both {role} and {other}")
     for role in ("action", "reward"):
         if role not in place:
             raise UserError(
@@ -339,6 +383,11 @@ def _features(table: RawTable, wanted: Sequence[str]) -> tuple[FloatArray | None
             text = pd.Series(table.texts(name), dtype=object)
             for value in sorted(text[text != ""].value_counts().index[:MAX_CATEGORIES])[1:]:
                 columns[f"{name}={value}"] = (text == value).to_numpy(np.float64)
+    if (cells := len(columns) * table.data.num_rows) > MAX_CELLS:
+        raise UserError(
+            f"features: rows times features must be at most {MAX_CELLS:,}; got {cells:,} with "
+            f"{len(columns):,} features; choose fewer"
+        )
     return (np.column_stack(list(columns.values())) if columns else None), tuple(columns)
 
 

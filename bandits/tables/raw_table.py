@@ -89,7 +89,7 @@ class RawTable(NamedTuple):
 
     def parsed(self, name: str, title: str) -> tuple[FloatArray, Wrong]:
         """Return a column as numbers, float64 (n,), NaN where nothing is, and the rows that hold
-        something else, of which messages speak as ``title``.
+        something else; ``title`` is the name of the column in messages.
         """
         column = self._column(name)
         wrong = np.zeros(len(column), bool)

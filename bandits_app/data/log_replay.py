@@ -59,7 +59,12 @@ def _keep(source: Source) -> None:
     if st.button("Save and run", type="primary", icon=":material/play_arrow:", key="whatif-keep"):
         with st.spinner("Reading the log ..."):
             name = keep_file(
-                source.log, source.ending, source.mapping, title.strip(), uniform=uniform
+                source.log,
+                source.ending,
+                source.mapping,
+                title.strip(),
+                uniform=uniform,
+                skip=source.skip,
             )
         followed.run_in_arena(presets.on_log(name))
 

@@ -14,7 +14,7 @@ import streamlit as st
 from bandits import Experiment
 from bandits.base.formatting import count, count_of
 from bandits.offpolicy import open_bandit, recording
-from bandits.offpolicy.background import RecordTask, summarise_file
+from bandits.offpolicy.background import RecordTask, RowProblems, summarise_file
 from bandits.offpolicy.choices import (
     LogSummary,
     rows_at_first,
@@ -22,11 +22,11 @@ from bandits.offpolicy.choices import (
     summarise,
     summarise_run,
 )
-from bandits.offpolicy.reading import column_names, ending
+from bandits.offpolicy.reading import beginning, column_names, ending
 from bandits.offpolicy.user_table import ROLES, suggested_map
 from bandits.runtime.pool import Job
 from bandits_app.session.page import SUMMARY
-from bandits_app.widgets.text import escape_markdown
+from bandits_app.widgets.text import bullets, escape_markdown, refuse
 
 FILE = "file"
 _POLICIES = {"bts": "Thompson sampling", "random": "random choice"}
@@ -63,6 +63,8 @@ class Source(NamedTuple):
         Replications that are recorded.
     name : str
         Of a file.
+    skip : bool
+        Rows of a file that hold what is not allowed are left out.
     """
 
     key: str
@@ -74,6 +76,7 @@ class Source(NamedTuple):
     label: str = ""
     rows: int = 0
     name: str = ""
+    skip: bool = False
 
 
 def choose(job: Job) -> str:
@@ -169,9 +172,39 @@ def _of_file() -> Source | None:
     if found is None:
         return None
     mapping = _choose_columns(found)
-    summary = _summarise(found, mapping)
     key = f"{found.identity}-{sorted((mapping or {}).items())}"
-    return Source(key, summary, found.content, found.ending, mapping, name=found.name)
+    skip_key = f"whatif-skip-{key}"
+    skip = bool(st.session_state.get(skip_key))
+    summary = _summarise(found, mapping, skip=skip)
+    if isinstance(summary, RowProblems):
+        _problems(summary, skip_key)
+        return None
+    return Source(
+        f"{key}-{skip}",
+        summary,
+        found.content,
+        found.ending,
+        mapping,
+        name=found.name,
+        skip=skip,
+    )
+
+
+def _problems(found: RowProblems, skip_key: str) -> None:
+    """List the rows that hold what is not allowed, with a button that leaves them out."""
+    first, *rest = found.sentences
+    more = f" {count_of(found.wrong, 'rows')} hold what is not allowed." if rest else ""
+    refuse(f"{first}.{more}" if rest else first)
+    if rest:
+        with st.expander("All problems"):
+            bullets([escape_markdown(sentence) for sentence in found.sentences])
+    if not st.session_state.get(skip_key) and st.button(
+        f"Leave out {'this row' if found.wrong == 1 else f'these {count(found.wrong)} rows'}",
+        icon=":material/playlist_remove:",
+        key=f"{skip_key}-button",
+    ):
+        st.session_state[skip_key] = True
+        st.rerun()
 
 
 def recorded(experiment: Experiment, label: str, rows: int) -> RecordTask:
@@ -235,15 +268,17 @@ def _choose_columns(file: LogFile) -> Mapping[str, str] | None:
     names = _once("columns", file.identity, lambda: _columns(file))
     if names is None:
         return None
-    guessed = suggested_map(names)
+    guessed = _once("roles", file.identity, lambda: _guess(file, names))
     # a column without a role has none, whatever its name
     found = dict.fromkeys(ROLES, "")
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         for role in ("action", "reward"):
+            # one column does not have two roles
+            free = [name for name in names if name not in guessed.values()]
             found[role] = st.selectbox(
                 role.capitalize(),
                 names,
-                names.index(guessed[role]) if role in guessed else 0,
+                names.index(guessed.get(role) or (free or names)[0]),
                 width=180,
                 key=f"whatif-{role}-{file.identity}",
                 help="The item that was shown"
@@ -284,7 +319,16 @@ def _optional(role: str, names: list[str], guessed: Mapping[str, str], file: Log
     return chosen or ""
 
 
-def _summarise(file: LogFile, mapping: Mapping[str, str] | None) -> LogSummary:
+def _guess(file: LogFile, names: list[str]) -> dict[str, str]:
+    with tempfile.TemporaryDirectory(prefix="bandits-") as folder:
+        path = Path(folder) / f"log{file.ending}"
+        path.write_bytes(file.content)
+        return suggested_map(names, beginning(path))
+
+
+def _summarise(
+    file: LogFile, mapping: Mapping[str, str] | None, *, skip: bool
+) -> LogSummary | RowProblems:
     """Summarise a file, once per choice of columns.
 
     Raises
@@ -292,8 +336,12 @@ def _summarise(file: LogFile, mapping: Mapping[str, str] | None) -> LogSummary:
     UserError
         The file holds values that are not allowed; the sentence names row and column.
     """
-    identity = f"{file.identity}-{sorted((mapping or {}).items())}"
-    return _once("summary", identity, lambda: summarise_file(file.content, file.ending, mapping))
+    identity = f"{file.identity}-{sorted((mapping or {}).items())}-{skip}"
+    return _once(
+        "summary",
+        identity,
+        lambda: summarise_file(file.content, file.ending, mapping, skip=skip),
+    )
 
 
 def _columns(file: LogFile) -> list[str] | None:

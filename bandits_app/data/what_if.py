@@ -130,7 +130,9 @@ def _evaluation(
     wanted: str,  # noqa: ARG001
 ) -> EvaluationTask:
     """Evaluate once per log, target and settings, for all users."""
-    return EvaluationTask(_source.log, _source.ending, _source.mapping, _target, _options)
+    return EvaluationTask(
+        _source.log, _source.ending, _source.mapping, _target, _options, skip=_source.skip
+    )
 
 
 def _recording(source: Source, record: RecordTask) -> None:

@@ -17,9 +17,11 @@ from streamlit.testing.v1 import AppTest
 
 from bandits.experiments import presets, url
 from bandits.experiments.experiment import Experiment
-from bandits.offpolicy import open_bandit, parquet, record
+from bandits.offpolicy import open_bandit, parquet, reading, record
+from bandits.offpolicy.user_table import suggested_map
 from bandits.runtime.pool import Pool
 from bandits.simulators.datasets import kept_logs
+from bandits.tables.csv_reader import read_csv
 from bandits_app.data.log_source import MAX_MEGABYTES, recorded
 from tests.pages.support import ended, open_page, panels, refusals
 from tests.support import experiment, thinned, wait_for
@@ -150,9 +152,10 @@ def test_the_controls_stay_where_a_file_is_refused(pool: Pool) -> None:
     box(at, "Target policy").select("always").run()
     assert usable() == (True, True)
     with_file(at, table(p=2.0))
-    assert refusals(at) == [
-        "Row 2 (line 2 of the file), propensity: must be above 0 and at most 1; got 2."
-    ]
+    (refusal,) = refusals(at)
+    assert refusal.startswith(
+        "Row 2 (line 2 of the file), propensity: must be above 0 and at most 1; got 2"
+    )
     assert usable() == (False, False)
     assert box(at, "Action").value == "item"
     assert box(at, "Target policy").options == ["Always one item"]
@@ -174,6 +177,40 @@ def test_a_file_without_propensities_says_what_is_still_possible(pool: Pool) -> 
     evaluated(at)
     assert titles(at) == ["Estimated value", "Importance weights"]
     assert any("Propensities are estimated" in w.value for w in at.warning)
+
+
+@pytest.mark.slow
+def test_wrong_rows_are_listed_and_left_out_by_a_button(pool: Pool) -> None:
+    p = np.where(np.arange(400) % 200 == 6, 0.0, 1 / 3)
+    at = with_file(visit(pool, experiment("linucb", seed=69, steps=200)), table(p=p))
+    assert "2 rows hold what is not allowed" in refusals(at)[0]
+    assert any(
+        "Row 208 (line 208" in m.value or "row 208 (line 208" in m.value for m in at.markdown
+    )
+    next(b for b in at.button if b.label == "Leave out these 2 rows").click().run()
+    assert refusals(at) == []
+    assert any(
+        "398 decisions" in c.value and "2 rows of 400 left out" in c.value for c in at.caption
+    )
+    evaluated(at)
+
+
+def test_roles_are_guessed_from_the_content_where_no_name_is_usual() -> None:
+    """A column of different times is no action, and no column has two roles."""
+    g, n = np.random.default_rng(0), 60
+    frame = pd.DataFrame(
+        {
+            "moment": [f"2026-01-01T00:{i:02}:00" for i in range(n)],
+            "banner": g.choice(["red", "blue"], n),
+            "euros": g.choice([0.0, 1.5, 20.0], n),
+            "chance": 0.5,
+        }
+    )
+    beginning = read_csv(frame.to_csv(index=False).encode(), reading.LIMITS)
+    assert suggested_map(list(frame), beginning) == {
+        "action": "banner",
+        "reward": "euros",
+    }
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,8 @@ def findings(
     params, learns = result.experiment.agents[index], result.experiment.agent_class(index).learns
     changes = result.experiment.simulator.all_changes.values()
     changed = any(change.begins < history.step for change in changes)
+    simulator = result.experiment.simulator
+    own_table = not result.experiment.simulator_class().portable(simulator)
     found = {
         "exploration": exploration.exploration(
             history,
@@ -99,6 +101,7 @@ def findings(
             better_sibling(result, label),
             learns=learns,
             changed=changed,
+            own_table=own_table,
         ),
         "regret": exploration.regret(history, learns=learns),
         "smallest_eigenvalue": design_matrix.smallest_eigenvalue(history, params),

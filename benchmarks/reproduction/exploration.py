@@ -306,7 +306,8 @@ too little to far too much exploration.
 - **Thresholds** were chosen on seeds {chosen}; the tables show seeds {shown}.
 - **Limits**: exploring too little harms only where the same arms come back (pet shop, digits). Verdicts on other agents
   and simulators are less certain than these rates. Nothing changes during these runs. Where the simulator has changed,
-  no direction is stated, unless another setting of the same agent in the run earns clearly more.
+  no direction is stated, unless another setting of the same agent in the run earns clearly more. On users' tables "too
+  little" is stated on the same condition: their features may not express who earns what, however much is explored.
 
 | runs | number | result |
 |---|---|---|

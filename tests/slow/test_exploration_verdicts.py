@@ -6,13 +6,17 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from bandits import Experiment, diagnostics, run
 from bandits.experiments.presets import presets
 from bandits.results.comparison.conclusion import leader_comparisons
 from bandits.results.result import Result
+from bandits.simulators.datasets import uploads
+from bandits.simulators.datasets.csv_table import inspect
 from benchmarks.reproduction import exploration
 from benchmarks.reproduction.exploration import DOCUMENT, LOSS, SETUPS, Outcome, Rates, Row
 
@@ -123,6 +127,31 @@ def test_the_run_of_home_names_the_agent_that_explores_too_much() -> None:
     ).groups()  # type: ignore[union-attr]
     sentence = diagnostics.findings(result, "LinUCB alpha 1.5")["exploration"].summary
     assert f"earned {earned} ({interval})" in sentence
+
+
+@pytest.mark.parametrize("table", ["one column, divided by its norm", "a product of two columns"])
+def test_more_exploration_is_advised_on_a_users_table_only_where_it_earns_more(
+    table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A linear agent cannot express these classes, however much it explores."""
+    monkeypatch.setenv("BANDITS_HOME", str(tmp_path))
+    g = np.random.default_rng(1)
+    x = g.uniform(0, 10, (600, 2))
+    product = table.startswith("a product")
+    right = (x[:, 0] > 5) ^ (product & (x[:, 1] > 5))
+    lines = [f"{a:.3f},{b:.3f},{'ny'[int(y)]}" for (a, b), y in zip(x.tolist(), right, strict=True)]
+    parsed = inspect("\n".join(["hours,day,passed", *lines]).encode())
+    leave_out = [] if product else ["day"]
+    data = uploads.save_dataset(parsed, target="passed", leave_out=leave_out, title="Hours")
+    more = {} if product else {"scale": "norm", "constant": False}
+    world = {"kind": "classification", "data": data, "encoding": "context", **more}
+    setup = exploration.Setup(table, world, 3000, {}, {"linucb": [0, 0.5, 2, 10]})
+    found = list(exploration.rows(exploration.measure(setup, SEED)))
+    assert len(found) == 4
+    assert not [row.value for row in found if row.truth == "too little"]
+    for row in found:
+        for judged in (row.outcomes[0], row.outcomes[0].beside):
+            assert judged.direction != "too little"
 
 
 def test_the_document_keeps_the_bounds_and_holds_at_least_60_cases() -> None:

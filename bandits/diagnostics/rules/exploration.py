@@ -52,6 +52,10 @@ CHANGED = (
     "Whether it explores too little or too much cannot be decided: the simulator has changed "
     "during the run, for which no error rates of this verdict are known."
 )
+OWN_TABLE = (
+    "on a table of your own the features may not tell better choices apart; run the same agent "
+    "with more exploration beside it."
+)
 
 
 def regret(history: History, *, learns: bool = True) -> Finding:
@@ -95,6 +99,7 @@ def exploration(
     *,
     learns: bool = True,
     changed: bool = False,
+    own_table: bool = False,
 ) -> Finding:
     """Decide whether an agent explores too little, about right or too much.
 
@@ -106,7 +111,9 @@ def exploration(
     another exploration rate is direct evidence, and decides.
 
     Where the simulator has ``changed`` during the run, both sources also depend on how fast the
-    agent follows. Only a sibling decides there."""
+    agent follows. Only a sibling decides there. So it is with too little exploration on a user's
+    ``own_table``: where its features cannot express who earns what, all that is missed looks as if
+    exploring more would find it."""
     title = "Exploration"
     healthy = (
         f"Exploring costs at most {percent(MAX_COST)} of what the agent's own estimates would gain "
@@ -135,9 +142,9 @@ def exploration(
     if len(shares.total) < MIN_ROWS:
         return Finding(title, healthy, "none", ONE_REPLICATION, "", f"{wasted}. {ONE_REPLICATION}")
     verdict, direction, text = (
-        _from_regret(history, shares, oracle, changed)
+        _from_regret(history, shares, oracle, changed, own_table)
         if sources is None
-        else _from_sources(history, params, shares, sources, sibling, changed)
+        else _from_sources(history, params, shares, sources, sibling, changed, own_table)
     )
     if sibling is not None and sources is not None:
         cause = (
@@ -161,6 +168,7 @@ def _from_sources(
     sources: RegretSources,
     sibling: Sibling | None,
     changed: bool,
+    own_table: bool,
 ) -> tuple[Verdict, Direction, str]:
     """Grade by what the regret is due to."""
     missed, trend = metrics.estimate(sources.estimating), metrics.estimate(sources.trend)
@@ -194,6 +202,8 @@ def _from_sources(
     reason = f"{observed} Whether more exploration would help cannot be decided: "
     if agent_class(params).representation(params) is None:
         return "none", "", reason + IGNORES_CONTEXT
+    if own_table:
+        return "none", "", reason + OWN_TABLE
     if rate <= NEVER and not is_locked_in(history):
         text = (
             f"{observed} It never explores, so it cannot know what it misses; its reward model may "
@@ -215,7 +225,11 @@ def _from_sources(
 
 
 def _from_regret(
-    history: History, shares: RegretShares, oracle: OracleReference | None, changed: bool
+    history: History,
+    shares: RegretShares,
+    oracle: OracleReference | None,
+    changed: bool,
+    own_table: bool,
 ) -> tuple[Verdict, Direction, str]:
     """Grade a run without enough checks by its regret and its selection entropy.
 
@@ -232,7 +246,7 @@ def _from_regret(
     gap = math.nan if oracle is None else recent_entropy(history, oracle.steps)[0] - oracle.entropy
     if gap > TOLERANCE:
         return "watch", "too much", f"{lost} and selects more evenly than the oracle."
-    if gap < -TOLERANCE:
+    if gap < -TOLERANCE and not own_table:
         return "watch", "too little", f"{lost} and selects less evenly than the oracle."
     return "none", "", f"{lost}. The cause cannot be decided: {NO_CHECKS}"
 

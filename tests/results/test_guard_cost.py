@@ -153,20 +153,20 @@ def test_each_guard_of_an_agent_has_its_own_clause() -> None:
 
     plain, faint = (
         {"kind": "linucb", "alpha": 0.4},
-        guarded("faint", {"kind": "floor", "epsilon": 0.001}),
+        guarded("faint", {"kind": "floor", "epsilon": 0.0001}),
     )
     late, strong = guarded("late", {"kind": "delay", "steps": 1000}), guarded("strong", FLOOR)
     result = run(experiment(plain, late, faint, steps=2000, replications=8), workers=0)
     assert guard_cost.conclusion(result) == (
         "The delayed rewards (steps 1000) cost clicks with LinUCB; "
-        "the exploration floor (epsilon 0.001) is not shown to change the clicks of LinUCB."
+        "the exploration floor (epsilon 0.0001) is not shown to change the clicks of LinUCB."
     )
     assert " than without them (95 % CI" in guard_cost.sentences(result)[0]
     assert guard_cost.conclusion(
         run(experiment(plain, strong, faint, steps=2000, replications=8), workers=0)
     ) == (
         "The exploration floor (epsilon 0.2) costs clicks with LinUCB; "
-        "the exploration floor (epsilon 0.001) is not shown to change the clicks of LinUCB."
+        "the exploration floor (epsilon 0.0001) is not shown to change the clicks of LinUCB."
     )
 
 

@@ -34,7 +34,9 @@ def add_command(commands: Any) -> None:
     handout.add_argument("name", metavar="NAME|FILE.json", help="the lesson")
     handout.add_argument("--out", metavar="FILE.html", required=True, help="file to write")
     handout.add_argument(
-        "--answers", action="store_true", help="the teacher's copy: answers and numbers of the runs"
+        "--answers",
+        action="store_true",
+        help="add the answer sheet: texts, answers and numbers of the runs",
     )
 
 

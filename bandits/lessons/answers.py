@@ -293,16 +293,6 @@ def in_range(answer: NumberAnswer, value: float) -> bool:
 KEPT = 5
 
 
-def reachable(lesson: Lesson, predictions: Mapping[str, Prediction]) -> int:
-    """Return the last step that may be shown: the first prediction that has not been made, or the
-    card at the end.
-    """
-    for i, step in enumerate(lesson.data.steps):
-        if isinstance(step, PredictStep) and step.id not in predictions:
-            return i
-    return len(lesson.data.steps)
-
-
 def to_link(predictions: Mapping[str, Prediction]) -> str:
     """Write predictions for a link: ``off=0.3;best=1;order=2-0-1``."""
     parts = {

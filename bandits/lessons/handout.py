@@ -1,5 +1,5 @@
-"""Print a lesson: one HTML page that works offline, with blanks, or with the answers and the
-numbers of its runs.
+"""Print a lesson: one HTML page that works offline, with blanks, and with an answer sheet at the
+end.
 """
 
 from __future__ import annotations
@@ -19,7 +19,17 @@ from . import svg
 from .answers import in_words, number_answer, true_options, true_order
 from .expressions import Source
 from .figures import see
-from .lesson import ChoiceAnswer, Lesson, NumberAnswer, PredictStep, RunStep, SeeStep, Step, TryStep
+from .lesson import (
+    ChoiceAnswer,
+    ExplainStep,
+    Lesson,
+    NumberAnswer,
+    PredictStep,
+    RunStep,
+    SeeStep,
+    Step,
+    TryStep,
+)
 from .rules import task_of
 from .texts import fill
 from .worked import Table
@@ -132,21 +142,24 @@ def handout(lesson: Lesson, results: Mapping[str, Result], *, answers: bool) -> 
     Parameters
     ----------
     results : dict of str to Result
-        Runs by step; needed for the answers only.
+        Runs by step. The answers need all; with those that are there, axes have numbers.
     answers : bool
-        The teacher's copy. Without, numbers of runs are blanks, and plots are empty axes.
+        Print the answer sheet after the pupils' pages: all texts, the answers and the numbers of
+        the runs. The pupils' pages have no result: no text that explains one, empty axes, and
+        blanks for numbers.
     """
-    body = "".join(_step(lesson, step, results, answers=answers) for step in lesson.data.steps)
-    data = lesson.data
-    copy = (
-        "Teacher's copy: answers, and the numbers of this run."
-        if answers
-        else "Name: ____________________________"
+    steps, data = lesson.data.steps, lesson.data
+    body = "".join(
+        _step(lesson, step, results, answers=False)
+        for step in steps
+        if not isinstance(step, ExplainStep)
     )
+    if answers:
+        sheet = "".join(_step(lesson, step, results, answers=True) for step in steps)
+        body += f'<h1 class="sheet">Answer sheet: {html.escape(data.title)}</h1>{sheet}'
     return _PAGE.format(
         title=html.escape(data.title),
         about=html.escape(data.about),
-        copy=html.escape(copy),
         body=body,
         minutes=data.minutes,
         needs=html.escape(data.needs),
@@ -155,6 +168,8 @@ def handout(lesson: Lesson, results: Mapping[str, Result], *, answers: bool) -> 
 
 
 def _step(lesson: Lesson, step: Step, results: Mapping[str, Result], *, answers: bool) -> str:
+    if isinstance(step, SeeStep) and not answers:
+        return f"<section>{''.join(_empty_axes(lesson, step, results))}</section>"
     section = lesson.texts[step.id]
     sources: Mapping[str, Source] = {**lesson.sources(results), **task_of(step)}
     blank = None if answers else BLANK
@@ -169,8 +184,7 @@ def _step(lesson: Lesson, step: Step, results: Mapping[str, Result], *, answers:
         parts += [_table(each, answers=answers) for each in step.example.tables(params)]
         parts += [svg.figure(spec) for spec in step.example.figures(params)] if answers else []
     elif isinstance(step, SeeStep) and lesson.runs[step.run].worked is None:
-        shown = results.get(step.run) or Result(lesson.runs[step.run].resolved, {})
-        parts += [svg.figure(spec, empty=not answers) for spec in see(lesson, step, shown, {})]
+        parts += [svg.figure(spec) for spec in see(lesson, step, results[step.run], {})]
     elif isinstance(step, TryStep):
         name = _label(step.field(lesson.runs[step.run]))
         parts += [f"<p>My value of {name}: {_line(10)} Result: {_line(16)}</p>"]
@@ -179,6 +193,28 @@ def _step(lesson: Lesson, step: Step, results: Mapping[str, Result], *, answers:
             solution = f"{name} = {number(step.solution)} reaches the goal."
             parts.append(f'<div class="answer"><p>{solution} Hints:</p><ul>{hints}</ul></div>')
     return f"<section>{''.join(parts)}</section>"
+
+
+def _empty_axes(lesson: Lesson, step: SeeStep, results: Mapping[str, Result]) -> Iterator[str]:
+    """Draw axes to draw into; without the run, they have the numbers that are known before it."""
+    run = lesson.runs[step.run]
+    if run.worked is not None:
+        return
+    shown = results.get(step.run) or Result(run.resolved, {})
+    ranges = {
+        asked.mark.plot: [asked.low, asked.high]
+        for name in step.predictions
+        if isinstance(asked := lesson.predictions[name].answer, NumberAnswer)
+        and asked.mark is not None
+        and asked.mark.axis == "y"
+    }
+    for name, spec in zip(step.plots, see(lesson, step, shown, {}), strict=True):
+        layout = spec["layout"]
+        if name != "spectrum":
+            layout["xaxis"]["range"] = [0, step.until or run.resolved.steps]
+        if name in ranges:
+            layout["yaxis"]["range"] = ranges[name]
+        yield svg.figure(spec, empty=True)
 
 
 def _prediction(
@@ -245,10 +281,12 @@ print-color-adjust:exact}}
 .answer{{border-left:4px solid #0072B2;background:#eef5fb;padding:.1rem .8rem;break-inside:avoid;
 print-color-adjust:exact}}
 .root{{border-top:1px solid #111}}.formula{{white-space:nowrap}}code{{font-size:.9em}}
+.sheet{{break-before:page}}
 footer{{color:#555;font-size:.8rem;margin-top:2rem}}
 @page{{margin:18mm}}
 </style></head><body>
-<h1>{title}</h1><p>{about}</p><p>{minutes} minutes. You need: {needs}</p><p>{copy}</p>
+<h1>{title}</h1><p>{about}</p><p>{minutes} minutes. You need: {needs}</p>
+<p>Name: ____________________________</p>
 {body}
 <footer>Bandit Playground {version}, page Learn.</footer>
 </body></html>

@@ -23,16 +23,20 @@ def figure(spec: Spec, *, empty: bool = False) -> str:
     spec : dict
         A figure of lines and points as plain plotly data.
     empty : bool
-        Draw the axes without curves and without numbers: a place to draw one's own.
+        Draw the axes without curves: a place to draw one's own. An axis has numbers where the
+        figure has data, or its layout a range.
     """
     layout = spec["layout"]
     traces = [trace for trace in spec["data"] if len(trace["x"]) and trace.get("fill") is None]
     x_range, y_range = (
-        _range([np.asarray(trace[axis], dtype=float) for trace in traces]) for axis in ("x", "y")
+        _range([np.asarray(trace[axis], dtype=float) for trace in traces])
+        if traces
+        else tuple(layout[f"{axis}axis"].get("range") or ())
+        for axis in ("x", "y")
     )
     if layout["yaxis"].get("scaleanchor") == "x":
         x_range, y_range = _one_scale(x_range, y_range)
-    parts = [_axes(layout, x_range, y_range, numbers=not empty)]
+    parts = [_axes(layout, x_range, y_range)]
     if not empty:
         parts += [_trace(trace, x_range, y_range) for trace in traces]
     title = html.escape(str(layout["title"]["text"]))
@@ -93,18 +97,17 @@ def _trace(trace: Spec, x_range: tuple[float, float], y_range: tuple[float, floa
     )
 
 
-def _axes(
-    layout: Spec, x_range: tuple[float, float], y_range: tuple[float, float], *, numbers: bool
-) -> str:
+def _axes(layout: Spec, x_range: tuple[float, ...], y_range: tuple[float, ...]) -> str:
+    """Draw both axes; one without a range has no numbers."""
     right, floor = WIDTH - RIGHT, HEIGHT - BOTTOM
     parts = [f'<path d="M{LEFT},{TOP}V{floor}H{right}" fill="none" stroke="#444"/>']
-    for x in _ticks(*x_range) if numbers else ():
+    for x in _ticks(*x_range) if x_range else ():
         across = LEFT + (x - x_range[0]) / (x_range[1] - x_range[0]) * (right - LEFT)
         parts.append(f'<path d="M{across:.1f},{floor}v5" stroke="#444"/>')
         parts.append(
             f'<text x="{across:.1f}" y="{floor + 18}" text-anchor="middle">{number(x)}</text>'
         )
-    for y in _ticks(*y_range) if numbers else ():
+    for y in _ticks(*y_range) if y_range else ():
         down = floor - (y - y_range[0]) / (y_range[1] - y_range[0]) * (floor - TOP)
         parts.append(f'<path d="M{LEFT},{down:.1f}h-5" stroke="#444"/>')
         parts.append(

@@ -25,10 +25,10 @@ class Entrance(NamedTuple):
     Parameters
     ----------
     title, icon, text : str
-    preset : str
-        Name of the preset that is loaded into the controls.
     page : str
         Script of the page.
+    preset : str
+        Name of the preset that is loaded into the controls; none by default.
     runs : bool
         Run the preset too; otherwise it is only loaded.
     view : str
@@ -38,9 +38,9 @@ class Entrance(NamedTuple):
     title: str
     icon: str
     text: str
-    preset: str
     page: str
-    runs: bool
+    preset: str = ""
+    runs: bool = False
     view: str = ""
 
 
@@ -48,25 +48,22 @@ ENTRANCES = (
     Entrance(
         "Teach",
         "school",
-        "Show a class what an agent that never explores loses.",
-        "off",
-        "arena",
-        True,
+        "Nine lessons: predict, see a run, compare. With handouts.",
+        "learn",
     ),
     Entrance(
         "Tune",
         "tune",
         "Find the parameter values of an agent that earn the most.",
-        "race",
         "sweep",
-        False,
+        preset="race",
     ),
     Entrance(
         "Research",
         "science",
         "Examine how each agent explores and what it has learned.",
+        "arena",
         preset="race",
-        page="arena",
         runs=True,
         view="diagnostics",
     ),
@@ -98,16 +95,17 @@ def entrances() -> None:
 
 
 def _enter(entrance: Entrance) -> None:
-    """Load the preset of an entrance, run it if it is to start at once, and open its page.
+    """Load the preset of an entrance, if any, run it if it is to start at once, and open its page.
 
     Raises
     ------
     UserError
     """
-    experiment = presets()[entrance.preset].experiment
-    draft.load(experiment)
-    if entrance.runs:
-        submit_and_follow(experiment)
+    if entrance.preset:
+        experiment = presets()[entrance.preset].experiment
+        draft.load(experiment)
+        if entrance.runs:
+            submit_and_follow(experiment)
     st.switch_page(
         f"{entrance.page}.py", query_params={"view": entrance.view} if entrance.view else None
     )

@@ -44,7 +44,7 @@ def _row(number: int, lesson: Lesson) -> None:
     )
     row.download_button(
         "Handout",
-        lambda: handout(lesson, {}, answers=False),
+        lambda: _handout(lesson),
         f"{lesson.name}.html",
         "text/html",
         icon=":material/print:",
@@ -52,10 +52,16 @@ def _row(number: int, lesson: Lesson) -> None:
         key=f"lesson-handout-{lesson.name}",
         on_click="ignore",
         help=(
-            "One page to print, with blanks for predictions and numbers; the teacher's copy: "
-            "python -m bandits lesson handout, with --answers"
+            "Pages to print, with blanks for predictions and numbers. The answer sheet is added "
+            "when the runs of the lesson have ended; they start when it is opened."
         ),
     )
+
+
+def _handout(lesson: Lesson) -> str:
+    """Print a lesson, with the answer sheet where all its runs are at hand."""
+    results = runs.at_hand(lesson)
+    return handout(lesson, results, answers=runs.needed(lesson) <= results.keys())
 
 
 def play(lesson: Lesson) -> None:
@@ -101,9 +107,17 @@ def play(lesson: Lesson) -> None:
     )
     onwards = (lesson, at + 1)
     # its own button is the main one
-    if isinstance(step, TryStep):
+    if isinstance(step, PredictStep) and step.id not in progress.predictions(lesson):
+        row.button(
+            "Skip the prediction",
+            type="tertiary",
+            on_click=progress.go_to,
+            args=onwards,
+            help="Go on without predicting, to preview the lesson. You can come back.",
+        )
+    elif isinstance(step, TryStep):
         row.button("Next", icon=":material/arrow_forward:", on_click=progress.go_to, args=onwards)
-    elif not isinstance(step, PredictStep) or step.id in progress.predictions(lesson):
+    else:
         row.button(
             "Next",
             type="primary",
@@ -141,7 +155,7 @@ def _finish(lesson: Lesson, jobs: dict[str, Job]) -> None:
         task_outcome(lesson, step, steps.results_of_attempts(lesson, step), sources)
         for step in lesson.tasks.values()
     ]
-    st.markdown(_summary(predicted, tasks))
+    st.markdown(_summary(predicted, tasks, len(lesson.predictions) - len(predicted)))
     if any(isinstance(step.answer, NumberAnswer) for step in lesson.predictions.values()):
         st.caption(steps.RULE)
     for outcome in predicted:
@@ -153,11 +167,12 @@ def _finish(lesson: Lesson, jobs: dict[str, Job]) -> None:
             _task(lesson, list(lesson.tasks)[index], task)
 
 
-def _summary(predicted: list[Outcome], tasks: list[TaskOutcome]) -> str:
+def _summary(predicted: list[Outcome], tasks: list[TaskOutcome], skipped: int) -> str:
+    left_out = f" ({skipped} skipped)" if skipped else ""
     right, solved = sum(o.right is True for o in predicted), sum(t.solved is True for t in tasks)
     return (
-        f"Right predictions: **{right} of {len(predicted)}**. Solved tasks: **{solved} of "
-        f"{len(tasks)}**."
+        f"Right predictions: **{right} of {len(predicted)}**{left_out}. "
+        f"Solved tasks: **{solved} of {len(tasks)}**."
     )
 
 

@@ -43,6 +43,19 @@ def finished(jobs: dict[str, Job]) -> dict[str, Result]:
     return {name: job.result for name, job in jobs.items() if job.status == "finished"}
 
 
+def needed(lesson: Lesson) -> set[str]:
+    """Return the steps whose runs are computed; worked examples are not."""
+    return {name for name, step in lesson.runs.items() if step.worked is None}
+
+
+def at_hand(lesson: Lesson) -> dict[str, Result]:
+    """Return the results of the runs that have ended, in this session or before; none is
+    started.
+    """
+    jobs = {name: workers.pool().get(lesson.runs[name].resolved.hash) for name in needed(lesson)}
+    return finished({name: job for name, job in jobs.items() if job is not None})
+
+
 def wait(job: Job) -> None:
     """Draw the progress of a run; the page is drawn again when it ends."""
     until_end(_progress, job, every=0.5)

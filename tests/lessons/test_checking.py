@@ -26,7 +26,6 @@ from bandits.lessons.answers import (
     in_words,
     judge,
     number_answer,
-    reachable,
     task_outcome,
     to_link,
     true_options,
@@ -426,14 +425,9 @@ def test_a_predicted_step_is_marked_over_the_part_that_is_shown() -> None:
     assert max(line["y"]) == max(max(trace["y"]) for trace in drawn)
 
 
-def test_progress_stops_at_the_first_prediction_that_is_not_made() -> None:
+def test_a_link_keeps_predictions_and_ignores_what_none_can_be() -> None:
     small = lesson()
     made = {"guess": 0.3, "pick": 1, "rank": (1, 0)}
-    assert [reachable(small, {}), reachable(small, {"guess": 0.3}), reachable(small, made)] == [
-        1,
-        2,
-        9,
-    ]
     assert from_link(small, to_link(made)) == made
     assert from_link(small, "guess=7;pick=9;rank=0-0;other=1;guess=nan;x") == {}
 

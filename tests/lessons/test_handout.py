@@ -12,18 +12,22 @@ from tests.lessons.support import lesson
 from tests.lessons.test_checking import results
 
 
-def test_the_pupils_copy_has_blanks_and_no_result() -> None:
-    page = handout(lesson(), {}, answers=False)
+def test_the_pupils_pages_have_blanks_numbered_axes_and_no_result() -> None:
+    small = lesson()
+    page = handout(small, {}, answers=False)
     assert "My prediction, between 0 and 1:" in page
     assert "☐ Oracle" in page
     assert "Answer:" not in page
-    assert page.count("______</code>") == 1
-    # axes to draw into
+    # axes to draw into: steps, and the range of the prediction
     assert "<polyline" not in page
+    assert {"0", "800", "0.2", "1"} <= set(re.findall(r"<text [^>]*>([^<]+)</text>", page))
     assert "1,000 visits" in page
     assert "Below 0.1." in page
     # computed columns of tables are blank
     assert "0.4030" not in page
+    explained = [small.texts[s.id].title for s in small.data.steps if s.kind in ("explain", "see")]
+    assert explained
+    assert not [title for title in explained if f"<h2>{title}</h2>" in page]
 
 
 @pytest.mark.slow
@@ -34,10 +38,13 @@ def test_every_lesson_has_a_copy_for_pupils_without_its_runs() -> None:
         assert "Answer:" not in page
 
 
-def test_the_teachers_copy_has_answers_and_numbers() -> None:
+def test_the_answer_sheet_follows_the_pupils_pages() -> None:
     small = lesson()
     found = results(small)
-    page = handout(small, found, answers=True)
+    whole = handout(small, found, answers=True)
+    pupils, _, page = whole.partition('<h1 class="sheet">')
+    assert "Answer:" not in pupils
+    assert "<polyline" not in pupils
     rate = found["shop"].summary()["agents"]["Oracle"]["ctr"]["mean"]
     assert f"Answer: {rate:.3g} clicks per visit." in page
     assert "Answer: Oracle; Random." in page

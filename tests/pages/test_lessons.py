@@ -134,13 +134,23 @@ def test_a_lesson_from_its_beginning_to_its_card(pool: Pool) -> None:
     assert at.slider[0].key == f"lesson-{RIDGE}-half-1"
 
 
+def test_a_lesson_can_be_previewed_without_predictions(pool: Pool) -> None:
+    at = settled(open_page("learn", {"lesson": RIDGE}))
+    for step in lessons()[RIDGE].data.steps:
+        assert heading(at) == lessons()[RIDGE].texts[step.id].title
+        at = press(at, "Skip the prediction" if step.kind == "predict" else "Next")
+    assert heading(at) == "What you predicted, and what happened"
+    assert "Right predictions: **0 of 0** (4 skipped)." in text(at)
+    assert "predictions" not in at.query_params
+
+
 def test_a_link_continues_where_it_was_made(pool: Pool) -> None:
     link = {"lesson": RIDGE, "step": "5", "predictions": "half=0.5;unseen=0"}
     at = settled(open_page("learn", link))
     assert heading(at) == "Count, then divide"
     ahead = settled(open_page("learn", {"lesson": RIDGE, "step": "14", "predictions": "half=0.5"}))
-    # at most to the first prediction
-    assert heading(ahead) == "A visitor who was never seen"
+    # a prediction that was not made is no obstacle
+    assert heading(ahead) == lessons()[RIDGE].texts[lessons()[RIDGE].data.steps[13].id].title
     for broken in (
         {"lesson": "nothing"},
         {"lesson": RIDGE, "step": "x", "predictions": "half=2;=;unseen=-1"},
@@ -230,9 +240,7 @@ def test_places_are_kept_per_lesson(pool: Pool) -> None:
 
 
 def test_a_number_out_of_range_is_refused_in_words(pool: Pool) -> None:
-    at = press(
-        open_page("learn", {"lesson": "neuralucb-and-its-cost", "step": "3"}), "Keep my prediction"
-    )
+    at = settled(open_page("learn", {"lesson": "neuralucb-and-its-cost", "step": "3"}))
     drawn = len(at.main.markdown)
     at = settled(at.number_input[0].set_value(-3).run())
     assert [e.value for e in at.error] == [
@@ -240,7 +248,7 @@ def test_a_number_out_of_range_is_refused_in_words(pool: Pool) -> None:
     ]
     assert len(at.main.markdown) < drawn
     # what was refused is not kept
-    at = press(press(at, "Back"), "Next")
+    at = press(press(at, "Back"), "Skip the prediction")
     assert not at.error
     assert at.number_input[0].value == 128
     at = settled(at.number_input[0].set_value(64).run())

@@ -264,19 +264,23 @@ pre{{overflow:auto;border:1px solid var(--line);border-radius:.6rem;padding:.8re
 const figures = JSON.parse(document.getElementById("figures").textContent);
 const numbers = {axis};
 const dark = matchMedia("(prefers-color-scheme: dark)");
+const pointer = matchMedia("(hover: hover)");  // without one, the bar would stay over the curves
 function draw() {{
   const ink = dark.matches ? "#e3e9ea" : "#1d282c", line = dark.matches ? "#303c42" : "#d5dbd9";
   figures.forEach((figure, i) => {{
     const box = document.getElementById("plot" + i);
     const axis = {{gridcolor: line, zerolinecolor: line, linecolor: line}};
     const top = figure.layout.margin?.t ?? 10;  // room for the names of changes
-    const layout = {{...figure.layout, title: undefined, height: 320, margin: {{l: 60, r: 15, t: top, b: 45}},
+    const legend = {{orientation: "h", y: -0.25, yanchor: "top", x: 0}};
+    const data = figure.data.map((trace) => (trace.fill ? {{...trace, showlegend: false}} : trace));
+    const layout = {{...figure.layout, title: undefined, height: 380, showlegend: true, legend,
+      margin: {{l: 60, r: 15, t: top, b: 105}},
       font: {{color: ink, family: "system-ui, sans-serif"}}, hovermode: "x unified",
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       xaxis: {{...numbers, ...figure.layout.xaxis, ...axis}}, yaxis: {{...numbers, ...figure.layout.yaxis, ...axis}},
       hoverlabel: {{bgcolor: dark.matches ? "#182126" : "#ffffff", font: {{color: ink}}}}}};
-    const config = {{responsive: true, displaylogo: false, showSendToCloud: false, plotlyServerURL: ""}};
-    Plotly.react(box, figure.data, layout, config);
+    const config = {{responsive: true, displaylogo: false, displayModeBar: pointer.matches && "hover", showSendToCloud: false, plotlyServerURL: ""}};
+    Plotly.react(box, data, layout, config);
   }});
 }}
 figures.forEach((figure, i) => {{

@@ -85,8 +85,9 @@ def reference_comparisons(result: Run, reference: str | None) -> list[str]:
 def main_comparison(result: Run, reference: str | None = None) -> tuple[str, list[str]]:
     """Return the comparison that a reader needs first, empty without one, and the others.
 
-    It is that of the leader with the reference; without one with an A/B test, which states the
-    difference for 1,000 steps too; without a test with the second best agent.
+    It is that of the leader with the reference. Without one, that of the best agent that learns
+    with an A/B test, which states the difference for 1,000 steps too; without a test, that of the
+    leader with the second best agent.
 
     Returns
     -------
@@ -97,14 +98,21 @@ def main_comparison(result: Run, reference: str | None = None) -> tuple[str, lis
     found = _comparisons(result, reference)
     if not found:
         return "", []
-    tests = {
-        label
-        for label, agent in zip(result.experiment.labels, result.experiment.agents, strict=True)
-        if agent.kind == "ab_test"
+    experiment, pairs = result.experiment, found
+    kinds = {
+        label: agent.kind for label, agent in zip(experiment.labels, experiment.agents, strict=True)
     }
-    tested = [] if reference else [pair for pair in found if pair[1] in tests]
-    pair = next(iter(tested or found))
-    return found.pop(pair) + (_for_a_thousand(result, pair) if tested else ""), [*found.values()]
+    test = next((label for label in result.histories if kinds[label] == "ab_test"), None)
+    if not reference and test is not None:
+        # a network that was trained before the run is no gain of learning in it
+        learns = {label for i, label in enumerate(kinds) if experiment.agent_class(i).learns}
+        tested = _comparisons(result, test)
+        pair = next((pair for pair in tested if pair[1] == test and pair[0] in learns), None)
+        if pair is not None:
+            others = [sentence for other, sentence in pairs.items() if other != pair]
+            return tested[pair] + _for_a_thousand(result, pair), others
+    pair = next(iter(pairs))
+    return pairs.pop(pair), [*pairs.values()]
 
 
 def _for_a_thousand(result: Run, pair: tuple[str, str]) -> str:

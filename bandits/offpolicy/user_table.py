@@ -428,7 +428,7 @@ def _cell(value: object) -> list[Any]:
     text = str(value).strip()
     if text.startswith("["):
         try:
-            return [_text(entry) for entry in json.loads(text)]
+            return [e if isinstance(e, str) else _text(e) for e in json.loads(text)]
         except (ValueError, TypeError, RecursionError):
             # .5 is no number of JSON
             return [part.strip() for part in text.strip("[]").split(",")]

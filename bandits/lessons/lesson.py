@@ -255,7 +255,7 @@ class Claim(_Data):
     """A comparison that must be true of the lesson's runs.
 
     Its ``scope`` is every seed, and so every layout of the simulator, or the lesson's own run; the
-    text of the lesson then says that it is about this run.
+    text of the lesson then states that it is about this run.
     """
 
     text: str = Field(min_length=1, max_length=300)

@@ -252,7 +252,7 @@ class Pool:
                     return
                 self._check_limits(owner, job)
                 if job.interrupted:
-                    # whoever started it before a restart still owns it
+                    # the browser that started it before a restart still owns it
                     self.owners.record(job.id, owner)
                     job.owner = self.owners.of(job.id)
                 job.worker_deaths = 0

@@ -245,7 +245,7 @@ class TableSimulator(Simulator):
     def respond(
         self, round: Round, slate: IntArray, uniforms: FloatArray
     ) -> tuple[Feedback, Truth]:
-        # the table says what every arm earns: nothing is drawn
+        # the table holds what every arm earns: nothing is drawn
         return single_response(
             self.probabilities(round), slate, uniforms, lambda means, _: means, round.available
         )

@@ -195,7 +195,7 @@ class Index:
                 # the log first: SQLite deletes a log that lies beside a new file
                 for ending in ("-wal", "-shm", ""):
                     Path(f"{self.path}{ending}").unlink(missing_ok=True)
-            # titles and notes are for nobody else on this machine; its log has the same mode
+            # titles and notes are for no other user of this machine; its log has the same mode
             self.path.touch(0o600)
             with self._connected() as index:
                 index.execute("PRAGMA journal_mode=WAL")

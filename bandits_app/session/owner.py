@@ -12,7 +12,7 @@ import streamlit as st
 from bandits.storage.owners import DELETE_REFUSED, Owners
 from bandits_app.server.security import CONSOLE_HEADER
 
-# bytes of a token that nobody guesses
+# bytes of a token that cannot be guessed
 SHORTEST = 16
 
 

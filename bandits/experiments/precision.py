@@ -18,8 +18,8 @@ def too_large(agent: type[Agent], params: Any, largest: FloatArray) -> str:
     """Explain why models lose their digits on unscaled features; empty if they do not.
 
     A design matrix holds the ridge beside sums of squares. Ridge models factorise it, which a
-    single large column does not harm, as its unit does not matter; two are distinguished by the ridge
-    alone where they grow together. Models that weigh observations or take them back are not
+    single large column does not harm, as its unit does not matter; two are distinguished by the
+    ridge alone where they grow together. Models that weigh observations or take them back are not
     factorised.
 
     Parameters

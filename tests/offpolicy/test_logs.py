@@ -504,7 +504,7 @@ def in_order_of_names(log: DecisionLog) -> DecisionLog:
 
 @settings(max_examples=150, deadline=None)
 @given(
-    names=st.lists(NAMES, min_size=2, max_size=6, unique=True),
+    names=st.lists(NAMES.filter(bool), min_size=2, max_size=6, unique=True),
     texts=st.lists(NAMES, min_size=12, max_size=12),
     fixed=st.booleans(),
     vectors=st.booleans(),
@@ -518,7 +518,7 @@ def test_what_is_exported_is_read_back_to_the_same_log(
     seed: int,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    """Over hostile names, as CSV, Parquet and dsjson."""
+    """Over hostile names, as CSV, Parquet and dsjson; a table takes an empty one for missing."""
     g, n, K = np.random.default_rng(seed), 12, len(names)
     available = np.ones((n, K), bool)
     if not fixed:

@@ -33,7 +33,7 @@ MAX_COUNTS = 200
 # counts per arm, of some points of their grid, that are added in one pass
 CELLS_AT_ONCE = 2**20
 # of the arrays of a history, that of version 1.0
-FORMAT = 2
+FORMAT = 1
 
 
 def count_spacing(steps: int, n_counted: int) -> int:

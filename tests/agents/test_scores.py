@@ -61,8 +61,9 @@ def test_random_choice_is_uniform_over_what_is_available_and_drawn_anew() -> Non
 def test_the_oracle_scores_by_the_true_probabilities() -> None:
     lane, _, _ = played("oracle", steps=20)
     round = lane.simulator.round_at(20)
-    np.testing.assert_array_equal(
-        lane.agent.scores(round), lane.simulator.access().probabilities(round)
+    # the first of equal candidates is ahead by less than any difference
+    np.testing.assert_allclose(
+        lane.agent.scores(round), lane.simulator.access().probabilities(round), rtol=1e-9
     )
     trace = lane.advance(5)
     np.testing.assert_allclose(trace.value, trace.best_value)

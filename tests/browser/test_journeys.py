@@ -116,7 +116,7 @@ def test_the_first_thing_seen_is_a_race(visit: Open) -> None:
     assert "leads" in tiles(page).first.inner_text()
     rates = [float(re.findall(r"0\.\d{3}", text)[0]) for text in tiles(page).all_inner_texts()]
     assert rates == sorted(rates, reverse=True)
-    drawn(page)
+    drawn(page, plots=2)
     lines: list[dict[str, Any]] = page.evaluate(LINES, 0)
     assert sorted(line["name"] for line in lines) == sorted(RACERS)
     assert {line["last"] for line in lines} == {20_000}

@@ -173,12 +173,8 @@ def test_equal_tables_in_different_formats_are_the_same_data(text: str) -> None:
 
 def test_decimal_commas_with_semicolon_separators() -> None:
     table = inspect(b"a;b;c\n1,5;1.5;x\n-0,25;2;y\n,5;3e2;x\n1.000,5;1;y\n")
-    # separators of thousands are not guessed
-    assert [c.kind for c in table.columns] == [
-        "category",
-        "number",
-        "category",
-    ]
+    assert [c.kind for c in table.columns] == ["number", "number", "category"]
+    np.testing.assert_array_equal(table.column("a").values, [1.5, -0.25, 0.5, 1000.5])
     table = inspect(b"a;b\n1,5;x\n-0,25;y\n")
     np.testing.assert_array_equal(table.column("a").values, [1.5, -0.25])
     assert inspect(b'a,b\n"1,5",x\n"2,5",y\n').column("a").kind == "category"

@@ -28,7 +28,7 @@ LOOK = 3.0
 
 
 def submit_and_follow(experiment: Experiment, *, by_slider: bool = False) -> Job:
-    """Submit an experiment, or join its run, and follow it.
+    """Submit an experiment, or join its run, follow it, and load it into the Arena's controls.
 
     The run followed until now becomes the previous one.
 
@@ -54,6 +54,9 @@ def submit_and_follow(experiment: Experiment, *, by_slider: bool = False) -> Job
     begun = (job.id, time.monotonic()) if by_slider and not known else None
     st.session_state["by-slider"] = begun
     draft.forget_link()
+    # started on another page: the controls describe the run that the Arena will show
+    if draft.current().experiment() != experiment:
+        draft.load(experiment)
     if dropped is None and followed not in (None, job.id):
         st.session_state.previous = followed
     elif followed and job.status == "finished" and not by_slider:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from bandits import read
 from bandits.experiments import url
 from bandits.experiments.presets import presets
 from bandits.results.change.conclusion import conclusion
@@ -114,6 +115,12 @@ def test_the_slider_moves_the_agents_that_forget_and_keeps_the_others(pool: Pool
     assert now.labels[1] == "LinUCB gamma 0.998"
     assert at.session_state["previous"] == e.hash
     ended(job)
+    # the Arena shows this run, and so do its controls
+    at.switch_page("arena.py").run()
+    assert read(at.session_state["draft"].data()) == now
+    assert not any("Previous result" in c.value for c in at.caption)
+    next(b for b in at.button if b.label == "Undo").click().run()
+    assert read(at.session_state["draft"].data()) == e
 
 
 @pytest.mark.slow

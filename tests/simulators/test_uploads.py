@@ -181,6 +181,19 @@ def test_decimal_commas_with_semicolon_separators() -> None:
     np.testing.assert_array_equal(table.column("a").values, [1.5, 2.5])
 
 
+def test_digits_that_a_number_would_not_keep_are_texts() -> None:
+    table = inspect(b"zip,id,large,n\n007,1234567890123456789,1700000000000000000,7\n7,12,5,0\n")
+    assert table.column("zip").values == ("007", "7")
+    assert table.column("id").values == ("1234567890123456789", "12")
+    assert table.column("large").texts() == ("1700000000000000000", "5")
+    assert [c.kind for c in table.columns] == ["category", "category", "number", "number"]
+
+
+def test_money_in_a_german_table_is_a_number() -> None:
+    table = inspect(b"pay;class\n63.390,45;a\n1.234,50;b\n980,00;a\n")
+    np.testing.assert_array_equal(table.column("pay").values, [63390.45, 1234.5, 980])
+
+
 def test_row_numbers_equal_those_of_a_spreadsheet() -> None:
     text = 'note,kind\n"two\nlines",x\n\nplain,y\n,\nplain,x,more\n'
     assert refused(text) == "row 6 has 3 cells, the header has 2"

@@ -25,6 +25,8 @@ LIMITS = Limits(5 * 2**20, rows=MAX_ROWS, columns=MAX_COLUMNS, cell=MAX_CELL)
 # squares of larger numbers would not be finite
 MAX_NUMBER = 1e100
 MAX_CLASSES = 50
+# whole numbers up to here are written with all digits; ids are longer than measurements
+LARGE, MAX_DIGITS = 1e19, 40
 # share of numbers that makes a column numeric; share of distinct texts that makes it an identifier
 MOSTLY = 0.9
 # distinct numbers with fractions up to which they can be classes rather than measurements
@@ -222,7 +224,10 @@ def sample() -> bytes:
 
 
 def _column(name: str, cells: Sequence[str], rows: Sequence[int], comma: bool) -> Column:
-    """Type a column: of numbers where most cells are, otherwise of texts."""
+    """Type a column: of numbers where most cells are, otherwise of texts.
+
+    Digits that a number would not keep, as in 007 or in ids of 19 digits, are texts.
+    """
     counts = Counter(cells)
     if max(map(len, counts)) > MAX_CELL:
         row, cell = next(pair for pair in zip(rows, cells, strict=True) if len(pair[1]) > MAX_CELL)
@@ -237,7 +242,7 @@ def _column(name: str, cells: Sequence[str], rows: Sequence[int], comma: bool) -
     missing = sum(n for cell, n in counts.items() if text[cell] == MISSING)
     strays = sum(n for cell, n in counts.items() if number[cell] is None)
     given = len(cells) - missing
-    numeric = given - strays >= MOSTLY * given
+    numeric = given - strays >= MOSTLY * given and not any(map(_changed, text.values()))
     problem = _stray(name, cells, rows, number) if numeric else ""
     example = short(next((text[cell] for cell in cells if text[cell] != MISSING), ""))
     if numeric and not problem:
@@ -274,10 +279,16 @@ def _stray(
     return f"row {row}, column '{short(name)}': '{short(_shown(cell))}' {reason}"
 
 
+def _changed(text: str) -> bool:
+    """Return whether a text of digits would become another one as a number."""
+    digits = text.isascii() and text.isdecimal() and len(text) < MAX_DIGITS
+    return digits and text != str(int(float(text)))
+
+
 def _shortest(number: float) -> str:
     if math.isnan(number):
         return MISSING
-    return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
+    return str(int(number)) if number.is_integer() and abs(number) < LARGE else repr(number)
 
 
 ADULT_ROWS = 2000

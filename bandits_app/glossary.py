@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import streamlit as st
 
+from bandits_app.widgets.text import plain_symbol
+
 INTRODUCTION = (
     "What does a term or symbol of the playground mean? Terms are sorted by name; the symbols are "
     "those of the formulas in the Arena."
@@ -71,6 +73,18 @@ def link_symbol(symbol: str, text: str) -> str:
     return text if anchor is None else link(anchor, text)
 
 
+def found(query: str) -> list[Term]:
+    """Return the terms that contain a text, whatever its case: in name, symbol (also alpha or α for
+    a Greek one) or definition.
+    """
+    text = query.strip().casefold()
+    return [
+        term
+        for term in terms().values()
+        if text in f"{term.term} {term.symbol} {plain_symbol(term.symbol)} {term.text}".casefold()
+    ]
+
+
 def definition(entry: Term, page: str = "") -> str:
     """Return a definition in Markdown: symbol, text and links to related terms."""
     symbol = f"${entry.symbol}$\u2002" if entry.symbol else ""
@@ -97,18 +111,14 @@ def draw() -> None:
         "What does a term or symbol mean? Enter a part of its name, or scroll: the terms are "
         "sorted by name."
     )
-    query = (
-        st.text_input(
-            "Search",
-            key="glossary-search",
-            icon=":material/search:",
-            placeholder="Search terms",
-            label_visibility="collapsed",
-        )
-        .strip()
-        .casefold()
+    query = st.text_input(
+        "Search",
+        key="glossary-search",
+        icon=":material/search:",
+        placeholder="Search terms",
+        label_visibility="collapsed",
     )
-    matches = [term for term in terms().values() if query in f"{term.term} {term.text}".casefold()]
+    matches = found(query)
     if not matches:
         st.markdown("No term contains this text.")
     for term in matches:

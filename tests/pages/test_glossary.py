@@ -6,8 +6,12 @@ import re
 
 from bandits.agents import REGISTRY as AGENTS
 from bandits.base.params import declaration
+from bandits.monitoring.registry import REGISTRY as MONITORS
+from bandits.offpolicy.estimators import REGISTRY as ESTIMATORS
+from bandits.results.metric_registry import METRICS
 from bandits.runtime.pool import Pool
-from bandits_app.glossary import document, link_symbol, terms
+from bandits_app.glossary import document, found, link_symbol, terms
+from bandits_app.widgets.text import plain_symbol
 from tests.pages.support import ROOT, open_page
 
 BASICS = (
@@ -88,6 +92,64 @@ def test_the_page_shows_every_term_under_its_anchor_and_finds_terms(pool: Pool) 
     at = at.text_input(key="glossary-search").set_value("no such term").run()
     assert not at.subheader
     assert any("No term" in m.value for m in at.markdown)
+
+
+# words of tables, labels and verdicts that have no registry
+OTHERS = (
+    "Disparity",
+    "Dropped",
+    "Explained variance",
+    "Exposure over merit",
+    "Fair share",
+    "Gini",
+    "Importance weight",
+    "Launch",
+    "Merit",
+    "Recovery",
+    "Regret per visit",
+    "Take fraction",
+    "Tied",
+    "Too noisy to tell",
+    "Waste",
+    "Worst-case loss",
+)
+
+
+def titles(folder: str) -> list[str]:
+    """Return the titles that the classes and rules of a folder or module declare."""
+    path = ROOT / "bandits" / folder
+    files = path.glob("*.py") if path.is_dir() else [path]
+    source = "\n".join(each.read_text(encoding="utf-8") for each in files)
+    return re.findall(r'^    title = "(.+)"$', source, re.MULTILINE)
+
+
+def test_the_search_finds_every_word_that_a_page_uses() -> None:
+    registries = (AGENTS, MONITORS, ESTIMATORS)
+    words = [each.title for registry in registries for each in registry.values()]
+    words += [metric.of().title for metric in METRICS.values()]
+    for folder in ("diagnostics/rules", "agents/guards/params.py", "simulators/changes.py"):
+        declared = titles(folder)
+        assert len(declared) > 3
+        words += declared
+    words += OTHERS
+    # what stands in parentheses is another name
+    searched = {re.sub(r" \(.*\)$", "", word) for word in words}
+    assert sorted(word for word in searched if not found(word)) == []
+
+
+def test_symbols_of_basic_parameters_are_found_in_all_their_spellings() -> None:
+    symbols = {
+        str(symbol)
+        for agent in AGENTS.values()
+        for field in agent.Params.model_fields.values()
+        if (symbol := declaration(field)["symbol"]) and declaration(field)["basic"]
+    }
+    assert {r"\alpha", r"\varepsilon"} <= symbols
+    for symbol in sorted(symbols):
+        assert found(symbol) or found(plain_symbol(symbol)), symbol
+    assert "alpha" in [term.id for term in found("alpha")]
+    assert "alpha" in [term.id for term in found("α")]
+    assert "epsilon" in [term.id for term in found(" Epsilon ")]
 
 
 def test_links_of_the_formulas_lead_to_terms() -> None:

@@ -230,21 +230,34 @@ def linearity_check(experiment: Experiment) -> LinearityCheck | None:
         network.fit(train, y_train)
     fitted, nonlinear = linear.predict(test), network.predict(test)
     of_mean = (y_test - y_train.mean()) ** 2
-    explained = [of_mean - (y_test - predicted) ** 2 for predicted in (fitted, nonlinear)]
-    by_linear, by_network = (float(e.mean()) for e in explained)
-    best = max(explained, key=lambda e: float(e.mean()))
-    # by three standard errors
-    predictable = float(best.mean()) > 3 * float(best.std()) / len(best) ** 0.5
-    gain = (
-        math.nan if not predictable else by_network / by_linear - 1 if by_linear > 0 else math.inf
+    gain, beyond = network_gain(
+        of_mean - (y_test - fitted) ** 2, of_mean - (y_test - nonlinear) ** 2
     )
-    excess = explained[1] - (1 + MAX_NETWORK_GAIN) * explained[0]
-    beyond = float(excess.mean()) / max(float(excess.std()) / len(excess) ** 0.5, 1e-12)
     eigenvalues = np.linalg.eigvalsh(x.T @ x)
     nonzero = eigenvalues[eigenvalues > eigenvalues[-1] * 1e-10]
     return LinearityCheck(
         *curvature_test(fitted, y_test), gain, float(nonzero[-1] / nonzero[0]), beyond
     )
+
+
+def network_gain(linear: FloatArray, network: FloatArray) -> tuple[float, float]:
+    """Compare what two models explain of each held-out reward: `gain` and `beyond` of
+    `LinearityCheck`.
+
+    Parameters
+    ----------
+    linear, network : float64 (n,)
+        Squared error of the mean reward minus that of the model.
+    """
+    best = max(linear, network, key=lambda explained: float(explained.mean()))
+    # by three standard errors
+    predictable = float(best.mean()) > 3 * float(best.std()) / len(best) ** 0.5
+    by_linear, by_network = float(linear.mean()), float(network.mean())
+    gain = (
+        math.nan if not predictable else by_network / by_linear - 1 if by_linear > 0 else math.inf
+    )
+    excess = network - (1 + MAX_NETWORK_GAIN) * linear
+    return gain, float(excess.mean()) / max(float(excess.std()) / len(excess) ** 0.5, 1e-12)
 
 
 def curvature_test(

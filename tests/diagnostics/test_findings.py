@@ -23,7 +23,7 @@ from bandits.diagnostics import Finding, LinearityCheck, OracleReference, Positi
 from bandits.diagnostics.curves import recent_entropy, recent_segment_entropy
 from bandits.diagnostics.finding import FORGETTING, PENDING, STOPPED, TOO_EARLY
 from bandits.diagnostics.findings import ReferenceTask
-from bandits.diagnostics.references import curvature_test, estimate_position_bias
+from bandits.diagnostics.references import curvature_test, estimate_position_bias, network_gain
 from bandits.diagnostics.spectrum_figures import spectrum_animation
 from bandits.experiments.history import History
 from bandits.experiments.presets import presets
@@ -485,6 +485,19 @@ def test_linearity_check_compares_a_linear_model_with_a_network(
     ]
     assert finding.verdict == verdict
     assert message in finding.text
+
+
+def test_a_gain_is_judged_beyond_the_share_that_is_tolerated() -> None:
+    """15 % more variance for sure is a gain, and below the 20 % that count."""
+    linear = np.random.default_rng(0).normal(1.0, 0.1, 1000)
+    for factor in (1.15, 1.3):
+        gain, beyond = network_gain(linear, factor * linear)
+        assert gain == pytest.approx(factor - 1)
+        rest = (factor - 1.2) * linear
+        assert beyond == pytest.approx(rest.mean() / (rest.std() / math.sqrt(1000)))
+    noise = linear - linear.mean() - 0.001
+    assert math.isnan(network_gain(noise, noise)[0])
+    assert network_gain(noise, linear)[0] == math.inf
 
 
 def test_an_insignificant_gain_gives_no_verdict() -> None:

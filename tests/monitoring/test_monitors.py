@@ -223,6 +223,15 @@ def test_a_percentile_of_zero_is_not_compared() -> None:
     )
 
 
+def test_the_exploration_of_a_window_is_that_of_all_its_samples() -> None:
+    steps = make(5000, 1)
+    assert steps.samples is not None
+    explored = np.zeros_like(steps.samples.explored)  # type: ignore[arg-type]
+    explored[:300] = 1.0
+    (alarm,) = run("exploration", sampled(steps, explored=explored))
+    assert alarm.statistic == pytest.approx(300 / 500)
+
+
 def test_too_much_exploration_raises_an_alarm_too() -> None:
     steps = make(10_000, 1)
     assert steps.samples is not None

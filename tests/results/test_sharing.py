@@ -107,6 +107,19 @@ def test_the_difference_is_paired_and_the_factor_is_a_ratio() -> None:
     np.testing.assert_allclose(np.array(same[0].difference), np.array(found.difference))
 
 
+def test_rates_are_those_of_the_replications_that_both_finished() -> None:
+    shared, apart = learning([1500, 1600, 1700]), learning([4500, 4700, 4900])
+    # it earned much, and its partner has stopped
+    shared.sums["clicks"][:, 2] *= 3
+    apart.alive[2] = False
+    (found,) = sharing.comparisons(result([SHARED, TITLE], S=shared, T=apart))
+    assert found.rows == 2
+    early = np.array([[1500, 1600], [4500, 4700]])
+    rates = (early * 0.3 + (STEPS - early) * 0.5).mean(axis=1) / STEPS
+    np.testing.assert_allclose(found.rates, rates, rtol=1e-9)
+    np.testing.assert_allclose(found.difference.mean, rates[0] - rates[1], rtol=1e-9)
+
+
 def test_sentences_follow_from_the_numbers() -> None:
     early, late, never = (
         learning([2400, 2500, 2450]),

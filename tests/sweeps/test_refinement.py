@@ -16,6 +16,7 @@ from bandits.base.errors import UserError
 from bandits.cli import main as cli
 from bandits.results.metric_registry import OBJECTIVES
 from bandits.sweeps import Landscape, Sweep, url
+from bandits.sweeps.analysis.best_region import compare_with_leader
 from bandits.sweeps.blocks import Block
 from bandits.sweeps.execution.executors import InProcessExecutor
 from bandits.sweeps.parameters import log_axis, suggest_axis
@@ -230,6 +231,21 @@ def test_all_looks_together_have_level_5_percent() -> None:
     # it is never refined
     assert Landscape(optuna).level == 0.05
     assert sweeps.run(once).summary()["looks"] == 2
+
+
+def test_the_interval_of_the_worst_case_loss_has_the_level_of_the_look() -> None:
+    sweep = refined_once()
+    landscape = Landscape(sweep)
+    landscape.completed[...] = landscape.alive[...] = True
+    shape = landscape.alive.shape
+    rates = np.random.default_rng(4).normal(0.5, 0.01, shape) - np.arange(shape[0])[:, None] / 10
+    landscape.numbers("ctr")[...] = rates
+    found = next(each for each in landscape.importance() if each.path == "agents.0.alpha")
+    # the best point with the worst alpha, which is the last but one
+    gaps, worst = 1000 * (rates - rates[0]), shape[0] - 2
+    half = compare_with_leader(gaps, 0, np.ones(shape[0], np.bool_), 0.0125).half[worst]
+    assert found.cost.mean == pytest.approx(-gaps[worst].mean())
+    assert found.cost.high - found.cost.mean == pytest.approx(half)
 
 
 def test_the_command_line_refines_until_the_best_value_is_enclosed(

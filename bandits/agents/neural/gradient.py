@@ -49,7 +49,9 @@ class GradientParams(NeuralParams):
         structural=True,
         help=(
             "exact: covariance of all pairs of weights. diagonal: variances only, as in most "
-            "implementations; its widths can be inaccurate."
+            "implementations; its widths can be inaccurate. Neither forgets: a discount that "
+            "keeps the prior would invert an exact covariance anew at every step; the network "
+            "forgets with its replay buffer."
         ),
     )
     scaling: Literal["paper", "code"] = param(

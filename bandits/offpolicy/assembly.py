@@ -11,7 +11,7 @@ from bandits.base.errors import UserError
 from bandits.base.formatting import count, count_of
 from bandits.base.row_names import RowNames
 from bandits.base.types import BoolArray
-from bandits.tables.problems import DESCRIBED, RowsError, Wrong, check
+from bandits.tables.problems import DESCRIBED, RowsError, Wrong, check, left_out
 
 from .log import DecisionLog
 
@@ -87,11 +87,7 @@ def assembled(
         return _with_notes(log, notes)
     if not skip or (wrong | waiting).all():
         raise RowsError(wrong, sentences[:DESCRIBED], len(more))
-    left_out = int(wrong.sum()) + len(more)
-    notes.append(
-        f"{count_of(left_out, 'rows')} of {count(n + len(more))} left out, because they hold what "
-        f"is not allowed (first: {sentences[0]})."
-    )
+    notes.append(left_out(int(wrong.sum()) + len(more), n + len(more), sentences[0]))
     return _with_notes(log or _log(fields, ~(wrong | waiting), rest), notes)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from bandits.base.errors import UserError
-from bandits.base.formatting import count_of
+from bandits.base.formatting import count, count_of
 from bandits.base.row_names import RowNames
 from bandits.base.types import BoolArray
 
@@ -55,8 +55,18 @@ class RowsError(UserError):
         super().__init__(sentences[0] + others)
 
 
-def check(found: Iterable[Wrong], at: RowNames) -> None:
+def left_out(wrong: int, n: int, first: str) -> str:
+    """State that wrong rows among n were left out; ``first`` is the sentence of the first one."""
+    return (
+        f"{count_of(wrong, 'rows')} of {count(n)} left out, because they hold what is not allowed "
+        f"(first: {first})."
+    )
+
+
+def check(found: Iterable[Wrong], at: RowNames, more: Sequence[str] = ()) -> None:
     """Refuse a table with wrong rows; a row is described by its first fault.
+
+    ``more`` describes wrong rows that are not among those of ``found``.
 
     Raises
     ------
@@ -64,11 +74,11 @@ def check(found: Iterable[Wrong], at: RowNames) -> None:
         A row is wrong.
     """
     faults = list(found)
-    if not any(fault.rows.any() for fault in faults):
+    if not more and not any(fault.rows.any() for fault in faults):
         return
     rows = np.logical_or.reduce([fault.rows for fault in faults])
-    sentences = []
+    sentences = list(more)
     for i in np.flatnonzero(rows)[:DESCRIBED].tolist():
         fault = next(fault for fault in faults if fault.rows[i])
         sentences.append(f"{at[i]}, {fault.describe(i)}")
-    raise RowsError(rows, sentences)
+    raise RowsError(rows, sentences[:DESCRIBED], len(more))

@@ -26,7 +26,8 @@ from bandits.offpolicy.reading import beginning, column_names, ending
 from bandits.offpolicy.user_table import ROLES, suggested_map
 from bandits.runtime.pool import Job
 from bandits_app.session.page import SUMMARY
-from bandits_app.widgets.text import bullets, escape_markdown, refuse
+from bandits_app.widgets.row_problems import row_problems
+from bandits_app.widgets.text import escape_markdown
 
 FILE = "file"
 _POLICIES = {"bts": "Thompson sampling", "random": "random choice"}
@@ -177,7 +178,7 @@ def _of_file() -> Source | None:
     skip = bool(st.session_state.get(skip_key))
     summary = _summarise(found, mapping, skip=skip)
     if isinstance(summary, RowProblems):
-        _problems(summary, skip_key)
+        row_problems(summary.wrong, summary.sentences, skip_key)
         return None
     return Source(
         f"{key}-{skip}",
@@ -188,23 +189,6 @@ def _of_file() -> Source | None:
         name=found.name,
         skip=skip,
     )
-
-
-def _problems(found: RowProblems, skip_key: str) -> None:
-    """List the rows that hold what is not allowed, with a button that leaves them out."""
-    first, *rest = found.sentences
-    more = f" {count_of(found.wrong, 'rows')} hold what is not allowed." if rest else ""
-    refuse(f"{first}.{more}" if rest else first)
-    if rest:
-        with st.expander("All problems"):
-            bullets([escape_markdown(sentence) for sentence in found.sentences])
-    if not st.session_state.get(skip_key) and st.button(
-        f"Leave out {'this row' if found.wrong == 1 else f'these {count(found.wrong)} rows'}",
-        icon=":material/playlist_remove:",
-        key=f"{skip_key}-button",
-    ):
-        st.session_state[skip_key] = True
-        st.rerun()
 
 
 def recorded(experiment: Experiment, label: str, rows: int) -> RecordTask:

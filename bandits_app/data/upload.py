@@ -19,9 +19,12 @@ from bandits.simulators.datasets.csv_table import MAX_CLASSES, SAMPLES, Column, 
 from bandits.simulators.datasets.protection import GROUPS, RARE, protect
 from bandits.simulators.datasets.scaling import coded
 from bandits.simulators.datasets.table_notes import table_notes
+from bandits.simulators.datasets.wrong_rows import without_wrong_rows
+from bandits.tables.problems import RowsError
 from bandits_app.session.page import TABLE
 from bandits_app.widgets import buttons
-from bandits_app.widgets.text import bullets, refuse, safe_cell
+from bandits_app.widgets.row_problems import row_problems
+from bandits_app.widgets.text import bullets, escape_markdown, refuse, safe_cell
 
 # classes that are listed by name
 NAMED = 6
@@ -148,7 +151,7 @@ def choose(file: Any) -> Choice:
     )
     rewards = st.multiselect(
         "Reward columns",
-        [column.name for column in table.columns if column.kind == "number"],
+        [column.name for column in table.columns if column.kind != "category"],
         table.suggested_rewards(),
         key=f"data-rewards-{file.file_id}",
         placeholder="None: the target holds the class",
@@ -173,12 +176,22 @@ def choose(file: Any) -> Choice:
     valid = True
     with st.expander("Privacy", icon=":material/shield_lock:"):
         hashed, coarsened = _protected(table, target, leave_out, file.file_id)
+    skip_key = f"data-skip-{file.file_id}"
     try:
+        if st.session_state.get(skip_key):
+            table, left_out = without_wrong_rows(
+                table, target=target, rewards=rewards, leave_out=leave_out
+            )
+            if left_out:
+                st.caption(escape_markdown(left_out))
         table = protect(table, target=target, hashed=hashed, coarsened=coarsened)
         uploads.check(table, target=target, rewards=rewards, leave_out=leave_out)
         st.caption(_summary(table, target, rewards, leave_out))
         features = table.features((target, *rewards, *leave_out))
         bullets(table_notes(coded(c.values for c in features), [c.name for c in features]))
+    except RowsError as error:
+        valid = False
+        row_problems(error.count, error.sentences, skip_key)
     except UserError as error:
         valid = False
         refuse(error)
@@ -283,14 +296,18 @@ def _read(file: Any) -> Table:
 
 
 def _described(column: Column) -> dict[str, Any]:
-    note = column.problem or ("unique per row (identifier): ignored" if column.identifies else "")
+    notes = [column.problem] if column.problem else []
+    if column.identifies:
+        notes.append("unique per row (identifier): ignored")
+    if column.dates:
+        notes.append("dates: read as categories, not as times")
     return {
         "Column": safe_cell(column.name),
         "Type": column.kind,
         "Example": column.example if column.kind == "number" else safe_cell(column.example),
         "Missing": column.missing,
         "Distinct values": column.distinct,
-        "Note": note,
+        "Note": "; ".join(notes),
     }
 
 

@@ -190,6 +190,26 @@ def test_what_cannot_be_raced_on_says_why_before_the_button_is_pressed(pool: Poo
     assert uploads.listing() == []
 
 
+def test_wrong_rows_are_listed_at_once_and_left_out_by_a_button(pool: Pool) -> None:
+    at = upload(visit(), SHOP.replace("28,", "old,", 1) + "1,Rome,yes,3\n")
+    said = "Row 32 has 4 cells, the header has 3. 2 rows hold what is not allowed."
+    assert refusals(at) == [said]
+    assert [m for m in at.markdown if "row 10, column" in m.value]
+    assert button(at, "Save and run").disabled
+    at = settled(button(at, "Leave out these 2 rows").click().run())
+    assert not at.error
+    assert "2 rows of 31 left out" in captions(at)
+    assert "29 examples, 2 features" in captions(at)
+    settled(button(at, "Save and run").click().run(), "Arena")
+    assert uploads.listing()[0].rows == 29
+
+
+def test_a_column_of_dates_is_named(pool: Pool) -> None:
+    rows = "".join(f"2024-01-0{i % 8 + 1},{i % 5},{'ny'[i % 2]}\n" for i in range(30))
+    at = upload(visit(), f"day,age,stayed\n{rows}")
+    assert at.dataframe[0].value["Note"][0] == "dates: read as categories, not as times"
+
+
 def test_names_and_cells_are_text_and_never_markup(pool: Pool) -> None:
     nasty = "<img src=x onerror=alert(1)>"
     classes = ("[a](http://b.example)", "`![](http://c.example)`")

@@ -119,7 +119,7 @@ def test_a_missing_reward_is_named_by_row_and_column() -> None:
     holes = REWARDS.astype(object).copy()
     holes[41, 1] = ""
     found = table(holes)
-    with pytest.raises(UserError, match="row 43 has no value in the reward column 'reward high'"):
+    with pytest.raises(UserError, match="row 43, reward column 'reward high': is empty"):
         uploads.save_dataset(found, rewards=found.suggested_rewards(), title="Prices")
     holes[3, 1] = "much"
     with pytest.raises(UserError, match="row 5, column 'reward high': 'much' is not a number"):

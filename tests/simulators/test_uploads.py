@@ -33,7 +33,9 @@ from bandits.simulators import classification
 from bandits.simulators.classification import SIZES, Classification
 from bandits.simulators.datasets import csv_table, kept_files, uploads
 from bandits.simulators.datasets.csv_table import MAX_CELL, MAX_COLUMNS, MAX_ROWS, Table, inspect
+from bandits.simulators.datasets.wrong_rows import without_wrong_rows
 from bandits.storage.run_store import Store
+from bandits.tables.problems import RowsError
 from tests.contract import worlds
 from tests.gate import Gate
 from tests.support import experiment, often, same, wait_for
@@ -192,6 +194,38 @@ def test_digits_that_a_number_would_not_keep_are_texts() -> None:
 def test_money_in_a_german_table_is_a_number() -> None:
     table = inspect(b"pay;class\n63.390,45;a\n1.234,50;b\n980,00;a\n")
     np.testing.assert_array_equal(table.column("pay").values, [63390.45, 1234.5, 980])
+
+
+def test_all_wrong_rows_are_named_at_once_and_can_be_left_out() -> None:
+    good = "1.234,5;x\n3,5;y\n2,5;x\n" * 10
+    table = inspect(f"pay;class\n1;x;z\nunknown;x\n5;\n{good}8\n".encode())
+    with pytest.raises(RowsError) as caught:
+        uploads.save_dataset(table, target="class", title="Mine")
+    assert caught.value.sentences == [
+        "row 2 has 3 cells, the header has 2",
+        "row 35 has 1 cell, the header has 2",
+        "row 3, column 'pay': 'unknown' is not a number, unlike the rest of the column: repair it, "
+        "or leave the column out",
+        "row 4, target column 'class': is empty; every example needs its class",
+    ]
+    assert str(caught.value).endswith("the header has 2 (and 3 further rows)")
+    rest, said = without_wrong_rows(table, target="class")
+    assert said.startswith("4 rows of 34 left out, because they hold what is not allowed (first: ")
+    assert rest.rows == tuple(range(5, 35))
+    assert rest.column("pay").kind == "number"
+    np.testing.assert_array_equal(rest.column("pay").values, [1234.5, 3.5, 2.5] * 10)
+    uploads.save_dataset(rest, target="class", title="Mine")
+    # nothing is wrong in a column that is left out
+    kept, _ = without_wrong_rows(table, target="class", leave_out=["pay"])
+    assert len(kept.rows) == 31
+    assert without_wrong_rows(rest, target="class") == (rest, "")
+    with pytest.raises(UserError, match="all rows are wrong; row 2, target column 'b'"):
+        without_wrong_rows(inspect(b"a,b\n1,\n2,\n"), target="b")
+
+
+def test_columns_of_dates_are_known() -> None:
+    table = inspect(b"a;b;c;d\n2024-01-31;31.1.2024 12:30;12:30;1.5\n2024-02-01;01/02/24;x;2.5\n")
+    assert [c.dates for c in table.columns] == [True, True, False, False]
 
 
 def test_row_numbers_equal_those_of_a_spreadsheet() -> None:
@@ -355,7 +389,7 @@ GOOD = "".join(f"{i},{'xy'[i % 2]}\n" for i in range(9))
         ),
         (
             b"a,b\n1,x\n2,\n3,y\n",
-            "row 3 has no value in the target column 'b'; every example needs its class",
+            "row 3, target column 'b': is empty; every example needs its class",
         ),
         (
             b"a,b\n1,x\n2,x\n",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -12,7 +14,7 @@ import numpy as np
 
 from bandits.base.errors import UserError
 from bandits.base.formatting import printable, short
-from bandits.base.types import FloatArray
+from bandits.base.types import BoolArray, FloatArray
 from bandits.tables.text import MISSING as NOT_GIVEN
 from bandits.tables.text import Limits, number_style, parsed_number
 
@@ -31,6 +33,9 @@ LARGE, MAX_DIGITS = 1e19, 40
 MOSTLY = 0.9
 # distinct numbers with fractions up to which they can be classes rather than measurements
 MAX_FRACTIONS = 12
+_DATE = re.compile(
+    r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2}))([T ].*)?", re.ASCII
+)
 
 
 class Column(NamedTuple):
@@ -48,6 +53,8 @@ class Column(NamedTuple):
     missing, distinct : int
     problem : str
         Why it cannot be a feature, in one sentence; empty if it can.
+    numbers : float64 (n,), optional
+        Of a mixed column: its values as numbers, NaN where they are none.
     """
 
     name: str
@@ -57,6 +64,7 @@ class Column(NamedTuple):
     missing: int
     distinct: int
     problem: str
+    numbers: FloatArray | None = None
 
     def texts(self) -> tuple[str, ...]:
         """Return the values as text, numbers in their shortest form."""
@@ -65,6 +73,50 @@ class Column(NamedTuple):
             if isinstance(self.values, tuple)
             else tuple(map(_shortest, self.values.tolist()))
         )
+
+    def absent(self) -> BoolArray:
+        """Return where nothing is, bool (n,)."""
+        if isinstance(self.values, tuple):
+            return np.array([text == MISSING for text in self.values])
+        return np.isnan(self.values)
+
+    def strays(self) -> BoolArray:
+        """Return where a column of numbers holds something else, or too large a number."""
+        if self.numbers is None:
+            return np.zeros(len(self.values), bool)
+        return ~(np.abs(self.numbers) <= MAX_NUMBER) & ~self.absent()
+
+    def describe_stray(self, i: int) -> str:
+        """Return the column and what is wrong with its row of the index i."""
+        assert self.numbers is not None
+        reason = "is not a number, unlike the rest of the column"
+        if not math.isnan(self.numbers[i]):
+            reason = f"is out of range; numbers must lie between -{MAX_NUMBER:g} and {MAX_NUMBER:g}"
+        return f"column '{short(self.name)}': '{short(str(self.values[i]))}' {reason}"
+
+    def select(self, keep: BoolArray) -> Column:
+        """Return some of the rows, ``keep`` (n,); of numbers if no other text is left."""
+        if self.numbers is not None and not (self.strays() & keep).any():
+            return _of_numbers(self.name, self.numbers[keep])
+        if not isinstance(self.values, tuple):
+            return _of_numbers(self.name, self.values[keep])
+        texts = tuple(compress(self.values, keep.tolist()))
+        given = [text for text in texts if text != MISSING]
+        return self._replace(
+            values=texts,
+            example=short(next(iter(given), "")),
+            missing=len(texts) - len(given),
+            distinct=len(set(given)),
+            numbers=None if self.numbers is None else self.numbers[keep],
+        )
+
+    @property
+    def dates(self) -> bool:
+        """Whether nearly all texts are dates."""
+        if not isinstance(self.values, tuple):
+            return False
+        found = sum(_DATE.fullmatch(text) is not None for text in self.values)
+        return 0 < found >= MOSTLY * (len(self.values) - self.missing)
 
     @property
     def fractions(self) -> bool:
@@ -90,10 +142,20 @@ class Column(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Columns of equal length, and the row number of each example in the file."""
+    """Columns of equal length, and the row number of each example in the file.
+
+    ``wrong`` describes rows that are none of them, because they have more or fewer cells than the
+    header.
+    """
 
     columns: tuple[Column, ...]
     rows: tuple[int, ...]
+    wrong: tuple[str, ...] = ()
+
+    def select(self, keep: BoolArray) -> Table:
+        """Return some of the rows, ``keep`` (n,), and none that is wrong."""
+        rows = tuple(compress(self.rows, keep.tolist()))
+        return Table(tuple(column.select(keep) for column in self.columns), rows)
 
     def column(self, name: str) -> Column:
         """Return the column of this name."""
@@ -125,27 +187,13 @@ class Table(NamedTuple):
             )
         for column in map(self.column, rewards):
             if column.kind != "number":
-                return column.problem or f"the reward column '{column.name}' holds texts"
-            if column.missing:
-                row = self.rows[int(np.isnan(np.array(column.values)).argmax())]
-                return (
-                    f"row {row} has no value in the reward column '{column.name}'; every arm needs "
-                    "its reward in every row"
-                )
+                return f"the reward column '{column.name}' holds texts"
         return ""
 
     def target_problem(self, target: str) -> str:
         """Explain why a column cannot be the target, in one sentence; empty if it can."""
         column, n = self.column(target), len(self.rows)
         start = f"column '{target}' cannot be the target: it has"
-        if column.missing:
-            row = next(
-                row for row, text in zip(self.rows, column.texts(), strict=True) if text == MISSING
-            )
-            return (
-                f"row {row} has no value in the target column '{target}'; every example needs its "
-                "class"
-            )
         if column.distinct < 2:
             return f"{start} only one value; 2 to {MAX_CLASSES} classes are needed"
         if column.fractions and column.distinct > MAX_FRACTIONS:
@@ -172,7 +220,9 @@ class Table(NamedTuple):
 
     def suggested_target(self) -> str:
         """Return the last column that can be the target; the last column if none can."""
-        suitable = [c.name for c in self.columns if not self.target_problem(c.name)]
+        suitable = [
+            c.name for c in self.columns if not c.missing and not self.target_problem(c.name)
+        ]
         return (suitable or [self.columns[-1].name])[-1]
 
     def suggested_omissions(self, target: str) -> list[str]:
@@ -189,15 +239,13 @@ def inspect(raw: bytes) -> Table:
         One sentence: row, column, what is wrong.
     """
     from bandits.tables.csv_reader import read_csv
-    from bandits.tables.problems import RowsError
 
     table = read_csv(raw, LIMITS)
-    if table.wrong:
-        raise RowsError(np.zeros(0, bool), list(table.wrong), len(table.wrong))
     rows: list[int] = np.asarray(table.rows.numbers).tolist()
     return Table(
         tuple(_column(name, table.cells(name), rows, table.comma) for name in table.names),
         tuple(rows),
+        table.wrong,
     )
 
 
@@ -243,40 +291,31 @@ def _column(name: str, cells: Sequence[str], rows: Sequence[int], comma: bool) -
     strays = sum(n for cell, n in counts.items() if number[cell] is None)
     given = len(cells) - missing
     numeric = given - strays >= MOSTLY * given and not any(map(_changed, text.values()))
-    problem = _stray(name, cells, rows, number) if numeric else ""
     example = short(next((text[cell] for cell in cells if text[cell] != MISSING), ""))
-    if numeric and not problem:
-        # no minus zero
-        values = np.array([number[cell] for cell in cells], np.float64) + 0.0
-        distinct = len({size for size in number.values() if size == size})
-        return Column(name, "number", values, example, missing, distinct, problem)
-    distinct = len(set(text.values()) - {MISSING})
     texts = tuple(text[cell] for cell in cells)
-    return Column(
-        name, "mixed" if problem else "category", texts, example, missing, distinct, problem
-    )
+    distinct = len(set(text.values()) - {MISSING})
+    column = Column(name, "category", texts, example, missing, distinct, "")
+    if not numeric:
+        return column
+    # no minus zero
+    values = np.array([math.nan if (v := number[c]) is None else v for c in cells]) + 0.0
+    mixed = column._replace(kind="mixed", numbers=values)
+    if (wrong := mixed.strays()).any():
+        first = int(wrong.argmax())
+        return mixed._replace(problem=f"row {rows[first]}, {mixed.describe_stray(first)}")
+    return _of_numbers(name, values)._replace(example=example)
+
+
+def _of_numbers(name: str, values: FloatArray) -> Column:
+    given = values[~np.isnan(values)]
+    example = _shortest(given[0]) if len(given) else ""
+    missing = len(values) - len(given)
+    return Column(name, "number", values, example, missing, len(np.unique(given)), "")
 
 
 def _shown(cell: str) -> str:
     text = printable(cell)
     return MISSING if text.lower() in NOT_GIVEN else text
-
-
-def _stray(
-    name: str, cells: Sequence[str], rows: Sequence[int], number: Mapping[str, float | None]
-) -> str:
-    """Describe the first cell of a column of numbers that is none, or out of range.
-
-    Empty if there is none.
-    """
-    invalid = {cell for cell, size in number.items() if size is None or abs(size) > MAX_NUMBER}
-    if not invalid:
-        return ""
-    row, cell = next(pair for pair in zip(rows, cells, strict=True) if pair[1] in invalid)
-    reason = "is not a number, unlike the rest of the column"
-    if number[cell] is not None:
-        reason = f"is out of range; numbers must lie between -{MAX_NUMBER:g} and {MAX_NUMBER:g}"
-    return f"row {row}, column '{short(name)}': '{short(_shown(cell))}' {reason}"
 
 
 def _changed(text: str) -> bool:

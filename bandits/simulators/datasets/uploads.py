@@ -21,6 +21,7 @@ from bandits.base.formatting import short
 
 from .csv_table import MAX_CLASSES, MAX_COLUMNS, MAX_ROWS, Table
 from .kept_files import KeptFiles, stored_facts
+from .wrong_rows import check_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -121,20 +122,21 @@ def check(
     ------
     UserError
         One sentence: what is wrong.
+    RowsError
+        Rows are wrong, see `check_rows`.
     """
     for name in rewards or (target,):
         if name in leave_out:
             what = "reward" if rewards else "target"
             raise UserError(f"the {what} column '{name}' cannot be left out")
-    if problem := table.rewards_problem(rewards) if rewards else table.target_problem(target):
-        raise UserError(problem)
     for name in leave_out:
         table.column(name)
     features = table.features((target, *rewards, *leave_out))
     if not features:
         raise UserError("all columns are left out; at least one feature column is needed")
-    if problem := next((c.problem for c in features if c.problem), ""):
-        raise UserError(f"{problem}: repair it, or leave the column out")
+    check_rows(table, target=target, rewards=rewards, leave_out=leave_out)
+    if problem := table.rewards_problem(rewards) if rewards else table.target_problem(target):
+        raise UserError(problem)
 
 
 def title_from(file: str) -> str:

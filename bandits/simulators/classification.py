@@ -30,6 +30,7 @@ from .changed_inputs import break_dense
 from .changes import Features, ShocksAndFaults, changes_param, check, order_at
 from .datasets import uploads
 from .datasets.scaling import Scale, coded, constant_param, prepared, scale_param
+from .datasets.supervised import supervised_note
 from .datasets.table_notes import table_notes
 
 # rows, features, classes: known without loading, so that sizes are checked before anything is read
@@ -133,6 +134,13 @@ def load(name: str, scale: Scale = "none", *, constant: bool = False) -> DataSet
         features = coded(frame[column] for column in columns)
     features = prepared(features, scale, constant=constant)
     return DataSet(features, labels, rewards, classes, columns)
+
+
+@lru_cache(maxsize=64)
+def _supervised(name: str) -> str:
+    """State what is reached on a data set without exploration; computed once."""
+    data = load(name, "standard")
+    return supervised_note(data.features, data.labels)
 
 
 def data_param(default: str, help: str) -> Any:
@@ -348,6 +356,11 @@ class Classification(TableSimulator):
         self, round: Round, slate: IntArray, uniforms: FloatArray
     ) -> tuple[Feedback, Truth]:
         return self._table.respond(self._labels(round), slate, uniforms)
+
+    @classmethod
+    def notes(cls, params: Any) -> list[str]:
+        found = super().notes(params)
+        return [*found, _supervised(params.data)] if uploads.find(params.data) else found
 
     def _labels(self, round: Round) -> IntArray:
         labels: IntArray = self.data.labels[self._example(round.step)]

@@ -1,0 +1,42 @@
+"""What a majority guess and a classifier reach on a table, against scikit-learn's own functions."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris, load_wine
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_score
+from sklearn.preprocessing import StandardScaler
+
+from bandits.base.formatting import percent
+from bandits.simulators.datasets.supervised import ROWS, cross_validated, supervised_note
+
+
+@pytest.mark.parametrize("load", [load_iris, load_wine])
+def test_the_classifier_is_as_good_as_that_of_scikit_learn(load: object) -> None:
+    x, labels = load(return_X_y=True)  # type: ignore[operator]
+    x = StandardScaler().fit_transform(x)
+    theirs = cross_val_score(LogisticRegression(max_iter=500), x, labels, cv=5).mean()
+    order = np.random.default_rng(1).permutation(len(x))
+    # other folds: three standard errors of a share of about 150 rows
+    error = np.sqrt(theirs * (1 - theirs) / len(x))
+    assert abs(cross_validated(x[order], labels[order]) - theirs) < 3 * error
+
+
+def test_classes_that_features_do_not_explain_are_not_predicted() -> None:
+    g, n = np.random.default_rng(2), 1000
+    share = cross_validated(g.normal(size=(n, 3)), g.integers(0, 2, n))
+    assert abs(share - 0.5) < 4 * np.sqrt(0.25 / n)
+
+
+def test_the_sentence_states_both_shares_and_the_rows() -> None:
+    labels = np.array([0, 1, 1, 1] * 1000)
+    said = supervised_note(labels[:, None] * 2.0 - 1, labels)
+    assert f"the most frequent class is right in {percent(0.75)} of the rows" in said
+    assert f"cross-validation, {ROWS:,} of 4,000 rows" in said
+    assert "5-fold cross-validation)" in supervised_note(labels[:40, None] * 2.0, labels[:40])
+
+
+@pytest.mark.parametrize("labels", [[0, 1, 0, 1], [0, 0, 0, 0, 1], [0, 1, 2] * 2])
+def test_the_smallest_tables_have_a_share(labels: list[int]) -> None:
+    share = cross_validated(np.arange(len(labels), dtype=float)[:, None], np.array(labels))
+    assert 0 <= share <= 1

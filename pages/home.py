@@ -31,21 +31,22 @@ try:
     left, right = st.container(key="facts").columns(
         [4, 1], vertical_alignment="center", gap="small"
     )
-    left.markdown(
-        f"**{preset.title}.** {start.describe_shop(preset.experiment, job.result)} {preset.about}"
-    )
+    shop = start.describe_shop(preset.experiment, job.result)
+    left.markdown(f"**{preset.title}.** {shop} {preset.line}")
     opened = right.button(
         "Open in the Arena", type="primary", icon=":material/tune:", width="stretch"
     )
     if opened:
         followed.run_in_arena(preset.experiment)
-    more = right.toggle(
+    shown = st.container()
+    more = st.toggle(
         "How they explore",
         help=(
             "Two more plots: selection entropy, and the eigenvalues of what agents have observed."
         ),
     )
-    board.show(job, key="home", view=View(plots=4 if more else 2))
+    with shown:
+        board.show(job, key="home", view=View(plots=4 if more else 2))
 except UserError as error:
     refuse(error)
 st.markdown(

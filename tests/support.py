@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -194,3 +196,12 @@ def sparse_contexts(features: FloatArray) -> Contexts:
     columns = np.ascontiguousarray(np.sort(order, axis=-1).astype(np.int64))
     values = np.ascontiguousarray(np.take_along_axis(features, columns, axis=-1))
     return Contexts(values, columns, features.shape[-1])
+
+
+def copy_sources(target: Path) -> None:
+    """Copy what a wheel is built from: a build writes beside its sources."""
+    root, ignored = Path(__file__).parents[1], shutil.ignore_patterns("__pycache__")
+    for name in ("bandits", "bandits_app", "pages", ".streamlit"):
+        shutil.copytree(root / name, target / name, ignore=ignored)
+    for name in ("app.py", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy2(root / name, target)

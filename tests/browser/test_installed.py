@@ -13,11 +13,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser.conftest import ROOT, TOUR_SEEN, App
+from tests.browser.conftest import TOUR_SEEN, App
+from tests.support import copy_sources
 
 expect.set_options(timeout=240_000)
-PARTS = ("bandits", "bandits_app", "pages", ".streamlit", "app.py")
-FILES = ("pyproject.toml", "README.md", "LICENSE")
 
 
 @pytest.fixture(scope="module")
@@ -26,13 +25,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("installed")
     source, wheels = folder / "source", folder / "wheels"
     source.mkdir()
-    for name in PARTS:
-        if (ROOT / name).is_dir():
-            shutil.copytree(
-                ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__")
-            )
-    for name in ("app.py", *FILES):
-        shutil.copy2(ROOT / name, source)
+    copy_sources(source)
     offline = ["--no-deps", "--no-index", "--quiet"]
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     build = ["wheel", *offline, "--no-build-isolation", "-w", str(wheels), str(source)]

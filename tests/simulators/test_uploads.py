@@ -244,6 +244,11 @@ def test_suggested_targets() -> None:
     assert table.suggested_omissions("stayed") == ["customer", "row"]
     assert table.classes("stayed") == {"no": 14, "yes": 26}
     assert list(table.classes("weekday")) == list("0123456")
+    # a class that is missing can be left out, and dates are no classes
+    gap = inspect(
+        ("size,bought,day\n" + "1,y,2024-01-01\n2,n,2024-01-02\n" * 9 + "2,,2024-01-01\n").encode()
+    )
+    assert gap.suggested_target() == "bought"
     hopeless = inspect(b"a,b\nx,y\n")
     assert hopeless.suggested_target() == "b"
     assert hopeless.suggested_omissions("b") == []

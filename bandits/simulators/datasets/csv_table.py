@@ -33,6 +33,8 @@ LARGE, MAX_DIGITS = 1e19, 40
 MOSTLY = 0.9
 # distinct numbers with fractions up to which they can be classes rather than measurements
 MAX_FRACTIONS = 12
+# rows by which dates are known
+SOME = 1000
 _DATE = re.compile(
     r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2}))([T ].*)?", re.ASCII
 )
@@ -112,11 +114,12 @@ class Column(NamedTuple):
 
     @property
     def dates(self) -> bool:
-        """Whether nearly all texts are dates."""
+        """Whether nearly all texts are dates, judged by the first rows."""
         if not isinstance(self.values, tuple):
             return False
-        found = sum(_DATE.fullmatch(text) is not None for text in self.values)
-        return 0 < found >= MOSTLY * (len(self.values) - self.missing)
+        given = [text for text in self.values[:SOME] if text != MISSING]
+        found = sum(_DATE.fullmatch(text) is not None for text in given)
+        return 0 < found >= MOSTLY * len(given)
 
     @property
     def fractions(self) -> bool:
@@ -219,9 +222,16 @@ class Table(NamedTuple):
         return {text: counts[text] for text in in_order(counts)}
 
     def suggested_target(self) -> str:
-        """Return the last column that can be the target; the last column if none can."""
+        """Return the last column that can be the target, dates aside; the last column if none can.
+
+        Few rows may lack a class: they can be left out.
+        """
         suitable = [
-            c.name for c in self.columns if not c.missing and not self.target_problem(c.name)
+            c.name
+            for c in self.columns
+            if c.missing <= (1 - MOSTLY) * len(self.rows)
+            and not c.dates
+            and not self.target_problem(c.name)
         ]
         return (suitable or [self.columns[-1].name])[-1]
 

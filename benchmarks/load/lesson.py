@@ -29,7 +29,7 @@ LESSON = "explore-or-exploit"
 # component that draws all plots
 PLOT = "bandit_live_panel"
 # predictions before the first plot
-MADE = "off=0.3;best=1-0-2"
+MADE = "off=0.3;best=1"
 # seconds, 95th percentile
 TARGET = 3.0
 # seconds that a cold reader waits

@@ -348,7 +348,7 @@ def test_on_a_phone_at_night(visit: Open) -> None:
 
     status(page, "^Finished: 20,000 steps")
     fits()
-    drawn(page)
+    drawn(page, plots=2)
     (red, green, blue) = page.evaluate(
         "getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor.match(/[0-9]+/g).map(Number)"
     )[:3]

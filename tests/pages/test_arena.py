@@ -408,7 +408,7 @@ def test_the_default_experiment_runs_in_every_simulator_and_comes_back(
             f" {label} (" in c.value.replace("\\", "").partition("Left out:")[2]
             for c in at.sidebar.caption
         )
-    widget(at, "-steps").set_value(6)
+    setting(at, "steps").set_value(6)
     widget(at, "-replications").set_value(2)
     at = press(settled(at.run()), "Run")
     assert refusals(at) == []

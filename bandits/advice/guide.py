@@ -54,7 +54,7 @@ class Finding(_Data):
     """What was measured of a rule of thumb under one condition."""
 
     condition: str
-    verdict: Literal["agrees", "differs", "not tested"]
+    verdict: Literal["agrees", "differs", "undecided", "not tested"]
     text: str
     holds: str = ""
 

@@ -66,13 +66,6 @@ class AgentFacts:
     """Line style of its curves, as plotly names it: solid, dash, longdash or dashdot (dotted: the
     previous run).
     """
-    caveat: ClassVar[str] = ""
-    """One sentence on why its defaults do not clearly beat agents without context.
-
-    Empty where they do.
-
-    Help shows it. "Clearly": paired 95 % interval above 0 against each of them, pet shop, 5,000
-    steps, 8 replications. """
     offline_training: OfflineTraining | None = None
     """What `prepare` trained on, in agents that have learned from a log."""
 

@@ -32,7 +32,6 @@ def catalogue() -> dict[str, Any]:
             kind: {
                 "title": cls.title,
                 "about": description(cls),
-                "caveat": getattr(cls, "caveat", ""),
                 "references": references(cls),
                 "parameters": {
                     name: {
@@ -62,7 +61,7 @@ def run(parsed: argparse.Namespace) -> int:
     for group, kinds in groups.items():
         print(group.upper())
         for kind, facts in kinds.items():
-            print("\n  " + " ".join(filter(None, (f"{kind} — {facts['about']}", facts["caveat"]))))
+            print(f"\n  {kind} — {facts['about']}")
             for name, field in facts["parameters"].items():
                 default = json.dumps(field["default"])
                 shown = default if len(default) <= 40 else "a table"

@@ -256,7 +256,7 @@ def _agent(draft: Draft, number: int, agent: dict[str, Any]) -> None:
     slates = spec is None or spec.slate > 1
     values = form(cls.Params, fields(cls.Params, basic=True), agent, key, bounded=False)
     with st.popover("More", icon=":material/tune:", type="tertiary", width="stretch"):
-        st.caption(f"{catalogue.summary(agent['kind'])} {cls.caveat}".strip())
+        st.caption(catalogue.summary(agent["kind"]))
         st.latex(cls.formula)
         label = st.text_input(
             "Name",

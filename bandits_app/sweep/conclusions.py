@@ -171,13 +171,13 @@ def counts(states: Sequence[State], level: float) -> str:
     rest = "" if level == LEVEL else f"; refinements may use the rest of {percent(LEVEL)}"
     test = f"paired t tests, Tukey's correction for all pairs, level {number(100 * level)} %{rest}"
     parts = [
-        f"{states.count('tied')} are tied with the best: they lose at most {percent(EQUIVALENT)}",
-        f"{states.count('unclear')} are too noisy to tell: not significantly worse, but they may "
-        f"lose more than {percent(EQUIVALENT)}",
-        f"{states.count('worse')} are worse",
+        f"tied with the best, losing at most {percent(EQUIVALENT)}: {states.count('tied')}",
+        "too noisy to tell, not significantly worse but perhaps by more than "
+        f"{percent(EQUIVALENT)}: {states.count('unclear')}",
+        f"worse: {states.count('worse')}",
     ]
     if dropped := states.count("dropped"):
-        parts.append(f"{dropped} were dropped early")
+        parts.append(f"dropped early: {dropped}")
     return (
         f"Of {count_of(len(states), 'points')}, {'; '.join(parts)} ({test}). The estimate of the "
         "best point is slightly optimistic (selection bias)."

@@ -124,21 +124,17 @@ def test_a_sweep_from_its_settings_to_a_point_a_link_a_file_and_a_refinement(
     run_button(page).click()
     finished(page)
     expect(page.locator(".bp-plot")).to_have_count(3)
-    expect(
-        page.get_by_text(re.compile(r"(of 3|All 3|other 2) points? .*statistically tied"))
-    ).to_be_visible()
+    expect(page.get_by_text(re.compile(r"(Of|All) 3 points"))).to_be_visible()
     top = page.locator(".bp-plot").first.bounding_box()
     assert top is not None
-    # the settings are folded
-    assert top["y"] < 420
+    # the settings are folded; the conclusion stands above the plot
+    assert top["y"] < 520
 
     page.get_by_text("Settings", exact=True).last.click()
     settled(page)
     choose(page, "Second parameter", "Sharing")
     run_button(page).click()
-    expect(
-        page.get_by_text(re.compile(r"(of 9|All 9|other 8) points? .*statistically tied"))
-    ).to_be_visible()
+    expect(page.get_by_text(re.compile(r"(Of|All) 9 points"))).to_be_visible()
     finished(page)
     heat = means_of(page)
     assert (len(heat), {len(line) for line in heat}) == (3, {3})
@@ -154,7 +150,7 @@ def test_a_sweep_from_its_settings_to_a_point_a_link_a_file_and_a_refinement(
         page.get_by_text(
             re.compile(r"^Exploration .*, Sharing .*: click-through rate 0\.\d+ clicks per step \(")
         ).first
-    ).to_contain_text(re.compile("worse than the best"))
+    ).to_contain_text(re.compile("worse than the best|too noisy to tell|tied with the best"))
     # the address is the link
     friend = visit(page.url[page.url.index("/sweep") :])
     finished(friend)

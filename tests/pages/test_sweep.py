@@ -441,7 +441,7 @@ def test_a_link_is_run_and_shown(app_pool: Pool, two: Landscape) -> None:
     at = ended(visit(**url.to_query(two.sweep)))
     assert titles(at) == ["Click-through rate", "Click-through rate over time", "Cumulative regret"]
     said = " ".join(m.value for m in at.markdown)
-    assert "are tied with the best: they lose at most 5 %" in said
+    assert "tied with the best, losing at most 5 %: " in said
     assert any(m.value.startswith("**Choose Exploration bonus ") for m in at.markdown)
     table = next(frame for frame in at.dataframe if "Parameter" in frame.value)
     assert set(table.value["Parameter"]) == {"Exploration bonus", "Ridge"}
@@ -504,7 +504,7 @@ def test_a_search_by_optuna_is_run_and_shown(app_pool: Pool) -> None:
         "Click-through rate against Exploration bonus",
         "Click-through rate against Ridge",
     ]
-    assert any("are tied with the best" in m.value for m in at.markdown)
+    assert any("tied with the best" in m.value for m in at.markdown)
     assert any(
         "there is nothing to refine; more **Points** search further" in m.value for m in at.markdown
     )

@@ -165,9 +165,10 @@ Written by `python -m benchmarks.reproduction.guards --write`.
 """
 EXPLANATION = """
 
-While rewards wait, the bonus of LinUCB does not fall: with a model per arm it shows one arm after the other, each for
-as long as the rewards are late, and 50 products take longer than the run. A shared model learns of all products from
-each of them. Posterior draws differ from step to step, so that LinTS tries other arms meanwhile.
+While rewards wait, neither the estimates nor the bonus of LinUCB change. Among equal scores it chooses at random, but
+once scores differ it shows each visitor the product with the highest one again, until the rewards arrive; with a model
+per arm, they teach it about that product alone. A shared model learns of all products from each of them. Posterior
+draws differ from step to step, so that LinTS tries other arms meanwhile.
 
 ## Clicks that each guard costs
 

@@ -13,10 +13,18 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import IO, Any
 
 import numpy as np
 import platformdirs
+
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ImportError:
+    # on Windows: `lock_file` then always succeeds
+    fcntl = None
 
 Arrays = dict[str, np.ndarray]
 
@@ -24,6 +32,26 @@ Arrays = dict[str, np.ndarray]
 def home() -> Path:
     """Return the folder of all stored files: ``BANDITS_HOME``, or the user's data directory."""
     return Path(os.environ.get("BANDITS_HOME") or platformdirs.user_data_dir("bandit-playground"))
+
+
+def lock_file(path: Path) -> IO[str] | None:
+    """Open a file and lock it; None where another process holds the lock.
+
+    It is held until the file is closed, or its process ends, even by a kill.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written.
+    """
+    handle = path.open("w")
+    try:
+        if fcntl is not None:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        handle.close()
+        return None
+    return handle
 
 
 def pack(arrays: Mapping[str, Any], *, compressed: bool = True) -> bytes:

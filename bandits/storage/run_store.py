@@ -14,11 +14,10 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from types import ModuleType
 from typing import IO, Any
 
 from bandits.base.errors import UserError
-from bandits.base.files import Arrays, home
+from bandits.base.files import Arrays, home, lock_file
 from bandits.experiments.experiment import Experiment, read
 from bandits.experiments.history import History
 from bandits.results.result import Result
@@ -30,13 +29,6 @@ from .checkpoints import RUN_ID, Checkpoints
 from .object_files import ObjectFiles, digest, pack_run
 from .run_index import RUNS, WRITTEN, CorruptFileError, RunIndex
 from .stored_run import StoredRun, read_kept, result_of, stored_run
-
-fcntl: ModuleType | None
-try:
-    import fcntl
-except ImportError:
-    # on Windows: `claim` then always succeeds
-    fcntl = None
 
 __all__ = ["MIN_FREE", "RUN_ID", "CorruptFileError", "EvictedError", "Store", "StoredRun"]
 COMPARABLE = """
@@ -104,19 +96,11 @@ class Store:
         # the folder was emptied
         if self._lock is not None and not os.fstat(self._lock.fileno()).st_nlink:
             self.release()
-        if fcntl is not None and self._lock is None:
-            try:
-                handle = (self.folder / "server.lock").open("w")
-            except OSError:
-                # where nothing can be written, no run is continued
-                return False
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                handle.close()
-                return False
-            self._lock = handle
-        return True
+        if self._lock is None:
+            # where nothing can be written, no run is continued
+            with suppress(OSError):
+                self._lock = lock_file(self.folder / "server.lock")
+        return self._lock is not None
 
     def release(self) -> None:
         """Give up the claim on the unfinished runs."""

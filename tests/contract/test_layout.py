@@ -34,6 +34,7 @@ ORDER = (
     "diagnostics",
     "monitoring",
     "offpolicy",
+    "serving",
     "width_cost",
     "sweeps",
     "lessons",

@@ -1,0 +1,1 @@
+"""The production loop: a service that decides, its event log, registry, trainer and rollout."""

@@ -96,12 +96,14 @@ GRIDS: dict[str, list[Grid]] = {
     "linucb": [Grid({"alpha": (0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.5)}, {})],
     "lints": [Grid({"sigma2": (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25)}, {})],
     "epsilon_greedy": [Grid({"epsilon": (0.01, 0.02, 0.05, 0.1, 0.2)}, {})],
+    "squarecb": [Grid({"gap_weight": (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)}, {})],
     "logistic_ucb": [
         Grid({"alpha": (0.03, 0.1, 0.3, 0.5, 1.0), "ridge": (0.01, 0.1, 1.0, 3.0)}, {})
     ],
     "logistic_ts": [
         Grid({"sigma2": (0.003, 0.01, 0.03, 0.1, 0.3), "ridge": (0.01, 0.1, 1.0, 3.0)}, {})
     ],
+    "logistic_squarecb": [Grid({"gap_weight": (3.0, 10.0, 30.0, 100.0), "ridge": (0.1, 1.0)}, {})],
     "sgd_ts": [
         Grid(
             {"sigma2": (0.01, 0.1, 1.0), "learning_rate": (1.0, 10.0, 30.0), "radius": (2.0, 10.0)},

@@ -446,3 +446,48 @@ def mixed_with_uniform(
         for k in range(probabilities.shape[1]):
             out[r, k] = (1 - share[r]) * probabilities[r, k] + (each if available[r, k] else 0.0)
     return out
+
+
+@njit(cache=True, nogil=True)
+def inverse_gaps(estimates: FloatArray, weight: FloatArray, available: BoolArray) -> FloatArray:
+    """Weight candidates by the inverse of the gap to the best estimate.
+
+    p_a = 1 / (n + weight (y_b - y_a)) over the n available candidates; what is left of 1 is shared
+    by those that are tied for the best.
+
+    Parameters
+    ----------
+    estimates : float64 (R, K)
+    weight : float64 (R,)
+        Not negative.
+    available : bool (R, K)
+
+    Returns
+    -------
+    float64 (R, K)
+        NaN where an estimate is NaN.
+
+    References
+    ----------
+    Abe, Long (1999), Associative reinforcement learning using linear probabilistic concepts.
+    """
+    out = np.zeros(estimates.shape)
+    for r in range(len(estimates)):
+        n, highest = 0, -np.inf
+        for k in range(estimates.shape[1]):
+            if available[r, k]:
+                n += 1
+                highest = max(highest, estimates[r, k])
+        floor, left, tied = tied_from(highest), 1.0, 0
+        for k in range(estimates.shape[1]):
+            if not available[r, k]:
+                continue
+            if estimates[r, k] >= floor:
+                tied += 1
+            else:
+                out[r, k] = 1 / (n + weight[r] * (highest - estimates[r, k]))
+                left -= out[r, k]
+        for k in range(estimates.shape[1]):
+            if available[r, k] and estimates[r, k] >= floor:
+                out[r, k] = left / tied
+    return out

@@ -1,0 +1,189 @@
+"""Online bootstrap of ridge models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import factorial
+from typing import Any, Literal
+
+import numpy as np
+
+from bandits.agents.base import Propensity
+from bandits.agents.rows import row_axis
+from bandits.base.explanation import Explanation
+from bandits.base.params import param
+from bandits.base.randomness import Streams, block_length
+from bandits.base.selection import shares_of_largest
+from bandits.base.types import Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec
+from bandits.models.position_bias import weighted
+
+from .base import LinearAgent
+from .models import make_model
+from .params import LinearParams
+
+# P(w <= k) of the Poisson distribution with mean 1; the rest is below the spacing of the uniforms
+_POISSON = np.cumsum([np.exp(-1) / factorial(k) for k in range(19)])
+
+
+class Bag(LinearAgent):
+    """Bagging [1]_: one of B models decides, each of which has learned from its own online
+    bootstrap sample.
+
+    score_a = theta_j,a . x_a for one member j, drawn at every step
+
+    Every observation counts for member j with a weight w_j ~ Poisson(1) [2]_, or 0 or 2
+    (double_or_nothing) [3]_. The propensity of a candidate is the share of members whose best one
+    it is; before any data all candidates are tied.
+
+    References
+    ----------
+    .. [1] Agarwal, Hsu, Kale, Langford, Li, Schapire (2014), Taming the monster, section 6; Bietti,
+           Agarwal, Langford (2021), A contextual bandit bake-off, Algorithm 3 (bag).
+    .. [2] Oza, Russell (2001), Online bagging and boosting.
+    .. [3] Eckles, Kaptein (2014), Thompson sampling with the online bootstrap.
+    """
+
+    class Params(LinearParams):
+        kind: Literal["bag"] = "bag"
+        members: int = param(
+            10,
+            title="Bag size",
+            symbol="B",
+            ge=2,
+            le=100,
+            structural=True,
+            basic=True,
+            help=(
+                "Number of models. Larger bags represent the uncertainty better and take longer; "
+                "usually 5 to 30."
+            ),
+            sweep=(2, 50),
+        )
+        weights: Literal["poisson", "double_or_nothing"] = param(
+            "poisson",
+            title="Bootstrap weights",
+            structural=True,
+            help=(
+                "Weight of an observation for each model. poisson: 0, 1, 2, ... with mean 1. "
+                "double_or_nothing: 0 or 2."
+            ),
+        )
+
+    title = "Bag"
+    uncertainty = "posterior"
+    formula = r"\hat\theta_{j,a}^\top x_a,\quad j\sim\mathcal U\{1..B\}"
+    colour = "#7A5195"
+    propensity: Propensity = "exact"
+
+    def __init__(
+        self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess
+    ) -> None:
+        super().__init__(params, spec, streams, access)
+        B, S = self.params[0].members, spec.slate
+        self.members = B
+        self.model = make_model(
+            [p for p in self.params for _ in range(B)],
+            self.spec,
+            streams,
+            access._replace(categories=lambda: np.repeat(access.categories(), B, axis=0)),
+            lambda step: self.copied(self.transformed(access.round_at(step))),
+            joint=False,
+        )
+        # the weights of a step, and what draws the member
+        width = S * B + 1
+        self.uniforms = streams.blocks("agent", lambda g, n: g.random((n, width)), width=width)
+
+    def copied(self, round: Round) -> Round:
+        """Return the round with a row for each member."""
+        B = self.members
+        return round._replace(
+            users=np.repeat(round.users, B),
+            items=np.repeat(round.items, B, axis=0),
+            context=np.repeat(round.context, B),
+            available=np.repeat(round.available, B, axis=0),
+            segments=np.repeat(round.segments, B),
+        )
+
+    def member_means(self, round: Round) -> FloatArray:
+        """Estimate the reward of every candidate by every member, float64 (R, B, K)."""
+        means = self.model.mean(self.copied(self.transformed(round)))
+        return means.reshape(len(self.params), self.members, -1)
+
+    def drawn(self, means: FloatArray, uniforms: FloatArray) -> FloatArray:
+        """Return the means of the member that ``uniforms (R,)`` draw, float64 (R, K)."""
+        member = (uniforms * self.members).astype(np.int64)
+        return np.asarray(means[np.arange(len(means)), member])
+
+    def mean(self, round: Round) -> FloatArray:
+        return np.asarray(self.member_means(round).mean(axis=1))
+
+    def scores(self, round: Round) -> FloatArray:
+        return self.drawn(self.member_means(round), self.uniforms.at(round.step)[:, -1])
+
+    def probabilities(self, round: Round) -> FloatArray:
+        means = np.where(round.available[:, None], self.member_means(round), -np.inf)
+        return np.asarray(shares_of_largest(means).mean(axis=1))
+
+    def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:
+        means = self.member_means(round)
+        while True:
+            yield self.drawn(means, generator.random((len(means), 1))[:, 0])
+
+    def explain(self, round: Round) -> Explanation:
+        means = self.member_means(round)
+        return Explanation("sample", self.scores(round), means.mean(axis=1), means.std(axis=1))
+
+    def weights(self, step: int) -> FloatArray:
+        """Draw the weight of each slot for each member, float64 (R, B, S)."""
+        u = self.uniforms.at(step)[:, :-1].reshape(len(self.params), self.members, -1)
+        if self.params[0].weights == "poisson":
+            return np.searchsorted(_POISSON, u, side="right").astype(np.float64)
+        return np.where(u < 0.5, 2.0, 0.0)
+
+    def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
+        w = self.weights(round.step).reshape(-1, slate.shape[1])
+        slates = np.repeat(slate, self.members, axis=0)
+        rewards = np.repeat(feedback.rewards, self.members, axis=0)
+        exposures = np.repeat(self.exposure(feedback), self.members, axis=0) * w
+        # the target stays the reward per exposure: see `weighted`
+        own = Feedback(rewards * w, exposures > 0)
+        self.model.update(*weighted(self.copied(self.transformed(round)), slates, own, exposures))
+
+    def spectrum(self, bases: list[FloatArray]) -> FloatArray | None:
+        found = super().spectrum(bases)
+        assert found is not None
+        each = found.reshape(len(self.params), self.members, *found.shape[1:])
+        return np.asarray(each.mean(axis=1))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Copy the state arrays, by name; the members have an axis behind that of the rows."""
+        state = super().state_dict()
+        for name, value in state.items():
+            axis = row_axis(name)
+            rows = (len(self.params), self.members)
+            state[name] = value.reshape(*value.shape[:axis], *rows, *value.shape[axis + 1 :])
+        return state
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore saved state arrays."""
+        flat = {}
+        for name, value in state.items():
+            axis = row_axis(name)
+            rows = len(self.params) * self.members
+            flat[name] = value.reshape(*value.shape[:axis], rows, *value.shape[axis + 2 :])
+        super().load_state_dict(flat)
+
+    @classmethod
+    def memory(cls, params: Any, spec: SimulatorSpec) -> int:
+        width = params.members * spec.slate + 1
+        # one model more while they are made
+        drawn = 8 * width * block_length(width)
+        return int(super().memory(params, spec) * (params.members + 1) + drawn)
+
+    @classmethod
+    def test_params(cls) -> list[dict[str, Any]]:
+        return [
+            {"members": 3},
+            {"members": 2, "sharing": "shared", "window": 20, "weights": "double_or_nothing"},
+            {"members": 2, "prior": "category", "prior_every": 7},
+        ]

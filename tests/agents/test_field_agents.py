@@ -1,0 +1,118 @@
+"""Agents that other libraries have: equal to plain implementations, with exact propensities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare, poisson
+
+from bandits.base.selection import inverse_gaps
+from bandits.base.types import FloatArray
+from bandits.experiments.lane import Lane
+from tests.contract import worlds
+
+BINARY = {"reward": "bernoulli", "n_arms": 5}
+
+
+def make(kind: str, rows: int, **params: Any) -> Lane:
+    """Create a lane in the linear simulator."""
+    return worlds.make(kind, rows=range(rows), options=BINARY, **params)
+
+
+def shown_features(lane: Lane, steps: int) -> tuple[FloatArray, FloatArray]:
+    """Advance; return the features and rewards of what was shown, (R, T, D) and (R, T)."""
+    features, rewards = [], []
+    for _ in range(steps):
+        round = lane.simulator.round_at(lane.step)
+        trace = lane.advance(1)
+        features.append(round.features[np.arange(lane.rows), trace.items[0, :, 0]])
+        rewards.append(trace.rewards[0])
+    return np.stack(features, axis=1), np.stack(rewards, axis=1)
+
+
+def ridge_fit(x: FloatArray, r: FloatArray, w: FloatArray, ridge: float) -> FloatArray:
+    """Fit a weighted ridge regression, float64 (D,)."""
+    A = ridge * np.eye(x.shape[1]) + (x * w[:, None]).T @ x
+    return np.asarray(np.linalg.solve(A, (x * w[:, None]).T @ r))
+
+
+@pytest.mark.parametrize("growth", [0.5, 0.0])
+def test_squarecb_weights_inverse_gaps_of_ridge_estimates(growth: float) -> None:
+    lane = make("squarecb", 3, sharing="shared", ridge=2.0, gap_weight=30.0, growth=growth)
+    x, r = shown_features(lane, 40)
+    round = lane.simulator.round_at(40)
+    stated = lane.agent.probabilities(round)
+    for row in range(3):
+        y = round.features[row] @ ridge_fit(x[row], r[row], np.ones(40), 2.0)
+        p, best = np.zeros(5), int(y.argmax())
+        for k in range(5):
+            if k != best:
+                p[k] = 1 / (5 + 30 * 41**growth * (y[best] - y[k]))
+        p[best] = 1 - p.sum()
+        np.testing.assert_allclose(stated[row], p, rtol=1e-10)
+
+
+def test_candidates_that_are_tied_for_the_best_share_its_part() -> None:
+    estimates = np.array([[0.5, 0.5, 0.25, 0.9]])
+    available = np.array([[True, True, True, False]])
+    (p,) = inverse_gaps(estimates, np.array([8.0]), available)
+    np.testing.assert_allclose(p, [0.4, 0.4, 0.2, 0.0], rtol=1e-12)
+    estimates[0, 2] = np.nan
+    assert np.isnan(inverse_gaps(estimates, np.array([8.0]), available)).any()
+
+
+@pytest.mark.parametrize("weights", ["poisson", "double_or_nothing"])
+def test_a_bag_is_one_weighted_ridge_regression_per_member(weights: str) -> None:
+    lane = make("bag", 2, sharing="shared", ridge=2.0, members=4, weights=weights)
+    agent: Any = lane.agent
+    x, r = shown_features(lane, 40)
+    round = lane.simulator.round_at(40)
+    w = np.stack([agent.weights(t)[:, :, 0] for t in range(40)], axis=2)
+    means, best = agent.member_means(round), np.zeros((2, 5))
+    for row, member in np.ndindex(2, 4):
+        theta = ridge_fit(x[row], r[row], w[row, member], 2.0)
+        y = round.features[row] @ theta
+        np.testing.assert_allclose(means[row, member], y, rtol=1e-10, atol=1e-12)
+        best[row, y.argmax()] += 1 / 4
+    np.testing.assert_allclose(agent.probabilities(round), best, rtol=1e-12)
+
+
+def test_bootstrap_weights_are_poisson_or_double_or_nothing() -> None:
+    drawn: Any = make("bag", 50, members=20).agent
+    w = np.stack([drawn.weights(t) for t in range(20)]).ravel()
+    counts = np.bincount(np.minimum(w.astype(int), 5), minlength=6)
+    expected = np.append(poisson.pmf(range(5), 1), poisson.sf(4, 1))
+    assert chisquare(counts, w.size * expected).pvalue > 1e-3
+    other: Any = make("bag", 50, members=20, weights="double_or_nothing").agent
+    w = np.stack([other.weights(t) for t in range(20)]).ravel()
+    assert set(w) == {0.0, 2.0}
+    assert abs(w.mean() - 1) < 4 / np.sqrt(w.size)
+
+
+@pytest.mark.parametrize(
+    ("kind", "params"),
+    [
+        ("squarecb", {"sharing": "shared"}),
+        ("logistic_squarecb", {"sharing": "shared"}),
+        ("bag", {"sharing": "shared", "members": 3}),
+    ],
+)
+def test_propensities_recover_the_value_of_a_known_policy(
+    kind: str, params: dict[str, Any]
+) -> None:
+    """The policy always shows the candidate that the agent shows most often."""
+    lane, surplus = make(kind, 300, **params), []
+    rows = np.arange(300)
+    for step in range(12):
+        round = lane.simulator.round_at(step)
+        p = lane.agent.probabilities(round)
+        target = p.argmax(axis=1)
+        truth = lane.simulator.probabilities(round)[rows, target]
+        trace = lane.advance(1)
+        hit = trace.items[0, :, 0] == target
+        surplus.append(hit * trace.rewards[0] / p[rows, target] - truth)
+    # a mean of each row: its steps are not independent
+    each = np.mean(surplus, axis=0)
+    assert abs(each.mean()) < 4 * each.std() / np.sqrt(300)

@@ -1,0 +1,235 @@
+"""A staged rollout: a challenger gets a growing share of the users while it is compared with the
+champion.
+
+The comparison may be looked at after every decision: its interval holds at all looks at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+import numpy as np
+from pydantic import field_validator, model_validator
+
+from bandits.base.params import Params, param
+from bandits.base.types import FloatArray
+from bandits.offpolicy.anytime import confidence_sequence
+
+Action = Literal["wait", "advance", "promote", "roll back"]
+# decisions of the challenger below which its latency and errors are not judged
+MIN_SERVED = 200
+
+
+class RolloutParams(Params):
+    """How a challenger is rolled out."""
+
+    steps: tuple[float, ...] = param(
+        (0.05, 0.2, 0.5),
+        title="Steps",
+        help="Shares of users that the challenger gets, one after the other, before it gets all.",
+    )
+    min_decisions: int = param(
+        30_000,
+        title="Decisions per step",
+        help="Decisions of both before the next step; more find a worse challenger earlier.",
+        ge=1,
+        le=100_000_000,
+    )
+    delta: float = param(
+        0.0,
+        title="Tolerated loss",
+        help="Loss of reward per decision that is accepted; larger values promote more.",
+        ge=0,
+    )
+    level: float = param(
+        0.95,
+        title="Confidence level",
+        help="Level of the anytime-valid interval of the difference; higher needs more decisions.",
+        gt=0,
+        lt=1,
+    )
+    low: float = param(0.0, title="Least reward", help="Smallest reward that is possible.")
+    high: float = param(1.0, title="Largest reward", help="Largest reward that is possible.")
+    max_latency: float = param(
+        0.05,
+        title="Latency limit",
+        help="Seconds that at most 1 % of the challenger's decisions may take; above it is rolled "
+        "back.",
+        unit="s",
+        gt=0,
+    )
+    max_errors: float = param(
+        0.001,
+        title="Error limit",
+        help="Share of the challenger's decisions that may fail; above it is rolled back.",
+        ge=0,
+        lt=1,
+    )
+    salt: str = param(
+        "rollout",
+        title="Salt",
+        help="A text that decides who gets the challenger first; another one is another order.",
+        min_length=1,
+        max_length=100,
+    )
+
+    @field_validator("steps", mode="before")
+    @classmethod
+    def _tuple(cls, steps: object) -> object:
+        return tuple(steps) if isinstance(steps, list) else steps
+
+    @field_validator("steps")
+    @classmethod
+    def _ascending(cls, steps: tuple[float, ...]) -> tuple[float, ...]:
+        if not steps or any(a >= b for a, b in pairwise((0.0, *steps, 1.0))):
+            raise ValueError("must be shares above 0 and below 1, each larger than the one before")
+        return steps
+
+    @model_validator(mode="after")
+    def _ordered(self) -> RolloutParams:
+        if not self.low < self.high:
+            raise ValueError("high: must be above low")
+        return self
+
+
+class Verdict(NamedTuple):
+    """What the gate of a step decides.
+
+    Attributes
+    ----------
+    action : str
+        ``wait``, ``advance`` to the next step, ``promote`` or ``roll back``.
+    sentence : str
+        The evidence.
+    low, high : float
+        Anytime-valid interval of challenger minus champion, in reward per decision; infinite before
+        the first reward.
+    """
+
+    action: Action
+    sentence: str
+    low: float
+    high: float
+
+
+class Rollout:
+    """One rollout in progress.
+
+    The difference is estimated by inverse shares: a decision counts (r - c) / p if the challenger
+    made it and -(r - c) / (1 - p) if the champion did, where p was the challenger's share at that
+    time and c the mean of the rewards before. So neither a share that grows nor rewards that drift
+    favour one of the two.
+
+    Parameters
+    ----------
+    params : RolloutParams
+    """
+
+    def __init__(self, params: RolloutParams) -> None:
+        self.params = params
+        self.step = 0
+        self._signed: list[float] = []
+        self._rewards = 0.0
+        self._since = 0
+        self._latencies: list[float] = []
+        self._served = self._failed = 0
+
+    @property
+    def share(self) -> float:
+        """Share of the users that the challenger gets now."""
+        return self.params.steps[self.step]
+
+    def assigned(self, user: str) -> bool:
+        """Return whether a user gets the challenger, and keeps it as the share grows."""
+        digest = hashlib.sha256(f"{self.params.salt}\0{user}".encode()).digest()
+        return int.from_bytes(digest[:8], "big") / 2**64 < self.share
+
+    def served(self, seconds: float, *, failed: bool = False) -> None:
+        """Count a decision of the challenger."""
+        self._served += 1
+        self._failed += failed
+        self._latencies.append(seconds)
+
+    def observe(self, reward: float, *, challenger: bool, share: float) -> None:
+        """Count the reward of a decision that was made while the challenger had a share."""
+        params = self.params
+        n = len(self._signed)
+        centre = self._rewards / n if n else (params.low + params.high) / 2
+        weight = 1 / share if challenger else -1 / (1 - share)
+        self._signed.append((min(max(reward, params.low), params.high) - centre) * weight)
+        self._rewards += reward
+        self._since += 1
+
+    def interval(self) -> tuple[float, float]:
+        """Return the interval of challenger minus champion; it holds at all looks at once."""
+        if not self._signed:
+            return -np.inf, np.inf
+        signed: FloatArray = np.array(self._signed)
+        shares = self.params.steps
+        bound = (self.params.high - self.params.low) * max(1 / shares[0], 1 / (1 - shares[-1]))
+        ((low, high),) = confidence_sequence(
+            np.ones(len(signed)),
+            signed,
+            looks=[len(signed)],
+            low=-bound,
+            high=bound,
+            level=self.params.level,
+        )
+        return float(low), float(high)
+
+    def verdict(self) -> Verdict:
+        """Judge the step."""
+        params = self.params
+        low, high = self.interval()
+        stated = f"challenger minus champion is {low:+.4f} to {high:+.4f} per decision"
+        if self._served >= MIN_SERVED:
+            errors = self._failed / self._served
+            slow = float(np.quantile(self._latencies, 0.99))
+            if errors > params.max_errors:
+                return Verdict(
+                    "roll back",
+                    f"{100 * errors:.2g} % of the challenger's decisions failed; "
+                    f"{100 * params.max_errors:.2g} % are allowed",
+                    low,
+                    high,
+                )
+            if slow > params.max_latency:
+                return Verdict(
+                    "roll back",
+                    f"1 % of the challenger's decisions took longer than {1_000 * slow:.3g} ms; "
+                    f"{1_000 * params.max_latency:.3g} ms are allowed",
+                    low,
+                    high,
+                )
+        if high < -params.delta:
+            return Verdict("roll back", f"the challenger is worse: {stated}", low, high)
+        if self._since < params.min_decisions:
+            return Verdict(
+                "wait",
+                f"{self._since:,} of {params.min_decisions:,} decisions of this step; {stated}",
+                low,
+                high,
+            )
+        if self.step + 1 < len(params.steps):
+            return Verdict("advance", f"the challenger is not worse for sure: {stated}", low, high)
+        if low > -params.delta:
+            word = "better" if params.delta == 0 else "good enough"
+            return Verdict("promote", f"the challenger is {word}: {stated}", low, high)
+        return Verdict(
+            "wait", f"the challenger is neither better nor worse yet: {stated}", low, high
+        )
+
+    def advance(self) -> None:
+        """Go to the next step.
+
+        Raises
+        ------
+        IndexError
+            It is the last one.
+        """
+        if self.step + 1 == len(self.params.steps):
+            raise IndexError("the last step is followed by a promotion")
+        self.step += 1
+        self._since = 0

@@ -1,0 +1,91 @@
+"""How often a rollout errs: equal models, a model that is 20 % worse, one that is 10 % better.
+
+    python -m benchmarks.reproduction.rollout [--number 200]
+
+Beside it, what a t test at level 5 % would do that is looked at every 200 decisions.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import ttest_ind
+
+from bandits.serving.rollout import Rollout, RolloutParams
+
+RATE = 0.3
+EVERY = 1_000
+LIMIT = 200_000
+
+
+class Outcome(NamedTuple):
+    """How a rollout ended: its last action, at which share, after how many decisions, and the
+    clicks that it lost."""
+
+    action: str
+    share: float
+    decisions: int
+    lost: float
+
+
+def simulate(seed: int, factor: float, limit: int = LIMIT) -> Outcome:
+    """Roll out a challenger whose rate is ``factor`` times the champion's."""
+    rng = np.random.default_rng(seed)
+    rollout = Rollout(RolloutParams())
+    lost, n = 0.0, 0
+    while n < limit:
+        share = rollout.share
+        challenger = rng.random(EVERY) < share
+        rewards = rng.random(EVERY) < np.where(challenger, RATE * factor, RATE)
+        for reward, mine in zip(rewards, challenger, strict=True):
+            rollout.observe(float(reward), challenger=bool(mine), share=share)
+        n += EVERY
+        lost += challenger.sum() * RATE * (1 - factor)
+        verdict = rollout.verdict()
+        if verdict.action in ("roll back", "promote"):
+            return Outcome(verdict.action, share, n, lost)
+        if verdict.action == "advance":
+            rollout.advance()
+    return Outcome("wait", rollout.share, n, lost)
+
+
+def naive(seed: int, decisions: int = 20_000, every: int = 200) -> bool:
+    """Return whether a t test finds a difference of two equal models at some look."""
+    rng = np.random.default_rng(seed)
+    rewards, arms = rng.random(decisions) < RATE, rng.random(decisions) < 0.5
+    return any(
+        ttest_ind(rewards[:n][arms[:n]], rewards[:n][~arms[:n]]).pvalue < 0.05
+        for n in range(every, decisions + 1, every)
+    )
+
+
+def main() -> None:
+    """Print a table in Markdown."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--number", type=int, default=200, help="rollouts of each kind")
+    number = parser.parse_args().number
+    print(
+        "| challenger | promoted | rolled back | undecided | share reached | decisions | clicks lost |"
+    )
+    print("|---|---|---|---|---|---|---|")
+    for factor in (1.0, 0.8, 1.1):
+        outcomes = [simulate(seed, factor) for seed in range(number)]
+        actions = [o.action for o in outcomes]
+        low_share = sum(o.action == "roll back" and o.share < 0.2 for o in outcomes)
+        print(
+            f"| {factor:.0%} of the champion | {actions.count('promote')} | "
+            f"{actions.count('roll back')} ({low_share} below 20 %) | {actions.count('wait')} | "
+            f"{np.mean([o.share for o in outcomes]):.0%} | "
+            f"{np.median([o.decisions for o in outcomes]):,.0f} | "
+            f"{np.mean([o.lost for o in outcomes]):,.0f} |"
+        )
+    errors = sum(naive(seed) for seed in range(number))
+    print(
+        f"\nA t test looked at every 200 of 20,000 decisions: {errors} of {number} find a difference."
+    )
+
+
+if __name__ == "__main__":
+    main()

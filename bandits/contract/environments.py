@@ -217,6 +217,11 @@ _PARAMS: dict[str, dict[str, Any]] = {
         "layout": "per_row",
         "changes": _BREAKS,
     },
+    "levers": {
+        "n_arms": 4,
+        "layout": "per_row",
+        "changes": [{"kind": "shock", "at": 20}, {"kind": "season", "period": 25}],
+    },
     "wheel": {"delta": 0.8, "encoding": "block", "changes": _BREAKS},
     "ranking": {
         "n_users": 20,

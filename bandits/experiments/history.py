@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bandits.base.selection import TIE
 from bandits.base.types import FloatArray, IntArray, OfflineTraining
 
 from .lane import Trace
@@ -65,7 +66,9 @@ class History:
     sums : dict of float64 (G, R)
         ``clicks, best_clicks, value, best_value, random_value`` since the start; with a fallback
         also ``fallbacks`` (decisions that it made) and ``fallback_value`` (expected reward of
-        these); where a log is replayed also ``counted`` (decisions whose reward is known).
+        these); where a log is replayed also ``counted`` (decisions whose reward is known); with
+        truth also ``optimal`` (decisions whose expected reward is that of the best choice), which
+        runs that version 1.0 stored do not have.
     count_grid : int64 (H,)
     counts : int64 (H, R, n_counted)
         Times each item was shown since the start; in a large catalogue, each bucket of neighbouring
@@ -99,6 +102,7 @@ class History:
     SUMS = ("clicks", "best_clicks", "value", "best_value", "random_value")
     FALLBACK_SUMS = ("fallbacks", "fallback_value")
     REPLAY_SUMS = ("counted",)
+    TRUTH_SUMS = ("optimal",)
 
     def __init__(
         self,
@@ -170,7 +174,7 @@ class History:
         sums = SegmentSums.memory(n_segments) if n_segments > 1 else 0
         sums += SegmentSums.memory(1 + n_launches) + n_items if n_launches else 0
         return rows * (
-            8 * (5 * points + counted * (steps // count_spacing(steps, counted) + 3) + by_segment)
+            8 * (6 * points + counted * (steps // count_spacing(steps, counted) + 3) + by_segment)
             + sums
         )
 
@@ -223,6 +227,11 @@ class History:
         if trace.counted is not None:
             columns |= {"counted": np.where(np.isnan(trace.rewards), np.nan, trace.counted)}
             self._open(self.REPLAY_SUMS)
+        # a run that was stored without these decisions continues without them
+        if self.step == 0 and np.isfinite(trace.best_value).any():
+            self._open(self.TRUTH_SUMS)
+        if "optimal" in self.sums:
+            columns |= {"optimal": optimal_choices(trace)}
         low, high = np.searchsorted(self.grid, [trace.start, end], side="right")
         for name, column in columns.items():
             running = np.cumsum(np.concatenate([self._sum_now[name][None], column]), axis=0)
@@ -331,9 +340,8 @@ class History:
     def merge(self, added: dict[str, Any]) -> None:
         """Add what `since` returned; such a copy is for reading, not for `extend`."""
         low, count_low = int(added["from"][0]), int(added["from"][1])
-        self._open(
-            name for name in (*self.FALLBACK_SUMS, *self.REPLAY_SUMS) if f"sum.{name}" in added
-        )
+        more = (*self.FALLBACK_SUMS, *self.REPLAY_SUMS, *self.TRUTH_SUMS)
+        self._open(name for name in more if f"sum.{name}" in added)
         for name, sums in self.sums.items():
             new = added[f"sum.{name}"]
             sums[low : low + len(new)] = new
@@ -417,6 +425,18 @@ class History:
         self.seconds, self.processor_seconds = old.seconds, old.processor_seconds
         self._sum_now = {name: state[f"now.{name}"].copy() for name in self.sums}
         self._count_now = state["now.counts"].copy()
+
+
+def optimal_choices(trace: Trace) -> FloatArray:
+    """Return 1 where what was shown is worth as much as the best choice, up to rounding, float64
+    (T, R).
+
+    Several candidates can be the best. NaN in stopped rows.
+    """
+    best = trace.best_value
+    with np.errstate(invalid="ignore"):
+        optimal = trace.value >= best - TIE * np.abs(best)
+    return np.where(np.isnan(trace.value), np.nan, optimal.astype(np.float64))
 
 
 def _restored(

@@ -266,6 +266,28 @@ _METRICS = (
         value=metrics.oracle_share, better=1, scope="0: random, 1: oracle", gap_unit="of the gain"
     ),
     Metric(
+        "optimal_choice",
+        "Optimal choice",
+        "share of decisions",
+        "share",
+        range=(-0.02, 1.04),
+        within=(0, 1),
+        needs="truth",
+    )
+    .measured(
+        metrics.optimal_choice,
+        metrics.optimal_share,
+        better=1,
+        gap_unit="of the decisions",
+    )
+    .explained(
+        "Share of decisions for the best {best}",
+        "Share of the decisions of the last {window} steps that were the best {best}, or one of "
+        "several that are equally good. 1: always the best; it may stay low where many are almost "
+        "as good.",
+        absent="These runs were stored before optimal choices were counted.",
+    ),
+    Metric(
         "entropy", "Selection entropy", "normalised entropy", "rate", range=(0, 1.04), counts=True
     )
     .measured(metrics.entropy, metrics.final_entropy)
@@ -333,7 +355,7 @@ _METRICS = (
 )
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _METRICS}
 CURVES: dict[str, Metric] = {name: metric for name, metric in METRICS.items() if metric.curve}
-LEADERBOARD = ("ctr", "clicks", "pseudo_regret", "oracle_share")
+LEADERBOARD = ("ctr", "clicks", "pseudo_regret", "oracle_share", "optimal_choice")
 """The metrics of tables of agents, in their order."""
 
 
@@ -349,6 +371,6 @@ def leaderboard(history: History) -> dict[str, Estimate]:
     return {name: METRICS[name].estimate(history) for name in LEADERBOARD}
 
 
-Objective = Literal["ctr", "late_ctr", "pseudo_regret", "oracle_share"]
+Objective = Literal["ctr", "late_ctr", "pseudo_regret", "oracle_share", "optimal_choice"]
 OBJECTIVES: dict[str, Metric] = {name: METRICS[name] for name in get_args(Objective)}
 """The metrics by which sweeps rank their points."""

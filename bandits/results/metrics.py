@@ -418,6 +418,29 @@ def late_click_rate(history: History) -> FloatArray:
         return np.asarray((clicks[-1] - clicks[at]) / (n[-1] - n[at]))
 
 
+def optimal_choice(history: History, window: int = WINDOW) -> Band | None:
+    """Compute the share of the decisions of the window that were the best choice.
+
+    None in runs that were stored without it, and without truth.
+    """
+    if "optimal" not in history.sums:
+        return None
+    grid, optimal = history.grid[: history.size], _reached(history, "optimal")
+    end, start = window_bounds(grid, window)
+    share = (optimal[end] - optimal[start]) / (grid[end] - grid[start])[:, None]
+    return band(grid[end], share, history.alive)
+
+
+def optimal_share(history: History) -> FloatArray | None:
+    """Compute the share of all decisions that were the best choice, float64 (R,).
+
+    Any of several equally good ones counts. None where it is unknown.
+    """
+    if "optimal" not in history.sums:
+        return None
+    return np.asarray(total(history, "optimal") / max(history.step, 1))
+
+
 def oracle_share(history: History) -> FloatArray:
     """Compute the share of the oracle's gain over random choice: (value - random) / (oracle -
     random), float64 (R,).

@@ -12,6 +12,7 @@ REGISTRY: dict[str, type[Simulator]] = registry(
     "classification.Classification",
     "rewards.Rewards",
     "synthetic.Synthetic",
+    "levers.Levers",
     "wheel.Wheel",
     "articles.Articles",
     "ranking.Ranking",

@@ -15,6 +15,8 @@ from .sweep import Sweep
 
 _SUMS = tuple(f"sum.{name}" for name in History.SUMS)
 _NEEDED = {"rows", "from", "counts", "alive", "step", "seconds", "format", *_SUMS}
+# blocks of version 1.0 have none
+_KNOWN = {f"sum.{name}" for name in History.TRUTH_SUMS}
 # written where curves were deleted
 _STORED = {"thin"}
 # relative, of sums of expected rewards
@@ -39,7 +41,7 @@ def block_problem(sweep: Sweep, block: Block, arrays: Arrays, *, stored: bool = 
     names = set(arrays)
     if missing := sorted(_NEEDED - names):
         return f"has no {missing[0]}"
-    if unknown := sorted(names - _NEEDED - (_STORED if stored else set())):
+    if unknown := sorted(names - _NEEDED - _KNOWN - (_STORED if stored else set())):
         return f"has an unknown array {unknown[0][:40]!r}"
     if any(not isinstance(array, np.ndarray) for array in arrays.values()):
         return "has a value that is no array"
@@ -72,6 +74,7 @@ def _expected(history: History) -> dict[str, Any]:
         "format": np.int64(0),
         "thin": np.bool_(True),
         **{f"sum.{name}": sums for name, sums in history.sums.items()},
+        **dict.fromkeys(_KNOWN, history.sums["clicks"]),
     }
 
 
@@ -83,7 +86,7 @@ def _sums_problem(sweep: Sweep, block: Block, arrays: Arrays, history: History) 
     if bool(arrays.get("thin", False)):
         known[1:-1] = np.isfinite(arrays["sum.clicks"][1:-1]).any(axis=1)
     limit = np.diff(history.grid[known])[:, None] * float(spec.slate)
-    for name in _SUMS:
+    for name in [*_SUMS, *sorted(_KNOWN & set(arrays))]:
         sums: FloatArray = arrays[name][known]
         if np.isinf(sums).any() or not _nan_only_at_the_end(sums, alive):
             return f"has values of {name} that are not finite"

@@ -38,7 +38,9 @@ def test_metrics_of_a_known_history() -> None:
     np.testing.assert_allclose(actual["late_ctr"], 0.5)
     np.testing.assert_allclose(actual["pseudo_regret"], T * (0.5 - np.arange(R) / 10), rtol=1e-9)
     np.testing.assert_allclose(actual["oracle_share"], (np.arange(R) / 10 - 0.1) / 0.4, atol=1e-9)
-    assert [metric.better for metric in OBJECTIVES.values()] == [1, 1, -1, 1]
+    # no row is worth the 0.5 of the best
+    np.testing.assert_array_equal(actual["optimal_choice"], 0.0)
+    assert [metric.better for metric in OBJECTIVES.values()] == [1, 1, -1, 1, 1]
 
 
 def test_the_final_part_has_at_least_one_interval() -> None:

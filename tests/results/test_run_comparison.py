@@ -184,17 +184,19 @@ def test_outcomes_equal_the_numbers_of_each_run() -> None:
     assert [(o.label, o.metric) for o in actual] == [
         (label, metric)
         for label in ("LinUCB", "Random")
-        for metric in ("ctr", "clicks", "pseudo_regret", "oracle_share")
+        for metric in ("ctr", "clicks", "pseudo_regret", "oracle_share", "optimal_choice")
     ]
     rate, total = actual[0].values[0], actual[1].values[0]
     assert rate == metrics.estimate(np.array([1.0, 0.5, 0.5]))
     assert total == metrics.estimate(np.array([4.0, 2.0, 2.0]))
-    assert actual[4] == Outcome(
+    assert actual[5] == Outcome(
         "Random", "ctr", (None, metrics.estimate(metrics.click_rate(b.histories["Random"])))
     )
     summary = b.summary()["agents"]["LinUCB"]
     for outcome, name in zip(
-        actual[:4], ("ctr", "clicks", "pseudo_regret", "oracle_share"), strict=True
+        actual[:5],
+        ("ctr", "clicks", "pseudo_regret", "oracle_share", "optimal_choice"),
+        strict=True,
     ):
         assert outcome.values[1] is not None
         assert outcome.values[1]._asdict() == summary[name]

@@ -170,10 +170,10 @@ class BlockFiles:
             arrays = _read(path)
             if arrays is None or bool(arrays.get("thin", False)):
                 continue
-            for name in History.SUMS:
+            for name in [name for name in arrays if name.startswith("sum.")]:
                 dropped = np.ones(len(grid), np.bool_)
                 dropped[[0, late_start(grid), -1]] = False
-                arrays[f"sum.{name}"][dropped] = np.nan
+                arrays[name][dropped] = np.nan
             _write(path, {**arrays, "thin": np.array(True)})
         return before - self.bytes
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from bandits.base.errors import UserError
 from bandits.base.types import FloatArray
-from bandits.offpolicy.log import DecisionLog
+from bandits.offpolicy.log import DecisionLog, TextArray
 
 from .event_log import Event
 
@@ -115,11 +115,6 @@ def decision_log(
     except KeyError as error:
         raise UserError(f"the log shows the item {error}, which the policy has not") from error
     propensities = np.array([float(d.body["propensity"]) for d in rewarded])
-    texts: dict[str, list[str]] = {
-        "event_ids": [d.event_id for d in rewarded],
-        "times": [datetime.fromtimestamp(d.time, UTC).isoformat() for d in rewarded],
-        "versions": [str(d.body.get("version", "")) for d in rewarded],
-    }
     features = np.stack([encode(d.body["context"]) for d in rewarded])
     return DecisionLog(
         actions=actions,
@@ -129,5 +124,11 @@ def decision_log(
         features=features if features.shape[1] else None,
         feature_names=tuple(feature_names) if features.shape[1] else (),
         available=None if available.all() else available,
-        **{name: np.array(values, dtype=object) for name, values in texts.items()},
+        event_ids=_texts(d.event_id for d in rewarded),
+        times=_texts(datetime.fromtimestamp(d.time, UTC).isoformat() for d in rewarded),
+        versions=_texts(str(d.body.get("version", "")) for d in rewarded),
     )
+
+
+def _texts(values: Iterable[str]) -> TextArray:
+    return np.array(list(values), dtype=object)

@@ -51,7 +51,7 @@ $(KERNEL_STAMP): $(APP_STAMP)
 	@echo "Compiling the kernels ..."
 	@rm -f $(VENV)/.kernels-* && find bandits -name '*.nb[ic]' -delete
 	@$(BIN)/python -c "import $(APP_MODULES)"
-	@$(BIN)/python -m bandits.runtime.worker < /dev/null > /dev/null
+	@$(BIN)/python -c "from bandits.runtime import kernels; any(map(kernels.compile_for, kernels.USUAL))"
 	@touch $@
 
 # those that the app compiles when an agent is first used, which tests would do in several processes at the same time
@@ -96,6 +96,7 @@ test-all: test test-slow
 
 bench: setup
 	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.speed.first_curve --write
 	@$(BIN)/python -m benchmarks.measure
 
 stress: setup-dev

@@ -157,9 +157,10 @@ def experiment(case: tuple[Part, Part, int, int]) -> Experiment:
 
 def peaks(group: str, every: int = 1) -> list[Peak]:
     """Measure the cases of a group, or some of them evenly spaced, each in a forked process."""
-    from bandits.runtime import worker
+    from bandits.runtime import kernels
 
-    worker.warm_up()
+    for agent in kernels.USUAL:
+        kernels.compile_for(agent)
     return [_peak(case) for case in CASES[group][::every]]
 
 

@@ -186,8 +186,14 @@ def best_of_tables(tables: FloatArray, index: IntArray, ties: KeyArray, start: i
     # the candidates that are tied in each table, and how many they are
     best, n = np.empty((P, K), np.int64), np.empty(P, np.int64)
     for p in range(P):
-        tied = np.flatnonzero(tables[p] >= tied_from(tables[p].max()))
-        best[p, : len(tied)], n[p] = tied, len(tied)
+        highest = tables[p, 0]
+        for k in range(1, K):
+            highest = max(highest, tables[p, k])
+        n[p] = 0
+        for k in range(K):
+            if tables[p, k] >= tied_from(highest):
+                best[p, n[p]] = k
+                n[p] += 1
     for t in range(len(index)):
         for r in range(index.shape[1]):
             p = index[t, r]

@@ -53,6 +53,8 @@ class Job:
         while it is held.
     waiting : set of str
         Agents that are still being trained.
+    to_compile, compiled : set of str
+        Kernels that were missing when the run began, and those that are there since.
     step : int
         Step that the run has reached: that of its slowest share.
     error : str
@@ -70,6 +72,8 @@ class Job:
     step: int = 0
     error: str = ""
     waiting: set[str] = field(default_factory=set)
+    to_compile: set[str] = field(default_factory=set)
+    compiled: set[str] = field(default_factory=set)
     histories: dict[str, History] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
     saved: dict[str, Any] = field(default_factory=dict)

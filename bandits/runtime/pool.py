@@ -194,7 +194,7 @@ class Pool:
 
     @property
     def starting(self) -> int:
-        """Number of workers that load libraries and compiled code, and cannot compute yet."""
+        """Number of workers that load libraries and cannot compute yet."""
         with self._change:
             division = self._supervisor.division
             return self.workers - division.idle - len(division.processes)

@@ -321,6 +321,10 @@ class Supervisor:
                 job.merge(header["label"], arrays, waiting=header["waiting"])
             elif event == "tick":
                 self._tick(share, header["step"])
+            elif event == "compiling":
+                job.to_compile.update(header["kernels"])
+            elif event == "compiled":
+                job.compiled.add(header["kernel"])
             elif event == "checkpoint":
                 with self.change:
                     job.save(arrays)

@@ -3,8 +3,8 @@ bandits.runtime.worker``.
 
 A worker computes some of the agents of a run. Messages may reach it meanwhile: ``take`` adds
 agents, ``give`` asks for some of its agents, and anything else ends its share of the run. What it
-gives back comes with a checkpoint, from which another process can continue. The worker imports and
-compiles before it sends ``ready``, so that a run's first points come at once. See
+gives back comes with a checkpoint, from which another process can continue. It compiles
+what its run needs, and ahead of the next run while it has none (`bandits.runtime.kernels`). See
 `bandits.runtime.protocol` for the format of messages."""
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ import numpy as np
 
 from bandits.base.errors import UserError
 from bandits.base.processes import NICE
+from bandits.experiments.experiment import Experiment, read
+from bandits.experiments.lockstep import Lockstep
 
-from . import protocol
+from . import kernels, protocol
 from .protocol import UPDATE_INTERVAL, Message, receive
 
 # seconds between checkpoints
@@ -32,6 +34,9 @@ CHECKPOINT_INTERVAL = 2.0
 FIRST_CHUNK = 1
 # seconds between signs of life
 HEARTBEAT = 2.0
+
+# seconds without a message after which a worker compiles ahead
+IDLE = 1.0
 
 # the only modules that a message may name
 HANDLERS = {"sweep": "bandits.sweeps.blocks"}
@@ -52,16 +57,16 @@ def main() -> None:
     out, commands = sys.stdout.buffer, sys.stdin.buffer
     # output of libraries must not mix with the messages
     sys.stdout = sys.stderr
-    warm_up()
+    compiled = _Kernels(out)
     send(out, {"event": "ready"})
     threading.Thread(target=_beat, args=(out,), daemon=True).start()
     inbox: Inbox = queue.SimpleQueue()
     threading.Thread(target=_read_commands, args=(commands, inbox), daemon=True).start()
-    while (received := inbox.get()) is not None:
+    while (received := compiled.next_message(inbox)) is not None:
         header, saved = received
         try:
             if "experiment" in header:
-                _run_agents(header, saved, out, inbox)
+                _run_agents(header, saved, out, inbox, compiled)
             elif kind := next((field for field in HANDLERS if field in header), None):
                 _run_task(kind, header, out, inbox)
             # else: a message about work that has just ended
@@ -72,6 +77,8 @@ def main() -> None:
                 str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
             )
             send(out, {"event": "failed", "error": message})
+        finally:
+            compiled.end()
 
 
 def send(out: BinaryIO, header: dict[str, Any], arrays: dict[str, Any] | None = None) -> None:
@@ -95,28 +102,50 @@ def _read_commands(commands: BinaryIO, inbox: Inbox) -> None:
     inbox.put(None)
 
 
-def warm_up() -> None:
-    from bandits.experiments.experiment import Experiment
-    from bandits.experiments.lockstep import Lockstep, run_to_end
+class _Kernels:
+    """Reports which kernels are compiled for a run, and compiles ahead while there is none."""
 
-    agents: list[dict[str, Any]] = [
-        {"kind": kind} for kind in ("linucb", "lints", "epsilon_greedy", "logistic_ts", "random")
-    ]
-    # its training too
-    agents.append({"kind": "sgd_ts", "batch": 2})
-    run_to_end(
-        Lockstep(Experiment.model_validate({"agents": agents, "steps": 4, "replications": 2}))
-    )
+    def __init__(self, out: BinaryIO) -> None:
+        self._out, self._ahead, self._reporting = out, list(kernels.USUAL), False
+        kernels.compile_once(self._ready)
+
+    def begin(self, experiment: Experiment) -> None:
+        """State how many kernels a run still needs, and from now on which are there."""
+        if names := kernels.missing(experiment):
+            send(self._out, {"event": "compiling", "kernels": names})
+            self._reporting = True
+
+    def end(self) -> None:
+        """Report no more."""
+        self._reporting = False
+
+    def next_message(self, inbox: Inbox) -> Message | None:
+        """Wait for a message; compile the kernels of usual agents until it comes."""
+        while self._ahead:
+            with suppress(queue.Empty):
+                return inbox.get(timeout=IDLE)
+            with kernels.warming() as alone:
+                if alone:
+                    kernels.compile_for(self._ahead.pop(0))
+        return inbox.get()
+
+    def _ready(self, name: str) -> None:
+        if self._reporting:
+            send(self._out, {"event": "compiled", "kernel": name})
 
 
-def _run_agents(header: dict[str, Any], saved: dict[str, Any], out: BinaryIO, inbox: Inbox) -> None:
+def _run_agents(
+    header: dict[str, Any],
+    saved: dict[str, Any],
+    out: BinaryIO,
+    inbox: Inbox,
+    compiled: _Kernels,
+) -> None:
     """Run some agents of an experiment from a saved state, and send histories, steps and
     checkpoints.
     """
-    from bandits.experiments.experiment import read
-    from bandits.experiments.lockstep import Lockstep
-
     experiment = read(header["experiment"])
+    compiled.begin(experiment)
     labels = experiment.labels
     lockstep = Lockstep(experiment, header["agents"], background=True)
     sent = dict.fromkeys(labels, 0)

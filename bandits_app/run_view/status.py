@@ -61,7 +61,11 @@ def _running(job: Job) -> str:
         label: step for label, step in reached.items() if step < steps and label not in job.waiting
     }
     done = len(reached) - len(computing) - len(job.waiting)
-    if not any(reached.values()) and not job.waiting:
+    begun = any(reached.values())
+    if job.to_compile and not begun:
+        compiled = len(job.compiled & job.to_compile)
+        parts = [f"Compiling once: {compiled} of {len(job.to_compile)}"]
+    elif not begun and not job.waiting:
         parts = [f"Preparing simulator and agents · {count(job.seconds)} s"]
     elif done == 0:
         parts = [f"Step {count(max(reached.values(), default=0))} of {count(steps)}"]

@@ -93,6 +93,17 @@ def test_a_run_that_waits_states_what_for(monkeypatch: pytest.MonkeyPatch) -> No
     assert status(job) == "Queued: starts when another run ends"
 
 
+def test_kernels_that_are_compiled_for_a_run_are_counted() -> None:
+    job = running(0, 0)
+    job.to_compile.update(["a", "b", "c"])
+    # one that was not known to be missing is not counted
+    job.compiled.update(["b", "other"])
+    assert status(job) == "Compiling once: 1 of 3"
+    done = running(10, 0)
+    done.to_compile.update(["a", "b"])
+    assert status(done).startswith("Step 10 of")
+
+
 @pytest.mark.parametrize(
     ("seconds", "expected"),
     [

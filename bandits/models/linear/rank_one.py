@@ -116,8 +116,20 @@ def refresh(A: FloatArray, inverse: FloatArray, b: FloatArray, theta: FloatArray
     if diagonal.max() > HUGE * diagonal.min():
         refactor(A, inverse, b, theta)
         return
-    inverse[:, :] = np.linalg.inv(A)
-    theta[:] = inverse @ b
+    fresh = np.linalg.inv(A)
+    # entry by entry: for an array, the compiler would add the text of an error, which takes seconds
+    for i in range(A.shape[0]):
+        for j in range(A.shape[0]):
+            inverse[i, j] = fresh[i, j]
+    multiply(inverse, b, theta)
+
+
+@njit(cache=True, nogil=True)
+def multiply(inverse: FloatArray, b: FloatArray, theta: FloatArray) -> None:
+    """Set theta = A^-1 b."""
+    product = inverse @ b
+    for i in range(b.shape[0]):
+        theta[i] = product[i]
 
 
 @njit(cache=True, nogil=True)
@@ -132,7 +144,7 @@ def refactor(A: FloatArray, inverse: FloatArray, b: FloatArray, theta: FloatArra
         invert(factor, inverse)
     else:
         inverse[:, :] = np.nan
-    theta[:] = inverse @ b
+    multiply(inverse, b, theta)
 
 
 @njit(cache=True, nogil=True)

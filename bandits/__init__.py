@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .experiments.kinds import Kinds
     from .experiments.lane import Trace as Trace
     from .monitoring import alarms as alarms
+    from .policy import Policy as Policy
     from .results.change.recovery import recovery as recovery
     from .results.comparison.paired_tests import Comparison as Comparison
     from .results.comparison.paired_tests import compare as compare
@@ -44,6 +45,7 @@ _MODULES = {
     "experiments.history": ["History"],
     "experiments.lane": ["Trace"],
     "monitoring": ["alarms"],
+    "policy": ["Policy"],
     "results.change.recovery": ["recovery"],
     "results.comparison.paired_tests": ["Comparison", "compare"],
     "results.decision": ["why"],

@@ -31,6 +31,7 @@ ORDER = (
     "results",
     "storage",
     "runtime",
+    "policy",
     "diagnostics",
     "monitoring",
     "offpolicy",

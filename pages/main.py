@@ -28,6 +28,8 @@ chosen = st.navigation(doors, position="top")
 st.session_state.pop("shown-refusals", None)
 view = st.query_params.get(views.FIELD, "")
 page.opened(f"{chosen.url_path}/{view}" if view else chosen.url_path)
-if shell.show(home=chosen.url_path == "", presenting=options.presenting()):
+# the tour points at the run of Home's start
+start = chosen.url_path == "" and view in ("", "start")
+if shell.show(home=start, presenting=options.presenting()):
     st.switch_page("home.py")
 chosen.run()

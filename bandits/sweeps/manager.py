@@ -114,6 +114,11 @@ class SweepJob:
         return self.status == "running"
 
     @property
+    def waiting(self) -> bool:
+        """Whether it is running, and nothing of it has been computed yet since it was started."""
+        return self.active and not (self._runner.rows()[0] > self._computed_before).any()
+
+    @property
     def progress(self) -> float:
         """Finished share of the work, 0 to 1."""
         return 1.0 if self.status == "finished" else self._runner.progress

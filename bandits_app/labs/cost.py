@@ -58,7 +58,7 @@ def draw() -> None:
         "problem."
     )
     neural, linear = st.tabs(["Neural networks", "LinUCB"], key="cost-tab", on_change="rerun")
-    # A tab is measured when it is opened first.
+    # the measurement of a tab waits for a press: it keeps a core busy
     if neural.open:
         with neural:
             _tab(NeuralRequest)
@@ -95,12 +95,18 @@ def _tab(kind: type[CostRequest]) -> None:
         refuse(error)
     try:
         found = _current(kind)
-        if _changed(found, data):
+        if found is None:
+            st.caption(
+                ":material/touch_app: Press **Measure**: it takes about a minute, and fills plots "
+                "and tables while it goes on."
+            )
+        elif _changed(found, data):
             st.caption(
                 ":material/edit: The controls have changed. Press **Measure** to update the "
                 "results."
             )
-        until_end(_show, found, limit, every=0.5)
+        if found is not None:
+            until_end(_show, found, limit, every=0.5)
     except UserError as error:
         refuse(error)
     with st.expander("How the methods work", icon=":material/function:"):
@@ -177,17 +183,16 @@ def _start(kind: type[CostRequest], data: dict[str, Any]) -> None:
     st.session_state[key] = request
 
 
-def _current(kind: type[CostRequest]) -> Measurement:
-    """Return the measurement of the last request, or of the default.
+def _current(kind: type[CostRequest]) -> Measurement | None:
+    """Return the measurement of the last request; None before the first.
 
     Raises
     ------
     UserError
         Too many measurements are waiting.
     """
-    return measurement(
-        kind, st.session_state.setdefault(f"{KEYS[kind]}-request", kind().model_dump_json())
-    )
+    request = st.session_state.get(f"{KEYS[kind]}-request")
+    return None if request is None else measurement(kind, request)
 
 
 def _changed(found: Measurement, data: dict[str, Any]) -> bool:

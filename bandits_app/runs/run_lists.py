@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 
 import streamlit as st
 
 from bandits import Experiment, UserError
+from bandits.experiments.presets import presets
+from bandits.lessons import lessons
 from bandits.results.comparison.overlay import MAX_RUNS
-from bandits.results.comparison.run_title import preset_title
+from bandits.results.comparison.run_title import nearest_title, preset_title
 from bandits.results.describe import (
     describe_agents,
     describe_changes,
@@ -119,8 +121,28 @@ def display_title(run: StoredRun) -> str:
 
 
 def _untitled(experiment: Experiment) -> str:
-    """Name a run by its preset and what is changed in it, or by its agents and theirs."""
-    return preset_title(experiment) or describe_agents(experiment)
+    """Name a run by its lesson or its preset and what is changed in it, or by its agents and
+    theirs.
+    """
+    return lesson_title(experiment) or preset_title(experiment) or describe_agents(experiment)
+
+
+@lru_cache(maxsize=4096)
+def lesson_title(experiment: Experiment) -> str:
+    """Name the lesson that has this run, or this run with one setting changed: an attempt at its
+    task.
+
+    Empty for other runs, and for one that is a preset.
+    """
+    if experiment.hash in {preset.experiment.hash for preset in presets().values()}:
+        return ""
+    named = [
+        (f"Lesson {number}, {lesson.data.title}", step.resolved)
+        for number, lesson in enumerate(lessons().values(), 1)
+        for step in lesson.runs.values()
+        if step.worked is None
+    ]
+    return nearest_title(experiment, named, 1)
 
 
 def _titled(run: StoredRun) -> bool:
@@ -176,6 +198,7 @@ def search(found: Sequence[StoredRun], query: str, *, starred: bool = False) -> 
             run.title,
             run.tags,
             run.notes,
+            lesson_title(e),
             preset_title(e),
             describe_agents(e),
             describe_simulator(e),

@@ -26,7 +26,8 @@ def show(*, home: bool, presenting: bool) -> bool:
     Parameters
     ----------
     home : bool
-        The page is Home: a browser that opens it for the first time is offered the tour.
+        The page is the start of Home: a browser that opens it for the first time is offered the
+        tour.
     presenting : bool
         Presentation mode: nothing but the page is shown.
 

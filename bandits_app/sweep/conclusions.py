@@ -59,11 +59,15 @@ def chosen(landscape: Landscape, metric: str) -> str:
     tied, unclear = states.count("tied"), states.count("unclear")
     mean = f"{shown.title.lower()} {words.mean(middle.estimate, shown.form)}"
     values = grid.described(landscape.sweep, middle.values)
-    why = (
-        f"the middle of {tied} points that are tied with the best"
-        if tied > 1
-        else "the best point; no other is tied with it"
-    )
+    why = "the best point; no other is tied with it"
+    if tied > 1:
+        top = (
+            ""
+            if middle.point == best.point
+            else f", {grid.described(landscape.sweep, best.values)} "
+            f"({words.mean(best.estimate, shown.form)})"
+        )
+        why = f"the middle of the {tied} points that are tied with the best{top}"
     noisy = (
         f" {unclear} of the others {'is' if unclear == 1 else 'are'} too noisy to tell: more "
         "replications would decide."

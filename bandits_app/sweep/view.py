@@ -125,6 +125,12 @@ def _select_point(job: SweepJob, metric: str) -> None:
 def status(job: SweepJob, progress: float) -> str:
     """Describe a sweep in one line, with the finished share of its work."""
     left = job.seconds_left
+    if job.waiting:
+        return (
+            "Waiting for a worker: other work is being computed"
+            if workers.pool().busy
+            else "Preparing simulator and agents"
+        )
     if job.status == "running":
         return f"Sweeping: {100 * progress:.0f} %" + (f", {time_left(left)}" if left else "")
     if job.status == "failed":

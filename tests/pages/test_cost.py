@@ -114,6 +114,13 @@ def test_from_the_first_visit_to_tables_and_summary(pool: Pool) -> None:
     )
 
 
+def test_nothing_is_measured_before_a_press(pool: Pool) -> None:
+    at = settled(open_page("labs/cost"))
+    assert "Press **Measure**" in texts(at)
+    assert not at.get("progress")
+    assert not at.dataframe
+
+
 def test_another_time_limit_measures_nothing_anew(pool: Pool) -> None:
     at = ended(visit())
     before = known()

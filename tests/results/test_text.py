@@ -207,7 +207,10 @@ def test_the_main_comparison_is_with_the_reference_else_a_test_else_the_second_a
     assert ranking(result) == ["LinUCB", "A/B test", "Random"]
     first, others = main_comparison(result)
     more = result.compare("LinUCB", "A/B test").difference.mean / 3
-    assert first == f"{found[0]} That is {more:.3g} clicks per 1,000 visitors."
+    assert first == (
+        f"{found[0]} That is {more:.3g} clicks per 1,000 visitors. The test has one winner for "
+        "all, not one for each user segment."
+    )
     assert others == found[1:]
     assert main_comparison(result, "Random") == (
         reference_comparisons(result, "Random")[0],

@@ -26,6 +26,10 @@ def test_the_axes_fit_the_leading_agents_and_the_note_names_the_others() -> None
     assert regret["layout"]["yaxis"]["range"][0] <= 0
     assert lost["LinUCB"] < regret["layout"]["yaxis"]["range"][1] < lost["Random"]
     assert rate["layout"]["meta"]["note"].endswith(" Zoomed: Random lies outside.")
+    assert [p["layout"]["annotations"][-1]["text"] for p in (rate, regret)] == [
+        "↓ Random",
+        "↑ Random",
+    ]
 
 
 def test_without_agents_far_behind_or_without_leaders_nothing_is_zoomed() -> None:

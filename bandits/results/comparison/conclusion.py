@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Container
 
 from bandits.base.formatting import count, count_of, number
 from bandits.results import metrics, words
@@ -110,9 +111,26 @@ def main_comparison(result: Run, reference: str | None = None) -> tuple[str, lis
         pair = next((pair for pair in tested if pair[1] == test and pair[0] in learns), None)
         if pair is not None:
             others = [sentence for other, sentence in pairs.items() if other != pair]
-            return tested[pair] + _for_a_thousand(result, pair), others
+            about = _about_the_test(result, test) + _about_the_leader(result, learns)
+            return tested[pair] + _for_a_thousand(result, pair) + about, others
     pair = next(iter(pairs))
     return pairs.pop(pair), [*pairs.values()]
+
+
+def _about_the_test(result: Run, test: str) -> str:
+    """State which of its two kinds an A/B test is: they earn differently."""
+    agent = result.experiment.agents[result.experiment.labels.index(test)]
+    if getattr(agent, "winner", "") != "all":
+        return " The test has a winner for each user segment."
+    return " The test has one winner for all, not one for each user segment."
+
+
+def _about_the_leader(result: Run, learns: Container[str]) -> str:
+    """Name the leader that the tiles compare with, where it is an agent that does not learn."""
+    leader = ranking(result)[0]
+    if leader in learns:
+        return ""
+    return f" {result.experiment.names[leader]} leads, but does not learn during the run."
 
 
 def _for_a_thousand(result: Run, pair: tuple[str, str]) -> str:

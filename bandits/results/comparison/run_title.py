@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 from bandits.experiments.experiment import Experiment
@@ -19,14 +20,23 @@ def preset_title(experiment: Experiment) -> str:
 
     Empty where every preset differs in more than `MOST` settings.
     """
-    # the simulator first: most presets have another
+    return nearest_title(experiment, [(p.title, p.experiment) for p in presets().values()], MOST)
+
+
+def nearest_title(
+    experiment: Experiment, named: Iterable[tuple[str, Experiment]], most: int
+) -> str:
+    """Name the nearest of some titled experiments and what is changed in it; empty where every one
+    differs in more than so many settings.
+    """
+    # the simulator first: most have another
     near = [
-        (preset.title, settings([preset.experiment, experiment]))
-        for preset in presets().values()
-        if preset.experiment.simulator.kind == experiment.simulator.kind
+        (title, settings([other, experiment]))
+        for title, other in named
+        if other.simulator.kind == experiment.simulator.kind
     ]
     title, changed = min(near, key=lambda each: len(each[1]), default=("", []))
-    if not title or len(changed) > MOST:
+    if not title or len(changed) > most:
         return ""
     said = ", ".join(_said(difference, experiment) for difference in changed)
     return f"{title}: {said}" if said else title

@@ -170,6 +170,8 @@ LEADING = 0.5
 # share of the steps that is left out: at first all agents are far below
 FIRST = 0.1
 MARGIN = 0.04  # of the height
+# agents outside a zoomed plot that are named in it
+MOST_NAMED = 2
 
 
 def zoom(plots: list[Spec], result: Run) -> list[Spec]:
@@ -194,13 +196,18 @@ def zoom(plots: list[Spec], result: Run) -> list[Spec]:
     if not leading or not others:
         return plots
     note = f" Zoomed: {listed(others)} {'lies' if len(others) == 1 else 'lie'} outside."
+    outside = listed(others) if len(others) <= MOST_NAMED else f"{len(others)} agents"
     rate, regret, *rest = plots
     # also where the axis shows the reward that was earned
     begun = FIRST * max(_last(rate, name) for name in leading)
     late = np.concatenate([_values(rate, name, begun) for name in (*leading, "oracle")])
     # a logarithmic axis has no zero
     lost = np.concatenate([[0.0], *(_values(regret, name, 0) for name in leading)])
-    return [_fitted(rate, late, note), _fitted(regret, lost, note), *rest]
+    return [
+        _fitted(rate, late, note, f"↓ {outside}", 0),
+        _fitted(regret, lost, note, f"↑ {outside}", 1),
+        *rest,
+    ]
 
 
 def _lines(plot: Spec, name: str) -> list[Spec]:
@@ -228,7 +235,8 @@ def _values(plot: Spec, name: str, begun: float) -> FloatArray:
     return np.asarray(found[np.isfinite(found)])
 
 
-def _fitted(plot: Spec, values: FloatArray, note: str) -> Spec:
+def _fitted(plot: Spec, values: FloatArray, note: str, outside: str, edge: int) -> Spec:
+    """Fit the vertical axis to values, and name what lies outside: below (edge 0) or above (1)."""
     layout = plot["layout"]
     # Plotly's ranges of a logarithmic axis are exponents
     logarithmic = layout["yaxis"].get("type") == "log"
@@ -243,4 +251,18 @@ def _fitted(plot: Spec, values: FloatArray, note: str) -> Spec:
     meta = {**layout["meta"], "note": layout["meta"]["note"] + note}
     if caption := meta.get("caption"):
         meta["caption"] = f"Zoomed. {caption}"
-    return {**plot, "layout": {**layout, "yaxis": axis, "meta": meta}}
+    named = {
+        "text": outside,
+        "showarrow": False,
+        "xref": "paper",
+        "yref": "paper",
+        "x": 1 - edge,
+        "y": edge,
+        "xanchor": "left" if edge else "right",
+        "yanchor": "top" if edge else "bottom",
+    }
+    annotations = [*layout.get("annotations", ()), named]
+    return {
+        **plot,
+        "layout": {**layout, "yaxis": axis, "meta": meta, "annotations": annotations},
+    }

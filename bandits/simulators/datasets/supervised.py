@@ -32,7 +32,8 @@ def supervised_note(features: FloatArray, labels: IntArray) -> str:
         f"On this table the most frequent class is right in {percent(float(most))} of the rows, "
         "and a logistic regression that is trained on the classes themselves in "
         f"{percent(right)} of rows it has not seen ({FOLDS}-fold cross-validation{some}). Agents "
-        "observe only whether the class they chose is right."
+        "observe only whether the class they chose is right. In a run that is longer than the "
+        "table the rows come again, in a new order, so that an agent can also remember them."
     )
 
 

@@ -31,7 +31,7 @@ _SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
 
 
 @njit(cache=True, nogil=True)
-def _hashed(key: Any, counter: int) -> Any:
+def hashed(key: Any, counter: int) -> Any:
     """Return the number of SplitMix64 with the seed ``key`` at a place of its sequence, uint64."""
     word = key + np.uint64(counter + 1) * _GOLDEN
     word = (word ^ (word >> _SHIFTS[0])) * _FACTORS[0]
@@ -45,7 +45,7 @@ def redraw_keys(ties: KeyArray, step: int) -> KeyArray:
     out = np.empty(len(ties), np.uint64)
     for r in range(len(ties)):
         # other numbers than those of the choice itself
-        out[r] = _hashed(~ties[r], step)
+        out[r] = hashed(~ties[r], step)
     return out
 
 
@@ -58,9 +58,9 @@ def tied_from(highest: float) -> float:
 @njit(cache=True, nogil=True)
 def first_of_tied(candidates: IntArray, key: Any, step: int) -> int:
     """Return the one of the ``candidates (n,)`` with the highest priority."""
-    decision, best, highest = _hashed(key, step), 0, np.uint64(0)
+    decision, best, highest = hashed(key, step), 0, np.uint64(0)
     for k in candidates:
-        priority = _hashed(decision, k)
+        priority = hashed(decision, k)
         if priority >= highest:
             best, highest = k, priority
     return best

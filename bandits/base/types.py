@@ -39,9 +39,12 @@ class Contexts:
         Returns the dense features in single precision, with n more columns that are not set,
         float32 (C, K, D + n), where that is faster than converting ``values``. The result must be
         equal to the last bit.
+    distinct : tuple of Contexts and int64 (K,), optional
+        The same contexts with each feature vector once, and the index of each candidate's vector
+        in them, where many candidates have equal features; networks evaluate each once.
     """
 
-    __slots__ = ("_single", "_values", "columns", "n_features")
+    __slots__ = ("_single", "_values", "columns", "distinct", "n_features")
 
     def __init__(
         self,
@@ -49,6 +52,7 @@ class Contexts:
         columns: IntArray,
         n_features: int,
         single: Callable[[int], Float32Array] | None = None,
+        distinct: tuple[Contexts, IntArray] | None = None,
     ) -> None:
         self._values, self.columns, self.n_features, self._single = (
             values,
@@ -56,6 +60,7 @@ class Contexts:
             n_features,
             single,
         )
+        self.distinct = distinct
 
     @property
     def values(self) -> FloatArray:
@@ -176,10 +181,14 @@ class Feedback(NamedTuple):
     rewards : float64 (R, S)
     examined : bool (R, S)
         Slots that the user examined; the other slots carry no information.
+    ended : bool (R,), optional
+        Whether the visit ended with this step, where choices move the state of a visit (capability
+        ``visits``); the next state is the next round. None elsewhere: each step stands alone.
     """
 
     rewards: FloatArray
     examined: BoolArray
+    ended: BoolArray | None = None
 
 
 class Truth(NamedTuple):
@@ -193,12 +202,16 @@ class Truth(NamedTuple):
         Expected reward of the slate shown, of the optimal slate, and of a uniformly random one.
     best_reward : float64 (R,)
         Reward of the optimal slate with the same random numbers.
+    lost : float64 (R,), optional
+        Expected reward of the rest of the visit that the choice loses, V*(s) - Q*(s, a); its sum
+        over a visit is in expectation what the visit earns below the optimum. None without visits.
     """
 
     value: FloatArray
     best_value: FloatArray
     random_value: FloatArray
     best_reward: FloatArray
+    lost: FloatArray | None = None
 
 
 class LoggedData(NamedTuple):
@@ -283,7 +296,9 @@ class SimulatorSpec:
         ``arm_features`` (features differ between the candidates of a round), ``categories`` (items
         belong to categories), ``vectors`` (the features are the user's vector, the item's, of one
         width, and constants of 1), ``replay`` (a log is replayed: a choice counts only where it
-        equals what was logged, so that agents count different events and nothing is paired).
+        equals what was logged, so that agents count different events and nothing is paired),
+        ``visits`` (choices move the state of a visit of many steps), ``states`` (what agents see of
+        a visit is one of ``fixed_contexts`` states, the context of the round).
     """
 
     n_items: int
@@ -340,6 +355,9 @@ class SimulatorAccess(NamedTuple):
         The category of every item, from 0 (requires ``categories``).
     n_segments : int
         Number of user segments; 1 where users form no groups.
+    long_run : callable, Round -> float64 (R, K)
+        Expected reward of the rest of the visit if each candidate is shown now and the best ones
+        after it; that of ``probabilities`` where there are no visits (requires ``truth``).
     """
 
     probabilities: Callable[[Round], FloatArray]
@@ -350,3 +368,4 @@ class SimulatorAccess(NamedTuple):
     round_at: Callable[[int], Round] = _missing
     categories: Callable[[], IntArray] = _missing
     n_segments: int = 1
+    long_run: Callable[[Round], FloatArray] = _missing

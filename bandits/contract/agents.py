@@ -108,6 +108,8 @@ def scores_and_slates_are_valid(case: Case) -> None:
         )
         known = "truth" in s.capabilities
         for name, values in truth._asdict().items():
+            if name == "lost" and values is None:
+                continue
             expect_array(values, f"truth.{name}", "float64", (R,))
             expect(
                 np.isfinite(values) == known,
@@ -117,6 +119,7 @@ def scores_and_slates_are_valid(case: Case) -> None:
             below = getattr(truth, name) <= truth.best_value + 1e-12
             expect(below, f"truth.{name} must not exceed truth.best_value")
         agent.learn(round, slate, feedback)
+        simulator.move(round, slate, simulator.uniforms.at(step))
 
 
 def trace_holds_what_was_shown(case: Case) -> None:
@@ -134,8 +137,7 @@ def trace_holds_what_was_shown(case: Case) -> None:
             f"{name} of the trace must be finite, and NaN without the truth",
         )
     expect(trace.alive, "a row must not be stopped")
-    for step in range(STEPS):
-        round = simulator.round_at(step)
+    for step, round in enumerate(simulator.rounds(trace.items)):
         expect_equal(
             trace.segments[step],
             round.segments,
@@ -151,11 +153,13 @@ def trace_holds_what_was_shown(case: Case) -> None:
                 "shown items must be distinct and available",
             )
     if "truth" in s.capabilities:
-        oracle = Case("oracle", (), case.environment).trace()
-        best = np.isclose(oracle.value, trace.best_value, rtol=1e-12, atol=0)
+        oracle = Case("oracle", (("maximises", "step"),), case.environment).trace()
+        # agents that move the state differently meet different optima
+        other = oracle if simulator.state else trace
+        best = np.isclose(oracle.value, other.best_value, rtol=1e-12, atol=0)
         expect(best, "the oracle must reach best_value at every step")
         expect_equal(
-            oracle.rewards, trace.best_rewards, "best_rewards must be the rewards of the oracle"
+            oracle.rewards, other.best_rewards, "best_rewards must be the rewards of the oracle"
         )
 
 

@@ -236,6 +236,7 @@ _PARAMS: dict[str, dict[str, Any]] = {
         ],
     },
     "artwork": {"n_titles": 6, "n_pictures": [2, 5], "n_users": 40, "n_retrieved": 3},
+    "sessions": {"n_products": 10, "n_users": 40, "observed": "mood", "intent": 0.3, "limit": 8},
 }
 _PARAMS["two stages"] = {
     **_PARAMS["ranking"],

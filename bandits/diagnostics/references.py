@@ -350,7 +350,9 @@ def _randomly_logged(simulator: Simulator, n: int) -> tuple[FloatArray, FloatArr
     for step in range(n):
         round = simulator.round_at(step)
         shown = rng.choice(np.flatnonzero(round.available[0]), slots, replace=False)
-        feedback, _ = simulator.respond(round, shown[None], simulator.uniforms.at(step))
+        uniforms = simulator.uniforms.at(step)
+        feedback, _ = simulator.respond(round, shown[None], uniforms)
+        simulator.move(round, shown[None], uniforms)
         values, columns, _ = round.contexts
         at = round.context[0], shown[0]
         x[step, columns[at]], y[step] = values[at], feedback.rewards[0, 0]

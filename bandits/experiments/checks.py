@@ -63,6 +63,9 @@ def probe_rounds(lane: Lane) -> list[ProbedRound]:
     The state of simulator and agent does not change: no round is answered and nothing is learned.
     """
     n_rounds = max(MIN_ROUNDS, min(ROUNDS, CANDIDATES // lane.simulator.spec.n_candidates))
+    # the rounds after it depend on what is shown
+    if lane.simulator.state:
+        n_rounds = 1
     probabilities = lane.simulator.access().probabilities
     rounds = (lane.simulator.round_at(step) for step in range(lane.step, lane.step + n_rounds))
     return [ProbedRound(round, lane.agent.explain(round), probabilities(round)) for round in rounds]

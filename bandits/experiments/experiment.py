@@ -44,8 +44,10 @@ _CAPABILITY_NAMES = {
     "ids": "user and item identifiers",
     "log": "logged interactions",
     "segments": "user segments",
+    "states": "states that agents observe",
     "truth": "true expected rewards",
     "vectors": "user and item vectors as features",
+    "visits": "visits of many steps",
 }
 
 

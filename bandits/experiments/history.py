@@ -68,7 +68,8 @@ class History:
         also ``fallbacks`` (decisions that it made) and ``fallback_value`` (expected reward of
         these); where a log is replayed also ``counted`` (decisions whose reward is known); with
         truth also ``optimal`` (decisions whose expected reward is that of the best choice), which
-        runs that version 1.0 stored do not have.
+        runs that version 1.0 stored do not have; where choices move the state also ``visits``
+        (ended) and ``lost`` (expected reward of the visits that the choices lost).
     count_grid : int64 (H,)
     counts : int64 (H, R, n_counted)
         Times each item was shown since the start; in a large catalogue, each bucket of neighbouring
@@ -103,6 +104,7 @@ class History:
     FALLBACK_SUMS = ("fallbacks", "fallback_value")
     REPLAY_SUMS = ("counted",)
     TRUTH_SUMS = ("optimal",)
+    VISIT_SUMS = ("visits", "lost")
 
     def __init__(
         self,
@@ -232,6 +234,11 @@ class History:
             self._open(self.TRUTH_SUMS)
         if "optimal" in self.sums:
             columns |= {"optimal": optimal_choices(trace)}
+        if trace.ended is not None and trace.lost is not None:
+            running = np.where(np.isnan(trace.rewards), np.nan, 1.0)
+            visits = running * trace.ended, running * trace.lost
+            columns |= dict(zip(self.VISIT_SUMS, visits, strict=True))
+            self._open(self.VISIT_SUMS)
         low, high = np.searchsorted(self.grid, [trace.start, end], side="right")
         for name, column in columns.items():
             running = np.cumsum(np.concatenate([self._sum_now[name][None], column]), axis=0)
@@ -340,7 +347,7 @@ class History:
     def merge(self, added: dict[str, Any]) -> None:
         """Add what `since` returned; such a copy is for reading, not for `extend`."""
         low, count_low = int(added["from"][0]), int(added["from"][1])
-        more = (*self.FALLBACK_SUMS, *self.REPLAY_SUMS, *self.TRUTH_SUMS)
+        more = (*self.FALLBACK_SUMS, *self.REPLAY_SUMS, *self.TRUTH_SUMS, *self.VISIT_SUMS)
         self._open(name for name in more if f"sum.{name}" in added)
         for name, sums in self.sums.items():
             new = added[f"sum.{name}"]

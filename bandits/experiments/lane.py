@@ -39,6 +39,9 @@ class Trace(NamedTuple):
         Steps at which a fallback decided; None for an agent without one.
     counted : bool (T, R), optional
         Steps whose reward is known, in a simulator that replays a log; None elsewhere: all.
+    ended, lost : bool and float64 (T, R), optional
+        Steps that ended a visit, and the expected reward of the visit that each choice lost, where
+        choices move the state; None elsewhere.
     """
 
     start: int
@@ -52,6 +55,8 @@ class Trace(NamedTuple):
     alive: BoolArray
     fell_back: BoolArray | None = None
     counted: BoolArray | None = None
+    ended: BoolArray | None = None
+    lost: FloatArray | None = None
 
 
 COLUMNS = (
@@ -114,6 +119,9 @@ class Lane:
         counted = (
             np.zeros((n, self.rows), np.bool_) if "replay" in simulator.spec.capabilities else None
         )
+        visits = bool(simulator.state)
+        ended = np.zeros((n, self.rows), np.bool_) if visits else None
+        lost = np.zeros((n, self.rows)) if visits else None
         stopped_at = np.where(alive, n, 0)
         n_alive = self.rows if alive.all() else int(alive.sum())
         rows = np.arange(self.rows)[:, None]
@@ -128,12 +136,16 @@ class Lane:
                 stopped_at[~alive & (stopped_at == n)] = i
                 n_alive = left
             # the user responds, the agent learns
-            feedback, truth = simulator.respond(round, slate, simulator.uniforms.at(step))
+            uniforms = simulator.uniforms.at(step)
+            feedback, truth = simulator.respond(round, slate, uniforms)
             if n_alive < self.rows:
-                feedback = Feedback(feedback.rewards, feedback.examined & alive[:, None])
+                feedback = feedback._replace(examined=feedback.examined & alive[:, None])
             if self.watch_feedback is not None:
                 self.watch_feedback(feedback)
             agent.learn(round, slate, feedback)
+            simulator.move(round, slate, uniforms)
+            if ended is not None and lost is not None:
+                ended[i], lost[i] = feedback.ended, truth.lost
             # record the step
             if fell_back is not None:
                 fell_back[i] = agent.fell_back
@@ -141,13 +153,14 @@ class Lane:
                 counted[i] = feedback.examined.any(axis=1)
             items[i], segments[i] = round.items[rows, slate], round.segments
             rewards[i] = feedback.rewards[:, 0] if S == 1 else feedback.rewards.sum(axis=1)
-            value[i], best_value[i], random_value[i], best_rewards[i] = truth
+            value[i], best_value[i], random_value[i], best_rewards[i] = truth[:4]
         if n_alive < self.rows:
             after = np.arange(n)[:, None] >= stopped_at[None, :]
             for column in (rewards, best_rewards, value, best_value, random_value):
                 column[after] = np.nan
         columns = rewards, best_rewards, value, best_value, random_value
-        return Trace(self.step, items, segments, *columns, alive.copy(), fell_back, counted)
+        more = fell_back, counted, ended, lost
+        return Trace(self.step, items, segments, *columns, alive.copy(), *more)
 
     def _advance_compiled(self, n: int) -> Trace | None:
         """Advance many steps in compiled code; None where simulator or agent do not support it."""
@@ -180,12 +193,19 @@ class Lane:
         no pickles.
         """
         agent = {f"agent.{name}": value for name, value in self.agent.state_dict().items()}
-        return {"step": self.step, "alive": self.alive.copy(), "seconds": self.seconds, **agent}
+        moved = {
+            f"simulator.{name}": getattr(self.simulator, name).copy()
+            for name in self.simulator.state
+        }
+        plain = {"step": self.step, "alive": self.alive.copy(), "seconds": self.seconds}
+        return {**plain, **moved, **agent}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a saved state."""
         self.step, self.seconds = int(state["step"]), float(state["seconds"])
         self.alive[...] = state["alive"]
+        for name in self.simulator.state:
+            getattr(self.simulator, name)[...] = state[f"simulator.{name}"]
         prefix = "agent."
         self.agent.load_state_dict(
             {k[len(prefix) :]: v for k, v in state.items() if k.startswith(prefix)}
@@ -201,7 +221,7 @@ def build_lane(cls: type[Agent], params: Sequence[AgentParams], simulator: Simul
     params : sequence of AgentParams
         One per row of the simulator, equal in structure.
     simulator : Simulator
-        Other lanes of the same rows may share it.
+        Other lanes of the same rows may share it, unless choices move its state.
     """
     streams, access = simulator.streams, simulator.access()
     return Lane(simulator, build(cls, params, simulator.spec, streams, access))
@@ -209,7 +229,7 @@ def build_lane(cls: type[Agent], params: Sequence[AgentParams], simulator: Simul
 
 def join(traces: list[Trace]) -> Trace:
     """Concatenate consecutive traces."""
-    columns = joined(traces, (*COLUMNS, "fell_back", "counted"))
+    columns = joined(traces, (*COLUMNS, "fell_back", "counted", "ended", "lost"))
     return Trace(start=traces[0].start, alive=traces[-1].alive, **columns)
 
 

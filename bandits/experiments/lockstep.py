@@ -55,7 +55,7 @@ def make_lane(
         The agent's parameters row by row (the points of a sweep), equal in structure.
     simulator : Simulator, optional
         That of another agent's lane with the same rows, which computes each step once for both; a
-        new one by default.
+        new one by default, and where choices move its state.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def make_lane(
         params = [experiment.agents[agent]] * len(rows)
     elif len({structural_key(p) for p in params}) > 1:
         raise ValueError("rows of one lane must agree in their structural parameters")
-    if simulator is None:
+    if simulator is None or simulator.state:
         simulator = experiment.simulator_class()(
             experiment.simulator, Streams(experiment.seed, rows)
         )
@@ -168,7 +168,8 @@ class Lockstep:
     def _make_runner(self, agent: int) -> _LaneRunner:
         experiment, spans = self.experiment, self._spans
         cls, params = experiment.agent_class(agent), experiment.agents[agent]
-        lane = make_lane(experiment, agent, simulator=self.simulator if self.runners else None)
+        shared = self.simulator if self.runners else None
+        lane = make_lane(experiment, agent, simulator=shared)
         per_arm = cls.spans_arms(params)
         if per_arm is not None and per_arm not in spans:
             spans[per_arm] = lane.simulator.bases(per_arm)
@@ -212,7 +213,7 @@ class Lockstep:
 
     @property
     def simulator(self) -> Simulator:
-        """The simulator, which is a function of the step and is shared by all agents."""
+        """The simulator of the first agent: that of all, unless choices move its state."""
         return next(iter(self.runners.values())).lane.simulator
 
     def advance(self, n: int = CHUNK) -> Iterator[tuple[str, Trace]]:

@@ -166,6 +166,11 @@ def experiment_of(log: DecisionLog) -> Experiment:
             "the log is not one of a simulated run: neither the truth nor its rounds are known"
         )
     experiment = read(json.loads(log.experiment))
+    if experiment.offers("visits"):
+        raise UserError(
+            f"the log is one of {experiment.simulator_class().title}, whose rounds depend on what "
+            "was shown before; true values and agents in its rounds are not possible"
+        )
     for name, values, end in (
         ("row", log.rows, experiment.replications),
         ("step", log.steps, experiment.steps),

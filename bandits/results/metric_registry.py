@@ -199,6 +199,18 @@ def _level(level: float) -> Metric:
     )
 
 
+def _per_visit(
+    name: str, title: str, unit: str, of: str, better: int, *, late: bool = False
+) -> Metric:
+    metric = Metric(name, title, unit, "number", needs="visits", average=not late)
+    return metric.measured(
+        None if late else lambda history, window: metrics.per_visit(history, of, window),
+        lambda history: metrics.per_visit_rows(history, of, late=late),
+        better=better,
+        scope="last fifth of the run" if late else "",
+    )
+
+
 _MATRIX = "None of these agents has a design matrix (ridge model)."
 _METRICS = (
     Metric("ctr", "{rate}", "{noun} per {round}", "rate", average=True, references=True)
@@ -225,6 +237,27 @@ _METRICS = (
         "Choices that equal the logged ones",
         "Events so far in which the agent chose what the log shows: only these are known and "
         "learned from. About one in K of a random log with K items.",
+    ),
+    _per_visit("per_visit", "{noun} per visit", "{noun} per visit", "clicks", 1).explained(
+        "Of the last {window} steps",
+        "{noun} of the last {window} steps divided by the visits that ended in them. Agents meet "
+        "different states, so that their differences are less paired than elsewhere.",
+    ),
+    _per_visit(
+        "late_per_visit", "Final {noun} per visit", "{noun} per visit", "clicks", 1, late=True
+    ),
+    _per_visit("visit_length", "Visit length", "steps per visit", "steps", 0).explained(
+        "Steps per visit of the last {window} steps",
+        "The last {window} steps divided by the visits that ended in them. What is shown decides "
+        "how long visitors stay.",
+    ),
+    _per_visit(
+        "visit_regret", "Regret per visit", "expected {noun} lost per visit", "lost", -1
+    ).explained(
+        "Expected {noun} that a visit loses",
+        "Expected {noun} of the rest of the visit lost by each choice, relative to the best policy "
+        "from the same state on; summed over the last {window} steps and divided by the visits "
+        "that ended in them. It is what a visit earns below the optimum.",
     ),
     Metric("pseudo_regret", "Cumulative regret", "expected {noun} lost", "count", needs="truth")
     .measured(

@@ -167,6 +167,37 @@ def _linear_ratio(earned: FloatArray, counted: FloatArray, alive: np.ndarray) ->
         return np.asarray(ratio + (earned - ratio * counted) * int(alive.sum()) / total)
 
 
+def per_visit(history: History, name: str, window: int = WINDOW) -> Band | None:
+    """Compute a sum divided by the visits that ended in the window; None where there are no visits.
+
+    Both are sums over all replications (see `ctr`), as one replication may end none. ``steps`` is
+    the length of a visit."""
+    if "visits" not in history.sums:
+        return None
+    grid, visits = history.grid[: history.size], _reached(history, "visits")
+    sums = _of_visits(history, name)
+    end, start = window_bounds(grid, window)
+    earned, counted = sums[end] - sums[start], visits[end] - visits[start]
+    return band(grid[end], _linear_ratio(earned, counted, history.alive), history.alive)
+
+
+def per_visit_rows(history: History, name: str, *, late: bool = False) -> FloatArray | None:
+    """Compute the same for the whole run, or its last fifth, float64 (R,); NaN without a visit."""
+    if "visits" not in history.sums:
+        return None
+    visits, sums = _reached(history, "visits"), _of_visits(history, name)
+    at = late_start(history.grid[: history.size]) if late else 0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray((sums[-1] - sums[at]) / (visits[-1] - visits[at]))
+
+
+def _of_visits(history: History, name: str) -> FloatArray:
+    if name != "steps":
+        return _reached(history, name)
+    steps = np.broadcast_to(history.grid[: history.size, None], (history.size, history.rows))
+    return np.where(np.isnan(_reached(history, "visits")), np.nan, steps)
+
+
 def counted_decisions(history: History) -> Band:
     """Compute the number of decisions that count so far: of a replayed log, those that equal the
     logged ones.

@@ -15,6 +15,7 @@ REGISTRY: dict[str, type[Simulator]] = registry(
     "levers.Levers",
     "wheel.Wheel",
     "articles.Articles",
+    "sessions.Sessions",
     "ranking.Ranking",
     "artwork.Artwork",
     "logged.Logged",

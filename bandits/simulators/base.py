@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
@@ -73,7 +73,7 @@ def layout_param(what: str, more: str = "") -> Any:
 
 
 class Simulator(ABC):
-    """An environment for R rows at once; a pure function of the step.
+    """An environment for R rows at once; a pure function of the step, and of ``state``, if any.
 
     Parameters
     ----------
@@ -98,6 +98,11 @@ class Simulator(ABC):
     """What a launch adds, where all candidates of a decision belong to one such thing.
 
     Empty: single items.
+    """
+
+    state: tuple[str, ...] = ()
+    """Names of the arrays (R, ...) that choices move (capability ``visits``); `move` alone changes
+    them, and checkpoints save them. Without any, lanes of several agents share a simulator.
     """
 
     def __init__(self, params: Any, streams: Streams) -> None:
@@ -129,6 +134,34 @@ class Simulator(ABC):
 
         NaN without ``truth``.
         """
+
+    def move(self, round: Round, slate: IntArray, uniforms: FloatArray) -> None:  # noqa: B027
+        """Move the state by the response to ``slate (R, S)``, decided by the same ``uniforms``.
+
+        Nothing by default. Rounds are those of the present state, whatever their step."""
+
+    def rounds(self, items: IntArray, start: int = 0) -> Iterator[Round]:
+        """Yield the rounds of steps that showed ``items (T, R, S)``, and move on after each.
+
+        Parameters
+        ----------
+        items : int64 (T, R, S)
+        start : int
+            Number of steps before the first of these.
+        """
+        for step, shown in enumerate(items, start):
+            round = self.round_at(step)
+            yield round
+            if self.state:
+                slate = (round.items[:, None] == shown[:, :, None]).argmax(axis=2)
+                self.move(round, slate, self.uniforms.at(step))
+
+    def long_run(self, round: Round) -> FloatArray:
+        """Return the expected reward of the rest of the visit if each candidate is shown now and
+        the best ones after it, float64 (R, K).
+
+        The expected reward of the step itself where there are no visits."""
+        return self.probabilities(round)
 
     def features(self, item: int | None) -> FloatArray:  # noqa: ARG002
         """Return feature vectors that span those of one item, or (None) of all items, float64 (n,
@@ -277,7 +310,9 @@ class Simulator(ABC):
         """Return what agents may read if they require it."""
         key = f"{self.log_key()}|{self.streams.seed}"
         observed = self.vectors, self.round_at, self.categories, max(1, len(self.segment_names()))
-        return SimulatorAccess(self.probabilities, self.log, self.layouts(), key, *observed)
+        return SimulatorAccess(
+            self.probabilities, self.log, self.layouts(), key, *observed, self.long_run
+        )
 
     def log_key(self) -> str:
         """Return a text that names everything the log depends on, besides the seed."""

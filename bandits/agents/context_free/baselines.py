@@ -10,6 +10,7 @@ import numpy as np
 from bandits.agents.base import Agent, Propensity
 from bandits.agents.params import AgentParams
 from bandits.base.explanation import Explanation
+from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.selection import TIE
 from bandits.base.types import (
@@ -87,8 +88,8 @@ class Default(Agent):
 
 
 class Oracle(Agent):
-    """Shows the candidate with the highest true click probability at this step: the upper bound on
-    reward.
+    """Shows the candidate with the highest true click probability at this step, or for the rest of
+    the visit: the upper bound on reward.
 
     Of equal candidates it always shows the first one: as the reference of diagnostics it is the
     narrowest policy that is optimal.
@@ -96,6 +97,16 @@ class Oracle(Agent):
 
     class Params(AgentParams):
         kind: Literal["oracle"] = "oracle"
+        maximises: Literal["visit", "step"] = param(
+            "visit",
+            title="Maximises",
+            later=True,
+            structural=True,
+            help=(
+                "What the shown candidate has the highest true value of, where visits have many "
+                "steps. visit: the rest of the visit. step: the next reward."
+            ),
+        )
 
     title = "Oracle"
     formula = r"p(\text{click}\mid\text{user},a)"
@@ -103,7 +114,8 @@ class Oracle(Agent):
     needs = frozenset({"truth"})
 
     def scores(self, round: Round) -> FloatArray:
-        return first_ahead(self.access.probabilities(round))
+        whole = self.params[0].maximises == "visit"
+        return first_ahead((self.access.long_run if whole else self.access.probabilities)(round))
 
     def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray:  # noqa: ARG002
         best: IntArray = first_ahead(steps.probabilities).argmax(axis=1)[steps.row]

@@ -73,7 +73,7 @@ class LateFeedback(Guard):
     def deliver(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
         place, due = heappop(self._free), self.due_at(round.step, self._now)
         self.step[place], self.due[place], self.slates[place] = round.step, due, slate
-        self.rewards[place], self.examined[place] = feedback
+        self.rewards[place], self.examined[place] = feedback[:2]
         self._rounds[place] = round
         heappush(self._waiting, (due, round.step, place))
 

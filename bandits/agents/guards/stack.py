@@ -74,6 +74,11 @@ def check(
     least = 0.0
     for i, guard in enumerate(guards):
         where = f"{name}.{i} ({guard.title})"
+        if isinstance(guard, params.Delay | params.Batch) and "visits" in spec.capabilities:
+            raise ValueError(
+                f"{where}: a simulator with visits moves on by each choice and cannot show a past "
+                "step again; leave it out, or choose another simulator"
+            )
         if isinstance(guard, params.Floor):
             if guard.segments and len(guard.segments) != n_segments:
                 expected = (

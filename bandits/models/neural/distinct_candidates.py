@@ -19,7 +19,8 @@ _MAX_CELLS = 4_000_000
 class DistinctCandidates:
     """Features of the candidates as a tensor, without duplicates.
 
-    Duplicates are removed where the contexts are fixed. The 50 products of the pet shop have five
+    Duplicates are removed where the contexts are fixed, or name them themselves.
+    The 50 products of the pet shop have five
     distinct feature vectors per persona, so a network computes five values instead of 50."""
 
     def __init__(self, spec: SimulatorSpec, device: str) -> None:
@@ -40,6 +41,10 @@ class DistinctCandidates:
         """
         import torch
 
+        if round.contexts.distinct is not None:
+            contexts, index = round.contexts.distinct
+            x = torch.from_numpy(contexts.dense_single(round.context)).to(self.device)
+            return x, np.broadcast_to(index, (len(x), len(index)))
         if not self.spec.fixed_contexts:
             return torch.from_numpy(round.contexts.dense_single(round.context)).to(
                 self.device

@@ -86,7 +86,9 @@ def measurable(experiment: Experiment) -> int | None:
         return None
     everything = spec.n_candidates == spec.n_items
     n = min(ROUNDS, experiment.steps, CELLS // (experiment.replications * spec.n_items))
-    if not {"ids", "truth"} <= spec.capabilities or n < min(LEAST, experiment.steps):
+    # the rounds of a visit depend on what was shown before
+    visits = "visits" in spec.capabilities
+    if visits or not {"ids", "truth"} <= spec.capabilities or n < min(LEAST, experiment.steps):
         return None
     launches = any(map(_is_launch, experiment.simulator.all_changes.values()))
     if (launches and spec.bucket_size != 1) or not (everything or launches):

@@ -16,7 +16,17 @@ from bandits import __version__
 from bandits.base.errors import UserError
 from bandits.base.extras import require
 
-from . import catalogue, cost, diagnose, evaluate, experiment_file, lesson, monitor, stored_runs
+from . import (
+    catalogue,
+    cost,
+    diagnose,
+    evaluate,
+    experiment_file,
+    export,
+    lesson,
+    monitor,
+    stored_runs,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,6 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "monitor": monitor.run,
         "evaluate": evaluate.run,
         "cost": cost.run,
+        "export": export.run,
         "check": _check,
         "app": _app,
         "lesson": lesson.run,
@@ -125,6 +136,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     stored_runs.add_commands(commands)
     cost.add_command(commands)
+    export.add_command(commands)
     checking = commands.add_parser(
         "check", help="run the contract on agents and simulators of your own"
     )

@@ -72,14 +72,16 @@ class Policy:
         with np.load(Path(__file__).with_name({arrays!r})) as stored:
             self.items = stored["items"].tolist()
 {load}
-        self.step = step
+        self.step, self.block = step, -1
 '''
 DRAWN = '''
     def draws(self):
         """Return the random numbers of this decision: those of the agent."""
         block, place = divmod(self.step, {length})
-        key = np.random.SeedSequence({seed}, spawn_key=(2, {row}, 0, block))
-        return np.random.Generator(np.random.PCG64(key)).{draw}[place]
+        if block != self.block:
+            key = np.random.SeedSequence({seed}, spawn_key=(2, {row}, 0, block))
+            self.block, self.drawn = block, np.random.Generator(np.random.PCG64(key)).{draw}
+        return self.drawn[place]
 '''
 BEST = '''
     def best(self, scores):

@@ -69,7 +69,7 @@ def test_an_exported_policy_makes_the_same_decisions(agent: dict[str, Any], tmp_
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", [AGENTS[i] for i in (0, 4, 5)])
 def test_an_exported_policy_makes_the_same_5000_decisions(
     agent: dict[str, Any], tmp_path: Path
 ) -> None:

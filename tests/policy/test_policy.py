@@ -64,11 +64,13 @@ def test_decisions_are_those_of_the_engine_to_the_bit(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("agent", "simulator"), CASES[:6])
+@pytest.mark.parametrize(("agent", "simulator"), [CASES[i] for i in (0, 1, 5)])
 def test_many_decisions_are_those_of_the_engine_to_the_bit(
     agent: dict[str, Any], simulator: dict[str, Any]
 ) -> None:
-    check_same_decisions(agent, simulator, 20_000 if agent["kind"] == "linucb" else 3_000)
+    check_same_decisions(
+        agent, simulator, {"linucb": 10_000, "lints": 3_000}.get(agent["kind"], 1_000)
+    )
 
 
 def make(**options: Any) -> Policy:
@@ -287,9 +289,9 @@ def test_a_run_or_agent_that_is_not_there_is_refused() -> None:
 
 @pytest.mark.slow
 def test_propensities_recover_the_value_of_another_policy() -> None:
-    """Inverse propensities of 1,000 logs estimate what showing item 0 always earns."""
+    """Inverse propensities of 300 logs estimate what showing item 0 always earns."""
     rates, errors = np.array([0.3, 0.5, 0.4]), []
-    for seed in range(1000):
+    for seed in range(300):
         generator = np.random.default_rng(seed)
         policy = Policy({"kind": "epsilon_greedy", "epsilon": 0.5}, [0, 1, 2], seed=seed)
         total = 0.0

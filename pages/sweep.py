@@ -35,6 +35,7 @@ st.markdown(
     "**Settings** and press **Run**."
 )
 row = st.container(horizontal=True, vertical_alignment="center", gap="small")
+example_row = st.container()
 settings = st.expander("Settings", job is None, key="sweep-settings", on_change="rerun")
 with settings:
     data = axes.choose(errors)
@@ -59,6 +60,14 @@ metric = row.selectbox(
 )
 slot = row.container(width="stretch").empty()
 try:
+    if job is None and example_row.button(
+        "Run a small example",
+        icon=":material/science:",
+        help=selection.EXAMPLE.about,
+        on_click=fold_settings,
+    ):
+        selection.start_example()
+        st.rerun()
     if run_pressed and data is not None:
         selection.start(read(data))
         draft.current().notice = ""

@@ -296,7 +296,7 @@ def evaluate(
         level=level,
         positions=_by_position(log, rounds, main, partial(interval_of, level=level)),
         same=same,
-        notes=log.notes,
+        notes=(*log.notes, *_adaptive(log)),
         relative=relative,
     )
 
@@ -527,6 +527,17 @@ def range_of_rewards(log: DecisionLog) -> tuple[float, float] | None:
         spec = experiment.simulator_class().describe(experiment.simulator)
         return CLICKS if "binary" in spec.capabilities else None
     return log.reward_range
+
+
+def _adaptive(log: DecisionLog) -> list[str]:
+    """State what intervals mean on a log whose agent learned while it chose."""
+    if not log.experiment or not experiment_of(log).agent_class(0).learns:
+        return []
+    return [
+        "The agent of this log learned while it chose, so its decisions depend on earlier rewards. "
+        "Estimates by weights stay unbiased, but normal and bootstrap intervals take decisions as "
+        "independent and may hold the truth less often than they state."
+    ]
 
 
 def _assumptions(

@@ -26,6 +26,8 @@ from bandits_app.widgets.text import escape_markdown
 from . import axes
 
 _CURRENT = "sweep-seen"
+# what a visitor can run who has not run anything yet
+EXAMPLE = presets()["first"]
 
 
 def manager() -> SweepManager:
@@ -81,6 +83,18 @@ def start(sweep: Sweep) -> SweepJob:
         If too many sweeps are running, or it is too large.
     """
     return _show(manager().submit(sweep, owner()))
+
+
+def start_example() -> None:
+    """Start the first preset, a sweep of some seconds, and show it.
+
+    Raises
+    ------
+    UserError
+        If too many sweeps are running.
+    """
+    select(EXAMPLE.sweep)
+    start(EXAMPLE.sweep)
 
 
 def current() -> SweepJob | None:

@@ -87,7 +87,7 @@ def test_lesson_two_from_its_first_prediction_to_its_card(visit: Open) -> None:
     expect(page.get_by_text("You predicted: 0.4 clicks per visit.")).to_be_visible()
     expect(page.get_by_text("Not right. The answer: 0.209 clicks per visit")).to_be_visible()
     expect(page.get_by_text("Not solved. Your last value")).to_be_visible()
-    expect(page.get_by_text("After 0 visits LinUCB alpha 1 was ahead for good")).to_be_visible()
+    expect(page.get_by_text("of its decisions, on average over the whole run")).to_be_visible()
     page.reload()
     # the link holds the place, predictions and attempts
     heading(page, "What you predicted, and what happened")

@@ -122,7 +122,7 @@ def _about_the_test(result: Run, test: str) -> str:
     agent = result.experiment.agents[result.experiment.labels.index(test)]
     if getattr(agent, "winner", "") != "all":
         return " The test has a winner for each user segment."
-    return " The test has one winner for all, not one for each user segment."
+    return " The test has one winner for all."
 
 
 def _about_the_leader(result: Run, learns: Container[str]) -> str:
@@ -130,7 +130,7 @@ def _about_the_leader(result: Run, learns: Container[str]) -> str:
     leader = ranking(result)[0]
     if leader in learns:
         return ""
-    return f" {result.experiment.names[leader]} leads, but does not learn during the run."
+    return f" {result.experiment.names[leader]} leads, but does not learn."
 
 
 def _for_a_thousand(result: Run, pair: tuple[str, str]) -> str:

@@ -27,6 +27,8 @@ REGISTRY: dict[str, type[Agent]] = registry(
     "neural.ensemble.Ensemble",
     "neural.mc_dropout.MCDropout",
     "neural.static_mlp.StaticMLP",
+    "planning.q_learning.QLearning",
+    "planning.dqn.DQN",
     "context_free.ucb1.UCB1",
     "context_free.beta_ts.BetaTS",
     "context_free.popularity.Popularity",

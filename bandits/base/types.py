@@ -281,6 +281,9 @@ class SimulatorSpec:
         N.
     n_categories : int
         Number of categories of the items, at most (capability ``categories``); 0: not stated.
+    n_distinct : int
+        Feature vectors of a round that differ, at most, where contexts name them
+        (`Contexts.distinct`); 0: not stated.
     bucket_size : int
         Neighbouring items that are counted together, where the catalogue is too large to count
         each.
@@ -308,6 +311,7 @@ class SimulatorSpec:
     slate: int = 1
     n_users: int = 0
     n_categories: int = 0
+    n_distinct: int = 0
     bucket_size: int = 1
     capabilities: frozenset[str] = frozenset()
     fixed_contexts: int = 0

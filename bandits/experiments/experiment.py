@@ -246,6 +246,11 @@ class Experiment(Params):
                 raise ValueError(f"agents.{i} ({self.labels[i]}) {missing}")
             if reason := too_large(self.agent_class(i), agent, largest):
                 raise ValueError(f"agents.{i} ({self.labels[i]}): {reason}")
+            if (starts := getattr(agent, "learning_starts", 0)) >= self.steps:
+                raise ValueError(
+                    f"agents.{i}.learning_starts is {starts:,}; it must be below the steps of the "
+                    f"run, {self.steps:,}"
+                )
             segments = len(self.simulator_class().segment_names())
             check_guards(agent.guards, self.agent_class(i), spec, segments, f"agents.{i}.guards")
         if obstacle := self.simulator_class().obstacle(self.simulator, self.replications):

@@ -247,6 +247,7 @@ class Sessions(Simulator):
         self._average = self.model.rewards[:, :, self.kinds].mean(axis=2)
         self._contexts = _contexts(params, np.arange(N_KINDS))
         self._all = _contexts(params, self.kinds)
+        self._all.distinct = self._contexts, self.kinds
         self._rows, self._items = np.arange(R), np.broadcast_to(np.arange(K), (R, K)).copy()
         self._available = np.ones((R, K), np.bool_)
 
@@ -262,6 +263,7 @@ class Sessions(Simulator):
             n_stored=columns.shape[2] + (REMEMBERED if params.observed == "history" else 0),
             n_users=params.n_users,
             n_categories=_C,
+            n_distinct=N_KINDS,
             fixed_contexts=states,
             capabilities=frozenset(capabilities | {"visits"} | ({"states"} if states else set())),
         )

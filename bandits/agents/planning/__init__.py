@@ -1,0 +1,1 @@
+"""Agents that plan for the rest of a visit."""

@@ -118,6 +118,7 @@ GRIDS: dict[str, list[Grid]] = {
             {"batch": 10, "ridge": 0.1},
         ),
     ],
+    "tree_ts": [Grid({"depth": (2, 4, 6), "leaf": (10, 30)}, {})],
     "neural_greedy": [
         Grid({"learning_rate": (0.003, 0.01, 0.03, 0.1)}, {**REPLAY, "loss": "squared"}),
         Grid({"learning_rate": (0.001, 0.003, 0.01, 0.03)}, {**REPLAY, "loss": "log"}),

@@ -18,6 +18,7 @@ REGISTRY: dict[str, type[Agent]] = registry(
     "logistic.logistic_ts.LogisticTS",
     "logistic.sgd_ts.SGDTS",
     "logistic.logistic_squarecb.LogisticSquareCB",
+    "trees.tree_ts.TreeTS",
     "neural.neural_greedy.NeuralGreedy",
     "neural.neural_ucb.NeuralUCB",
     "neural.neural_ts.NeuralTS",

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import chisquare, poisson
+from sklearn.tree import DecisionTreeRegressor
 
+from bandits.agents.trees.tree_ts import TreeTS
 from bandits.base.selection import inverse_gaps
 from bandits.base.types import FloatArray
 from bandits.experiments.lane import Lane
@@ -91,12 +93,48 @@ def test_bootstrap_weights_are_poisson_or_double_or_nothing() -> None:
     assert abs(w.mean() - 1) < 4 / np.sqrt(w.size)
 
 
+@pytest.mark.parametrize("sharing", ["per_arm", "shared"])
+def test_the_leaves_of_a_tree_count_what_scikit_learn_puts_there(sharing: str) -> None:
+    lane = make("tree_ts", 2, sharing=sharing, every=20, fit_growth=0.0, leaf=3)
+    x, r, item = [], [], []
+    for _ in range(130):
+        round, trace = lane.simulator.round_at(lane.step), lane.advance(1)
+        item.append(trace.items[0, :, 0])
+        x.append(round.features[np.arange(2), item[-1]])
+        r.append(trace.rewards[0])
+    features, rewards, items = np.stack(x, 1), np.stack(r, 1), np.stack(item, 1)
+    round, agent = lane.simulator.round_at(130), lane.agent
+    assert isinstance(agent, TreeTS)
+    a, b = agent.posterior(round)
+    for row, k in np.ndindex(2, 5):
+        own = np.full(130, sharing == "shared") | (items[row] == k)
+        fitted = own & (np.arange(130) < 120)
+        tree = DecisionTreeRegressor(max_depth=4, min_samples_leaf=3, random_state=0)
+        tree.fit(features[row, fitted], rewards[row, fitted])
+        same = tree.apply(features[row, own]) == tree.apply(round.features[row, k : k + 1])
+        clicks = rewards[row, own][same].sum()
+        assert (a[row, k], b[row, k]) == (1 + clicks, 1 + same.sum() - clicks)
+
+
+def test_a_tree_can_be_read() -> None:
+    lane = make("tree_ts", 1, sharing="shared", every=50, depth=1, leaf=10)
+    lane.advance(50)
+    agent = lane.agent
+    assert isinstance(agent, TreeTS)
+    first, second = agent.tree_text().splitlines()
+    shows, clicks = agent.shows[0, 0], agent.clicks[0, 0]
+    assert shows[1] + shows[2] == 50
+    assert f"<= {agent.threshold[0, 0, 0]:.4g}: {clicks[1]:g} clicks of {shows[1]:g}" in first
+    assert f"> {agent.threshold[0, 0, 0]:.4g}: {clicks[2]:g} clicks of {shows[2]:g}" in second
+
+
 @pytest.mark.parametrize(
     ("kind", "params"),
     [
         ("squarecb", {"sharing": "shared"}),
         ("logistic_squarecb", {"sharing": "shared"}),
         ("bag", {"sharing": "shared", "members": 3}),
+        ("tree_ts", {"sharing": "shared", "every": 4, "leaf": 2}),
     ],
 )
 def test_propensities_recover_the_value_of_a_known_policy(

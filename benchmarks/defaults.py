@@ -118,7 +118,7 @@ GRIDS: dict[str, list[Grid]] = {
             {"batch": 10, "ridge": 0.1},
         ),
     ],
-    "tree_ts": [Grid({"depth": (2, 4, 6), "leaf": (10, 30)}, {})],
+    "tree_ts": [Grid({"leaf": (10, 30)}, {"depth": depth}) for depth in (2, 4, 6)],
     "neural_greedy": [
         Grid({"learning_rate": (0.003, 0.01, 0.03, 0.1)}, {**REPLAY, "loss": "squared"}),
         Grid({"learning_rate": (0.001, 0.003, 0.01, 0.03)}, {**REPLAY, "loss": "log"}),

@@ -19,6 +19,7 @@ REGISTRY: dict[str, type[Agent]] = registry(
     "logistic.sgd_ts.SGDTS",
     "logistic.logistic_squarecb.LogisticSquareCB",
     "trees.tree_ts.TreeTS",
+    "trees.oracle_based.OracleBased",
     "neural.neural_greedy.NeuralGreedy",
     "neural.neural_ucb.NeuralUCB",
     "neural.neural_ts.NeuralTS",

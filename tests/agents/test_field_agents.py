@@ -7,20 +7,27 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import chisquare, poisson
+from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeRegressor
 
+from bandits import UserError, read
+from bandits.agents import REGISTRY
 from bandits.agents.trees.tree_ts import TreeTS
 from bandits.base.selection import inverse_gaps
 from bandits.base.types import FloatArray
 from bandits.experiments.lane import Lane
+from bandits.models import estimators
+from bandits.models.estimators import check_estimator
 from tests.contract import worlds
 
+STUMP = {"estimator": "DecisionTreeRegressor", "options": "max_depth=1"}
 BINARY = {"reward": "bernoulli", "n_arms": 5}
 
 
 def make(kind: str, rows: int, **params: Any) -> Lane:
     """Create a lane in the linear simulator."""
-    return worlds.make(kind, rows=range(rows), options=BINARY, **params)
+    own = REGISTRY[kind].Params(kind=kind, **params)
+    return worlds.make([own] * rows, rows=range(rows), options=BINARY)
 
 
 def shown_features(lane: Lane, steps: int) -> tuple[FloatArray, FloatArray]:
@@ -128,22 +135,98 @@ def test_a_tree_can_be_read() -> None:
     assert f"> {agent.threshold[0, 0, 0]:.4g}: {clicks[2]:g} clicks of {shows[2]:g}" in second
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("exploration", ["epsilon", "softmax", "squarecb"])
+def test_an_oracle_explores_around_what_scikit_learn_predicts(exploration: str) -> None:
+    lane = make(
+        "oracle_based",
+        2,
+        sharing="shared",
+        exploration=exploration,
+        every=20,
+        fit_growth=0.0,
+        estimator="LinearRegression",
+        options="",
+        epsilon=0.2,
+        temperature=0.1,
+    )
+    x, r = shown_features(lane, 50)
+    round = lane.simulator.round_at(50)
+    stated = lane.agent.probabilities(round)
+    for row in range(2):
+        y = LinearRegression().fit(x[row, :40], r[row, :40]).predict(round.features[row])
+        gaps = y.max() - y
+        p = {
+            "epsilon": 0.2 / 5 + 0.8 * (gaps == 0),
+            "softmax": np.exp(-gaps / 0.1) / np.exp(-gaps / 0.1).sum(),
+            "squarecb": 1 / (5 + 100 * np.sqrt(51) * gaps),
+        }[exploration]
+        p[y.argmax()] += 1 - p.sum()
+        np.testing.assert_allclose(stated[row], p, rtol=1e-9)
+
+
+def test_gradient_boosted_trees_can_be_fitted_again_to_the_bit() -> None:
+    check_estimator("GradientBoostingRegressor", "n_estimators=30, max_depth=3")
+    assert REGISTRY["oracle_based"].Params().estimator == "GradientBoostingRegressor"  # type: ignore[attr-defined]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"estimator": "NoSuchThing"}, "estimator: scikit-learn has no regressor or classifier"),
+        ({"estimator": "LinearSVC", "options": ""}, "estimator: LinearSVC lacks predict_proba"),
+        ({"estimator": "StackingRegressor", "options": ""}, "options: StackingRegressor"),
+        ({"options": "n_estimators=10000"}, "options: n_estimators is 10000; allowed are up to"),
+        ({"options": "n_trees=3"}, "options: GradientBoostingRegressor"),
+        ({"options": "max_depth"}, "options: must be like"),
+        ({"options": "max_depth=-2"}, "estimator: GradientBoostingRegressor cannot be fitted"),
+        ({"temperature": 0.0}, "temperature"),
+    ],
+)
+def test_an_oracle_that_cannot_work_is_refused(params: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        read({"agents": [{"kind": "oracle_based", **params}]})
+
+
+def test_an_estimator_that_differs_at_a_second_fit_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Unstable(LinearRegression):  # type: ignore[misc]
+        fits = 0
+
+        def predict(self, x: FloatArray) -> FloatArray:
+            Unstable.fits += 1
+            return np.asarray(super().predict(x) + Unstable.fits)
+
+    monkeypatch.setattr(estimators, "estimator_class", lambda _: Unstable)
+    with pytest.raises(ValueError, match="could not be resumed to the bit"):
+        check_estimator.__wrapped__("Unstable", "")
+
+
+def test_a_tree_of_depth_0_is_refused() -> None:
+    with pytest.raises(UserError, match="depth"):
+        read({"agents": [{"kind": "tree_ts", "depth": 0}]})
+
+
 @pytest.mark.parametrize(
     ("kind", "params"),
     [
         ("squarecb", {"sharing": "shared"}),
         ("logistic_squarecb", {"sharing": "shared"}),
         ("bag", {"sharing": "shared", "members": 3}),
-        ("tree_ts", {"sharing": "shared", "every": 4, "leaf": 2}),
+        ("tree_ts", {"sharing": "shared", "every": 5, "leaf": 2}),
+        ("oracle_based", {"sharing": "shared", "every": 6, **STUMP}),
+        ("oracle_based", {"sharing": "shared", "every": 6, "exploration": "bootstrap", **STUMP}),
     ],
 )
 def test_propensities_recover_the_value_of_a_known_policy(
     kind: str, params: dict[str, Any]
 ) -> None:
     """The policy always shows the candidate that the agent shows most often."""
-    lane, surplus = make(kind, 300, **params), []
-    rows = np.arange(300)
-    for step in range(12):
+    lane, surplus = make(kind, 100, **params), []
+    rows = np.arange(100)
+    for step in range(8):
         round = lane.simulator.round_at(step)
         p = lane.agent.probabilities(round)
         target = p.argmax(axis=1)
@@ -153,4 +236,4 @@ def test_propensities_recover_the_value_of_a_known_policy(
         surplus.append(hit * trace.rewards[0] / p[rows, target] - truth)
     # a mean of each row: its steps are not independent
     each = np.mean(surplus, axis=0)
-    assert abs(each.mean()) < 4 * each.std() / np.sqrt(300)
+    assert abs(each.mean()) < 4 * each.std() / np.sqrt(100)

@@ -295,8 +295,8 @@ class TreeTS(Agent):
 
     @classmethod
     def test_params(cls) -> list[dict[str, Any]]:
-        small = {"depth": 2, "leaf": 2, "every": 10, "history": 40}
-        return [small, {**small, "sharing": "shared", "window": 20}]
+        small = {"depth": 2, "leaf": 2, "every": 25, "history": 40}
+        return [{**small, "sharing": "shared", "window": 20}, {**small, "depth": 1}]
 
 
 @njit(cache=True, nogil=True)

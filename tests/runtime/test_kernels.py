@@ -35,9 +35,10 @@ kernels.compile_for({"kind": "default"})
 """
 
 
-def test_every_kernel_in_the_list_exists_and_every_agent_has_an_entry() -> None:
+def test_every_kernel_and_agent_in_the_list_exists() -> None:
     known = kernels._known()
-    assert set(known) == set(REGISTRY)
+    # a kind that is not in the list is compiled without being counted
+    assert known.keys() <= REGISTRY.keys()
     for name in {name for names in known.values() for name in names}:
         module, _, function = name.rpartition(".")
         assert isinstance(getattr(importlib.import_module(module), function), Dispatcher), name

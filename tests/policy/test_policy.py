@@ -11,10 +11,13 @@ import pytest
 
 import bandits
 from bandits import Experiment, Policy, UserError
+from bandits.agents import REGISTRY as AGENTS
 from bandits.experiments.lockstep import make_lane
 
 SYNTHETIC = {"kind": "synthetic"}
 DIGITS = {"kind": "classification", "data": "digits", "encoding": "context"}
+# agents that cannot act outside of a simulator
+REFUSED = {"oracle", "static_mlp"}
 CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"kind": "linucb"}, SYNTHETIC),
     ({"kind": "lints"}, SYNTHETIC),
@@ -307,3 +310,65 @@ def test_propensities_recover_the_value_of_another_policy() -> None:
 
 def test_policy_is_a_public_name() -> None:
     assert "Policy" in bandits.__all__
+
+
+@pytest.mark.parametrize("kind", list(AGENTS))
+def test_every_kind_of_agent_acts_or_is_refused_in_a_sentence(kind: str) -> None:
+    small = AGENTS[kind].test_params()[0]
+    items = {name: [float(i), 1.0 - i] for i, name in enumerate("abc")}
+    if kind in REFUSED:
+        with pytest.raises(UserError, match="cannot be a policy of its own: it needs"):
+            Policy({"kind": kind, **small}, items, {"x": "number"})
+        return
+    policy = Policy({"kind": kind, **small}, items, {"x": "number"}, redraws=3)
+    late = [policy.choose({"x": float(i)}) for i in range(3)]
+    again = Policy.from_bytes(policy.to_bytes())
+    for each in (policy, again):
+        for choice in reversed(late):
+            assert each.update(choice, float(choice.item == "a"))
+        for i in range(4):
+            each.update(each.choose({"x": float(i)}), i % 2)
+    assert policy.choose({"x": 0.5}) == again.choose({"x": 0.5})
+
+
+@pytest.mark.parametrize("forgetting", [{"gamma": 0.98}, {"window": 30}])
+@pytest.mark.parametrize("kind", ["linucb", "lints", "logistic_ts", "ucb1", "beta_ts"])
+def test_agents_that_forget_learn_rewards_that_come_late(
+    kind: str, forgetting: dict[str, Any]
+) -> None:
+    """One decision in three gets its reward, 20 decisions later; item b alone earns."""
+    policy = Policy({"kind": kind, **forgetting}, ["a", "b", "c"], {"x": "number"}, redraws=0)
+    choices = []
+    for i in range(240):
+        choices.append(policy.choose({"x": 1.0}))
+        if i >= 20 and i % 3 == 0:
+            policy.update(choices[i - 20], float(choices[i - 20].item == "b"))
+    last = [choice.item for choice in choices[-60:]]
+    assert last.count("b") > 20
+
+
+@pytest.mark.parametrize(
+    "guard",
+    [
+        {"kind": "floor"},
+        {"kind": "cap", "share": 0.6},
+        {"kind": "fallback"},
+        {"kind": "reset", "every": 7},
+    ],
+)
+def test_guards_act_in_a_policy(guard: dict[str, Any]) -> None:
+    policy = Policy({"kind": "linucb", "guards": [guard]}, ["a", "b", "c"], {"x": "number"})
+    for i in range(20):
+        policy.update(policy.choose({"x": float(i % 3)}), 1.0)
+    policy.add("d")
+    again = Policy.from_bytes(policy.to_bytes())
+    for i in range(10):
+        assert policy.choose({"x": float(i)}) == again.choose({"x": float(i)})
+
+
+def test_a_network_with_an_output_per_item_takes_no_new_item() -> None:
+    policy = Policy({"kind": "neural_linear_ts", "heads": "per_arm", "hidden": [4]}, ["a", "b"], 2)
+    policy.choose([1.0, 2.0])
+    with pytest.raises(UserError, match="its network has an output for each"):
+        policy.add("c")
+    assert policy.choose([1.0, 2.0]).item in ("a", "b")

@@ -23,6 +23,8 @@ WHY_NOT = {
     "vectors": "vectors of users and items as features",
     "ids": "identifiers of users",
     "segments": "user segments",
+    "states": "states of a visit",
+    "visits": "visits of many decisions",
 }
 LATE = {"delay", "batch"}
 

@@ -17,7 +17,7 @@ from bandits.experiments.lockstep import make_lane
 SYNTHETIC = {"kind": "synthetic"}
 DIGITS = {"kind": "classification", "data": "digits", "encoding": "context"}
 # agents that cannot act outside of a simulator
-REFUSED = {"oracle", "static_mlp"}
+REFUSED = {"oracle", "static_mlp", "q_learning", "dqn"}
 CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"kind": "linucb"}, SYNTHETIC),
     ({"kind": "lints"}, SYNTHETIC),

@@ -1,0 +1,137 @@
+"""EXP3 and EXP3.P."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from bandits.agents.params import LearnerParams
+from bandits.agents.stochastic import StochasticAgent
+from bandits.base.params import param
+from bandits.base.randomness import Streams
+from bandits.base.selection import mixed_with_uniform
+from bandits.base.types import Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec
+
+from .base import ContextFreeAgent
+from .softmax import shares_of
+
+
+class EXP3(StochasticAgent, ContextFreeAgent):
+    """Exponential weights on inverse-propensity estimates: no assumption on how rewards come about
+    [1]_.
+
+    p_a = (1 - gamma) w_a / sum w + gamma / K. After the reward r of item a, EXP3: w_a *= exp(gamma
+    r / (K p_a)). EXP3.P, whose bound holds with high probability, also raises every candidate: w_b
+    *= exp(gamma / (3 K) (r 1[b = a] / p_b + beta / (p_b sqrt(K T)))).
+
+    Rewards must be from 0 to 1. In a slate, every slot counts with the propensity of the first.
+
+    References
+    ----------
+    .. [1] Auer, Cesa-Bianchi, Freund, Schapire (2002), The nonstochastic multiarmed bandit
+           problem, Figures 1 (EXP3) and 3 (EXP3.P, whose alpha is beta here).
+
+    Attributes
+    ----------
+    weights : float64 (R, n_items)
+        Logarithms of w.
+    """
+
+    class Params(LearnerParams):
+        kind: Literal["exp3"] = "exp3"
+        mixing: float = param(
+            0.1,
+            title="Mixing",
+            symbol=r"\gamma",
+            gt=0,
+            le=1,
+            basic=True,
+            usual=(0.02, 0.3),
+            help=(
+                "Share of uniform choice, and step size of the weights. Larger values explore more "
+                "and follow changes sooner; usually 0.02 to 0.3."
+            ),
+            sweep=(0.01, 1),
+        )
+        variant: Literal["exp3", "exp3_p"] = param(
+            "exp3",
+            title="Variant",
+            structural=True,
+            help=(
+                "exp3: bounds the expected regret. exp3_p: adds a confidence width to every "
+                "estimate, which bounds the regret with high probability."
+            ),
+        )
+        beta: float = param(
+            2.0,
+            title="Confidence width",
+            symbol=r"\beta",
+            ge=0,
+            le=100,
+            typical=(0, 10),
+            help=(
+                "Multiplies the confidence width (exp3_p). Larger values return to neglected "
+                "items more often; usually 0.5 to 5."
+            ),
+        )
+        horizon: int = param(
+            10_000,
+            title="Horizon",
+            symbol="T",
+            unit="steps",
+            ge=1,
+            le=100_000_000,
+            typical=(100, 100_000),
+            help=(
+                "Number of steps that the confidence width is made for (exp3_p). Larger values "
+                "make it narrower."
+            ),
+        )
+
+        @classmethod
+        def idle(cls, values: dict[str, Any]) -> frozenset[str]:
+            plain = values.get("variant", "exp3") == "exp3"
+            return frozenset({"beta", "horizon"} if plain else ())
+
+    title = "EXP3"
+    formula = r"P(a)=(1-\gamma)\,w_a/\textstyle\sum_b w_b+\gamma/K"
+    exploration_param = None
+    needs = frozenset({"binary"})
+
+    def __init__(
+        self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess
+    ) -> None:
+        super().__init__(params, spec, streams, access)
+        self.mixing, self.variant = self.column("mixing"), params[0].variant
+        self.beta, self.horizon = self.column("beta"), self.column("horizon")
+        self.weights = np.zeros((len(params), spec.n_items))
+        self.state += ("weights",)
+
+    def probabilities(self, round: Round) -> FloatArray:
+        shares = shares_of(self.weights[self._rows, round.items], round.available)
+        return np.asarray(mixed_with_uniform(shares, self.mixing, round.available))
+
+    def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
+        p, K = self.probabilities(round), round.available.sum(axis=1)
+        examined = self.exposure(feedback)
+        shown = np.take_along_axis(p, slate, axis=1)
+        rate = self.mixing / K if self.variant == "exp3" else self.mixing / (3 * K)
+        estimates = examined * feedback.rewards / shown
+        np.add.at(
+            self.weights,
+            (self._rows, round.items[self._rows, slate]),
+            rate[:, None] * estimates,
+        )
+        if self.variant == "exp3_p":
+            # once for each decision whose feedback is known
+            width = rate * self.beta / np.sqrt(K * self.horizon) * examined.max(axis=1)
+            raised = width[:, None] / np.where(round.available, p, np.inf)
+            self.weights[self._rows, round.items] += raised
+        self.weights -= self.weights.max(axis=1, keepdims=True)
+        super().learn(round, slate, feedback)
+
+    @classmethod
+    def test_params(cls) -> list[dict[str, Any]]:
+        return [{}, {"variant": "exp3_p"}]

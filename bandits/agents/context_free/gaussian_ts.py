@@ -1,0 +1,129 @@
+"""Thompson sampling of Gaussian rewards with unknown variance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from bandits.agents.base import Propensity
+from bandits.agents.model_params import noise_scale_param, noise_shape_param
+from bandits.base.explanation import Explanation
+from bandits.base.params import param
+from bandits.base.randomness import Streams
+from bandits.base.types import Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec
+
+from .base import ForgettingContextFreeAgent, ForgettingCountsParams
+
+
+class GaussianTS(ForgettingContextFreeAgent):
+    """Thompson sampling without context for rewards on any scale: mean and variance of each item
+    are unknown [1]_.
+
+    With the normal-inverse-gamma prior (m, k, a0, b0), n rewards of sum s and sum of squares q give
+    k_n = k + n, m_n = (k m + s) / k_n, a_n = a0 + n / 2 and b_n = b0 + (q + k m^2 - k_n m_n^2) / 2.
+    The score is a draw of the mean: m_n + sqrt(b_n / (a_n k_n)) times Student's t with 2 a_n
+    degrees of freedom.
+
+    References
+    ----------
+    .. [1] Honda, Takemura (2014), Optimality of Thompson sampling for Gaussian bandits depends on
+           priors; the posterior: Murphy (2007), Conjugate Bayesian analysis of the Gaussian
+           distribution, section 3.
+
+    Attributes
+    ----------
+    squares : float64 (R, n_items)
+        Sum of squared rewards.
+    """
+
+    class Params(ForgettingCountsParams):
+        kind: Literal["gaussian_ts"] = "gaussian_ts"
+        prior_mean: float = param(
+            0.0,
+            title="Prior mean",
+            symbol="m",
+            ge=-1e6,
+            le=1e6,
+            typical=(-5, 5),
+            basic=True,
+            help=(
+                "Mean reward that each item is expected to have before any data. Larger values "
+                "try every item more often at first."
+            ),
+        )
+        strength: float = param(
+            0.1,
+            title="Prior strength",
+            symbol="k",
+            gt=0,
+            le=1000,
+            typical=(0.01, 10),
+            log=True,
+            help=(
+                "Number of rewards that the prior mean counts as. Larger values hold on to it for "
+                "longer; usually 0.01 to 1."
+            ),
+        )
+        a0: float = noise_shape_param()
+        b0: float = noise_scale_param()
+
+    title = "Gaussian Thompson"
+    formula = r"\tilde\mu_a=m_n+\sqrt{b_n/(a_n k_n)}\;t_{2a_n}"
+    uncertainty = "posterior"
+    propensity: Propensity = "monte_carlo"
+
+    def __init__(
+        self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess
+    ) -> None:
+        super().__init__(params, spec, streams, access)
+        self.prior = [self.column(name)[:, None] for name in ("prior_mean", "strength", "a0", "b0")]
+        self.squares = np.zeros((len(params), spec.n_items))
+        self.state += ("squares",)
+        K = spec.n_candidates
+        self.uniforms = streams.blocks("agent", lambda g, n: g.random((n, K)), width=K)
+
+    def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
+        if self.params[0].gamma < 1:
+            self.squares *= self.gamma
+        if self.window is not None:
+            at = round.step % self.window
+            old = (self._rows, self.ring_items[at])
+            np.subtract.at(self.squares, old, self.ring_clicks[at] ** 2)
+        items = round.items[self._rows, slate]
+        np.add.at(self.squares, (self._rows, items), feedback.rewards**2)
+        super().learn(round, slate, feedback)
+
+    def posterior(self, round: Round) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return location, scale and degrees of freedom of the candidates' means, three of float64
+        (R, K).
+        """
+        n, total = self.counts(round)
+        squares = self.squares[self._rows, round.items]
+        m, k, a, b = self.prior
+        strength = k + np.maximum(n, 0)
+        mean, shape = (k * m + total) / strength, a + np.maximum(n, 0) / 2
+        # rounding may leave less than nothing
+        spread = np.maximum(squares + k * m**2 - strength * mean**2, 0.0)
+        return mean, np.sqrt((b + spread / 2) / (shape * strength)), 2 * shape
+
+    def scores(self, round: Round) -> FloatArray:
+        return self._draw(round, self.uniforms.at(round.step))
+
+    def _draw(self, round: Round, uniforms: FloatArray) -> FloatArray:
+        from scipy.special import stdtrit
+
+        mean, width, freedom = self.posterior(round)
+        # the quantile of 0 is infinite
+        return np.asarray(mean + width * stdtrit(freedom, np.maximum(uniforms, 2.0**-54)))
+
+    def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:
+        while True:
+            yield self._draw(round, generator.random(round.items.shape))
+
+    def explain(self, round: Round) -> Explanation:
+        mean, width, freedom = self.posterior(round)
+        with np.errstate(divide="ignore"):
+            deviation = width * np.sqrt(np.where(freedom > 2, freedom / (freedom - 2), np.inf))
+        return Explanation("sample", self.scores(round), mean, deviation)

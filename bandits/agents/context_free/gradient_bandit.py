@@ -1,0 +1,92 @@
+"""The gradient bandit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from bandits.agents.params import LearnerParams
+from bandits.agents.stochastic import StochasticAgent
+from bandits.base.params import param
+from bandits.base.randomness import Streams
+from bandits.base.types import Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec
+
+from .base import ContextFreeAgent
+from .softmax import shares_of
+
+
+class GradientBandit(StochasticAgent, ContextFreeAgent):
+    """Follows the gradient of the expected reward in a preference H per item [1]_.
+
+    P(a) is proportional to exp(H_a). After the reward r of item a: H_b += alpha (r - baseline)
+    (1[b = a] - P(b)) for every candidate b, with the average of all earlier rewards as baseline.
+    The slots of a slate are learned from one after the other.
+
+    References
+    ----------
+    .. [1] Sutton, Barto (2018), Reinforcement learning: an introduction, section 2.8, equation
+           2.12.
+
+    Attributes
+    ----------
+    preferences : float64 (R, n_items)
+    """
+
+    class Params(LearnerParams):
+        kind: Literal["gradient_bandit"] = "gradient_bandit"
+        step_size: float = param(
+            0.1,
+            title="Step size",
+            symbol=r"\alpha",
+            gt=0,
+            le=10,
+            typical=(0.01, 2),
+            basic=True,
+            log=True,
+            help=(
+                "Multiplies every update. Larger values learn and stop exploring sooner; usually "
+                "0.05 to 1."
+            ),
+            sweep=(0.02, 4),
+        )
+        baseline: Literal["average", "none"] = param(
+            "average",
+            title="Baseline",
+            structural=True,
+            help=(
+                "What a reward is compared with. average: the average of all earlier rewards. "
+                "none: 0, which is slow where rewards are far from 0."
+            ),
+        )
+
+    title = "Gradient bandit"
+    formula = r"P(a)\propto e^{H_a},\quad H\mathrel{+}=\alpha\,(r-\bar r)\,\nabla\log P(a)"
+
+    def __init__(
+        self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess
+    ) -> None:
+        super().__init__(params, spec, streams, access)
+        self.step_size, self.baseline = self.column("step_size"), params[0].baseline
+        self.preferences = np.zeros((len(params), spec.n_items))
+        self.state += ("preferences",)
+
+    def probabilities(self, round: Round) -> FloatArray:
+        return shares_of(self.preferences[self._rows, round.items], round.available)
+
+    def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
+        weights, rows = self.exposure(feedback), np.arange(len(slate))
+        shown, earned = self.shown.sum(axis=1), self.clicks.sum(axis=1)
+        for s in range(slate.shape[1]):
+            baseline = earned / np.where(shown > 0, shown, 1) if self.baseline == "average" else 0.0
+            direction = -self.probabilities(round)
+            direction[rows, slate[:, s]] += 1
+            ahead = self.step_size * weights[:, s] * (feedback.rewards[:, s] - baseline)
+            self.preferences[self._rows, round.items] += ahead[:, None] * direction
+            shown, earned = shown + weights[:, s], earned + feedback.rewards[:, s]
+        super().learn(round, slate, feedback)
+
+    @classmethod
+    def test_params(cls) -> list[dict[str, Any]]:
+        return [{}, {"baseline": "none"}]

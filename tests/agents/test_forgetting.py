@@ -301,7 +301,11 @@ def test_forgetting_helps_after_a_shock(kind: str) -> None:
 
     Of neural agents only the head forgets: docs/CHANGE.md has what that earns.
     """
-    shared = {"sharing": "shared"} if "sharing" in REGISTRY[kind].Params.model_fields else {}
+    shared: dict[str, Any] = (
+        {"sharing": "shared"} if "sharing" in REGISTRY[kind].Params.model_fields else {}
+    )
+    # at 1, as published, it never stops trying all products of the window
+    shared |= {"alpha": 0.1} if kind == "kl_ucb" else {}
     agents = [
         {"kind": kind, "label": "all", **shared},
         {"kind": kind, "label": "fading", "gamma": 0.998, **shared},

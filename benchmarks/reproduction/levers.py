@@ -1,0 +1,180 @@
+"""Published figures on levers beside ours: docs/LEVERS.md.
+
+    python -m benchmarks.reproduction.levers --write
+
+Regret of ten arms with means U(0, 1); R's package contextual; Sutton and Barto (2018), figures 2.2
+to 2.6."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bandits import read, run
+from bandits.results import metrics
+from bandits.results.metric_registry import METRICS
+from bandits.results.result import Result
+from benchmarks.measure import stamp
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "LEVERS.md"
+TESTBED = {"kind": "levers", "means": "normal", "reward": "gaussian", "layout": "per_row"}
+UNIFORM = {"kind": "levers", "means": "uniform", "layout": "per_row"}
+# published expected regret: ten arms, 500 pulls
+TABLE = (
+    ("Beta Thompson", {"kind": "beta_ts"}, 28.9),
+    ("KL-UCB", {"kind": "kl_ucb"}, 29.6),
+    ("UCB1, α = 1", {"kind": "ucb1", "alpha": 1.0}, 86.8),
+    ("ε-greedy, ε = 0.1", {"kind": "epsilon_greedy_averages"}, 35.8),
+    ("Random", {"kind": "random"}, 204.0),
+)
+EPSILON: dict[str, Any] = {"kind": "epsilon_greedy_averages"}
+GRADIENT: dict[str, Any] = {"kind": "gradient_bandit"}
+FIGURES: tuple[tuple[str, str, dict[str, Any], tuple[dict[str, Any], ...]], ...] = (
+    (
+        "2.2",
+        "ε of 0, 0.01 and 0.1 with sample averages",
+        TESTBED,
+        tuple({**EPSILON, "label": f"epsilon {e}", "epsilon": e} for e in (0.0, 0.01, 0.1)),
+    ),
+    (
+        "2.3",
+        "optimistic start (Q1 = 5, greedy) against ε = 0.1, both with step size 0.1",
+        TESTBED,
+        (
+            {**EPSILON, "label": "optimistic", "epsilon": 0.0, "start": 5.0, "step_size": 0.1},
+            {**EPSILON, "label": "realistic", "epsilon": 0.1, "step_size": 0.1},
+        ),
+    ),
+    (
+        "2.4",
+        "UCB with c = 2 (α = √2 here) against ε = 0.1",
+        TESTBED,
+        (
+            {"kind": "ucb1", "alpha": 2**0.5, "label": "UCB c 2"},
+            {**EPSILON, "label": "epsilon 0.1"},
+        ),
+    ),
+    (
+        "2.5",
+        "gradient bandit with and without baseline (there with means around 4)",
+        TESTBED,
+        tuple(
+            {**GRADIENT, "label": f"step {a} {b}", "step_size": a, "baseline": b}
+            for a in (0.1, 0.4)
+            for b in ("average", "none")
+        ),
+    ),
+    (
+        "2.6",
+        "the best parameter of each family, mean reward of the first 1,000 steps",
+        TESTBED,
+        (
+            {**EPSILON, "label": "epsilon 1/16", "epsilon": 1 / 16},
+            {**GRADIENT, "label": "gradient 1/4", "step_size": 0.25},
+            {"kind": "ucb1", "label": "UCB c 1", "alpha": 0.5**0.5},
+            {
+                **EPSILON,
+                "label": "optimistic 1",
+                "epsilon": 0.0,
+                "start": 1.0,
+                "step_size": 0.1,
+            },
+        ),
+    ),
+)
+
+
+def result_of(simulator: Any, agents: Any, steps: int, replications: int) -> Result:
+    """Run an experiment without the store."""
+    data = {"simulator": simulator, "agents": list(agents), "steps": steps}
+    return run(read({**data, "replications": replications, "seed": 0}))
+
+
+def interval(values: Any, digits: int = 1) -> str:
+    """Write a mean with its 95 % interval."""
+    found = metrics.estimate(values)
+    return f"{found.mean:.{digits}f} ({found.low:.{digits}f} to {found.high:.{digits}f})"
+
+
+def regret_table(replications: int) -> list[str]:
+    """Compare the regret of ten arms after 500 pulls with the published table."""
+    result = result_of(UNIFORM, [agent for _, agent, _ in TABLE], 500, replications)
+    lines = ["| agent | published | ours |", "|---|---:|---:|"]
+    for (title, _, published), history in zip(TABLE, result.histories.values(), strict=True):
+        ours = METRICS["pseudo_regret"].rows(history)
+        lines.append(f"| {title} | {published} | {interval(ours)} |")
+    return lines
+
+
+def contextual(replications: int) -> list[str]:
+    """Repeat the example of R's contextual: ε-greedy on (0.6, 0.1, 0.1) for 100 steps."""
+    simulator = {"kind": "levers", "means": "fixed", "values": [0.6, 0.1, 0.1]}
+    result = result_of(simulator, [EPSILON], 100, replications)
+    history = next(iter(result.histories.values()))
+    regret, reward = (METRICS[name].rows(history) for name in ("pseudo_regret", "clicks"))
+    return [
+        "| | published | ours |",
+        "|---|---:|---:|",
+        f"| regret | 8.951 (sd 10.80) | {interval(regret, 3)} (sd {np.std(regret, ddof=1):.2f}) |",
+        f"| reward | 51.09 | {interval(reward, 2)} |",
+    ]
+
+
+def figure(simulator: Any, agents: Any, replications: int) -> list[str]:
+    """Measure the rewards and the optimal choices of one figure of the book."""
+    result = result_of(simulator, agents, 1000, replications)
+    lines = [
+        "| agent | reward, all 1,000 | reward, last 200 | optimal, first 200 | optimal, last 200 |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for label, history in result.histories.items():
+        optimal, at = history.sums["optimal"], [0, *np.searchsorted(history.grid, [200, 800, 1000])]
+        first, last = (optimal[at[1]] - optimal[0]) / 200, (optimal[at[3]] - optimal[at[2]]) / 200
+        rates = metrics.click_rate(history), metrics.late_click_rate(history)
+        cells = [interval(v, 3) for v in rates] + [f"{100 * v.mean():.0f} %" for v in (first, last)]
+        lines.append(f"| {label} | {' | '.join(cells)} |")
+    return lines
+
+
+def document(replications: int, runs: int) -> str:
+    """Return the document."""
+    parts = [
+        "# Levers: published figures beside ours",
+        "",
+        "Intervals hold 95 %. The figures come from one run of the script, whose command is below.",
+        "",
+        "## Regret of ten arms with means U(0, 1), 500 pulls",
+        "",
+        f"{replications:,} replications, each with means of its own.",
+        "",
+        *regret_table(replications),
+        "",
+        "## R's contextual: ε-greedy, ε = 0.1, on (0.6, 0.1, 0.1), 100 steps",
+        "",
+        f"{replications:,} replications.",
+        "",
+        *contextual(replications),
+        "",
+        "## Sutton and Barto (2018), figures 2.2 to 2.6",
+        "",
+        f"Ten arms with means N(0, 1) and rewards of variance 1; {runs:,} replications.",
+    ]
+    for name, title, simulator, agents in FIGURES:
+        parts += ["", f"### Figure {name}: {title}", "", *figure(simulator, agents, runs)]
+    return "\n".join([*parts, "", stamp(document), ""])
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help="write docs/LEVERS.md")
+    parser.add_argument("--replications", type=int, default=10_000)
+    parser.add_argument("--runs", type=int, default=2_000)
+    parsed = parser.parse_args()
+    text = document(parsed.replications, parsed.runs)
+    if parsed.write:
+        DOCUMENT.write_text(text, encoding="utf-8")
+    else:
+        print(text)

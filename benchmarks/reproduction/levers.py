@@ -72,8 +72,8 @@ FIGURES: tuple[tuple[str, str, dict[str, Any], tuple[dict[str, Any], ...]], ...]
         "the best parameter of each family, mean reward of the first 1,000 steps",
         TESTBED,
         (
-            {**EPSILON, "label": "epsilon 1/16", "epsilon": 1 / 16},
-            {**GRADIENT, "label": "gradient 1/4", "step_size": 0.25},
+            {**EPSILON, "label": "epsilon 0.0625", "epsilon": 1 / 16},
+            {**GRADIENT, "label": "gradient 0.25", "step_size": 0.25},
             {"kind": "ucb1", "label": "UCB c 1", "alpha": 0.5**0.5},
             {
                 **EPSILON,

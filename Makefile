@@ -124,6 +124,7 @@ reproduce: setup
 	$(BIN)/python -m benchmarks.reproduction.ranking
 	$(BIN)/python -m benchmarks.reproduction.published
 	$(BIN)/python -m benchmarks.reproduction.levers --replications 2000 --runs 300 --write
+	$(BIN)/python -m benchmarks.reproduction.sessions
 	$(BIN)/python -m benchmarks.reproduction.networks
 	$(BIN)/python -m benchmarks.reproduction.sources
 	$(BIN)/python -m bandits lesson check --seeds 8

@@ -131,7 +131,9 @@ def _known() -> dict[str, list[str]]:
 
 def _stored(name: str) -> bool:
     module, _, function = name.rpartition(".")
-    return _index(getattr(importlib.import_module(module), function)).exists()
+    kernel = getattr(importlib.import_module(module), function, None)
+    # one that has another name now is not counted: a list that is out of date ends no run
+    return kernel is None or _index(kernel).exists()
 
 
 def _index(dispatcher: Any) -> Path:

@@ -8,9 +8,10 @@ import hashlib
 import io
 import json
 import os
+import shutil
 import tempfile
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +19,8 @@ from typing import IO, Any
 
 import numpy as np
 import platformdirs
+
+from .mapped_arrays import PART, mapped_npz, write_npz
 
 fcntl: ModuleType | None
 try:
@@ -27,6 +30,8 @@ except ImportError:
     fcntl = None
 
 Arrays = dict[str, np.ndarray]
+# bytes of arrays that stay in a file where they can
+LARGE = 32 * 2**20
 
 
 def home() -> Path:
@@ -94,6 +99,105 @@ def unpack(data: bytes, *, compressed: bool = True) -> Arrays:
     except Exception as error:
         # of zip, zstd and npy, also MemoryError where a length was forged
         raise ValueError(f"the arrays cannot be read: {error}") from error
+
+
+def pack_file(arrays: Mapping[str, Any], folder: Path) -> Path:
+    """Write what `pack` returns to a new file, a part at a time.
+
+    Raises
+    ------
+    OSError
+        The disk is full or cannot be written; no partial file stays.
+    """
+    import pyarrow as pa
+
+    with _temporary(folder) as raw:
+        write_npz(raw, {name.replace("/", "|"): array for name, array in arrays.items()})
+        with _temporary(folder, kept=True) as packed, packed.open("wb") as file:
+            file.write(raw.stat().st_size.to_bytes(8, "little"))
+            file.flush()
+            with raw.open("rb") as source, pa.CompressedOutputStream(file, "zstd") as target:
+                shutil.copyfileobj(source, target, PART)
+        return packed
+
+
+def unpack_file(path: Path, start: int, folder: Path) -> Arrays:
+    """Return the arrays that were given to `pack` from a place of a file on.
+
+    Large ones stay in a temporary file of a folder, which is deleted already.
+
+    Raises
+    ------
+    ValueError
+        The bytes are damaged.
+    OSError
+        The file cannot be read.
+    """
+    with path.open("rb") as file:
+        file.seek(start)
+        length = int.from_bytes(file.read(8), "little")
+        if length <= LARGE:
+            file.seek(start)
+            return unpack(data) if (data := file.read()) else {}
+        import pyarrow as pa
+
+        with suppress(OSError), _temporary(folder) as raw:
+            with raw.open("wb") as target:
+                source = pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd")
+                while (part := source.read(PART)) and target.tell() <= length:
+                    target.write(part)
+                if target.tell() != length:
+                    raise ValueError("the arrays cannot be read: another length was stated")
+            return {name.replace("|", "/"): a for name, a in mapped_npz(raw).items()}
+        # a disk that is full, or bytes that cannot be decompressed: `unpack` tells which
+        file.seek(start)
+        return unpack(file.read())
+
+
+@contextmanager
+def _temporary(folder: Path, *, kept: bool = False) -> Iterator[Path]:
+    """Make a file, and delete it at the end, or only after an error."""
+    handle, name = tempfile.mkstemp(dir=folder, suffix=".part")
+    os.close(handle)
+    try:
+        yield Path(name)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    if not kept:
+        Path(name).unlink(missing_ok=True)
+
+
+def atomic_seal(path: Path, owner: str, about: bytes, content: Path, staging: Path) -> None:
+    """Write what `seal` returns for some bytes and the content of a file, a part at a time.
+
+    A crash leaves the old file or the new one.
+
+    Raises
+    ------
+    OSError
+        The disk is full or cannot be written; the old content stays.
+    """
+    checksum = hashlib.sha256(owner.encode() + b"\0" + about)
+    with _temporary(staging) as staged:
+        with staged.open("wb") as file, content.open("rb") as source:
+            file.write(bytes(checksum.digest_size) + about)
+            while part := source.read(PART):
+                checksum.update(part)
+                file.write(part)
+            file.seek(0)
+            file.write(checksum.digest())
+            file.flush()
+            os.fsync(file.fileno())
+        move_into_place(staged, path)
+
+
+def is_sealed(owner: str, file: IO[bytes]) -> bool:
+    """Return whether a file holds what `seal` made for an owner; it is read a part at a time."""
+    digest, checksum = file.read(32), hashlib.sha256(owner.encode() + b"\0")
+    while part := file.read(PART):
+        checksum.update(part)
+    return checksum.digest() == digest
 
 
 def seal(owner: str, data: bytes) -> bytes:

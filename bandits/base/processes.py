@@ -30,7 +30,7 @@ from .formatting import duration, size
 
 # niceness of subprocesses: the pages are served first
 NICE = 5
-# of temporary folders, before the number of the process that made them
+# of temporary files and folders, before the number of the process that made them
 PREFIX = "bandits-of-"
 _log = logging.getLogger("bandits")
 
@@ -355,13 +355,22 @@ class _Child:
         return cast(BinaryIO, self._process.stdin), cast(BinaryIO, self._process.stdout)
 
 
-def remove_leftovers() -> None:
-    """Remove the temporary folders of children whose server was killed."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*-*"):
-        process = folder.name.removeprefix(PREFIX).partition("-")[0]
+def remove_leftovers(folder: Path | None = None) -> None:
+    """Remove files and folders whose process was killed.
+
+    Parameters
+    ----------
+    folder : Path, optional
+        Where they lie; by default where children have their temporary folders.
+    """
+    for path in (folder or Path(tempfile.gettempdir())).glob(f"{PREFIX}*-*"):
+        process = path.name.removeprefix(PREFIX).partition("-")[0]
         with suppress(OSError):
             if process.isdigit() and not _exists(int(process)):
-                shutil.rmtree(folder)
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
 
 
 def _exists(process: int) -> bool:

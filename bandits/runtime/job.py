@@ -5,16 +5,18 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from bandits.base.errors import UserError
-from bandits.base.files import pack
+from bandits.base.files import LARGE, pack, pack_file
+from bandits.base.mapped_arrays import memory
 from bandits.experiments.experiment import Experiment, read
 from bandits.experiments.history import History
 from bandits.experiments.lockstep import load_histories
@@ -99,7 +101,7 @@ class Job:
     next_write: float = 0.0
     # finished, and still to be stored
     unstored: bool = False
-    # the last state, from which a finished run is extended
+    # what is saved, from which a finished run is extended and a paused one goes on
     state_stored: bool = False
 
     @classmethod
@@ -166,8 +168,8 @@ class Job:
 
     @property
     def nbytes(self) -> int:
-        """Memory of its histories and of its saved state in bytes."""
-        saved = sum(np.asarray(value).nbytes for value in self.saved.values())
+        """Memory of its histories and of its saved state in bytes, but for what stays in a file."""
+        saved = sum(map(memory, self.saved.values()))
         return saved + sum(history.nbytes for history in self.histories.values())
 
     def record_time(self) -> None:
@@ -267,6 +269,7 @@ def save(store: Store | None, job: Job, *, finished: bool = False, last: bool = 
     another and while another is being written, because the messages of a worker are not read
     meanwhile."""
     needed = finished or last
+    job.state_stored = False
     if store is None or not job.writing.acquire(blocking=needed):
         return
     try:
@@ -276,7 +279,9 @@ def save(store: Store | None, job: Job, *, finished: bool = False, last: bool = 
         if finished:
             keep_result(store, job)
         else:
-            store.keep_checkpoint(job.id, job.experiment, pack(job.saved))
+            with packed_state(store, job) as state:
+                store.keep_checkpoint(job.id, job.experiment, state)
+            job.state_stored = True
         spent = time.monotonic() - began
         job.next_write = began + spent + max(WRITE_INTERVAL, WRITE_PAUSE * spent)
     except OSError as error:
@@ -290,6 +295,19 @@ def save(store: Store | None, job: Job, *, finished: bool = False, last: bool = 
             _try_again(store, job, RETRIES)
     finally:
         job.writing.release()
+
+
+@contextmanager
+def packed_state(store: Store, job: Job) -> Iterator[bytes | Path]:
+    """Return the saved state of a run as `pack` makes it, or a file with it if that is large."""
+    if sum(np.asarray(value).nbytes for value in job.saved.values()) <= LARGE:
+        yield pack(job.saved)
+        return
+    path = pack_file(job.saved, store.staging)
+    try:
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
 
 
 def keep_result(store: Store, job: Job) -> None:
@@ -306,12 +324,13 @@ def keep_result(store: Store, job: Job) -> None:
     store.put(job.experiment, job.histories, job.seconds)
     # the budget may be no size, which the page Runs states
     with suppress(OSError, UserError):
-        state = pack(job.saved)
-        if len(state) <= MAX_KEPT_STATE:
-            store.keep_checkpoint(job.id, job.experiment, state)
-            job.state_stored = True
-        else:
-            store.drop_checkpoint(job.id)
+        with packed_state(store, job) as state:
+            length = len(state) if isinstance(state, bytes) else state.stat().st_size
+            if length <= MAX_KEPT_STATE:
+                store.keep_checkpoint(job.id, job.experiment, state)
+                job.state_stored = True
+            else:
+                store.drop_checkpoint(job.id)
         enforce(store)
 
 

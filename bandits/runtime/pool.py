@@ -27,7 +27,7 @@ from bandits.storage.stored_run import StoredValue, stored_values
 from . import supervisor
 from .job import Job, saved_state, stored_job
 from .least_time import require_end
-from .scheduler import MAX_QUEUED
+from .scheduler import MAX_QUEUED, UNSEEN
 from .supervisor import Supervisor
 from .task_queue import Task
 from .worker_handle import WorkerProcess
@@ -58,7 +58,9 @@ class Pool:
         self.workers, self.store = workers, store
         self.owners = Owners(None if store is None else store.folder / "owners")
         self._jobs: OrderedDict[str, Job] = OrderedDict()
-        self._supervisor = Supervisor(workers, store, limited=limited)
+        # those that have left memory: their checkpoints are stored
+        self._paused: set[str] = set()
+        self._supervisor = Supervisor(workers, store, limited=limited, tidy=self._drop_ended_jobs)
         # guards the jobs too
         self._change = self._supervisor.change
         atexit.register(self.close)
@@ -130,6 +132,9 @@ class Pool:
         if self.store is None or (job := stored_job(self.store, job_id)) is None:
             return None
         with self._change:
+            if job_id in self._paused and job.interrupted:
+                job.status, job.interrupted, job.error = "paused", False, ""
+                job.owner, job.state_stored = self.owners.of(job_id), True
             job = self._jobs.setdefault(job_id, job)
             self._drop_ended_jobs()
             return job
@@ -255,6 +260,7 @@ class Pool:
                     # the browser that started it before a restart still owns it
                     self.owners.record(job.id, owner)
                     job.owner = self.owners.of(job.id)
+                self._paused.discard(job.id)
                 job.worker_deaths = 0
                 job.failed_agents.clear()
                 self._supervisor.enqueue(job)
@@ -355,6 +361,7 @@ class Pool:
             if job is not None and job.live:
                 raise UserError("this run is active; stop it before you delete it")
             self._jobs.pop(run, None)
+            self._paused.discard(run)
         if job is not None:
             job.unstored = False
         if self.store is not None:
@@ -414,12 +421,20 @@ class Pool:
             raise UserError(f"{MAX_QUEUED} runs are waiting already; try again in a few minutes")
 
     def _drop_ended_jobs(self) -> None:
-        """Forget the ended jobs that were asked for longest ago, but for the newest and for those
-        not stored yet.
+        """Forget the ended and paused jobs that were asked for longest ago, but for the newest and
+        for those not stored yet; a paused one also when no page shows it.
         """
-        size = 0
-        ended = [job for job in reversed(self._jobs.values()) if not job.live and not job.unstored]
-        for place, job in enumerate(ended):
+        size, now = 0, time.monotonic()
+        for place, job in enumerate([j for j in reversed(self._jobs.values()) if self._at_rest(j)]):
             size += job.nbytes
-            if place and (place >= MAX_ENDED_JOBS or size > MAX_ENDED_BYTES):
+            unseen = job.status == "paused" and now - job.seen > UNSEEN
+            if unseen or (place and (place >= MAX_ENDED_JOBS or size > MAX_ENDED_BYTES)):
                 del self._jobs[job.id]
+                if job.status == "paused":
+                    self._paused.add(job.id)
+
+    def _at_rest(self, job: Job) -> bool:
+        """Return whether a job can be read again from the store."""
+        if job.status == "paused":
+            return job.state_stored and not self._supervisor.division.shares(job)
+        return not job.live and not job.unstored

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 from bandits.base.errors import UserError
+from bandits.base.processes import remove_leftovers
 from bandits.storage.run_store import Store
 
 from .division import Division, Share, request
 from .job import Job, JobStatus, save
+from .protocol import mapped
 from .scheduler import MAX_QUEUED, Scheduler
 from .task_queue import Task, settle
 from .worker_handle import WorkerProcess, start_worker
@@ -19,6 +24,8 @@ from .worker_handle import WorkerProcess, start_worker
 ATTEMPTS = 3
 # seconds of wall time that one run may take
 TIME_LIMIT = 1800.0
+# seconds after which a run that no page shows gives way to those that wait
+ABANDONED = 300.0
 # seconds without a sign of life after which a worker is killed; it sends one every two seconds
 SILENCE = 60.0
 # seconds between looks at time limits and signs of life
@@ -36,7 +43,10 @@ class Supervisor:
     store : Store, optional
         Where finished runs and checkpoints are written.
     limited : bool
-        Whether a run that takes longer than `TIME_LIMIT` is stopped.
+        Whether a run that takes longer than `TIME_LIMIT` is stopped, and one that no page shows is
+        paused when others wait.
+    tidy : callable
+        Called every second, with the lock.
 
     Attributes
     ----------
@@ -50,11 +60,20 @@ class Supervisor:
     closed : bool
     """
 
-    def __init__(self, workers: int, store: Store | None, *, limited: bool = True) -> None:
+    def __init__(
+        self,
+        workers: int,
+        store: Store | None,
+        *,
+        limited: bool = True,
+        tidy: Callable[[], None] = lambda: None,
+    ) -> None:
         self.workers, self.store, self.limited = workers, store, limited
         self.change = threading.Condition()
         self.scheduler = Scheduler()
         self.division = Division(self.change, self.scheduler)
+        self._tidy = tidy
+        self._folder = None if store is None else store.staging
         self.failed_starts = 0
         self.closed = False
         for _ in range(workers):
@@ -77,6 +96,7 @@ class Supervisor:
                 False,
                 time.monotonic(),
             )
+            job.state_stored = False
             self.scheduler.add_run(job, first=first)
             self.division.release()
             self.change.notify_all()
@@ -161,6 +181,7 @@ class Supervisor:
             with self.change:
                 # its variables hold no run in memory while this thread sleeps
                 self._end_what_takes_too_long()
+                self._tidy()
 
     def _end_what_takes_too_long(self) -> None:
         """End runs over their limit and kill workers that give no sign of life."""
@@ -171,6 +192,12 @@ class Supervisor:
                     "stopped",
                     f"stopped after {TIME_LIMIT / 60:.0f} minutes, the limit for one run",
                 )
+            elif (
+                job.status == "running"
+                and self.scheduler.n_runs
+                and time.monotonic() - job.seen > ABANDONED
+            ):
+                self.end(job, "paused", "it gave way to other runs while no page showed it")
         for process in self.division.processes.values():
             # its agents go on in another worker
             if process.silence > SILENCE:
@@ -183,7 +210,7 @@ class Supervisor:
         """Keep one worker process running and give it work, in a loop."""
         while not self.closed:
             try:
-                process = start_worker()
+                process = start_worker(self._folder)
             except (OSError, RuntimeError):
                 # the machine has no memory, processes or threads left
                 self._count_failed_start()
@@ -205,6 +232,9 @@ class Supervisor:
                         break
             finally:
                 process.end()
+                # what it wrote for this process, which did not read it
+                if self._folder is not None:
+                    remove_leftovers(self._folder)
 
     def _count_failed_start(self) -> None:
         self.failed_starts += 1
@@ -326,8 +356,12 @@ class Supervisor:
             elif event == "compiled":
                 job.compiled.add(header["kernel"])
             elif event == "checkpoint":
+                if "file" in header:
+                    arrays = _read_state(Path(header["file"]))
                 with self.change:
                     job.save(arrays)
+                # the state before it may be large
+                del arrays, message
                 save(self.store, job, last=header["last"])
             elif event == "gave":
                 with self.change:
@@ -373,3 +407,11 @@ class Supervisor:
             job.record_time()
             self.division.balance(job)
             self.division.release()
+
+
+def _read_state(path: Path) -> dict[str, Any]:
+    """Return the state in a file of a worker; the file is deleted when nothing refers to it."""
+    try:
+        return mapped(path)
+    finally:
+        path.unlink(missing_ok=True)

@@ -1,11 +1,11 @@
 """Compute experiments and blocks of sweeps in a worker process, ``python -m
-bandits.runtime.worker``.
+bandits.runtime.worker [FOLDER]``.
 
 A worker computes some of the agents of a run. Messages may reach it meanwhile: ``take`` adds
 agents, ``give`` asks for some of its agents, and anything else ends its share of the run. What it
 gives back comes with a checkpoint, from which another process can continue. It compiles
-what its run needs, and ahead of the next run while it has none (`bandits.runtime.kernels`). See
-`bandits.runtime.protocol` for the format of messages."""
+what its run needs, and ahead of the next run while it has none (`bandits.runtime.kernels`). Large
+states are files in FOLDER. See `bandits.runtime.protocol` for the format of messages."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ import importlib
 import os
 import queue
 import sys
+import tempfile
 import threading
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from bandits.base.errors import UserError
-from bandits.base.processes import NICE
+from bandits.base.processes import NICE, PREFIX
 from bandits.experiments.experiment import Experiment, read
 from bandits.experiments.lockstep import Lockstep
 
@@ -30,6 +32,8 @@ from .protocol import UPDATE_INTERVAL, Message, receive
 
 # seconds between checkpoints
 CHECKPOINT_INTERVAL = 2.0
+# bytes of a state that is sent as a message; a larger one is written to a file
+MAX_SENT = 4 * 2**20
 # steps, before the cost of a step is known
 FIRST_CHUNK = 1
 # seconds between signs of life
@@ -160,8 +164,8 @@ def _run_agents(
         send(out, {"event": "tick", "step": lockstep.step})
 
     def send_checkpoint(agents: list[int] | None = None, *, last: bool) -> None:
-        state = {k: np.asarray(v) for k, v in lockstep.state_dict(agents).items()}
-        send(out, {"event": "checkpoint", "last": last}, state)
+        chosen = [r.agent for r in lockstep.runners.values() if agents is None or r.agent in agents]
+        _send_state(out, {"event": "checkpoint", "last": last}, lockstep, chosen)
 
     def leave() -> None:
         send_histories()
@@ -222,6 +226,40 @@ def _run_agents(
     send(
         out, {"event": "finished", "agents": [runner.agent for runner in lockstep.runners.values()]}
     )
+
+
+def _send_state(
+    out: BinaryIO, header: dict[str, Any], lockstep: Lockstep, agents: list[int]
+) -> None:
+    """Send the state of some agents: in the message, or else in a file that it names.
+
+    The states are made one after the other, so that no more than one has a copy in memory. On a
+    disk that is full the message holds them.
+    """
+    if (folder := sys.argv[1:]) and _state_bytes(lockstep.experiment) > MAX_SENT:
+        path = None
+        try:
+            handle, name = tempfile.mkstemp(dir=folder[0], prefix=f"{PREFIX}{os.getpid()}-")
+            path = Path(name)
+            with os.fdopen(handle, "wb") as file:
+                for agent in agents:
+                    protocol.send(file, {}, lockstep.state_dict([agent]))
+        except OSError:
+            if path is not None:
+                path.unlink(missing_ok=True)
+        else:
+            return send(out, {**header, "file": name})
+    send(out, header, lockstep.state_dict(agents))
+
+
+def _state_bytes(experiment: Experiment) -> int:
+    """Estimate the bytes of the state of all agents and of their histories."""
+    spec = experiment.simulator_class().describe(experiment.simulator)
+    own = sum(
+        experiment.agent_class(i).memory(agent, spec) for i, agent in enumerate(experiment.agents)
+    )
+    histories = len(experiment.agents) * experiment.empty_history().nbytes
+    return experiment.replications * own + histories
 
 
 def _run_task(kind: str, header: dict[str, Any], out: BinaryIO, inbox: Inbox) -> None:

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, Any, BinaryIO, cast
 
@@ -97,8 +98,13 @@ class WorkerProcess:
                 del message
 
 
-def start_worker() -> WorkerProcess:
+def start_worker(folder: Path | None = None) -> WorkerProcess:
     """Start a worker process.
+
+    Parameters
+    ----------
+    folder : Path, optional
+        Where it writes large states, on the file system of the store; by default it sends them.
 
     Raises
     ------
@@ -108,7 +114,7 @@ def start_worker() -> WorkerProcess:
         The machine has no threads left; the process has been ended.
     """
     process = subprocess.Popen(
-        [sys.executable, "-m", "bandits.runtime.worker"],
+        [sys.executable, "-m", "bandits.runtime.worker", *([str(folder)] if folder else [])],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=worker_environment(),

@@ -7,7 +7,14 @@ from collections.abc import Callable, Container
 from contextlib import suppress
 from pathlib import Path
 
-from bandits.base.files import Arrays, atomic_write, seal, unpack, unseal
+from bandits.base.files import (
+    Arrays,
+    atomic_seal,
+    atomic_write,
+    is_sealed,
+    seal,
+    unpack_file,
+)
 from bandits.experiments.experiment import Experiment
 
 # an experiment's hash; any other text must not become a file name
@@ -39,8 +46,13 @@ class Checkpoints:
         with suppress(OSError):
             folder.mkdir(exist_ok=True)
 
-    def write(self, run: str, experiment: Experiment, state: bytes) -> None:
+    def write(self, run: str, experiment: Experiment, state: bytes | Path) -> None:
         """Replace the checkpoint of a run.
+
+        Parameters
+        ----------
+        state : bytes or Path
+            As `pack` makes it, or the file of a large one; never as a whole in memory.
 
         Raises
         ------
@@ -49,22 +61,34 @@ class Checkpoints:
         """
         text = experiment.model_dump_json().encode()
         self.folder.mkdir(exist_ok=True)
-        body = len(text).to_bytes(4, "little") + text + state
-        atomic_write(self.folder / run, seal(run, body), staging=self._staging)
+        about = len(text).to_bytes(4, "little") + text
+        if isinstance(state, bytes):
+            atomic_write(self.folder / run, seal(run, about + state), staging=self._staging)
+        else:
+            self._staging.mkdir(exist_ok=True)
+            atomic_seal(self.folder / run, run, about, state, self._staging)
 
     def state(self, run: str) -> bytes | None:
         """Return the state in a run's checkpoint, or None if there is no intact one."""
-        content = self._read(self.folder / run) if RUN_ID.fullmatch(run) else None
-        return content[1] if content else None
+        path = self.folder / run
+        content = self._read(path) if RUN_ID.fullmatch(run) else None
+        if content is None:
+            return None
+        with path.open("rb") as file:
+            file.seek(content[1])
+            return file.read()
 
     def arrays(self, run: str) -> Arrays:
         """Return the state in a run's checkpoint as arrays.
 
         A file that holds no arrays is quarantined.
         """
-        state = self.state(run)
+        path = self.folder / run
+        content = self._read(path) if RUN_ID.fullmatch(run) else None
         try:
-            return unpack(state) if state else {}
+            return {} if content is None else unpack_file(path, content[1], self._staging)
+        except FileNotFoundError:
+            return {}
         except ValueError:
             # forged: its checksum is right
             self._quarantine(self.folder / run)
@@ -125,19 +149,16 @@ class Checkpoints:
             if path.is_file() and self._read(path) is None and not path.exists()
         ]
 
-    def _read(self, path: Path) -> tuple[str, bytes] | None:
+    def _read(self, path: Path) -> tuple[str, int] | None:
+        """Verify a file; return the experiment's JSON and the place where the state begins."""
         try:
-            data = path.read_bytes()
+            # of a forged file the experiment is no text
+            with path.open("rb") as file, suppress(ValueError):
+                if is_sealed(path.name, file):
+                    file.seek(32)
+                    text = file.read(int.from_bytes(file.read(4), "little")).decode()
+                    return text, file.tell()
         except OSError:
             return None
-        # forged: the experiment is no text
-        with suppress(ValueError):
-            if (body := unseal(path.name, data)) is not None:
-                return _split(body)
         self._quarantine(path)
         return None
-
-
-def _split(body: bytes) -> tuple[str, bytes]:
-    end = 4 + int.from_bytes(body[:4], "little")
-    return body[4:end].decode(), body[end:]

@@ -345,7 +345,12 @@ class Store:
     # -- checkpoints
     # ---------------------------------------------------------------------------------------------
 
-    def keep_checkpoint(self, run: str, experiment: Experiment, state: bytes) -> None:
+    @property
+    def staging(self) -> Path:
+        """Folder of temporary files, on the file system of the others."""
+        return self._objects.staging
+
+    def keep_checkpoint(self, run: str, experiment: Experiment, state: bytes | Path) -> None:
         """Replace the checkpoint of a run; see `Checkpoints.write`."""
         self.checkpoint_files.write(run, experiment, state)
 

@@ -5,6 +5,7 @@ all of one moment.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Hashable
 from typing import NamedTuple
 
@@ -93,6 +94,8 @@ class _Shown(NamedTuple):
     def content(self) -> BoardContent:
         """Return the run at this moment: the same one in both fragments and for all sessions."""
         job, view, fill = self
+        # a run that no page shows gives way to others
+        job.seen = time.monotonic()
         previous = followed.previous(job) if view.previous else None
         return _frames().get(
             # not the jobs: they would stay in memory

@@ -17,9 +17,11 @@ import pytest
 
 from bandits import Experiment, History, UserError, read, run
 from bandits.base.files import pack
+from bandits.base.mapped_arrays import memory
 from bandits.experiments.experiment import MEMORY_LIMIT
 from bandits.experiments.lockstep import Lockstep, make_lane, run_to_end, state_for
 from bandits.experiments.snapshots import snapshot_steps
+from bandits.runtime import pool as pools
 from bandits.runtime import supervisor
 from bandits.runtime.pool import MAX_ACTIVE, MAX_ENDED_JOBS, Job, Pool
 from bandits.runtime.protocol import receive, send
@@ -442,6 +444,73 @@ def test_an_interrupted_run_shows_its_results_and_resumes_identically(
         assert ended(job).status == "finished"
     for label, history in run(e).histories.items():
         same(job.histories[label], history)
+
+
+def test_a_paused_run_leaves_memory_and_goes_on_to_the_same_bits(
+    tmp_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pools, "UNSEEN", 0.0)
+    e = experiment("lints", "beta_ts", steps=3000, seed=95)
+    gate.hold(95, 1000)
+    with closing(Pool(store=Store(tmp_path))) as pool:
+        job = pool.submit(e, "visitor")
+        wait_for(lambda: job.step > 0, "some steps", over(job))
+        wait_for(lambda: gate.stands(95), "the gate", over(job))
+        wait_for(lambda: job.state_stored, "a checkpoint", over(job))
+        pool.pause(job, "visitor")
+        wait_for(lambda: not pool.live_jobs(), "the job to leave memory", over(job))
+        monkeypatch.setattr(pools, "UNSEEN", 60.0)
+        gate.open(95)
+        again = pool.get(e.hash)
+        assert again is not None
+        assert again is not job
+        assert (again.status, again.owner) == ("paused", "visitor")
+        assert 0 < again.step <= 1000
+        assert pool.live_jobs() == [again]
+        with pytest.raises(UserError, match="only the user who started this run"):
+            pool.resume(again, "another visitor")
+        pool.resume(again, "visitor")
+        assert ended(again).status == "finished"
+    for label, history in run(e).histories.items():
+        same(again.histories[label], history)
+
+
+def test_a_run_that_no_page_shows_gives_way_to_those_that_wait(
+    gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "ABANDONED", 0.0)
+    with closing(Pool()) as pool:
+        job = start_held_run(pool, gate, 96)
+        other = pool.submit(experiment(seed=97))
+        wait_for(lambda: job.status == "paused", "the first run to give way", over(job))
+        assert ended(other).status == "finished"
+
+
+def test_a_large_state_stays_in_a_file(tmp_path: Path) -> None:
+    e = read(
+        {
+            "simulator": {"kind": "petshop", "n_products": 800},
+            "agents": [{"kind": "linucb"}],
+            "steps": 50_000,
+            "replications": 4,
+        }
+    )
+    with closing(Pool(store=Store(tmp_path))) as pool:
+        job = pool.submit(e)
+        wait_for(lambda: job.step > 0, "some steps", over(job))
+        pool.pause(job)
+        wait_for(lambda: job.state_stored, "its checkpoint")
+    assert sum(np.asarray(value).nbytes for value in job.saved.values()) > 4 * 2**20
+    assert sum(map(memory, job.saved.values())) < 1000
+    assert not list(tmp_path.glob("staged/*"))
+    lockstep = Lockstep(e)
+    for _ in lockstep.advance(int(job.saved["step"])):
+        pass
+    expected = lockstep.state_dict()
+    assert job.saved.keys() == expected.keys()
+    for name in expected:
+        if not name.endswith("seconds"):
+            np.testing.assert_array_equal(job.saved[name], expected[name], err_msg=name)
 
 
 def test_an_interrupted_run_that_is_submitted_again_resumes(tmp_path: Path, gate: Gate) -> None:

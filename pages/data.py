@@ -36,8 +36,8 @@ uploaded = st.file_uploader(
     ),
 )
 st.caption(
-    "Uploads are visible to all users of this server and can be run by them: upload nothing "
-    "confidential."
+    "Uploads are visible to all users of this server and can be run by them, but not deleted: "
+    "upload nothing confidential."
 )
 
 file = upload.current(uploaded)
@@ -49,6 +49,7 @@ try:
             "Save and run", type="primary", icon=":material/play_arrow:", disabled=not chosen.valid
         )
     ):
+        before = [info.id for info in uploads.listing()]
         data = uploads.save_dataset(
             chosen.table,
             target=chosen.target,
@@ -56,6 +57,7 @@ try:
             leave_out=chosen.leave_out,
             title=chosen.title,
         )
+        upload.record_owner(data, before)
         followed.run_in_arena(presets.on_data(data))
 except UserError as error:
     refuse(error)

@@ -317,10 +317,13 @@ class TableSimulator(Simulator):
         """Return the index of the example of each row, int64 (R,)."""
         epoch, position = divmod(step, len(self.data.labels))
         if epoch != self._epoch:
-            shuffles = (
-                self.streams.generator("world", row=row, block=epoch) for row in self.streams.rows
-            )
-            self._order = np.stack([g.permutation(len(self.data.labels)) for g in shuffles], axis=1)
+            n, rows = len(self.data.labels), self.streams.rows
+            # a large array: neither beside that of the epoch before nor beside its own columns
+            self._order = np.empty((0, len(rows)), np.int64)
+            self._order = np.empty((n, len(rows)), np.int64)
+            for i, row in enumerate(rows):
+                shuffle = self.streams.generator("world", row=row, block=epoch)
+                self._order[:, i] = shuffle.permutation(n)
             self._epoch = epoch
         examples: IntArray = self._order[position]
         return examples

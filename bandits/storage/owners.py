@@ -1,4 +1,6 @@
-"""Who started a run or sweep, and may therefore delete it: one small file for each."""
+"""Who started a run or sweep, or uploaded a file, and may therefore delete it: one small file for
+each.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,16 @@ from bandits.base.errors import UserError
 from bandits.base.files import atomic_write
 
 # any other text must not become a file name
-_ID = re.compile("[0-9a-f]{64}")
+_ID = re.compile("[0-9a-f]{64}|[a-z0-9_-][a-z0-9_.-]{0,46}-[0-9a-f]{12}")
 
-DELETE_REFUSED = "only the browser that started this, or one on the server itself, may delete it"
+DELETE_REFUSED = (
+    "only the browser that started or uploaded this, or one on the server itself, may delete it"
+)
 
 
 class Owners:
-    """Owners by the hash of a run or sweep; the first that is recorded stays.
+    """Owners by the hash of a run or sweep, or by the id of a data set or log; the first that is
+    recorded stays.
 
     An owner is an identifier of a browser. None stands for a person at the server itself, on the
     command line or in a browser there, who may delete everything.

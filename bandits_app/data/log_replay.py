@@ -14,7 +14,7 @@ from bandits_app.session import followed
 from bandits_app.widgets import buttons
 
 from .log_source import FILE, Source
-from .upload import stored_file
+from .upload import record_owner, stored_file
 
 
 def offer(chosen: str, source: Source | None) -> None:
@@ -53,11 +53,12 @@ def _keep(source: Source) -> None:
         ),
     )
     st.caption(
-        "Kept until deleted; all users of this server can see it and delete it: keep nothing "
+        "Kept until you delete it; all users of this server can see it and run it: keep nothing "
         "confidential."
     )
     if st.button("Save and run", type="primary", icon=":material/play_arrow:", key="whatif-keep"):
         with st.spinner("Reading the log ..."):
+            before = [info.id for info in kept_logs.listing()]
             name = keep_file(
                 source.log,
                 source.ending,
@@ -66,6 +67,7 @@ def _keep(source: Source) -> None:
                 uniform=uniform,
                 skip=source.skip,
             )
+            record_owner(name, before)
         followed.run_in_arena(presets.on_log(name))
 
 

@@ -4,7 +4,7 @@ sets.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from html import escape
 from typing import Any, NamedTuple
@@ -21,6 +21,8 @@ from bandits.simulators.datasets.scaling import coded
 from bandits.simulators.datasets.table_notes import table_notes
 from bandits.simulators.datasets.wrong_rows import without_wrong_rows
 from bandits.tables.problems import RowsError
+from bandits_app.session import workers
+from bandits_app.session.owner import deleter, may_delete, owner, refusal
 from bandits_app.session.page import TABLE
 from bandits_app.widgets import buttons
 from bandits_app.widgets.row_problems import row_problems
@@ -260,6 +262,19 @@ def uploaded_data_sets() -> str | None:
     return chosen
 
 
+def record_owner(name: str, stored: Iterable[str]) -> None:
+    """Record who uploaded a data set or log, unless it was stored already.
+
+    Parameters
+    ----------
+    name : str
+    stored : iterable of str
+        What was stored before.
+    """
+    if name not in stored:
+        workers.pool().owners.record(name, owner())
+
+
 def stored_file(
     kind: str, name: str, title: str, sizes: str, lost: str, delete: Callable[[], None]
 ) -> bool:
@@ -268,7 +283,7 @@ def stored_file(
     Parameters
     ----------
     kind, name : str
-        What it is, in words, and its identifier.
+        What it is, in words, and its identifier. Who uploaded it deletes it, or the console.
     lost : str
         What is lost when it is deleted.
     """
@@ -277,8 +292,19 @@ def stored_file(
         text_at.html(f"<b>{escape(title)}</b><br><small>{escape(sizes)}</small>")
         with delete_at.popover("Delete", icon=":material/delete:", width="stretch"):
             st.markdown(lost)
-            if buttons.delete(f"Delete {kind}", key=name, type="primary", width="stretch"):
+            owners = workers.pool().owners
+            refused = refusal(may_delete([name], owners))
+            if buttons.delete(
+                f"Delete {kind}",
+                key=name,
+                type="primary",
+                width="stretch",
+                disabled=refused is not None,
+                help=refused,
+            ):
+                owners.require(name, deleter())
                 delete()
+                owners.drop(name)
                 st.rerun()
         return run_at.button(
             "Run", key=f"run-{name}", icon=":material/play_arrow:", width="stretch"

@@ -231,7 +231,9 @@ def test_brought_data_can_be_raced_on_again_and_deleted(pool: Pool) -> None:
     table = csv_table.inspect(SHOP.encode())
     first = uploads.save_dataset(table, target="bought", title="First")
     second = uploads.save_dataset(table, target="town", title="Second")
-    at = visit()
+    pool.owners.record(first, "me")
+    at = settled(open_page("data", owner="me"))
+    assert at.button(key=f"destructive-{second}").disabled
     assert [s.value for s in at.subheader] == ["Samples", "Your file", "Uploaded data sets"]
     assert labels(at).count("Run") == 2
     at = settled(at.button(key=f"run-{first}").click().run(), "Arena")
@@ -250,6 +252,24 @@ def test_brought_data_can_be_raced_on_again_and_deleted(pool: Pool) -> None:
     assert said.startswith(
         f"Data '{first}' is not stored here: upload the CSV again on the page Data"
     )
+
+
+def test_a_stranger_deletes_no_data_set(pool: Pool) -> None:
+    at = upload(settled(open_page("data", owner="me")), SHOP)
+    at = settled(button(at, "Save and run").click().run(), "Arena")
+    (info,) = uploads.listing()
+    assert pool.owners.of(info.id) == "me"
+    # who uploads it again does not own it
+    at = upload(settled(open_page("data", owner="another visitor")), SHOP)
+    at = settled(button(at, "Save and run").click().run(), "Arena")
+    assert pool.owners.of(info.id) == "me"
+    at = settled(open_page("data", owner="another visitor"))
+    delete = at.button(key=f"destructive-{info.id}")
+    assert delete.disabled
+    # a client may press it all the same
+    delete.proto.disabled = False
+    at = delete.click().run()
+    assert [kept.id for kept in uploads.listing()] == [info.id]
 
 
 def test_data_damaged_or_deleted_meanwhile_leave_the_shelf(pool: Pool) -> None:

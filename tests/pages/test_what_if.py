@@ -283,7 +283,11 @@ def test_a_file_is_kept_and_replayed_in_the_arena(
     (info,) = kept_logs.listing()
     assert (info.title, info.events, info.items, info.features) == ("log", 400, 3, 1)
     assert pool.get(presets.on_log(info.id).hash) is not None
-    at = open_page("data/what_if", "")
+    owner = at.session_state["owner"]
+    at = open_page("data/what_if", "", owner="another visitor")
+    box(at, "Log").select("file").run()
+    assert next(b for b in at.button if b.label == "Delete log").disabled
+    at = open_page("data/what_if", "", owner=owner)
     box(at, "Log").select("file").run()
     press(at, "Delete log")
     assert kept_logs.listing() == []

@@ -11,6 +11,8 @@ EXTRAS = {
     "faiss": ("retrieval", "two-stage retrieval needs faiss"),
     "optuna": ("optuna", "a search by Optuna needs Optuna"),
     "distributed": ("cluster", "a sweep on a cluster needs Dask"),
+    "uvicorn": ("serve", "a service needs Starlette and uvicorn"),
+    "prometheus_client": ("serve", "the metrics of a service need prometheus_client"),
     "streamlit": ("app", "the app needs Streamlit"),
 }
 """Of each module: its extra, and what needs it."""

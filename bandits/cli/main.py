@@ -25,6 +25,7 @@ from . import (
     export,
     lesson,
     monitor,
+    serve,
     stored_runs,
 )
 
@@ -45,6 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "check": _check,
         "app": _app,
         "lesson": lesson.run,
+        "serve": serve.serve,
+        "registry": serve.registry,
+        "events": serve.events,
         **stored_runs.COMMANDS,
     }
     try:
@@ -116,6 +120,7 @@ def _parser() -> argparse.ArgumentParser:
     diagnose.add_command(commands)
     monitor.add_command(commands)
     evaluate.add_command(commands)
+    serve.add_commands(commands)
     sweeping = commands.add_parser("sweep", help="run one agent for all values along axes")
     sweeping.add_argument("sweep", metavar="SWEEP.json", help="sweep file, or - for standard input")
     sweeping.add_argument(

@@ -11,19 +11,16 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bandits.base.errors import UserError
 from bandits.base.files import atomic_write, seal, unseal
 
-ALIASES = ("champion", "challenger", "shadow", "previous")
 _POLICY, _CARD, _ALIASES = "policy.bandits", "card.json", "aliases.json"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Aliases:
+class Aliases(NamedTuple):
     """Numbers of the versions that serve, by their part; None: no version has it."""
 
     champion: int | None = None
@@ -32,8 +29,7 @@ class Aliases:
     previous: int | None = None
 
 
-@dataclass(frozen=True)
-class Version:
+class Version(NamedTuple):
     """A version: its number, the policy as a file, and what is known of its making.
 
     Attributes
@@ -46,7 +42,7 @@ class Version:
     """
 
     number: int
-    policy: bytes = field(repr=False)
+    policy: bytes
     card: Mapping[str, Any]
 
 
@@ -141,11 +137,11 @@ class Registry:
         UserError
             The alias is unknown, or the version is missing or damaged.
         """
-        if alias not in ALIASES:
-            raise UserError(f"alias: must be one of {', '.join(ALIASES)}; got {alias}")
+        if alias not in Aliases._fields:
+            raise UserError(f"alias: must be one of {', '.join(Aliases._fields)}; got {alias}")
         if number is not None:
             self.version(number)
-        return self._write(replace(self.aliases(), **{alias: number}))
+        return self._write(self.aliases()._replace(**{alias: number}))
 
     def promote(self, number: int) -> Aliases:
         """Make a version the champion; the champion before it becomes ``previous``.
@@ -163,7 +159,7 @@ class Registry:
         if now.champion == number:
             return now
         free = {alias: None for alias in ("challenger", "shadow") if getattr(now, alias) == number}
-        return self._write(replace(now, champion=number, previous=now.champion, **free))
+        return self._write(now._replace(champion=number, previous=now.champion, **free))
 
     def rollback(self) -> Aliases:
         """Make the previous version the champion again, and drop the challenger.
@@ -178,11 +174,11 @@ class Registry:
             raise UserError("there is no previous version to roll back to")
         self.version(now.previous)
         return self._write(
-            replace(now, champion=now.previous, previous=now.champion, challenger=None)
+            now._replace(champion=now.previous, previous=now.champion, challenger=None)
         )
 
     def _write(self, aliases: Aliases) -> Aliases:
-        text = json.dumps(asdict(aliases)).encode()
+        text = json.dumps(aliases._asdict()).encode()
         atomic_write(self.folder / _ALIASES, seal(_ALIASES, text))
         return aliases
 

@@ -7,8 +7,10 @@ The comparison may be looked at after every decision: its interval holds at all 
 from __future__ import annotations
 
 import hashlib
+from collections import deque
+from collections.abc import Mapping
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import field_validator, model_validator
@@ -133,7 +135,7 @@ class Rollout:
         self._signed: list[float] = []
         self._rewards = 0.0
         self._since = 0
-        self._latencies: list[float] = []
+        self._latencies: deque[float] = deque(maxlen=10_000)
         self._served = self._failed = 0
 
     @property
@@ -186,7 +188,6 @@ class Rollout:
         stated = f"challenger minus champion is {low:+.4f} to {high:+.4f} per decision"
         if self._served >= MIN_SERVED:
             errors = self._failed / self._served
-            slow = float(np.quantile(self._latencies, 0.99))
             if errors > params.max_errors:
                 return Verdict(
                     "roll back",
@@ -195,6 +196,8 @@ class Rollout:
                     low,
                     high,
                 )
+        if len(self._latencies) >= MIN_SERVED:
+            slow = float(np.quantile(self._latencies, 0.99))
             if slow > params.max_latency:
                 return Verdict(
                     "roll back",
@@ -220,6 +223,25 @@ class Rollout:
         return Verdict(
             "wait", f"the challenger is neither better nor worse yet: {stated}", low, high
         )
+
+    def to_data(self) -> dict[str, Any]:
+        """Return the state as JSON; `from_data` reads it."""
+        return {
+            "step": self.step,
+            "since": self._since,
+            "rewards": self._rewards,
+            "signed": self._signed,
+            "served": [self._served, self._failed],
+        }
+
+    @classmethod
+    def from_data(cls, params: RolloutParams, data: Mapping[str, Any]) -> Rollout:
+        """Return the rollout with the state that `to_data` returned; latencies begin anew."""
+        rollout = cls(params)
+        rollout.step, rollout._since = data["step"], data["since"]
+        rollout._rewards, rollout._signed = data["rewards"], list(data["signed"])
+        rollout._served, rollout._failed = data["served"]
+        return rollout
 
     def advance(self) -> None:
         """Go to the next step.

@@ -16,7 +16,8 @@ from scipy.stats import ttest_ind
 from bandits.serving.rollout import Rollout, RolloutParams
 
 RATE = 0.3
-EVERY = 1_000
+# the first gates matter most, and each looks at all decisions
+EVERY, LATER = 1_000, 5_000
 LIMIT = 200_000
 
 
@@ -36,12 +37,12 @@ def simulate(seed: int, factor: float, limit: int = LIMIT) -> Outcome:
     rollout = Rollout(RolloutParams())
     lost, n = 0.0, 0
     while n < limit:
-        share = rollout.share
-        challenger = rng.random(EVERY) < share
-        rewards = rng.random(EVERY) < np.where(challenger, RATE * factor, RATE)
+        share, more = rollout.share, EVERY if n < 20_000 else LATER
+        challenger = rng.random(more) < share
+        rewards = rng.random(more) < np.where(challenger, RATE * factor, RATE)
         for reward, mine in zip(rewards, challenger, strict=True):
             rollout.observe(float(reward), challenger=bool(mine), share=share)
-        n += EVERY
+        n += more
         lost += challenger.sum() * RATE * (1 - factor)
         verdict = rollout.verdict()
         if verdict.action in ("roll back", "promote"):

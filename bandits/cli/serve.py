@@ -1,0 +1,191 @@
+"""The commands ``serve``, ``registry`` and ``events``: a policy behind addresses, and its files."""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from bandits.base.errors import UserError
+from bandits.base.extras import require
+from bandits.experiments.validation import refusal
+
+TOKEN = "BANDITS_SERVE_TOKEN"  # noqa: S105
+
+
+def add_commands(commands: Any) -> None:
+    """Add the commands to the subparsers of the command line."""
+    serving = commands.add_parser("serve", help="decide and learn behind HTTP addresses")
+    serving.add_argument("folder", metavar="FOLDER", help="log, registry and snapshot of a service")
+    serving.add_argument("--policy", metavar="FILE", help="make this policy the champion first")
+    serving.add_argument("--settings", metavar="FILE.json", help="settings of the service")
+    serving.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help=f"address to listen at; another than a loopback one needs {TOKEN}",
+    )
+    serving.add_argument("--port", type=int, default=8765, help="default: 8765")
+
+    registry = commands.add_parser("registry", help="versions of the policies of a service")
+    registry.add_argument("folder", metavar="FOLDER")
+    actions = registry.add_subparsers(dest="action", required=True, metavar="ACTION")
+    actions.add_parser("list", help="list the versions and what serves")
+    for name, text in (
+        ("show", "print what is known of a version"),
+        ("promote", "make a version the champion"),
+        ("challenge", "roll a version out beside the champion"),
+        ("shadow", "let a version decide without being shown"),
+    ):
+        actions.add_parser(name, help=text).add_argument("number", metavar="N", type=int)
+    actions.add_parser("register", help="store a policy as a version").add_argument("policy")
+    actions.add_parser("rollback", help="make the previous version the champion again")
+
+    events = commands.add_parser("events", help="the event log of a service that is not running")
+    events.add_argument("folder", metavar="FOLDER")
+    doing = events.add_subparsers(dest="action", required=True, metavar="ACTION")
+    doing.add_parser("forget", help="erase all events of a user").add_argument(
+        "--user", required=True, metavar="ID"
+    )
+    doing.add_parser("retention", help="erase days that are older").add_argument(
+        "--days", required=True, type=int
+    )
+    exporting = doing.add_parser("export", help="write the decisions that have a reward as a log")
+    exporting.add_argument("out", metavar="FILE", help="FILE.parquet, or FILE.json for dsjson")
+
+
+def serve(parsed: argparse.Namespace) -> int:
+    """Answer requests until interrupted."""
+    require("uvicorn")
+    require("prometheus_client")
+    from bandits.serving import http
+    from bandits.serving.registry import Registry
+    from bandits.serving.service import Service
+
+    folder, token = Path(parsed.folder), os.environ.get(TOKEN, "")
+    if not token and not _loopback(parsed.host):
+        raise UserError(f"--host {parsed.host} can be reached by others: set {TOKEN} first")
+    params = _settings(parsed.settings)
+    if parsed.policy:
+        registry = Registry(folder / "registry")
+        registry.promote(_register(registry, parsed.policy))
+    service = Service(folder, params)
+    http.serve(
+        service,
+        parsed.host,
+        parsed.port,
+        token=token,
+        ready=lambda address: print(f"serving {address} from {folder}", flush=True),
+    )
+    return 0
+
+
+def registry(parsed: argparse.Namespace) -> int:
+    """List, show, register, promote and roll back versions."""
+    from bandits.serving.registry import Registry
+
+    found = Registry(Path(parsed.folder) / "registry")
+    if parsed.action == "show":
+        print(json.dumps(found.version(parsed.number).card, indent=2))
+        return 0
+    if parsed.action == "register":
+        print(f"version {_register(found, parsed.policy)}")
+        return 0
+    if parsed.action == "promote":
+        found.promote(parsed.number)
+    elif parsed.action == "rollback":
+        found.rollback()
+    elif parsed.action in ("challenge", "shadow"):
+        found.point("challenger" if parsed.action == "challenge" else "shadow", parsed.number)
+    aliases = found.aliases()
+    for number in found.numbers():
+        serves = [name for name, is_at in aliases._asdict().items() if is_at == number]
+        print(f"{number:>4}  {', '.join(serves)}".rstrip())
+    return 0
+
+
+def events(parsed: argparse.Namespace) -> int:
+    """Erase a user or old days, or export decisions."""
+    from bandits.serving.http import pseudonym
+    from bandits.serving.service import Service
+
+    folder = Path(parsed.folder)
+    if not (folder / "log").is_dir():
+        raise UserError(f"{folder}: there is no event log")
+    if parsed.action == "export":
+        return _export(folder, Path(parsed.out))
+    service = Service(folder)
+    try:
+        if parsed.action == "forget":
+            print(f"erased {service.forget(pseudonym(folder, parsed.user)):,} events")
+        else:
+            # the snapshot holds what the erased days taught
+            service.snapshot()
+            print(f"erased {len(service.log.retain(parsed.days)):,} days")
+    finally:
+        service.close()
+    return 0
+
+
+def _export(folder: Path, out: Path) -> int:
+    """Write the decisions with the features that the champion of now gives their contexts."""
+    from bandits.offpolicy.dsjson import write_dsjson
+    from bandits.offpolicy.parquet import write_parquet
+    from bandits.policy import Policy
+    from bandits.serving.decisions import decision_log, join
+    from bandits.serving.event_log import EventLog
+    from bandits.serving.registry import Registry
+
+    found = Registry(folder / "registry")
+    champion = found.aliases().champion
+    if champion is None:
+        raise UserError("the registry has no champion")
+    policy = Policy.from_bytes(found.version(champion).policy)
+    log = EventLog(folder / "log")
+    try:
+        decisions = join(log.events())
+    finally:
+        log.close()
+    schema = policy.schema
+    if schema is None:
+        raise UserError("the champion has not seen a context yet")
+    written = decision_log(
+        decisions,
+        [str(name) for name in policy.items.names],
+        lambda context: schema.features(context or {}, observe=False),
+    )
+    (write_dsjson if out.suffix == ".json" else write_parquet)(written, out)
+    print(f"wrote {len(written):,} decisions to {out}")
+    return 0
+
+
+def _register(registry: Any, path: str) -> int:
+    from bandits.policy import Policy
+
+    # refuses what is no policy
+    policy = Policy.load(path)
+    about = {"file": Path(path).name, "agent": policy.params.model_dump(mode="json")}
+    number: int = registry.register(Path(path).read_bytes(), about)
+    return number
+
+
+def _settings(path: str | None) -> Any:
+    from bandits.serving.settings import ServiceParams
+
+    if path is None:
+        return ServiceParams()
+    try:
+        return ServiceParams.model_validate_json(Path(path).read_bytes())
+    except ValidationError as error:
+        raise UserError(f"{path}: {refusal(error, ServiceParams)}") from None
+
+
+def _loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

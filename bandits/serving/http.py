@@ -1,0 +1,271 @@
+"""Put a service behind addresses: requests are checked here, decisions are made there."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import hmac
+import os
+import secrets
+import socket
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from bandits import __version__
+from bandits.base.errors import UserError
+from bandits.experiments.validation import refusal
+
+from .service import ARMS, COUNTED, Service, UnknownDecisionError
+
+MAX_BODY = 256 * 1024
+MAX_CANDIDATES = 10_000
+_EVERY = 0.05
+_JUDGE = 1.0
+Handler = Callable[[Request], Awaitable[Response]]
+T = TypeVar("T", bound=BaseModel)
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class DecideBody(_Body):
+    """The body of ``POST /decide``."""
+
+    event_id: str | None = Field(None, min_length=1, max_length=200)
+    user: str | None = Field(None, min_length=1, max_length=200)
+    context: dict[str, JsonValue] | list[JsonValue] | None = None
+    candidates: list[str | int] | None = Field(None, min_length=1, max_length=MAX_CANDIDATES)
+    consent: bool = True
+
+
+class RewardBody(_Body):
+    """The body of ``POST /reward``."""
+
+    event_id: str = Field(min_length=1, max_length=200)
+    reward: float = Field(strict=False)
+
+
+def application(service: Service, *, token: str = "") -> Starlette:
+    """Return the application of a service.
+
+    Parameters
+    ----------
+    service : Service
+    token : str
+        Every request must carry it as ``Authorization: Bearer TOKEN``; empty: none is asked for.
+    """
+    key = _key(service.folder / "user.key")
+    started = time.time()
+
+    async def decide(request: Request) -> Response:
+        body = await _body(request, DecideBody)
+        user = ""
+        if body.user is not None and body.consent:
+            user = _pseudonym(key, body.user)
+        answer = service.decide(
+            body.context if body.consent else None,
+            body.candidates,
+            event_id=body.event_id,
+            user=user,
+        )
+        return JSONResponse(answer._asdict())
+
+    async def reward(request: Request) -> Response:
+        body = await _body(request, RewardBody)
+        return JSONResponse({"learned": service.reward(body.event_id, body.reward)})
+
+    async def health(_: Request) -> Response:
+        log = service.log.health()
+        reasons = [text for text in (service.problem, log.problem) if text]
+        if log.dropped:
+            reasons.append(f"{log.dropped:,} events could not be logged")
+        state = {
+            "healthy": not reasons,
+            "problems": reasons,
+            "loss_window_seconds": log.window,
+            "waiting_events": log.waiting,
+            "uptime_seconds": time.time() - started,
+        }
+        return JSONResponse(state, status_code=200 if not reasons else 503)
+
+    async def metrics(_: Request) -> Response:
+        return Response(exposition(service), media_type="text/plain; version=0.0.4")
+
+    async def version(_: Request) -> Response:
+        aliases = service.aliases
+        return JSONResponse(
+            {
+                "code": __version__,
+                "champion": aliases.champion,
+                "challenger": aliases.challenger,
+                "previous": aliases.previous,
+                "share": service.rollout.share if aliases.challenger is not None else 0.0,
+            }
+        )
+
+    async def explain(request: Request) -> Response:
+        return JSONResponse(service.explain(request.path_params["event_id"]))
+
+    async def run() -> None:
+        judged = time.monotonic()
+        while True:
+            await asyncio.sleep(_EVERY)
+            try:
+                service.tick()
+                if time.monotonic() - judged > _JUDGE:
+                    service.judge()
+                    judged = time.monotonic()
+            except (UserError, OSError) as error:
+                # the versions that serve go on; /health shows why others do not
+                service.problem = str(error)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        task = asyncio.create_task(run())
+        yield
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        service.close()
+
+    def guarded(handler: Handler) -> Handler:
+        async def answer(request: Request) -> Response:
+            if token and not secrets.compare_digest(
+                request.headers.get("authorization", ""), f"Bearer {token}"
+            ):
+                return _refused(401, "the request must carry the token of this service")
+            try:
+                return await handler(request)
+            except _RequestError as error:
+                return _refused(error.status, str(error))
+            except UnknownDecisionError as error:
+                return _refused(404, str(error))
+            except UserError as error:
+                return _refused(422, str(error))
+
+        return answer
+
+    routes = [
+        Route("/decide", guarded(decide), methods=["POST"]),
+        Route("/reward", guarded(reward), methods=["POST"]),
+        Route("/health", guarded(health)),
+        Route("/metrics", guarded(metrics)),
+        Route("/version", guarded(version)),
+        Route("/explain/{event_id}", guarded(explain)),
+    ]
+    return Starlette(routes=routes, lifespan=lifespan)
+
+
+def exposition(service: Service) -> bytes:
+    """Return the numbers of a service in the text format of Prometheus."""
+    from prometheus_client import CollectorRegistry, Gauge, generate_latest
+
+    registry = CollectorRegistry()
+    decisions = Gauge("bandits_decisions", "Decisions by arm", ["arm"], registry=registry)
+    for arm in ARMS:
+        decisions.labels(arm).set(service.counts[arm])
+    for name in COUNTED:
+        Gauge(f"bandits_{name}", f"Number of {name}".replace("_", " "), registry=registry).set(
+            service.counts[name]
+        )
+    seconds = list(service.seconds)
+    latency = Gauge(
+        "bandits_decision_seconds", "Time of a decision", ["quantile"], registry=registry
+    )
+    for quantile in (0.5, 0.99):
+        latency.labels(str(quantile)).set(np.quantile(seconds, quantile) if seconds else 0.0)
+    log = service.log.health()
+    Gauge("bandits_log_waiting", "Events not committed", registry=registry).set(log.waiting)
+    Gauge("bandits_log_dropped", "Events given up", registry=registry).set(log.dropped)
+    share = service.rollout.share if service.aliases.challenger is not None else 0.0
+    Gauge("bandits_rollout_share", "Share of the challenger", registry=registry).set(share)
+    return bytes(generate_latest(registry))
+
+
+class _RequestError(Exception):
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+async def _body(request: Request, model: type[T]) -> T:
+    """Return the body of a request, which is JSON of at most 256 kB."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise _RequestError(415, "the content type must be application/json")
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > MAX_BODY:
+            raise _RequestError(413, "the body must have at most 256 kB")
+    try:
+        return model.model_validate_json(bytes(body))
+    except ValidationError as error:
+        raise _RequestError(422, refusal(error, model)) from None
+
+
+def _refused(status: int, sentence: str) -> Response:
+    return JSONResponse({"error": sentence}, status_code=status)
+
+
+def pseudonym(folder: Path, user: str) -> str:
+    """Return what the log of a service calls a user."""
+    return _pseudonym(_key(folder / "user.key"), user)
+
+
+def _pseudonym(key: bytes, user: str) -> str:
+    return hmac.new(key, user.encode(), hashlib.sha256).hexdigest()
+
+
+def _key(path: Path) -> bytes:
+    """Return the key of the users' pseudonyms, made at the first start."""
+    with contextlib.suppress(FileExistsError):
+        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(secrets.token_bytes(32))
+    return path.read_bytes()
+
+
+def serve(
+    service: Service, host: str, port: int, *, token: str = "", ready: Callable[[str], None]
+) -> None:
+    """Answer requests until the process is interrupted.
+
+    Parameters
+    ----------
+    service : Service
+    host, port
+        Where to listen; port 0 takes a free one.
+    token : str
+        See `application`.
+    ready : callable
+        Receives the address, before the first request is answered.
+
+    Raises
+    ------
+    OSError
+        The address is in use.
+    """
+    import uvicorn
+
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, port), family=family) as listening:
+        name = f"[{host}]" if ":" in host else host
+        ready(f"http://{name}:{listening.getsockname()[1]}")
+        app = application(service, token=token)
+        config = uvicorn.Config(app, log_level="warning", access_log=False)
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+__all__ = ["DecideBody", "RewardBody", "application", "exposition", "pseudonym", "serve"]

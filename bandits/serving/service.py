@@ -1,0 +1,478 @@
+"""A service that decides with a policy and learns from rewards: one writer, no network in it.
+
+Every change of its state is an event of the log, so that a snapshot and the events behind it give
+the state there was. `http` puts it behind addresses.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+import uuid
+from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bandits.base.errors import UserError
+from bandits.base.files import atomic_write, pack, seal, unpack, unseal
+from bandits.policy.policy import REMEMBERED, Policy
+
+from .event_log import Event, EventLog
+from .registry import Aliases, Registry
+from .rollout import Rollout
+from .settings import ServiceParams
+
+_SNAPSHOT = "snapshot"
+# answers that are repeated without a look into the log
+_REMEMBERED = 10_000
+_SLOW = 5
+ARMS = ("champion", "challenger", "fallback")
+COUNTED = ("rewards", "learned", "late", "duplicates", "shadow", "shadow_agrees")
+
+
+class UnknownDecisionError(UserError):
+    """There was no decision with this event id."""
+
+
+class Answer(NamedTuple):
+    """A decision, as the client gets it."""
+
+    event_id: str
+    item: str | int
+    propensity: float
+    version: int
+    arm: str
+    explored: bool
+
+
+class _Open(NamedTuple):
+    """A decision whose reward window is open."""
+
+    time: float
+    arm: str
+    version: int
+    number: int
+    item: str | int
+    share: float
+
+
+class Service:
+    """Decide, and learn.
+
+    Parameters
+    ----------
+    folder : Path
+        Holds the log, the registry and the snapshot.
+    params : ServiceParams, optional
+    now : callable
+        Returns seconds since 1970.
+
+    Raises
+    ------
+    UserError
+        The registry has no champion, or the folder is in use.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        params: ServiceParams | None = None,
+        *,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.folder, self.params, self._now = folder, params or ServiceParams(), now
+        self.registry = Registry(folder / "registry")
+        self.aliases = self.registry.aliases()
+        if self.aliases.champion is None:
+            raise UserError("the registry has no champion; register a policy and promote it first")
+        self.counts = dict.fromkeys((*ARMS, *COUNTED), 0)
+        self.seconds: deque[float] = deque(maxlen=10_000)
+        self.problem = ""
+        self._answers: OrderedDict[str, Answer] = OrderedDict()
+        self._open: OrderedDict[str, _Open] = OrderedDict()
+        self._sums: dict[str, float] = {}
+        self._totals: dict[str | int, tuple[float, int]] = {}
+        self._policies: dict[int, Policy] = {}
+        self.rollout = Rollout(self.params.rollout)
+        self._slow, self._paused_until = 0, 0.0
+        self._random = random.Random(0)
+        self._position = self._updates = 0
+        self.log = EventLog(folder / "log")
+        try:
+            self._recover()
+        except BaseException:
+            self.log.close()
+            raise
+        self._stored = self._now()
+
+    # deciding
+
+    def decide(
+        self,
+        context: Any = None,
+        candidates: Sequence[str | int] | None = None,
+        *,
+        event_id: str | None = None,
+        user: str = "",
+    ) -> Answer:
+        """Choose an item; the same event id gets the same answer.
+
+        Raises
+        ------
+        UserError
+            The context or a candidate does not fit the policy.
+        """
+        if event_id is not None and (known := self._known(event_id)):
+            self.counts["duplicates"] += 1
+            return known
+        event_id = event_id or uuid.uuid4().hex
+        self.settle()
+        share = self.rollout.share if self.aliases.challenger is not None else 0.0
+        mine = share > 0 and self.rollout.assigned(user or event_id)
+        arm, version = ("challenger", self.aliases.challenger) if mine else self._champion()
+        assert version is not None
+        number = -1
+        start = time.perf_counter()
+        try:
+            if self._now() < self._paused_until:
+                raise _TooSlowError
+            choice = self._policies[version].choose(context, candidates)
+        except UserError as error:
+            if "diverged" not in str(error):
+                raise
+            item, propensity, explored, arm = *self._fallback(candidates), "fallback"
+            self.problem = f"version {version}: {error}"
+        except Exception as error:  # noqa: BLE001
+            # a service answers whatever its model does; the reason is counted and shown
+            item, propensity, explored, arm = *self._fallback(candidates), "fallback"
+            if not isinstance(error, _TooSlowError):
+                self.problem = f"version {version}: {type(error).__name__}: {error}"
+                if mine:
+                    self.rollout.served(0.0, failed=True)
+        else:
+            item, propensity, explored = choice.item, choice.propensity, choice.explored
+            number = choice.id
+            seconds = time.perf_counter() - start
+            self._watch(seconds)
+            if mine:
+                self.rollout.served(seconds)
+        self.seconds.append(time.perf_counter() - start)
+        answer = Answer(event_id, item, propensity, version, arm, explored)
+        now = self._now()
+        body = {
+            **answer._asdict(),
+            "number": number,
+            "share": share,
+            "context": _plain(context),
+            "candidates": None if candidates is None else list(candidates),
+        }
+        del body["event_id"]
+        self._position = self.log.append("decision", event_id, body, user=user, time=now)
+        self._decided(answer, now, number, share)
+        self._shadow(answer, context, candidates)
+        return answer
+
+    def reward(self, event_id: str, reward: float) -> bool:
+        """Take a reward; return whether it is learned, now or at the end of its window.
+
+        Raises
+        ------
+        UserError
+            The decision is unknown, or the policy cannot learn such a reward.
+        """
+        self.settle()
+        opened = self._open.get(event_id)
+        if opened is None and not self.log.find(event_id):
+            raise UnknownDecisionError(f"event_id: there was no decision {event_id[:80]!r}")
+        if opened is not None:
+            self._policies[opened.version].check_reward(reward)
+        elif not np.isfinite(reward):
+            raise UserError(f"the reward is {reward}; it must be a finite number")
+        learned = opened is not None
+        self._position = self.log.append(
+            "reward", event_id, {"reward": reward, "learned": learned}, time=self._now()
+        )
+        self._rewarded(event_id, reward, learned)
+        return learned
+
+    def settle(self) -> None:
+        """Close the windows that have ended: learn sums and default rewards."""
+        end = self._now() - self.params.reward_window
+        while self._open:
+            event_id, opened = next(iter(self._open.items()))
+            if opened.time > end and len(self._open) <= REMEMBERED:
+                return
+            reward = self._sums.get(event_id, self.params.default_reward)
+            self._position = self.log.append(
+                "settled", event_id, {"reward": reward}, time=self._now()
+            )
+            self._settled(event_id, reward)
+
+    # versions
+
+    def refresh(self) -> bool:
+        """Take over the aliases of the registry, where they changed; return whether they did."""
+        aliases = self.registry.aliases()
+        if aliases == self.aliases or aliases.champion is None:
+            return False
+        self._load(aliases)
+        self._position = self.log.append("versions", "", {"aliases": aliases})
+        self._take(aliases)
+        return True
+
+    def judge(self) -> str:
+        """Ask the gate of the rollout, and do what it decides; return its sentence."""
+        challenger = self.aliases.challenger
+        if challenger is None:
+            return "no challenger is rolled out"
+        verdict = self.rollout.verdict()
+        if verdict.action == "advance":
+            self._position = self.log.append("step", "", {"step": self.rollout.step + 1})
+            self.rollout.advance()
+        elif verdict.action == "promote":
+            self.registry.promote(challenger)
+            self.refresh()
+        elif verdict.action == "roll back":
+            self.registry.point("challenger", None)
+            self.refresh()
+        if verdict.action in ("advance", "promote", "roll back"):
+            self.log.append("verdict", "", {"action": verdict.action, "why": verdict.sentence})
+        return f"{verdict.action}: {verdict.sentence}"
+
+    def explain(self, event_id: str) -> dict[str, Any]:
+        """Return what the log holds of a decision, and the scores that its policy would give now.
+
+        Raises
+        ------
+        UnknownDecisionError
+            The decision is unknown.
+        """
+        events = self.log.find(event_id)
+        if not events:
+            raise UnknownDecisionError(f"event_id: there was no decision {event_id[:80]!r}")
+        body = dict(events[0].body)
+        rewards = [event.body["reward"] for event in events if event.kind == "reward"]
+        found: dict[str, Any] = {"decision": body, "rewards": rewards}
+        if body["version"] in self._policies and body["arm"] != "fallback":
+            # a copy: asking must change nothing
+            copy = Policy.from_bytes(self._policies[body["version"]].to_bytes())
+            scores = copy.choose(body["context"], body["candidates"], scores=True).scores or {}
+            found["scores_now"] = {str(item): score for item, score in scores.items()}
+        return found
+
+    # state
+
+    def snapshot(self) -> None:
+        """Store the state, with the position of the log that it holds."""
+        self.log.flush()
+        about = {
+            "position": self._position,
+            "aliases": self.aliases,
+            "step": self.rollout.step,
+            "rollout": self.rollout.to_data(),
+            "open": [[name, *opened] for name, opened in self._open.items()],
+            "sums": self._sums,
+            "totals": [[item, *total] for item, total in self._totals.items()],
+        }
+        arrays: dict[str, Any] = {"about": np.array(json.dumps(about))}
+        for number, policy in self._policies.items():
+            arrays[f"policy.{number}"] = np.frombuffer(policy.to_bytes(), np.uint8)
+        data = seal(_SNAPSHOT, pack(arrays, compressed=False))
+        with suppress(OSError):
+            atomic_write(self.folder / _SNAPSHOT, data)
+        self._stored, self._updates = self._now(), 0
+
+    def forget(self, user: str) -> int:
+        """Erase a user, as `EventLog.forget` does, and their open decisions; return how many
+        events.
+        """
+        mine = {event.event_id for event in self.log.events() if event.user == user}
+        for event_id in mine:
+            self._open.pop(event_id, None)
+            self._answers.pop(event_id, None)
+            self._sums.pop(event_id, None)
+        self.snapshot()
+        return self.log.forget(user)
+
+    def tick(self) -> None:
+        """Do what is due: close windows, take over versions, store the state."""
+        self.settle()
+        self.refresh()
+        params = self.params
+        if self._updates >= params.snapshot_updates or (
+            self._updates and self._now() - self._stored >= params.snapshot_seconds
+        ):
+            self.snapshot()
+
+    def close(self) -> None:
+        """Store the state and give the folder free."""
+        self.snapshot()
+        self.log.close()
+
+    # what events do to the state: the same live and in `_recover`
+
+    def _decided(self, answer: Answer, now: float, number: int, share: float) -> None:
+        self.counts[answer.arm] += 1
+        self._answers[answer.event_id] = answer
+        if len(self._answers) > _REMEMBERED:
+            self._answers.popitem(last=False)
+        self._open[answer.event_id] = _Open(
+            now, answer.arm, answer.version, number, answer.item, share
+        )
+
+    def _shadow(self, answer: Answer, context: Any, candidates: Any) -> None:
+        """Let the shadow choose too; its choice is only compared."""
+        if self.aliases.shadow is None:
+            return
+        self.counts["shadow"] += 1
+        try:
+            choice = self._policies[self.aliases.shadow].choose(context, candidates)
+        except Exception as error:  # noqa: BLE001
+            # a shadow may not harm what is served; its agreement shows that it fails
+            self.problem = f"version {self.aliases.shadow}: {type(error).__name__}: {error}"
+        else:
+            self.counts["shadow_agrees"] += choice.item == answer.item
+
+    def _rewarded(self, event_id: str, reward: float, learned: bool) -> None:
+        self.counts["rewards"] += 1
+        if not learned:
+            self.counts["late"] += 1
+        elif self.params.several == "sum":
+            self._sums[event_id] = self._sums.get(event_id, 0.0) + reward
+        else:
+            self._settled(event_id, reward)
+
+    def _settled(self, event_id: str, reward: float | None) -> None:
+        opened = self._open.pop(event_id)
+        self._sums.pop(event_id, None)
+        if reward is None:
+            return
+        total, n = self._totals.get(opened.item, (0.0, 0))
+        self._totals[opened.item] = (total + reward, n + 1)
+        if opened.share and opened.arm != "fallback" and self.aliases.challenger is not None:
+            self.rollout.observe(reward, challenger=opened.arm == "challenger", share=opened.share)
+        policy = self._policies.get(opened.version)
+        if policy is not None and opened.number >= 0:
+            self.counts["learned"] += policy.update(opened.number, reward)
+            self._updates += 1
+
+    def _take(self, aliases: Aliases) -> None:
+        if aliases.challenger != self.aliases.challenger:
+            self.rollout = Rollout(self.params.rollout)
+        self.aliases = aliases
+        used = {number for number in aliases if number is not None}
+        used |= {opened.version for opened in self._open.values()}
+        for number in self._policies.keys() - used:
+            del self._policies[number]
+        self._slow, self._paused_until, self.problem = 0, 0.0, ""
+
+    def _recover(self) -> None:
+        """Load the snapshot, and do again what the log holds behind it."""
+        after = 0
+        path = self.folder / _SNAPSHOT
+        data = unseal(_SNAPSHOT, path.read_bytes()) if path.exists() else None
+        if data is not None:
+            arrays = unpack(data, compressed=False)
+            about = json.loads(str(arrays["about"]))
+            self.aliases = Aliases(*about["aliases"])
+            self._policies = {
+                int(name.removeprefix("policy.")): Policy.from_bytes(array.tobytes())
+                for name, array in arrays.items()
+                if name.startswith("policy.")
+            }
+            self.rollout = Rollout.from_data(self.params.rollout, about["rollout"])
+            self._open = OrderedDict((name, _Open(*rest)) for name, *rest in about["open"])
+            self._sums = about["sums"]
+            self._totals = {item: (total, n) for item, total, n in about["totals"]}
+            after = about["position"]
+        else:
+            first = next((e for e in self.log.events() if e.kind == "versions"), None)
+            if first is not None:
+                self.aliases = Aliases(*first.body["aliases"])
+            else:
+                self.log.append("versions", "", {"aliases": self.aliases})
+            self._load(self.aliases)
+        self.log.flush()
+        for event in self.log.events(after):
+            self._again(event)
+        self.refresh()
+
+    def _again(self, event: Event) -> None:
+        body = event.body
+        self._position = event.position
+        if event.kind == "decision":
+            number = -1
+            if body["number"] >= 0:
+                # another number than it had where a user before it was forgotten
+                policy = self._policies[body["version"]]
+                number = policy.choose(body["context"], body["candidates"]).id
+            answer = Answer(event.event_id, *(body[name] for name in Answer._fields[1:]))
+            self._decided(answer, event.time, number, body["share"])
+            self._shadow(answer, body["context"], body["candidates"])
+        elif event.kind == "reward":
+            self._rewarded(event.event_id, body["reward"], body["learned"])
+        elif event.kind == "settled":
+            if event.event_id in self._open:
+                self._settled(event.event_id, body["reward"])
+        elif event.kind == "step":
+            self.rollout.advance()
+        elif event.kind == "versions":
+            aliases = Aliases(*body["aliases"])
+            self._load(aliases)
+            self._take(aliases)
+
+    # parts
+
+    def _load(self, aliases: Aliases) -> None:
+        for number in (aliases.champion, aliases.challenger, aliases.shadow):
+            if number is not None and number not in self._policies:
+                self._policies[number] = Policy.from_bytes(self.registry.version(number).policy)
+
+    def _champion(self) -> tuple[str, int | None]:
+        return "champion", self.aliases.champion
+
+    def _known(self, event_id: str) -> Answer | None:
+        if event_id in self._answers:
+            return self._answers[event_id]
+        for event in self.log.find(event_id):
+            if event.kind == "decision":
+                return Answer(event_id, *(event.body[name] for name in Answer._fields[1:]))
+        return None
+
+    def _fallback(self, candidates: Sequence[str | int] | None) -> tuple[str | int, float, bool]:
+        """Choose without a policy: an item, its propensity, not explored."""
+        champion = self._policies[self.aliases.champion]  # type: ignore[index]
+        names = [n for n in champion.items.names if n not in champion.items.withdrawn]
+        among = names if candidates is None else list(candidates)
+        if self.params.fallback == "random":
+            return self._random.choice(among), 1 / len(among), False
+        # one reward of 1/2 in advance, so that one lucky click is not the best item
+        means = {item: self._totals.get(item, (0.0, 0)) for item in among}
+        return max(among, key=lambda i: (means[i][0] + 0.5) / (means[i][1] + 1)), 1.0, False
+
+    def _watch(self, seconds: float) -> None:
+        """Pause the policies after several slow decisions in a row."""
+        self._slow = self._slow + 1 if seconds > self.params.budget else 0
+        if self._slow >= _SLOW:
+            self._slow, self._paused_until = 0, self._now() + self.params.pause
+            self.problem = (
+                f"{_SLOW} decisions in a row took longer than {1_000 * self.params.budget:.3g} ms"
+            )
+
+
+class _TooSlowError(Exception):
+    """The policies are paused."""
+
+
+def _plain(context: Any) -> Any:
+    """Return a context as JSON can hold it."""
+    if isinstance(context, Mapping):
+        return {str(name): _plain(value) for name, value in context.items()}
+    if isinstance(context, np.ndarray | np.generic):
+        return context.tolist()
+    return context

@@ -1,0 +1,72 @@
+"""The settings of a service."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from bandits.base.params import Params, param
+
+from .rollout import RolloutParams
+
+
+class ServiceParams(Params):
+    """How a service decides, learns and protects itself."""
+
+    reward_window: float = param(
+        86_400.0,
+        title="Reward window",
+        help="Seconds after a decision in which a reward is learned; a later one is only logged.",
+        unit="s",
+        gt=0,
+        le=1e9,
+    )
+    several: Literal["earliest", "sum"] = param(
+        "earliest",
+        title="Several rewards",
+        help="What counts where a decision gets several: the earliest, or their sum at the end of "
+        "the window.",
+    )
+    default_reward: float | None = param(
+        None,
+        title="Default reward",
+        help="Reward of a decision that gets none within the window; empty: it is not learned.",
+        empty="none",
+    )
+    fallback: Literal["popularity", "random"] = param(
+        "popularity",
+        title="Fallback",
+        help="What decides where no policy can: the item with the highest mean reward, or chance.",
+    )
+    budget: float = param(
+        0.05,
+        title="Time budget",
+        help="Seconds of a decision; after five slower ones in a row the fallback decides for a "
+        "while.",
+        unit="s",
+        gt=0,
+    )
+    pause: float = param(
+        10.0,
+        title="Pause",
+        help="Seconds for which the fallback decides after slow decisions.",
+        unit="s",
+        gt=0,
+    )
+    snapshot_updates: int = param(
+        1_000,
+        title="Updates per snapshot",
+        help="Learned rewards after which the state is stored; fewer make a restart shorter.",
+        ge=1,
+    )
+    snapshot_seconds: float = param(
+        10.0,
+        title="Snapshot interval",
+        help="Seconds after which the state is stored where something changed.",
+        unit="s",
+        gt=0,
+    )
+    rollout: RolloutParams = param(
+        RolloutParams(),
+        title="Rollout",
+        help="How a challenger gets its users.",
+    )

@@ -57,7 +57,7 @@ def cases(
     kind: str, environments: tuple[str, ...] = tuple(ENVIRONMENTS), *, reduced: bool = False
 ) -> Iterator[Case]:
     """Yield an agent's cases: its first test parameters in all environments, the others in
-    `DEMANDING` ones.
+    `DEMANDING` ones, or in all if none of these fits.
 
     Parameters
     ----------
@@ -70,10 +70,12 @@ def cases(
     cls = REGISTRY[kind]
     demanding = ("petshop", "cascade") if reduced else DEMANDING
     for i, params in enumerate(cls.test_params()):
-        for environment in environments:
-            required = cls.requires(cls.Params(kind=kind, **params))
-            if required <= capabilities(environment) and (i == 0 or environment in demanding):
-                yield Case(kind, tuple(params.items()), environment)
+        required = cls.requires(cls.Params(kind=kind, **params))
+        fitting = [name for name in environments if required <= capabilities(name)]
+        if i > 0:
+            fitting = [name for name in fitting if name in demanding] or fitting
+        for environment in fitting:
+            yield Case(kind, tuple(params.items()), environment)
 
 
 def scores_and_slates_are_valid(case: Case) -> None:

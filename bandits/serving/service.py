@@ -451,7 +451,7 @@ class Service:
         among = names if candidates is None else list(candidates)
         if self.params.fallback == "random":
             return self._random.choice(among), 1 / len(among), False
-        # one reward of 1/2 in advance, so that one lucky click is not the best item
+        # one reward of 1/2 in advance, so that a single click makes no item the best
         means = {item: self._totals.get(item, (0.0, 0)) for item in among}
         return max(among, key=lambda i: (means[i][0] + 0.5) / (means[i][1] + 1)), 1.0, False
 

@@ -41,7 +41,7 @@ def checks() -> Iterator[Any]:
     Quick are, with an agent's first parameters, the short checks in those environments that lead
     through every path of an agent, and the long ones in one of these in turn; with other
     parameters, every second short check in one of these in turn. Slow are, with its first
-    parameters, all checks in every second environment; with other parameters, all in the
+    parameters, all checks in every third environment; with other parameters, all in the
     environment in turn. `make stress` runs the rest."""
     for turn, (kind, cls) in enumerate(AGENTS.items()):
         for i, params in enumerate(cls.test_params()):
@@ -50,14 +50,14 @@ def checks() -> Iterator[Any]:
                 for c in agents.cases(kind, reduced=kind in NEURAL)
                 if c.params == tuple(params.items())
             ]
-            paths = [c for c in own if c.environment in DEMANDING]
+            paths = [c for c in own if c.environment in DEMANDING] or own
             next_path = paths[(turn + i) % len(paths)]
             for (place, case), (number, check) in itertools.product(
                 enumerate(own), enumerate(agents.CHECKS)
             ):
                 if i == 0:
                     quick = case == next_path if check in LONG else case in paths
-                    usual = (turn + place) % 2 == 0
+                    usual = (turn + place) % 3 == 0
                 else:
                     quick = check not in LONG and case == next_path and (i + number) % 2 == 0
                     usual = case == next_path

@@ -169,7 +169,7 @@ def list_agents() -> Kinds:
     --------
     >>> import bandits
     >>> [agent.kind for agent in bandits.list_agents() if agent.family == "linear"]
-    ['linucb', 'lints', 'epsilon_greedy']
+    ['linucb', 'lints', 'epsilon_greedy', 'squarecb', 'bag']
     """
     from bandits.experiments.kinds import agent_kinds
 

@@ -149,7 +149,7 @@ def unpack_file(path: Path, start: int, folder: Path) -> Arrays:
                 if target.tell() != length:
                     raise ValueError("the arrays cannot be read: another length was stated")
             return {name.replace("|", "/"): a for name, a in mapped_npz(raw).items()}
-        # a disk that is full, or bytes that cannot be decompressed: `unpack` tells which
+        # a disk that is full, or bytes that cannot be decompressed: `unpack` states which
         file.seek(start)
         return unpack(file.read())
 

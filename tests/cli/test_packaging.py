@@ -29,7 +29,10 @@ def locked(file: str) -> dict[str, str]:
 def test_every_locked_version_is_within_the_range_of_the_package() -> None:
     extras = PROJECT["project"]["optional-dependencies"]
     for file, texts in (
-        ("requirements.txt", [*PROJECT["project"]["dependencies"], *extras["app"]]),
+        (
+            "requirements.txt",
+            [*PROJECT["project"]["dependencies"], *extras["app"], *extras["serve"]],
+        ),
         ("requirements-cluster.txt", extras["cluster"]),
         ("requirements-optuna.txt", extras["optuna"]),
     ):

@@ -48,6 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "lesson": lesson.run,
         "serve": serve.serve,
         "registry": serve.registry,
+        "train": serve.train,
         "events": serve.events,
         **stored_runs.COMMANDS,
     }

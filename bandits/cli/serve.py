@@ -1,4 +1,4 @@
-"""The commands ``serve``, ``registry`` and ``events``: a policy behind addresses, and its files."""
+"""The commands of a service: ``serve``, ``registry``, ``train`` and ``events``."""
 
 from __future__ import annotations
 
@@ -45,15 +45,33 @@ def add_commands(commands: Any) -> None:
     actions.add_parser("register", help="store a policy as a version").add_argument("policy")
     actions.add_parser("rollback", help="make the previous version the champion again")
 
-    events = commands.add_parser("events", help="the event log of a service that is not running")
+    training = commands.add_parser(
+        "train", help="register a version that learned from the log of a service"
+    )
+    training.add_argument("folder", metavar="FOLDER")
+    training.add_argument(
+        "--events",
+        metavar="N",
+        type=int,
+        default=100_000,
+        help="latest decisions with a reward that are learned; default: 100,000",
+    )
+    training.add_argument("--settings", metavar="FILE.json", help="settings of the service")
+    training.add_argument(
+        "--challenge",
+        action="store_true",
+        help="roll the version out beside the champion, unless it is worse for sure",
+    )
+
+    events = commands.add_parser("events", help="erase or export events of a service")
     events.add_argument("folder", metavar="FOLDER")
     doing = events.add_subparsers(dest="action", required=True, metavar="ACTION")
-    doing.add_parser("forget", help="erase all events of a user").add_argument(
-        "--user", required=True, metavar="ID"
-    )
-    doing.add_parser("retention", help="erase days that are older").add_argument(
-        "--days", required=True, type=int
-    )
+    doing.add_parser(
+        "forget", help="erase all events of a user; the service must not run"
+    ).add_argument("--user", required=True, metavar="ID")
+    doing.add_parser(
+        "retention", help="erase days that are older; the service must not run"
+    ).add_argument("--days", required=True, type=int)
     exporting = doing.add_parser("export", help="write the decisions that have a reward as a log")
     exporting.add_argument("out", metavar="FILE", help="FILE.parquet, or FILE.json for dsjson")
 
@@ -108,6 +126,34 @@ def registry(parsed: argparse.Namespace) -> int:
     return 0
 
 
+def train(parsed: argparse.Namespace) -> int:
+    """Train a version on the log, and state what the latest decisions tell of it."""
+    from bandits.offpolicy.estimators import REGISTRY
+    from bandits.serving.registry import Registry
+    from bandits.serving.trainer import train
+
+    folder = Path(parsed.folder)
+    found = train(folder, _settings(parsed.settings), decisions=parsed.events)
+    new, champion, difference = found.validation
+    print(f"version {found.number}: learned from {found.decisions:,} decisions")
+    print(f"Validated on the latest {new.n:,}, which earned {new.logged:.4g} per decision:")
+    for name, interval in difference.items():
+        print(
+            f"{REGISTRY[name].title}: {new.estimates[name].value:.4g}, version {found.champion} "
+            f"{champion.estimates[name].value:.4g}, difference {interval.value:+.4g} (95 % "
+            f"interval {interval.low:+.4g} to {interval.high:+.4g})"
+        )
+    print(f"effective sample sizes: {new.support.ess:.0f} and {champion.support.ess:.0f}")
+    for alarm in new.alarms:
+        print(alarm.sentence)
+    if parsed.challenge and found.validation.is_worse:
+        print("not rolled out: it is worse than the champion for sure")
+    elif parsed.challenge:
+        Registry(folder / "registry").point("challenger", found.number)
+        print(f"version {found.number} is the challenger")
+    return 0
+
+
 def events(parsed: argparse.Namespace) -> int:
     """Erase a user or old days, or export decisions."""
     from bandits.serving.http import pseudonym
@@ -136,8 +182,8 @@ def _export(folder: Path, out: Path) -> int:
     from bandits.offpolicy.dsjson import write_dsjson
     from bandits.offpolicy.parquet import write_parquet
     from bandits.policy import Policy
-    from bandits.serving.decisions import decision_log, join
-    from bandits.serving.event_log import EventLog
+    from bandits.serving.decisions import join, log_of
+    from bandits.serving.event_log import read_events
     from bandits.serving.registry import Registry
 
     found = Registry(folder / "registry")
@@ -145,19 +191,7 @@ def _export(folder: Path, out: Path) -> int:
     if champion is None:
         raise UserError("the registry has no champion")
     policy = Policy.from_bytes(found.version(champion).policy)
-    log = EventLog(folder / "log")
-    try:
-        decisions = join(log.events())
-    finally:
-        log.close()
-    schema = policy.schema
-    if schema is None:
-        raise UserError("the champion has not seen a context yet")
-    written = decision_log(
-        decisions,
-        [str(name) for name in policy.items.names],
-        lambda context: schema.features(context or {}, observe=False),
-    )
+    written = log_of(policy, join(read_events(folder / "log")))
     (write_dsjson if out.suffix == ".json" else write_parquet)(written, out)
     print(f"wrote {len(written):,} decisions to {out}")
     return 0

@@ -84,8 +84,10 @@ class Items:
         self.withdrawn.discard(name)
         self._active = None
 
-    def index(self, candidates: Any = None) -> IntArray:
+    def index(self, candidates: Any = None, *, withdrawn: bool = False) -> IntArray:
         """Return the places of candidates, by default of all items that are not withdrawn.
+
+        ``withdrawn``: allow candidates that are.
 
         Raises
         ------
@@ -104,7 +106,7 @@ class Items:
             raise UserError(f"there are {len(names):,} candidates; at most {MAX_ITEMS:,} allowed")
         for name in names:
             known = isinstance(name, str | int | np.generic) and name in self._places
-            if not known or name in self.withdrawn:
+            if not known or (name in self.withdrawn and not withdrawn):
                 raise UserError(f"the candidate {short(name)} is not an item of this policy")
         found = np.array([self._places[name] for name in names], np.int64)
         if len(set(found.tolist())) < len(found):

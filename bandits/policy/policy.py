@@ -181,18 +181,7 @@ class Policy:
             The context has other columns than the first one, a candidate is not known, or the
             agent has diverged.
         """
-        if self.schema is None:
-            first = {} if context is None else context
-            self.schema = Schema.of(first, **self._options)
-            self._build()
-        index = self.items.index(candidates)
-        self._check_candidates(index)
-        features = self.schema.features({} if context is None else context)
-        if features.ndim == 2 and len(features) != len(index):
-            raise UserError(
-                f"the context has {len(features)} rows; there are {len(index)} candidates"
-            )
-        self._check_distinct(features, index)
+        index, features = self._read(context, candidates)
         step = self.decisions
         round = self._round(step, features, index)
         own = self._agent.scores(round)
@@ -244,14 +233,12 @@ class Policy:
             )
         if (pending := self._pending.pop(int(number), None)) is None:
             return False
-        # windows hold observations, not decisions
-        step = self.learned if getattr(self.params, "window", None) is not None else int(number)
+        step = self._step_of(int(number))
+        if step != number:
+            self._forget_round()
         round = self._round(step, pending.features, pending.items)
         slate = np.array([[pending.shown]])
-        feedback = Feedback(np.array([[value]]), np.ones((1, 1), np.bool_))
-        if step != number and (forget := getattr(unguarded(self._agent), "clear_cache", None)):
-            # networks keep the round of a step
-            forget()
+        feedback = _feedback(value)
         if isinstance(self._agent, Guard):
             self._agent.deliver(round, slate, feedback)
             self._agent.settle()
@@ -259,6 +246,59 @@ class Policy:
             self._agent.learn(round, slate, feedback)
         self.learned += 1
         return True
+
+    def learn(
+        self,
+        context: Any,
+        item: Name,
+        reward: float,
+        candidates: Sequence[Name] | None = None,
+    ) -> None:
+        """Learn a decision that was made elsewhere, such as one of a log, with its reward.
+
+        Parameters
+        ----------
+        context, candidates
+            As in `choose`; withdrawn items may be among them.
+        item : str or int
+            What was shown.
+        reward : float
+
+        Raises
+        ------
+        UserError
+            As in `choose` and `update`, or the item was not a candidate.
+        """
+        value = self.check_reward(reward)
+        index, features = self._read(context, candidates, shown=item)
+        number = self.decisions
+        round = self._round(self._step_of(number), features, index)
+        own = self.items.index([item], withdrawn=True)
+        place = np.flatnonzero(round.available[0] & (round.items[0] == own))
+        self._forget_round()
+        self._agent.learn(round, place[:, None], _feedback(value))
+        self.decisions += 1
+        self.learned += 1
+
+    def probabilities(
+        self, context: Any = None, candidates: Sequence[Name] | None = None
+    ) -> dict[Name, float]:
+        """State the probability with which `choose` would now choose each candidate.
+
+        Nothing is chosen, remembered or learned, the statistics of the contexts included.
+
+        Raises
+        ------
+        UserError
+            As in `choose`.
+        """
+        index, features = self._read(context, candidates, observe=False)
+        self._forget_round()
+        round = self._round(self.decisions, features, index)
+        found = self._propensities(round, self._agent.scores(round))[0]
+        self._forget_round()
+        places = np.flatnonzero(round.available[0])
+        return {self.items.names[round.items[0, p]]: float(found[p]) for p in places}
 
     def check_reward(self, reward: Any) -> float:
         """Return a reward that this policy can learn from.
@@ -423,6 +463,19 @@ class Policy:
         policy.decisions = policy.learned = found.steps
         return policy
 
+    def untrained(self) -> Self:
+        """Return a policy with the same parameters, columns and items that has learned nothing."""
+        bounds = None if np.isinf(self.rewards).any() else self.rewards
+        policy = type(self)(
+            self.params, [], rewards=bounds, seed=self.seed, redraws=self.redraws, **self._options
+        )
+        policy.items = self.items.copy()
+        if self.schema is not None:
+            assert self._spec is not None
+            policy.schema, policy._replication = self.schema.fresh(), self._replication
+            policy._build(self._spec.n_stored, self._spec.n_candidates)
+        return policy
+
     # what is inside
 
     @property
@@ -511,6 +564,43 @@ class Policy:
         }
         self._agent.load_state_dict(state)
 
+    def _read(
+        self,
+        context: Any,
+        candidates: Sequence[Name] | None,
+        *,
+        shown: Name | None = None,
+        observe: bool = True,
+    ) -> tuple[IntArray, FloatArray]:
+        """Return the places of the candidates, ``shown`` among them, and the features."""
+        context = {} if context is None else context
+        if self.schema is None:
+            self.schema = Schema.of(context, **self._options)
+            self._build()
+        index = self.items.index(candidates, withdrawn=shown is not None)
+        if shown is not None and (place := self.items.index([shown], withdrawn=True)) not in index:
+            if candidates is not None:
+                raise UserError(f"the item {short(shown)} is not among the candidates")
+            index = np.append(index, place)
+        self._check_candidates(index)
+        features = self.schema.features(context, observe=observe)
+        if features.ndim == 2 and len(features) != len(index):
+            raise UserError(
+                f"the context has {len(features)} rows; there are {len(index)} candidates"
+            )
+        self._check_distinct(features, index)
+        return index, features
+
+    def _step_of(self, number: int) -> int:
+        """Return the step at which a decision is learned."""
+        # windows hold observations, not decisions
+        return self.learned if getattr(self.params, "window", None) is not None else number
+
+    def _forget_round(self) -> None:
+        """Let networks forget the round of a step, which they keep from choosing to learning."""
+        if forget := getattr(unguarded(self._agent), "clear_cache", None):
+            forget()
+
     def _check_candidates(self, index: IntArray) -> None:
         assert self._spec is not None
         if len(index) > self._spec.n_candidates:
@@ -576,6 +666,10 @@ class Policy:
         limit = max(1, min(REMEMBERED, REMEMBERED_BYTES // max(each, 1)))
         while len(self._pending) > limit:
             self._pending.popitem(last=False)
+
+
+def _feedback(reward: float) -> Feedback:
+    return Feedback(np.array([[reward]]), np.ones((1, 1), np.bool_))
 
 
 def _range(rewards: tuple[float, float] | None) -> tuple[float, float]:

@@ -120,6 +120,14 @@ class Schema:
         }
 
     @property
+    def columns(self) -> Any:
+        """The columns as they were stated."""
+        if self.is_array:
+            return len(self.numbers)
+        kinds = {name: "category" if name in self.open else v for name, v in self.values.items()}
+        return {**dict.fromkeys(self.numbers, "number"), **kinds}
+
+    @property
     def n_features(self) -> int:
         """Features of a context."""
         return len(self.numbers) + sum(self.widths.values()) + self.constant
@@ -211,14 +219,14 @@ class Schema:
 
     def to_data(self) -> dict[str, Any]:
         """Return the schema with its statistics as plain data."""
-        columns: Any = len(self.numbers)
-        if not self.is_array:
-            columns = {name: "number" for name in self.numbers}
-            columns |= {n: "category" if n in self.open else v for n, v in self.values.items()}
         statistics = {n: getattr(self, n).tolist() for n in ("count", "mean", "squares")}
         learned = {name: self.values[name] for name in sorted(self.open)}
         options = {"scale": self.scale, "constant": self.constant}
-        return {"columns": columns, **options, "learned": learned, **statistics}
+        return {"columns": self.columns, **options, "learned": learned, **statistics}
+
+    def fresh(self) -> Schema:
+        """Return the same columns without what was seen in them."""
+        return Schema(self.columns, scale=self.scale, constant=self.constant)
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Schema:

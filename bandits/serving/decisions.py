@@ -13,6 +13,7 @@ import numpy as np
 from bandits.base.errors import UserError
 from bandits.base.types import FloatArray
 from bandits.offpolicy.log import DecisionLog, TextArray
+from bandits.policy import Policy
 
 from .event_log import Event
 
@@ -128,6 +129,25 @@ def decision_log(
         times=_texts(datetime.fromtimestamp(d.time, UTC).isoformat() for d in rewarded),
         versions=_texts(str(d.body.get("version", "")) for d in rewarded),
     )
+
+
+def log_of(policy: Policy, decisions: Sequence[Decision]) -> DecisionLog:
+    """Return decisions with the features that a policy gives their contexts; a context with a row
+    for each candidate has none.
+
+    Raises
+    ------
+    UserError
+        As in `decision_log`, or the policy has not seen a context yet.
+    """
+    if (schema := policy.schema) is None:
+        raise UserError("the policy has not seen a context yet")
+
+    def encode(context: Any) -> FloatArray:
+        features = schema.features({} if context is None else context, observe=False)
+        return features if features.ndim == 1 else np.empty(0)
+
+    return decision_log(decisions, [str(name) for name in policy.items.names], encode)
 
 
 def _texts(values: Iterable[str]) -> TextArray:

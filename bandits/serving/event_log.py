@@ -11,8 +11,8 @@ import json
 import sqlite3
 import threading
 import time as clock
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -184,18 +184,7 @@ class EventLog:
         UserError
             A file of a day is damaged.
         """
-        for path in self.days():
-            stored = _read_day(path)
-            for event in stored:
-                if event.position > after:
-                    yield event
-            after = max(after, stored[-1].position)
-        while rows := self._select(
-            f"{_SELECT} WHERE position > ? ORDER BY position LIMIT 1000", after
-        ):
-            for row in rows:
-                yield _event(row)
-            after = rows[-1][0]
+        yield from _events(self.days(), self._select, after)
 
     def find(self, event_id: str) -> list[Event]:
         """Return the events of one decision that are not yet moved to the file of a day."""
@@ -212,7 +201,7 @@ class EventLog:
 
     def days(self) -> list[Path]:
         """List the files of earlier days, oldest first."""
-        return sorted(self.folder.glob("events-*.parquet"))
+        return _days(self.folder)
 
     def rotate(self, today: date | None = None) -> list[Path]:
         """Move the events of days before ``today`` (UTC) to one Parquet file each.
@@ -327,6 +316,50 @@ class EventLog:
             events = [*_read_day(path), *events]
         atomic_write(path, _day_file(events))
         return path
+
+
+def read_events(folder: Path, after: int = 0) -> Iterator[Event]:
+    """Yield the committed events of a log behind a position, while another process writes it.
+
+    Raises
+    ------
+    UserError
+        There is no log in the folder, or a file of it is damaged.
+    """
+    path = folder / "events.sqlite"
+    if not path.is_file():
+        raise UserError(f"{folder}: there is no event log")
+    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as file:
+
+        def select(sql: str, *values: object) -> list[tuple[Any, ...]]:
+            return file.execute(sql, values).fetchall()
+
+        try:
+            # a snapshot from before the days are listed: what is moved to one later is still in it
+            select("BEGIN")
+            select(f"{_SELECT} LIMIT 1")
+            yield from _events(_days(folder), select, after)
+        except sqlite3.Error as error:
+            raise UserError(f"the event log in {folder} cannot be read: {error}") from error
+
+
+def _events(
+    days: Sequence[Path], select: Callable[..., list[tuple[Any, ...]]], after: int
+) -> Iterator[Event]:
+    for path in days:
+        stored = _read_day(path)
+        for event in stored:
+            if event.position > after:
+                yield event
+        after = max(after, stored[-1].position)
+    while rows := select(f"{_SELECT} WHERE position > ? ORDER BY position LIMIT 1000", after):
+        for row in rows:
+            yield _event(row)
+        after = rows[-1][0]
+
+
+def _days(folder: Path) -> list[Path]:
+    return sorted(folder.glob("events-*.parquet"))
 
 
 def _event(row: Sequence[Any]) -> Event:

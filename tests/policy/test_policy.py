@@ -158,6 +158,62 @@ def test_rewards_may_be_late_missing_or_twice() -> None:
     assert (policy.waiting, policy.learned, policy.decisions) == (8, 2, 10)
 
 
+@pytest.mark.parametrize(
+    "agent",
+    [
+        {"kind": "linucb"},
+        {"kind": "lints", "window": 20},
+        {"kind": "epsilon_greedy", "guards": [{"kind": "cap", "share": 0.5, "window": 10}]},
+        {"kind": "neural_linear_ts", "heads": "per_arm", "every": 20, "hidden": [4]},
+    ],
+)
+def test_a_log_teaches_what_deciding_teaches(agent: dict[str, Any]) -> None:
+    chosen, columns = Policy(agent, ["a", "b", "c"], seed=3, redraws=0), {"x": "number"}
+    chosen.withdraw("c")
+    taught = Policy(agent, ["a", "b", "c"], columns, seed=3, redraws=0).untrained()
+    taught.withdraw("c")
+    for x in np.random.default_rng(0).normal(size=50):
+        choice = chosen.choose({"x": x})
+        reward = float(choice.item == "a")
+        chosen.update(choice, reward)
+        taught.learn({"x": x}, choice.item, reward)
+    assert (taught.decisions, taught.learned, taught.waiting) == (50, 50, 0)
+    found = taught.agent.state_dict()
+    for name, value in chosen.agent.state_dict().items():
+        np.testing.assert_array_equal(found[name], value)
+    fresh = chosen.untrained()
+    assert (fresh.decisions, fresh.items.withdrawn) == (0, {"c"})
+    assert fresh.to_bytes() == taught.untrained().to_bytes()
+
+
+def test_probabilities_are_those_of_the_next_choice_and_change_nothing() -> None:
+    policy = Policy({"kind": "epsilon_greedy", "epsilon": 0.3}, ["a", "b", "c"])
+    policy.update(policy.choose({"x": 1.0}, ["b"]), 1.0)
+    before = policy.to_bytes()
+    found = policy.probabilities({"x": 2.0}, ["b", "c"])
+    assert found == pytest.approx({"b": 0.85, "c": 0.15})
+    assert policy.to_bytes() == before
+    choice = policy.choose({"x": 2.0}, ["b", "c"])
+    assert found[choice.item] == choice.propensity
+
+
+def test_what_a_log_states_is_checked() -> None:
+    policy = Policy("linucb", ["a", "b"], {"x": "number"}, rewards=(0, 1))
+    for arguments, reason in [
+        (({"x": 1.0}, "c", 1.0), "the candidate c is not an item of this policy"),
+        (({"x": 1.0}, "a", 1.0, ["b"]), "the item a is not among the candidates"),
+        (({"x": 1.0}, "a", 2.0), "the reward is 2.0; it must be a number from 0 to 1"),
+        (({"y": 1.0}, "a", 1.0), "the context has the column 'y'"),
+    ]:
+        with pytest.raises(UserError, match=reason):
+            policy.learn(*arguments)
+    assert policy.learned == policy.decisions == 0
+    policy.withdraw("a")
+    policy.learn({"x": 1.0}, "a", 1.0)
+    policy.learn({"x": 1.0}, "a", 1.0, ["a", "b"])
+    assert policy.learned == 2
+
+
 def test_items_are_added_with_what_the_others_know_and_withdrawn() -> None:
     policy = make(seed=3)
     for i in range(60):

@@ -165,6 +165,7 @@ def test_an_oracle_explores_around_what_scikit_learn_predicts(exploration: str) 
         np.testing.assert_allclose(stated[row], p, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_gradient_boosted_trees_can_be_fitted_again_to_the_bit() -> None:
     check_estimator("GradientBoostingRegressor", "n_estimators=30, max_depth=3")
     assert REGISTRY["oracle_based"].Params().estimator == "GradientBoostingRegressor"  # type: ignore[attr-defined]
@@ -209,6 +210,7 @@ def test_a_tree_of_depth_0_is_refused() -> None:
         read({"agents": [{"kind": "tree_ts", "depth": 0}]})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "params"),
     [

@@ -49,6 +49,7 @@ def test_without_a_limit_of_steps_it_equals_the_trial_too() -> None:
     assert found.short_sighted == pytest.approx(4.9941, abs=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"intent": 0.4, "reward": "purchase"}, {"limit": None}])
 def test_simulated_visits_earn_what_value_iteration_states(options: dict[str, Any]) -> None:
     """About 3,000 to 8,000 visits each; the benchmark of docs/SESSIONS.md makes 200,000."""
@@ -74,6 +75,7 @@ def test_simulated_visits_earn_what_value_iteration_states(options: dict[str, An
         assert abs(ratio - value) < 4 * error + value / visits.mean()
 
 
+@pytest.mark.slow
 def test_what_choices_lose_adds_up_to_the_distance_from_the_optimum() -> None:
     e = experiment("random", "oracle", replications=100, steps=600, n_products=10)
     run = Lockstep(e)

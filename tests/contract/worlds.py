@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,7 +16,9 @@ from bandits.contract.environments import Changing as Changing
 from bandits.contract.environments import Linear as Linear
 from bandits.experiments.lane import COLUMNS, Lane, Trace, build_lane
 from bandits.experiments.lane import join as join
+from bandits.simulators import REGISTRY as SIMULATORS
 from bandits.simulators import Simulator
+from bandits.simulators.sessions import Sessions
 
 
 class Shuffled(Linear):
@@ -32,11 +34,37 @@ class Shuffled(Linear):
         return round._replace(items=np.ascontiguousarray(round.items[:, order]), contexts=contexts)
 
 
+class Visits(Sessions):
+    """Short visits whose state agents observe."""
+
+    class Params(Sessions.Params):
+        kind: Literal["test_visits"] = "test_visits"  # type: ignore[assignment]
+        n_products: int = 10
+        n_users: int = 40
+        observed: Literal["history", "mood", "nothing"] = "mood"
+        limit: int | None = 8
+
+    title = "Visits"
+
+
 NEURAL = [kind for kind, agent in AGENTS.items() if issubclass(agent, NeuralAgent)]
 
 
+def fits(params: Any, environment: type[Simulator]) -> bool:
+    """Return whether an environment has what an agent requires with these parameters."""
+    model: Any = environment.Params
+    return AGENTS[params.kind].requires(params) <= environment.describe(model()).capabilities
+
+
+def home(params: Any, *preferred: type[Simulator]) -> type[Simulator]:
+    """Return the first environment that has what an agent requires: of the preferred ones, then
+    pet shop and visits.
+    """
+    return next(e for e in (*preferred, SIMULATORS["petshop"], Visits) if fits(params, e))
+
+
 def make(
-    agent: str | Sequence[Any],
+    agent: Any,
     environment: type[Simulator] = Linear,
     *,
     seed: int = 7,
@@ -44,11 +72,13 @@ def make(
     options: dict[str, Any] | None = None,
     **params: Any,
 ) -> Lane:
-    """Create a lane: ``agent`` is a kind (with its parameters in ``params``) or the parameters row
-    by row.
+    """Create a lane: ``agent`` is a kind (with its parameters in ``params``), the parameters of all
+    rows, or those row by row.
     """
     if isinstance(agent, str):
-        agent = [AGENTS[agent].Params(**params)] * len(rows)
+        agent = AGENTS[agent].Params(**params)
+    if not isinstance(agent, Sequence):
+        agent = [agent] * len(rows)
     simulator = environment(environment.Params(**(options or {})), Streams(seed, rows))
     return build_lane(AGENTS[agent[0].kind], agent, simulator)
 

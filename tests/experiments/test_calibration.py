@@ -13,7 +13,7 @@ from bandits.experiments.snapshots import BINS, LEVELS, BeliefCheck
 from bandits.results import metrics
 from bandits.simulators.classification import Classification
 from bandits.simulators.petshop import PetShop
-from tests.contract.worlds import Cascade, Linear, join, make, same
+from tests.contract.worlds import Cascade, Linear, home, join, make, same
 from tests.support import experiment
 
 TINY = {"n_products": 10, "n_users": 40}
@@ -131,8 +131,8 @@ def test_overconfident_and_underconfident_posteriors_are_distinguished() -> None
 @pytest.mark.parametrize("kind", sorted(set(REGISTRY) - {"static_mlp"}))
 def test_probing_does_not_change_the_run(kind: str) -> None:
     """Coverage is a share or None."""
-    params = REGISTRY[kind].test_params()[0]
-    probed, left = (make(kind, Cascade, **params) for _ in range(2))
+    params = REGISTRY[kind].Params(**REGISTRY[kind].test_params()[0])
+    probed, left = (make(params, home(params, Cascade)) for _ in range(2))
     traces = []
     for n in (1, 20, 30):
         traces.append(probed.advance(n))

@@ -1,9 +1,8 @@
-"""The commands of a service: ``serve``, ``registry``, ``train`` and ``events``."""
+"""The commands of a service: ``serve``, ``registry``, ``train``, ``traffic`` and ``events``."""
 
 from __future__ import annotations
 
 import argparse
-import ipaddress
 import json
 import os
 from pathlib import Path
@@ -63,6 +62,21 @@ def add_commands(commands: Any) -> None:
         help="roll the version out beside the champion, unless it is worse for sure",
     )
 
+    driving = commands.add_parser("traffic", help="drive a simulator against a service")
+    driving.add_argument("simulator", metavar="SIMULATOR", help="its kind, or parameters as JSON")
+    driving.add_argument("--url", default="http://127.0.0.1:8765", help="of this machine")
+    for name, default, text in (
+        ("--rate", 100.0, "decisions per second, at most 1,000"),
+        ("--for", 60.0, "seconds, at most 3,600"),
+        ("--delay", 1.0, "mean seconds until a reward"),
+        ("--missing", 0.1, "share of decisions without a reward"),
+        ("--repeated", 0.05, "share of decisions and rewards that are sent twice"),
+    ):
+        driving.add_argument(
+            name, metavar="X", type=float, default=default, help=f"{text}; default: {default:g}"
+        )
+    driving.add_argument("--seed", metavar="N", type=int, default=0, help="default: 0")
+
     events = commands.add_parser("events", help="erase or export events of a service")
     events.add_argument("folder", metavar="FOLDER")
     doing = events.add_subparsers(dest="action", required=True, metavar="ACTION")
@@ -83,9 +97,10 @@ def serve(parsed: argparse.Namespace) -> int:
     from bandits.serving import http
     from bandits.serving.registry import Registry
     from bandits.serving.service import Service
+    from bandits.serving.traffic import is_loopback
 
     folder, token = Path(parsed.folder), os.environ.get(TOKEN, "")
-    if not token and not _loopback(parsed.host):
+    if not token and not is_loopback(parsed.host):
         raise UserError(f"--host {parsed.host} can be reached by others: set {TOKEN} first")
     params = _settings(parsed.settings)
     if parsed.policy:
@@ -154,6 +169,37 @@ def train(parsed: argparse.Namespace) -> int:
     return 0
 
 
+def traffic(parsed: argparse.Namespace) -> int:
+    """Send visitors, and print what was answered; status 1 where an answer is wrong or missing."""
+    from bandits.serving.traffic import drive
+
+    given = parsed.simulator
+    try:
+        simulator = json.loads(given) if given.lstrip().startswith("{") else given
+    except json.JSONDecodeError as error:
+        raise UserError(f"the simulator is not JSON: {error}") from None
+    found = drive(
+        simulator,
+        parsed.url,
+        rate=parsed.rate,
+        seconds=getattr(parsed, "for"),
+        delay=parsed.delay,
+        missing=parsed.missing,
+        repeated=parsed.repeated,
+        seed=parsed.seed,
+        token=os.environ.get(TOKEN, ""),
+    )
+    print(
+        f"{found.decisions:,} decisions ({found.rate:.0f} per second), {found.rewards:,} rewards, "
+        f"{found.missing:,} withheld, {found.repeated:,} sent twice; {found.mean:.4g} per decision"
+    )
+    print(f"decided within {1e3 * found.p50:.1f} ms (median) and {1e3 * found.p99:.1f} ms (99 %)")
+    print(f"{found.failed:,} requests failed, {found.different:,} repeated ones differ")
+    if found.problem:
+        print(f"first failure: {found.problem}")
+    return int(found.failed > 0 or found.different > 0)
+
+
 def events(parsed: argparse.Namespace) -> int:
     """Erase a user or old days, or export decisions."""
     from bandits.serving.http import pseudonym
@@ -216,10 +262,3 @@ def _settings(path: str | None) -> Any:
         return ServiceParams.model_validate_json(Path(path).read_bytes())
     except ValidationError as error:
         raise UserError(f"{path}: {refusal(error, ServiceParams)}") from None
-
-
-def _loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

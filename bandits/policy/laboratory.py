@@ -12,6 +12,7 @@ from bandits.base.formatting import listed, short
 from bandits.base.types import SimulatorSpec
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.lockstep import make_lane
+from bandits.simulators import Simulator
 from bandits.storage.run_store import Store
 
 from .agents import refuse
@@ -77,7 +78,7 @@ def learned(run: Any, agent: str, *, replication: int = 0) -> Learned:
     if not lane.alive[0]:
         raise UserError(f"{agent} has diverged in replication {replication}")
     schema = Schema(spec.n_features, scale=False, constant=False)
-    names = _different([simulator.name(item, 0) for item in range(spec.n_items)])
+    names = item_names(simulator)
     state = lane.agent.state_dict()
     return Learned(params, names, schema, state, spec, experiment.seed, lane.step)
 
@@ -97,8 +98,9 @@ def stored(run: str) -> Experiment:
     return experiment
 
 
-def _different(names: list[str]) -> list[Name]:
-    """Return names that differ: with their index, where some are equal."""
+def item_names(simulator: Simulator) -> list[Name]:
+    """Return the names of a simulator's items: with their index, where some are equal."""
+    names = [simulator.name(item, 0) for item in range(simulator.spec.n_items)]
     if len(set(names)) == len(names):
         return list(names)
     return [f"{name} {i}" for i, name in enumerate(names)]

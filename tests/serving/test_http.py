@@ -7,6 +7,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,31 +40,37 @@ def ask(
     return status, json.loads(text) if text.startswith("{") else text
 
 
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., tuple[Service, Ask]]]:
-    """Start a service in this process, behind a real socket."""
-    running: list[tuple[uvicorn.Server, threading.Thread]] = []
-
-    def started(token: str = "") -> tuple[Service, Ask]:
-        registry = Registry(tmp_path / "registry")
-        registry.register(policy(), {})
-        registry.promote(1)
-        service = Service(tmp_path)
-        config = uvicorn.Config(
-            application(service, token=token), host="127.0.0.1", port=0, log_level="error"
-        )
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run)
-        thread.start()
-        running.append((server, thread))
+@contextmanager
+def running(service: Service, token: str = "") -> Iterator[int]:
+    """Run a service in this process, behind a real socket; yield its port."""
+    config = uvicorn.Config(
+        application(service, token=token), host="127.0.0.1", port=0, log_level="error"
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
         wait_for(lambda: server.started, "the server")
-        port = server.servers[0].sockets[0].getsockname()[1]
-        return service, lambda path, body=None, **options: ask(port, path, body, **options)
-
-    yield started
-    for server, thread in running:
+        yield server.servers[0].sockets[0].getsockname()[1]
+    finally:
         server.should_exit = True
         thread.join()
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., tuple[Service, Ask]]]:
+    """Start a service of a small shop."""
+    with ExitStack() as stack:
+
+        def started(token: str = "") -> tuple[Service, Ask]:
+            registry = Registry(tmp_path / "registry")
+            registry.register(policy(), {})
+            registry.promote(1)
+            service = Service(tmp_path)
+            port = stack.enter_context(running(service, token))
+            return service, lambda path, body=None, **options: ask(port, path, body, **options)
+
+        yield started
 
 
 def test_decisions_rewards_and_what_is_known_of_them(

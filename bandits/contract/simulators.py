@@ -129,7 +129,8 @@ def _expect_no_truth(simulator: Simulator) -> None:
     for step in range(STEPS):
         round = simulator.round_at(step)
         truth = simulator.respond(round, slate, simulator.uniforms.at(step))[1]
-        unknown = np.isnan([*truth, *simulator.probabilities(round).T])
+        stated = [expected for expected in truth if expected is not None]
+        unknown = np.isnan([*stated, *simulator.probabilities(round).T])
         expect(unknown, "without the capability truth, expected rewards must be NaN")
 
 

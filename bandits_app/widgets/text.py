@@ -66,6 +66,7 @@ _SYMBOLS = {
     "beta": "β",
     "gamma": "γ",
     "delta": "δ",
+    "Delta": "Δ",
     "epsilon": "ε",
     "varepsilon": "ε",
     "eta": "η",
@@ -88,5 +89,5 @@ def plain_symbol(latex: str) -> str:
     """Return a LaTeX symbol in Unicode, for labels: a screen reader would read LaTeX letter by
     letter.
     """
-    letters = re.sub(r"\\([a-z]+)", lambda found: _SYMBOLS.get(found[1], found[0]), latex)
+    letters = re.sub(r"\\([A-Za-z]+)", lambda found: _SYMBOLS.get(found[1], found[0]), latex)
     return re.sub(r"[\^_]\d", lambda found: _SCRIPTS.get(found[0], found[0]), letters)

@@ -56,7 +56,8 @@ def test_equal_arms_are_shown_equally_often(kind: str, params: dict[str, Any]) -
     are within five standard errors, rows being independent.
     """
     options = {"n_arms": ARMS, "reward": "bernoulli"}
-    lane = worlds.make(kind, Equal, rows=ROWS, options=options, **params)
+    agents = [AGENTS[kind].Params(**params)] * len(ROWS)
+    lane = worlds.make(agents, Equal, rows=ROWS, options=options)
     lane.agent.prepare()
     round = lane.simulator.round_at(0)
     stated = lane.agent.probabilities(round)

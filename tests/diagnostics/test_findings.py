@@ -31,6 +31,7 @@ from bandits.experiments.snapshots import BINS, BeliefCheck, Calibration, Spectr
 from bandits.results import metrics
 from bandits.results.figures.style import styles
 from bandits.results.result import Result
+from bandits.simulators import REGISTRY as SIMULATORS
 from bandits_app.widgets.live_panel import panel
 from tests.support import experiment, history, wait_for
 
@@ -816,11 +817,31 @@ def test_an_interval_that_reaches_zero_leaves_no_hole_on_a_logarithmic_axis() ->
         assert all((np.asarray(trace["y"]) > 0).all() for trace in specs[name]["data"])
 
 
+def offered(place: dict[str, Any]) -> frozenset[str]:
+    """Return the capabilities of a simulator."""
+    cls = SIMULATORS[place["kind"]]
+    return cls.describe(cls.Params.model_validate(place)).capabilities
+
+
 @lru_cache(maxsize=1)
 def all_results() -> list[tuple[Result, OracleReference | None, LinearityCheck | None]]:
-    """Run every kind of agent briefly, and the references of these runs."""
-    kinds = [{"kind": kind, **cls.test_params()[0]} for kind, cls in REGISTRY.items()]
-    results = [run(experiment(*kinds[i : i + 12], steps=200)) for i in range(0, len(kinds), 12)]
+    """Run every kind of agent briefly where it can run, and the references of these runs."""
+    places: list[dict[str, Any]] = [
+        {"kind": "petshop", "n_products": 10},
+        {"kind": "sessions", "n_products": 10, "observed": "mood"},
+    ]
+    fitting: list[list[dict[str, Any]]] = [[] for _ in places]
+    for kind, cls in REGISTRY.items():
+        agent = {"kind": kind, **cls.test_params()[0]}
+        required = cls.requires(cls.Params.model_validate(agent))
+        fitting[next(i for i, place in enumerate(places) if required <= offered(place))].append(
+            agent
+        )
+    results = [
+        run(experiment(*agents[i : i + 12], simulator=place, steps=200))
+        for place, agents in zip(places, fitting, strict=True)
+        for i in range(0, len(agents), 12)
+    ]
     return [
         (r, diagnostics.oracle_reference(r.experiment), diagnostics.linearity_check(r.experiment))
         for r in results

@@ -380,6 +380,6 @@ def test_the_usual_range_is_shaded_on_the_track_and_in_the_help() -> None:
             low, high = usual
             assert field.annotation is float, name
             assert (
-                re.search(rf"usually {low:.10g} to {high:.10g}\b", str(field.description))
+                re.search(rf"usually {low:,.10g} to {high:,.10g}\b", str(field.description))
                 or low < 1e-3
             ), name

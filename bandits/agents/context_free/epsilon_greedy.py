@@ -117,6 +117,8 @@ class EpsilonGreedyAverages(ForgettingContextFreeAgent):
 
     title = "ε-greedy averages"
     formula = r"Q_a,\quad\text{but a random item with probability }\varepsilon/(1+\delta t)"
+    colour = "#0072B2"
+    dash = "dashdot"
     exploration_param = "epsilon"
     propensity: Propensity = "exact"
 

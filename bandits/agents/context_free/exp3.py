@@ -97,6 +97,8 @@ class EXP3(StochasticAgent, ContextFreeAgent):
 
     title = "EXP3"
     formula = r"P(a)=(1-\gamma)\,w_a/\textstyle\sum_b w_b+\gamma/K"
+    colour = "#CC79A7"
+    dash = "dashdot"
     exploration_param = None
     needs = frozenset({"binary"})
 

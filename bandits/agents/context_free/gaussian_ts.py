@@ -72,6 +72,8 @@ class GaussianTS(ForgettingContextFreeAgent):
     title = "Gaussian Thompson"
     formula = r"\tilde\mu_a=m_n+\sqrt{b_n/(a_n k_n)}\;t_{2a_n}"
     uncertainty = "posterior"
+    colour = "#D55E00"
+    dash = "dashdot"
     propensity: Propensity = "monte_carlo"
 
     def __init__(

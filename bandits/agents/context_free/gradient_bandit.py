@@ -63,6 +63,8 @@ class GradientBandit(StochasticAgent, ContextFreeAgent):
 
     title = "Gradient bandit"
     formula = r"P(a)\propto e^{H_a},\quad H\mathrel{+}=\alpha\,(r-\bar r)\,\nabla\log P(a)"
+    colour = "#7A5195"
+    dash = "dashdot"
 
     def __init__(
         self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess

@@ -38,6 +38,8 @@ class KLUCB(ForgettingContextFreeAgent):
 
     title = "KL-UCB"
     formula = r"\max\{q:\ n_a\,\mathrm{KL}(\bar r_a,q)\le\alpha\ln t\}"
+    colour = "#56B4E9"
+    dash = "dashdot"
     exploration_param = "alpha"
     needs = frozenset({"binary"})
 

@@ -63,6 +63,8 @@ class Softmax(StochasticAgent, ForgettingContextFreeAgent):
 
     title = "Softmax"
     formula = r"P(a)\propto\exp\big(\bar r_a\,(1+\delta t)/\tau\big)"
+    colour = "#E69F00"
+    dash = "dashdot"
     exploration_param = "temperature"
 
     def __init__(

@@ -73,6 +73,7 @@ class Bag(LinearAgent):
     uncertainty = "posterior"
     formula = r"\hat\theta_{j,a}^\top x_a,\quad j\sim\mathcal U\{1..B\}"
     colour = "#7A5195"
+    dash = "longdash"
     propensity: Propensity = "exact"
 
     def __init__(

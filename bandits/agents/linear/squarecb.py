@@ -35,7 +35,8 @@ class SquareCB(InverseGapAgent, LinearAgent):
     title = "SquareCB"
     exploration_param = "gap_weight"
     formula = r"P(a)=\frac{1}{K+c\,t^{\rho}\,(\hat y_b-\hat y_a)},\quad\hat y_a=\hat\theta_a^\top x_a,\quad b=\arg\max\hat y"  # noqa: E501
-    colour = "#CC79A7"
+    colour = "#B8A500"
+    dash = "dashdot"
 
     def estimates(self, round: Round) -> FloatArray:
         return self.mean(round)

@@ -33,8 +33,8 @@ class LogisticSquareCB(InverseGapAgent, LogisticAgent):
     title = "Logistic SquareCB"
     exploration_param = "gap_weight"
     formula = r"P(a)=\frac{1}{K+c\,t^{\rho}\,(\hat y_b-\hat y_a)},\quad\hat y_a=\frac{1}{1+e^{-\hat\theta_a^\top x_a}},\quad b=\arg\max\hat y"  # noqa: E501
-    colour = "#CC79A7"
-    dash = "dash"
+    colour = "#E69F00"
+    dash = "longdash"
 
     def estimates(self, round: Round) -> FloatArray:
         with np.errstate(over="ignore"):

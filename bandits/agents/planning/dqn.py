@@ -198,6 +198,8 @@ class DQN(PlanningAgent, NetworkTraining):
 
     title = "DQN"
     formula = r"r+\gamma\max_b Q(s',b;\,w')\approx Q(s,a;\,w)"
+    colour = "#B8A500"
+    dash = "dash"
     exploration_param = "epsilon"
     # a batched matrix product depends on the number of rows in its last bits
     alone = False

@@ -64,6 +64,8 @@ class QLearning(PlanningAgent):
     title = "Q-learning"
     formula = r"Q(s,a)\mathrel{+}=n^{-w}\left(r+\gamma\max_b Q(s',b)-Q(s,a)\right)"
     needs = frozenset({"visits", "states"})
+    colour = "#0072B2"
+    dash = "longdash"
     exploration_param = "epsilon"
     state = ("q", "count", "waits", "pending_state", "pending_action", "pending_reward")
 

@@ -303,9 +303,16 @@ def test_forgetting_helps_after_a_shock(kind: str) -> None:
     )
     # at 1, as published, it never stops trying all products of the window
     shared |= {"alpha": 0.1} if kind == "kl_ucb" else {}
+    # its default estimators take minutes
+    shared |= (
+        {"estimator": "DecisionTreeClassifier", "options": "max_depth=2"}
+        if kind == "oracle_based"
+        else {}
+    )
+    fading = {"gamma": 0.998} if "gamma" in REGISTRY[kind].Params.model_fields else {"window": 1000}
     agents = [
         {"kind": kind, "label": "all", **shared},
-        {"kind": kind, "label": "fading", "gamma": 0.998, **shared},
+        {"kind": kind, "label": "fading", **fading, **shared},
     ]
     rates = [[p * q for q in (1, 0.4, 0.3, 0.2, 0.1)] for p in (0.8, 0.8, 0.8, 0.8)]
     # the same change for every persona, as for agents without context

@@ -35,6 +35,9 @@ class Bag(LinearAgent):
     (double_or_nothing) [3]_. The propensity of a candidate is the share of members whose best one
     it is; before any data all candidates are tied.
 
+    Members differ in what they have observed only. An arm that all of them have forgotten (gamma,
+    window) they estimate at 0 alike, and show no more unless an exploration floor does (guards).
+
     References
     ----------
     .. [1] Agarwal, Hsu, Kale, Langford, Li, Schapire (2014), Taming the monster, section 6; Bietti,

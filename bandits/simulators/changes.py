@@ -27,18 +27,17 @@ def step_param(title: str, help: str) -> Any:
     return param(..., title=title, ge=1, le=LAST, help=help)
 
 
-def changes_param(kinds: str) -> Any:
-    """Declare the field ``changes`` of a simulator that offers these kinds, and features that
-    break.
+def changes_param(kinds: str, *, features: bool = True) -> Any:
+    """Declare the field ``changes`` of a simulator that offers these kinds and, unless it has
+    none, features that break.
     """
+    broken = ", or the features that agents observe (features)" if features else ""
     return param(
         (),
         title="Changes",
         later=True,
         max_length=MAX_CHANGES,
-        help=(
-            f"What changes during the run: {kinds}, or the features that agents observe (features)."
-        ),
+        help=f"What changes during the run: {kinds}{broken}.",
     )
 
 

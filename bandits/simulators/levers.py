@@ -72,6 +72,8 @@ class Levers(Simulator):
             "uniform",
             title="Means",
             basic=True,
+            # with every distribution of rewards
+            sweep=("fixed", "uniform", "one_good"),
             help=(
                 "Mean rewards of the levers. fixed: those given. uniform: drawn from 0 to 1. "
                 "normal: drawn with mean 0 and standard deviation 1. one_good: one lever of 0.5, "
@@ -124,7 +126,9 @@ class Levers(Simulator):
             ),
         )
         layout: Literal["shared", "per_row"] = layout_param("means")
-        changes: tuple[Changes, ...] = changes_param("which lever is good (shock), or all of them")
+        changes: tuple[Changes, ...] = changes_param(
+            "which lever is good (shock), or how good all of them are (season)", features=False
+        )
 
         @property
         def size(self) -> int:

@@ -105,6 +105,8 @@ class History:
     REPLAY_SUMS = ("counted",)
     TRUTH_SUMS = ("optimal",)
     VISIT_SUMS = ("visits", "lost")
+    # those that only some runs have
+    MORE_SUMS = (*FALLBACK_SUMS, *REPLAY_SUMS, *TRUTH_SUMS, *VISIT_SUMS)
 
     def __init__(
         self,
@@ -347,8 +349,7 @@ class History:
     def merge(self, added: dict[str, Any]) -> None:
         """Add what `since` returned; such a copy is for reading, not for `extend`."""
         low, count_low = int(added["from"][0]), int(added["from"][1])
-        more = (*self.FALLBACK_SUMS, *self.REPLAY_SUMS, *self.TRUTH_SUMS, *self.VISIT_SUMS)
-        self._open(name for name in more if f"sum.{name}" in added)
+        self._open(name for name in self.MORE_SUMS if f"sum.{name}" in added)
         for name, sums in self.sums.items():
             new = added[f"sum.{name}"]
             sums[low : low + len(new)] = new

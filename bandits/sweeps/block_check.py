@@ -15,8 +15,9 @@ from .sweep import Sweep
 
 _SUMS = tuple(f"sum.{name}" for name in History.SUMS)
 _NEEDED = {"rows", "from", "counts", "alive", "step", "seconds", "format", *_SUMS}
-# blocks of version 1.0 have none
-_KNOWN = {f"sum.{name}" for name in History.TRUTH_SUMS}
+_KNOWN = {f"sum.{name}" for name in History.MORE_SUMS}
+# one choice can lose more than a step can earn: the rest of a visit
+_UNLIMITED = {"sum.lost"}
 # written where curves were deleted
 _STORED = {"thin"}
 # relative, of sums of expected rewards
@@ -97,7 +98,8 @@ def _sums_problem(sweep: Sweep, block: Block, arrays: Arrays, history: History) 
         with np.errstate(invalid="ignore"):
             added = np.diff(sums, axis=0)
             slack = _ROUNDING * (1 + history.grid[-1])
-            if (added < -slack).any() or (added > limit + slack).any():
+            above = (added > limit + slack).any() and name not in _UNLIMITED
+            if (added < -slack).any() or above:
                 return f"has values of {name} that no run can reach"
             if name.endswith("clicks") and (np.rint(sums) != sums)[np.isfinite(sums)].any():
                 return f"has values of {name} that are no counts"

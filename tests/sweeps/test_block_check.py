@@ -114,6 +114,28 @@ def test_what_a_simulator_computes_is_possible(environment: str) -> None:
         assert block_problem(sweep, block, compute(sweep, block)) == ""
 
 
+def test_decisions_of_a_fallback_are_possible() -> None:
+    sweep = small(agent={"kind": "linucb", "guards": [{"kind": "fallback", "to": "random"}]})
+    block = first_block(sweep)
+    arrays = compute(sweep, block)
+    assert "sum.fallbacks" in arrays
+    assert block_problem(sweep, block, arrays) == ""
+    changed("sum.fallbacks", (-1, 0), 301.0)(arrays)
+    assert block_problem(sweep, block, arrays) != ""
+
+
+@pytest.mark.parametrize(
+    ("name", "number"), [("sum.visits", 1000.0), ("sum.visits", -1.0), ("sum.lost", -1.0)]
+)
+def test_impossible_visits_are_refused(name: str, number: float) -> None:
+    sweep = small(simulator=params_of("sessions").model_dump(), steps=50)
+    block = first_block(sweep)
+    arrays = compute(sweep, block)
+    assert block_problem(sweep, block, arrays) == ""
+    changed(name, (-1, 0), number)(arrays)
+    assert f"{name} that no run can reach" in block_problem(sweep, block, arrays)
+
+
 def test_a_diverged_row_is_possible(honest: tuple[Sweep, Block, Arrays]) -> None:
     sweep, block, arrays = honest[0], honest[1], dict(honest[2])
     for name in [name for name in arrays if name.startswith("sum.")]:

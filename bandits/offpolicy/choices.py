@@ -101,7 +101,7 @@ def summarise(log: DecisionLog) -> LogSummary:
         experiment,
         problem,
         _uniform(log),
-        None if problem else range_of_rewards(log),
+        range_of_rewards(log),
         log.row_weights is not None,
         log.notes,
     )

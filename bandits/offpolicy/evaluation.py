@@ -30,7 +30,7 @@ from .log import DecisionLog
 from .named_targets import read_target
 from .reading import read_log
 from .regression import cross_fit, estimated_propensities, read_model
-from .simulated import experiment_of, learned_agent, true_value
+from .simulated import known_experiment, learned_agent, true_value
 from .stored_run import KEPT, stored_policy
 from .support import CONSTANT, Alarm, Support, alarms, few_rewards, measure, verdict
 from .targets import Matrix, Target, blocks
@@ -522,8 +522,7 @@ def _range_for(
 
 def range_of_rewards(log: DecisionLog) -> tuple[float, float] | None:
     """Return the bounds of a reward by its kind, where the log states it: clicks are 0 or 1."""
-    if log.reward_range is None and log.experiment:
-        experiment = experiment_of(log)
+    if log.reward_range is None and (experiment := known_experiment(log)):
         spec = experiment.simulator_class().describe(experiment.simulator)
         return CLICKS if "binary" in spec.capabilities else None
     return log.reward_range
@@ -531,7 +530,8 @@ def range_of_rewards(log: DecisionLog) -> tuple[float, float] | None:
 
 def _adaptive(log: DecisionLog) -> list[str]:
     """State what intervals mean on a log whose agent learned while it chose."""
-    if not log.experiment or not experiment_of(log).agent_class(0).learns:
+    experiment = known_experiment(log)
+    if experiment is None or not experiment.agent_class(0).learns:
         return []
     return [
         "The agent of this log learned while it chose, so its decisions depend on earlier rewards. "

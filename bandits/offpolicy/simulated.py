@@ -153,6 +153,16 @@ def _logged(
     return (round.items == shown[:, None]).argmax(axis=1)[:, None], Feedback(rewards, examined)
 
 
+def known_experiment(log: DecisionLog) -> Experiment | None:
+    """Return the experiment that made a log; None without one, or where its simulator, agent or
+    data set is not here.
+    """
+    try:
+        return read(json.loads(log.experiment)) if log.experiment else None
+    except UserError:
+        return None
+
+
 def experiment_of(log: DecisionLog) -> Experiment:
     """Return the experiment of a log.
 

@@ -289,6 +289,9 @@ def test_a_log_whose_simulator_is_not_here_can_be_evaluated_all_the_same() -> No
     found = summarise(strange)
     assert found.agents == {}
     assert found.problem
+    assert found.reward_range is None
+    with pytest.raises(UserError, match="least and the largest possible reward"):
+        evaluate(strange, "random", estimators=["ips"], interval="bernstein")
     evaluation = evaluate(strange, "random", estimators=["ips"])
     assert evaluation.truth is None
     assert [alarm.kind for alarm in evaluation.alarms if alarm.kind == "truth"] == ["truth"]

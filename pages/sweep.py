@@ -61,7 +61,7 @@ metric = row.selectbox(
 slot = row.container(width="stretch").empty()
 try:
     if job is None and example_row.button(
-        "Run a small example",
+        "Try a small example",
         icon=":material/science:",
         help=selection.EXAMPLE.about,
         on_click=fold_settings,

@@ -160,7 +160,7 @@ def test_axe_finds_nothing_serious_on_a_phone_with_its_menu_open(visit: Open) ->
     assert found == []
 
 
-@pytest.mark.parametrize("path", ["/", "/arena", "/labs?view=cost"])
+@pytest.mark.parametrize("path", ["/", "/arena"])
 def test_on_a_phone_the_first_plot_is_near_the_top(visit: Open, path: str) -> None:
     page = visit(path, **PHONE)
     settled(page, PAGES[path])

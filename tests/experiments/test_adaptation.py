@@ -100,7 +100,8 @@ def test_an_adapted_experiment_runs(kind: str) -> None:
         small if agent["kind"] == "static_mlp" else agent for agent in data(DEFAULT)["agents"]
     ]
     moved = adapt(with_(agents=agents), kind).experiment
-    agents = [small if agent["kind"] == "static_mlp" else agent for agent in data(moved)["agents"]]
+    short = {"static_mlp": small, "dqn": {"kind": "dqn", **AGENTS["dqn"].test_params()[0]}}
+    agents = [short.get(agent["kind"], agent) for agent in data(moved)["agents"]]
     smaller = {"n_items": 60, "n_candidates": 20} if kind == "ranking" else {}
     simulator = {**data(moved)["simulator"], **smaller}
     result = run(read({"simulator": simulator, "agents": agents, "steps": 12, "replications": 2}))

@@ -49,8 +49,8 @@ def every_agent(simulator: str) -> list[Experiment]:
     fit = [
         {"kind": kind, **params}
         for kind, cls in AGENTS.items()
-        if cls.needs <= capabilities
         for params in (cls.test_params() if simulator == "petshop" else cls.test_params()[:1])
+        if cls.requires(cls.Params(kind=kind, **params)) <= capabilities
     ]
     n = -(-len(fit) // 12)
     return [experiment(*fit[i::n], simulator=chosen, steps=STEPS) for i in range(n)]

@@ -171,12 +171,13 @@ def test_previews_of_guarded_agents_draw_their_random_numbers_once() -> None:
 )
 def test_every_agent_has_a_preview_with_the_curves_of_a_run(kind: str) -> None:
     params = (AGENTS[kind].test_params() or [{}])[0]
-    simulator = {**SIMULATORS[0], "changes": CHANGES[:1]}
-    agent = {
-        "kind": kind,
-        **params,
-        "guards": [{"kind": "delay", "steps": 5}] if AGENTS[kind].learns else [],
-    }
+    visits = "visits" in AGENTS[kind].requires(AGENTS[kind].Params(kind=kind, **params))
+    simulator: dict[str, object] = {**SIMULATORS[0], "changes": CHANGES[:1]}
+    if visits:
+        simulator = {"kind": "sessions", "n_products": 10, "n_users": 40, "observed": "mood"}
+    # rewards that come late mean nothing where the visit goes on
+    late = [{"kind": "delay", "steps": 5}] if AGENTS[kind].learns and not visits else []
+    agent = {"kind": kind, **params, "guards": late}
     e = read({"simulator": simulator, "agents": [agent], "steps": 60, "replications": 2})
     if kind == "static_mlp":
         # which trains it

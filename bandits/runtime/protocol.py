@@ -68,6 +68,9 @@ def mapped(path: Path) -> dict[str, Any]:
         The file cannot be read.
     """
     arrays: dict[str, Any] = {}
+    # nothing can be mapped of an empty file
+    if not path.stat().st_size:
+        return arrays
     with path.open("rb") as file:
         content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         while line := file.readline():

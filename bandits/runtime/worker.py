@@ -236,7 +236,7 @@ def _send_state(
     The states are made one after the other, so that no more than one has a copy in memory. On a
     disk that is full the message holds them.
     """
-    if (folder := sys.argv[1:]) and _state_bytes(lockstep.experiment) > MAX_SENT:
+    if agents and (folder := sys.argv[1:]) and _state_bytes(lockstep.experiment) > MAX_SENT:
         path = None
         try:
             handle, name = tempfile.mkstemp(dir=folder[0], prefix=f"{PREFIX}{os.getpid()}-")

@@ -40,6 +40,12 @@ def same_arrays(actual: dict[str, Any], expected: dict[str, Any]) -> None:
         np.testing.assert_array_equal(actual[name], array, err_msg=name)
 
 
+def test_a_worker_that_has_nothing_to_give_writes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "empty"
+    path.touch()
+    assert mapped(path) == {}
+
+
 def test_what_a_worker_writes_is_mapped_and_sent_on(tmp_path: Path) -> None:
     path, again = tmp_path / "state", io.BytesIO()
     with path.open("wb") as file:

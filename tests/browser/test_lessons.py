@@ -83,11 +83,11 @@ def test_lesson_two_from_its_first_prediction_to_its_card(visit: Open) -> None:
     heading(page, "What to remember")
     onwards(page)
     heading(page, "What you predicted, and what happened")
-    expect(page.get_by_text("Right predictions: 1 of 4. Solved tasks: 0 of 1.")).to_be_visible()
+    expect(page.get_by_text("Right predictions: 2 of 4. Solved tasks: 0 of 1.")).to_be_visible()
     expect(page.get_by_text("You predicted: 0.4 clicks per visit.")).to_be_visible()
     expect(page.get_by_text("Not right. The answer: 0.209 clicks per visit")).to_be_visible()
     expect(page.get_by_text("Not solved. Your last value")).to_be_visible()
-    expect(page.get_by_text("of its decisions, on average over the whole run")).to_be_visible()
+    expect(page.get_by_text("of all decisions; the prediction")).to_be_visible()
     page.reload()
     # the link holds the place, predictions and attempts
     heading(page, "What you predicted, and what happened")

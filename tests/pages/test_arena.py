@@ -385,6 +385,10 @@ def small_baselines(seed: int) -> Experiment:
     return read({**data, "agents": agents, "steps": 30, "replications": 2, "seed": seed})
 
 
+# those that plan visits need another simulator
+OF_THE_SHOP = [kind for kind, cls in AGENTS.items() if "visits" not in cls.needs]
+
+
 @pytest.mark.parametrize(
     "kind", thinned([(kind,) for kind in SIMULATORS], lambda _: False, lambda n: n % 4 == 1)
 )
@@ -1108,7 +1112,7 @@ def spoken(field: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    "kind", thinned(AGENTS, lambda number: number % 6 == 0, lambda number: number % 2 == 0)
+    "kind", thinned(OF_THE_SHOP, lambda number: number % 6 == 0, lambda number: number % 2 == 0)
 )
 def test_every_agent_can_be_added_duplicated_named_and_removed(pool: Pool, kind: str) -> None:
     at = arena(ended(pool.submit(experiment({"kind": "random"}, seed=951))))
@@ -1204,6 +1208,9 @@ def other(at: AppTest, ending: str, field: Any) -> Any:
         value = next(float(o) for o in found.options if float(o) != found.value)
     elif type(found).__name__ == "Slider":
         value = found.max if found.value != found.max else found.min
+    elif isinstance(found.value, str):
+        # texts that have a form of their own
+        return field.default
     else:
         # a number: one more, or one where there was none
         value = 7 if found.value is None else found.value + 1
@@ -1211,7 +1218,9 @@ def other(at: AppTest, ending: str, field: Any) -> Any:
     return value
 
 
-@pytest.mark.parametrize("kind", thinned(AGENTS, lambda _: False, lambda number: number % 3 == 0))
+@pytest.mark.parametrize(
+    "kind", thinned(OF_THE_SHOP, lambda _: False, lambda number: number % 3 == 0)
+)
 def test_every_widget_of_an_agent_reaches_the_experiment(pool: Pool, kind: str) -> None:
     at = press(arena(ended(pool.submit(experiment("random", seed=954)))), AGENTS[kind].title)
     number = list(at.session_state["draft"].agents)[-1]

@@ -188,11 +188,13 @@ class EventLog:
 
     def find(self, event_id: str) -> list[Event]:
         """Return the events of one decision that are not yet moved to the file of a day."""
-        self.flush()
-        return [
-            _event(row)
-            for row in self._select(f"{_SELECT} WHERE event_id = ? ORDER BY position", event_id)
-        ]
+        # what waits is read where it is: a commit for each question would undo the groups
+        with self._lock:
+            waiting = [row for row in self._waiting if row[3] == event_id]
+        rows = self._select(f"{_SELECT} WHERE event_id = ?", event_id)
+        # a group may have been committed in between
+        found = {row[0]: row for row in (*waiting, *rows)}
+        return [_event(found[position]) for position in sorted(found)]
 
     def health(self) -> Health:
         """Return the state of the log."""

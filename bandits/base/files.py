@@ -39,8 +39,8 @@ def home() -> Path:
     return Path(os.environ.get("BANDITS_HOME") or platformdirs.user_data_dir("bandit-playground"))
 
 
-def lock_file(path: Path) -> IO[str] | None:
-    """Open a file and lock it; None where another process holds the lock.
+def lock_file(path: Path, *, wait: bool = False) -> IO[str] | None:
+    """Open a file and lock it; None where another process holds the lock, unless it shall ``wait``.
 
     It is held until the file is closed, or its process ends, even by a kill.
 
@@ -52,7 +52,7 @@ def lock_file(path: Path) -> IO[str] | None:
     handle = path.open("w")
     try:
         if fcntl is not None:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except OSError:
         handle.close()
         return None

@@ -20,20 +20,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from numba.core.dispatcher import Dispatcher
 
+from bandits.base.files import lock_file
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.lockstep import Lockstep, run_to_end
-
-fcntl: ModuleType | None
-try:
-    import fcntl
-except ImportError:
-    # Windows: processes may compile the same kernel twice
-    fcntl = None
 
 FILE = Path(__file__).with_name("kernels.json")
 # agents whose kernels an idle worker compiles before a run needs them
@@ -108,19 +101,16 @@ def _lock(file: Path, *, wait: bool) -> Iterator[bool]:
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
     try:
-        handle = file.open("w")
+        handle = lock_file(file, wait=wait)
     except OSError:
         # nothing can be stored here either
         yield True
         return
+    if handle is None:
+        yield False
+        return
     with handle:
-        held = True
-        if fcntl is not None:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            except OSError:
-                held = False
-        yield held
+        yield True
 
 
 @cache

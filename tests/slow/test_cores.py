@@ -62,8 +62,8 @@ def workers(monkeypatch: pytest.MonkeyPatch) -> list[WorkerProcess]:
     """List the worker processes that are started."""
     started: list[WorkerProcess] = []
 
-    def start() -> WorkerProcess:
-        started.append(start_worker())
+    def start(folder: Path | None = None) -> WorkerProcess:
+        started.append(start_worker(folder))
         return started[-1]
 
     monkeypatch.setattr(supervisor, "start_worker", start)

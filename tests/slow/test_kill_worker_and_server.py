@@ -35,8 +35,8 @@ def say(*words):
     with lock:
         print(*words, flush=True)
 start = supervisor.start_worker
-def start_and_report():
-    process = start()
+def start_and_report(folder=None):
+    process = start(folder)
     say("process", process.pid)
     return process
 supervisor.start_worker = start_and_report

@@ -714,9 +714,9 @@ def test_workers_that_do_not_start_are_reported_and_retried(
     start = start_worker
     bad = [True]
 
-    def broken() -> WorkerProcess:
+    def broken(folder: Path | None = None) -> WorkerProcess:
         if not bad[0]:
-            return start()
+            return start(folder)
         return WorkerProcess(
             Popen([sys.executable, "-c", "raise SystemExit(1)"], stdin=PIPE, stdout=PIPE)
         )

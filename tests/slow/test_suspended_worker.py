@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from contextlib import closing
+from pathlib import Path
 from threading import Thread
 
 import numpy as np
@@ -26,8 +27,8 @@ def test_a_large_state_for_a_suspended_worker_stops_no_other(
     workers: list[WorkerProcess] = []
     start = start_worker
 
-    def start_and_keep() -> WorkerProcess:
-        workers.append(start())
+    def start_and_keep(folder: Path | None = None) -> WorkerProcess:
+        workers.append(start(folder))
         return workers[-1]
 
     monkeypatch.setattr(supervisor, "start_worker", start_and_keep)

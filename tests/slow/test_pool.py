@@ -328,7 +328,7 @@ def test_a_stopped_run_stays_available_to_all_users(pool: Pool, gate: Gate) -> N
     wait_for(lambda: job.saved, "a checkpoint", over(job))
     pool.stop(job, "teacher")
     wait_for(lambda: job not in pool.processes, "the end of its worker")
-    with pytest.raises(UserError, match="only the browser that started this"):
+    with pytest.raises(UserError, match="only the browser that started or uploaded this"):
         pool.discard(job.id, "pupil")
     # another user has opened the link
     again = pool.submit(job.experiment, "pupil")
@@ -558,7 +558,7 @@ def test_a_run_can_be_discarded_and_an_active_one_only_by_its_owner(
     store = Store(tmp_path)
     with closing(Pool(store=store)) as pool:
         assert pool.get(e.hash) is not None
-        with pytest.raises(UserError, match="only the browser that started this"):
+        with pytest.raises(UserError, match="only the browser that started or uploaded this"):
             pool.discard(e.hash, "pupil")
         pool.discard(e.hash, "another visitor")
         assert pool.get(e.hash) is None

@@ -6,6 +6,8 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams
@@ -62,8 +64,11 @@ class InverseGapAgent(StochasticAgent):
         """Estimate the expected reward of every candidate, float64 (R, K)."""
 
     def probabilities(self, round: Round) -> FloatArray:
-        weight = self.gap_weight * float(round.step + 1) ** self.growth
-        return inverse_gaps(self.estimates(round), weight, round.available)
+        return inverse_gaps(self.estimates(round), self.weight(round.step), round.available)
+
+    def weight(self, step: int) -> FloatArray:
+        """Compute the weight of the gaps at a step, c t^rho, float64 (R,)."""
+        return np.asarray(self.gap_weight * float(step + 1) ** self.growth)
 
     def explain(self, round: Round) -> Explanation:
         return super().explain(round)._replace(mean=self.estimates(round))

@@ -157,6 +157,24 @@ def gamma_param(*, later: bool = True) -> Any:
     )
 
 
+def decay_param(symbol: str) -> Any:
+    """Declare how fast the exploration parameter ``symbol`` falls."""
+    return param(
+        0.0,
+        title="Decay rate",
+        symbol=r"\delta",
+        ge=0,
+        le=1,
+        typical=(0, 0.01),
+        unit="per step",
+        help=(
+            f"Decay rate of {symbol}: at step t it is {symbol} / (1 + δ t). Larger values stop "
+            "exploring sooner; usually 0 to 0.01."
+        ),
+        sweep=(0.0001, 0.01),
+    )
+
+
 def window_param(*, later: bool = True) -> Any:
     """Declare the sliding window."""
     return param(

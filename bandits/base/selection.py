@@ -454,6 +454,13 @@ def mixed_with_uniform(
     return out
 
 
+def softmax(preferences: FloatArray, available: BoolArray) -> FloatArray:
+    """Compute exp(preference) / sum of exp over the available candidates, float64 (R, K)."""
+    known = np.where(available, preferences, -np.inf)
+    weights = np.exp(known - known.max(axis=1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
 @njit(cache=True, nogil=True)
 def inverse_gaps(estimates: FloatArray, weight: FloatArray, available: BoolArray) -> FloatArray:
     """Weight candidates by the inverse of the gap to the best estimate.

@@ -11,11 +11,10 @@ from bandits.agents.params import LearnerParams
 from bandits.agents.stochastic import StochasticAgent
 from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.selection import mixed_with_uniform
+from bandits.base.selection import mixed_with_uniform, softmax
 from bandits.base.types import Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec
 
 from .base import ContextFreeAgent
-from .softmax import shares_of
 
 
 class EXP3(StochasticAgent, ContextFreeAgent):
@@ -112,7 +111,7 @@ class EXP3(StochasticAgent, ContextFreeAgent):
         self.state += ("weights",)
 
     def probabilities(self, round: Round) -> FloatArray:
-        shares = shares_of(self.weights[self._rows, round.items], round.available)
+        shares = softmax(self.weights[self._rows, round.items], round.available)
         return np.asarray(mixed_with_uniform(shares, self.mixing, round.available))
 
     def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:

@@ -11,10 +11,10 @@ from bandits.agents.params import LearnerParams
 from bandits.agents.stochastic import StochasticAgent
 from bandits.base.params import param
 from bandits.base.randomness import Streams
+from bandits.base.selection import softmax
 from bandits.base.types import Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec
 
 from .base import ContextFreeAgent
-from .softmax import shares_of
 
 
 class GradientBandit(StochasticAgent, ContextFreeAgent):
@@ -75,7 +75,7 @@ class GradientBandit(StochasticAgent, ContextFreeAgent):
         self.state += ("preferences",)
 
     def probabilities(self, round: Round) -> FloatArray:
-        return shares_of(self.preferences[self._rows, round.items], round.available)
+        return softmax(self.preferences[self._rows, round.items], round.available)
 
     def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
         weights, rows = self.exposure(feedback), np.arange(len(slate))

@@ -7,10 +7,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from bandits.agents.model_params import decay_param
 from bandits.agents.stochastic import StochasticAgent
 from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.types import BoolArray, FloatArray, Round, SimulatorAccess, SimulatorSpec
+from bandits.base.selection import softmax
+from bandits.base.types import FloatArray, Round, SimulatorAccess, SimulatorSpec
 
 from .base import ForgettingContextFreeAgent, ForgettingCountsParams
 
@@ -46,20 +48,7 @@ class Softmax(StochasticAgent, ForgettingContextFreeAgent):
             ),
             sweep=(0.005, 1),
         )
-        decay: float = param(
-            0.0,
-            title="Decay rate",
-            symbol=r"\delta",
-            ge=0,
-            le=1,
-            typical=(0, 0.01),
-            unit="per step",
-            help=(
-                "Decay rate of τ: at step t it is τ / (1 + δ t). Larger values stop exploring "
-                "sooner; usually 0 to 0.01."
-            ),
-            sweep=(0.0001, 0.01),
-        )
+        decay: float = decay_param("τ")
 
     title = "Softmax"
     formula = r"P(a)\propto\exp\big(\bar r_a\,(1+\delta t)/\tau\big)"
@@ -77,11 +66,4 @@ class Softmax(StochasticAgent, ForgettingContextFreeAgent):
     def probabilities(self, round: Round) -> FloatArray:
         shows, clicks = self.counts(round)
         mean = clicks / np.where(shows > 0, shows, 1)
-        return shares_of(mean * (1 + self.decay * round.step) / self.temperature, round.available)
-
-
-def shares_of(preferences: FloatArray, available: BoolArray) -> FloatArray:
-    """Compute exp(preference) / sum of exp over the available candidates, float64 (R, K)."""
-    known = np.where(available, preferences, -np.inf)
-    weights = np.exp(known - known.max(axis=1, keepdims=True))
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+        return softmax(mean * (1 + self.decay * round.step) / self.temperature, round.available)

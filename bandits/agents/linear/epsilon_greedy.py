@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from bandits.agents.base import Propensity
+from bandits.agents.model_params import decay_param
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams
@@ -59,20 +60,7 @@ class EpsilonGreedy(LinearAgent):
             ),
             sweep=(0.005, 0.5),
         )
-        decay: float = param(
-            0.0,
-            title="Decay rate",
-            symbol=r"\delta",
-            ge=0,
-            le=1,
-            typical=(0, 0.01),
-            unit="per step",
-            help=(
-                "Decay rate of ε: at step t it is ε / (1 + δ t). Larger values stop exploring "
-                "sooner; usually 0 to 0.01."
-            ),
-            sweep=(0.0001, 0.01),
-        )
+        decay: float = decay_param("ε")
 
     title = "ε-greedy"
     exploration_param = "epsilon"

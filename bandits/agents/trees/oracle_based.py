@@ -8,14 +8,11 @@ from typing import Any, Literal, Self
 import numpy as np
 from pydantic import model_validator
 
-from bandits.agents.facts import Representation
-from bandits.agents.inverse_gap import InverseGapParams
+from bandits.agents.inverse_gap import InverseGapAgent, InverseGapParams
 from bandits.agents.model_params import window_param
-from bandits.agents.stochastic import StochasticAgent
-from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.selection import inverse_gaps, mixed_with_uniform, shares_of_largest
+from bandits.base.selection import mixed_with_uniform, shares_of_largest, softmax
 from bandits.base.types import (
     Contexts,
     Feedback,
@@ -26,7 +23,9 @@ from bandits.base.types import (
     SimulatorSpec,
 )
 from bandits.models.estimators import check_estimator, fitted, is_classifier, predicted
-from bandits.models.observations import Observations, planned_fits, refit_params
+from bandits.models.observations import planned_fits, refit_params
+
+from .base import RefittedAgent
 
 EVERY, GROWTH, HISTORY = refit_params()
 # of the row's agent stream
@@ -34,7 +33,7 @@ FIT_PART = 11
 GRADIENT_BOOSTING = "GradientBoostingRegressor", "n_estimators=30, max_depth=3"
 
 
-class OracleBased(StochasticAgent):
+class OracleBased(RefittedAgent, InverseGapAgent):
     """Any estimator of scikit-learn as the regression oracle [1]_, refitted on a schedule:
     gradient-boosted trees by default.
 
@@ -161,19 +160,8 @@ class OracleBased(StochasticAgent):
         super().__init__(params, spec, streams, access)
         p, R = self.params[0], len(self.params)
         self.epsilon, self.temperature = self.column("epsilon"), self.column("temperature")
-        self.gap_weight, self.growth = self.column("gap_weight"), self.column("growth")
         self.bootstrap = p.exploration == "bootstrap"
         self.members = p.members if self.bootstrap else 1
-        self.observed = Observations(
-            R,
-            spec.n_features,
-            spec.slate,
-            every=p.every,
-            growth=p.fit_growth,
-            history=p.history,
-            window=p.window,
-        )
-        self.state = tuple(f"observed.{name}" for name in Observations.STATE)
         # of each row: its models by member and arm, and what they predict by context
         self._models: list[list[dict[int, Any]] | None] = [None] * R
         self._known: list[dict[int, FloatArray]] = [{} for _ in range(R)]
@@ -197,10 +185,12 @@ class OracleBased(StochasticAgent):
 
     def _predict(self, row: int, x: FloatArray, items: IntArray) -> FloatArray:
         """Predict the candidates of one row, float64 (B, K)."""
-        models, shared = self.models(row), self.params[0].sharing == "shared"
+        models = self.models(row)
         out = np.zeros((self.members, len(x)))
         for b, of_member in enumerate(models):
-            groups = [(0, np.arange(len(x)))] if shared else [(m, [k]) for k, m in enumerate(items)]
+            groups = (
+                [(0, np.arange(len(x)))] if self.shared else [(m, [k]) for k, m in enumerate(items)]
+            )
             for m, own in groups:
                 model = of_member.get(int(m), of_member.get(-1, 0.0))
                 constant = isinstance(model, float)
@@ -225,7 +215,7 @@ class OracleBased(StochasticAgent):
         generator = self.streams.generator(
             "agent", row=self.streams.rows[row], part=FIT_PART, block=block
         )
-        arms = np.zeros_like(items) if p.sharing == "shared" else items
+        arms = np.zeros_like(items) if self.shared else items
         made = []
         for _ in range(self.members):
             own = np.arange(len(rewards))
@@ -247,16 +237,14 @@ class OracleBased(StochasticAgent):
             return np.asarray(best.mean(axis=1))
         y = each[:, 0]
         if p.exploration == "squarecb":
-            weight = self.gap_weight * float(round.step + 1) ** self.growth
-            return inverse_gaps(y, weight, available)
+            return super().probabilities(round)
         offered = np.where(available, y, -np.inf)
         if p.exploration == "epsilon":
             return mixed_with_uniform(shares_of_largest(offered), self.epsilon, available)
-        weights = np.exp((offered - offered.max(axis=1, keepdims=True)) / self.temperature[:, None])
-        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+        return softmax(y / self.temperature[:, None], available)
 
-    def explain(self, round: Round) -> Explanation:
-        return super().explain(round)._replace(mean=self.member_estimates(round).mean(axis=1))
+    def estimates(self, round: Round) -> FloatArray:
+        return np.asarray(self.member_estimates(round).mean(axis=1))
 
     def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
         x = round.features
@@ -275,8 +263,7 @@ class OracleBased(StochasticAgent):
         self._models, self._known = [None] * len(self.params), [{} for _ in self.params]
 
     def note(self) -> str:
-        p = self.params[0]
-        models = self.members * (1 if p.sharing == "shared" else self.spec.n_items)
+        models = self.members * (1 if self.shared else self.spec.n_items)
         return f"{self.observed.fits.mean():.0f} fits of {models} models per replication"
 
     @classmethod
@@ -284,18 +271,6 @@ class OracleBased(StochasticAgent):
         default = params.estimator == GRADIENT_BOOSTING[0]
         classifier = not default and is_classifier(params.estimator)
         return super().requires(params) | ({"binary"} if classifier else set())
-
-    @classmethod
-    def representation(cls, params: Any) -> Representation | None:  # noqa: ARG003
-        return "features"
-
-    @classmethod
-    def generalises(cls, params: Any) -> bool:
-        return bool(params.sharing == "shared")
-
-    @classmethod
-    def forgets(cls, params: Any) -> bool:
-        return params.window is not None
 
     @classmethod
     def least_work(cls, params: Any, spec: SimulatorSpec, steps: int) -> float:
@@ -306,13 +281,7 @@ class OracleBased(StochasticAgent):
 
     @classmethod
     def memory(cls, params: Any, spec: SimulatorSpec) -> int:
-        observed = Observations.memory(
-            spec.n_features,
-            spec.slate,
-            every=params.every,
-            growth=params.fit_growth,
-            history=params.history,
-        )
+        observed = cls.observed_memory(params, spec)
         members = params.members if params.exploration == "bootstrap" else 1
         # trees take about as much as what they are fitted to
         return int(super().memory(params, spec) + observed * (1 + members))

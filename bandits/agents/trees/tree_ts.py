@@ -9,7 +9,6 @@ import numpy as np
 from numba import njit
 
 from bandits.agents.base import Agent, Propensity
-from bandits.agents.facts import Representation
 from bandits.agents.model_params import window_param
 from bandits.agents.params import LearnerParams
 from bandits.base.explanation import Explanation
@@ -23,12 +22,14 @@ from bandits.base.types import (
     SimulatorAccess,
     SimulatorSpec,
 )
-from bandits.models.observations import Observations, refit_params
+from bandits.models.observations import refit_params
+
+from .base import RefittedAgent
 
 EVERY, GROWTH, HISTORY = refit_params()
 
 
-class TreeTS(Agent):
+class TreeTS(RefittedAgent, Agent):
     """Thompson sampling in segments [1]_: a decision tree divides the observations of an arm into
     segments, and each leaf has a Beta posterior of its CTR.
 
@@ -131,25 +132,12 @@ class TreeTS(Agent):
         from bandits.models.beta_draws import BetaStreams
 
         p, R = self.params[0], len(self.params)
-        self.shared = p.sharing == "shared"
         M, N = 1 if self.shared else spec.n_items, 2 ** (p.depth + 1) - 1
         self.a, self.b = self.column("prior_clicks")[:, None], self.column("prior_misses")[:, None]
-        self.observed = Observations(
-            R,
-            spec.n_features,
-            spec.slate,
-            every=p.every,
-            growth=p.fit_growth,
-            history=p.history,
-            window=p.window,
-        )
         self.feature = np.full((R, M, N), -1)
         self.left, self.right = np.zeros((2, R, M, N), np.int64)
         self.threshold, self.shows, self.clicks = np.zeros((3, R, M, N))
-        self.state = (
-            *(f"observed.{name}" for name in Observations.STATE),
-            *("feature", "left", "right", "threshold", "shows", "clicks"),
-        )
+        self.state += ("feature", "left", "right", "threshold", "shows", "clicks")
         self._rows = np.arange(R)[:, None]
         self._draws = BetaStreams([streams.generator("agent", row=row) for row in streams.rows])
 
@@ -269,27 +257,9 @@ class TreeTS(Agent):
         return f"{inner.mean() + 1:.1f} segments per tree"
 
     @classmethod
-    def representation(cls, params: Any) -> Representation | None:  # noqa: ARG003
-        return "features"
-
-    @classmethod
-    def generalises(cls, params: Any) -> bool:
-        return bool(params.sharing == "shared")
-
-    @classmethod
-    def forgets(cls, params: Any) -> bool:
-        return params.window is not None
-
-    @classmethod
     def memory(cls, params: Any, spec: SimulatorSpec) -> int:
         trees = 1 if params.sharing == "shared" else spec.n_items
-        observed = Observations.memory(
-            spec.n_features,
-            spec.slate,
-            every=params.every,
-            growth=params.fit_growth,
-            history=params.history,
-        )
+        observed = cls.observed_memory(params, spec)
         nodes = trees * 2 ** (params.depth + 1)
         return int(super().memory(params, spec) + observed + 48 * nodes)
 

@@ -43,6 +43,7 @@ from .petshop_rates import (
     draw_personas,
     draw_traits,
     scaled,
+    users_param,
 )
 
 # of click probabilities
@@ -83,17 +84,7 @@ class PetShop(Simulator):
                 "exploration; usual are 20 to 200."
             ),
         )
-        n_users: int = param(
-            1000,
-            title="Users",
-            ge=1,
-            le=10_000_000,
-            sweep=(100, 10_000),
-            help=(
-                "Number of customers, each with one of four personas. More are harder for agents "
-                "that learn user embeddings; usually 100 to 10,000."
-            ),
-        )
+        n_users: int = users_param()
         features: Literal["additive", "interaction", "both"] = param(
             "additive",
             title="Features",

@@ -22,6 +22,21 @@ CATEGORIES: tuple[str, ...] = get_args(Category)
 MOST = 0.95
 
 
+def users_param() -> Any:
+    """Declare the number of users, each with a persona."""
+    return param(
+        1000,
+        title="Users",
+        ge=1,
+        le=10_000_000,
+        sweep=(100, 10_000),
+        help=(
+            "Number of customers, each with one of four personas. More are harder for agents "
+            "that learn user embeddings; usually 100 to 10,000."
+        ),
+    )
+
+
 class ProductLaunch(Launch):
     """At one step, new products become available; until then they cannot be shown."""
 

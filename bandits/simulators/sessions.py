@@ -23,7 +23,7 @@ from bandits.base.types import (
 )
 
 from .base import Simulator, SimulatorParams
-from .petshop_rates import CATEGORIES, CLICK_RATES, PERSONAS, SPOKEN_PERSONAS, Table
+from .petshop_rates import CATEGORIES, CLICK_RATES, PERSONAS, SPOKEN_PERSONAS, Table, users_param
 from .session_values import MOODS, N_KINDS, NONE, START, action_values, solve, visit_model
 
 __all__ = ["Sessions", "solve"]
@@ -57,17 +57,7 @@ class Sessions(Simulator):
                 "More products need more exploration; usually 20 to 200."
             ),
         )
-        n_users: int = param(
-            1000,
-            title="Users",
-            ge=1,
-            le=10_000_000,
-            sweep=(100, 10_000),
-            help=(
-                "Number of customers, each with one of four personas. More are harder for agents "
-                "that learn user embeddings; usually 100 to 10,000."
-            ),
-        )
+        n_users: int = users_param()
         consequence: float = param(
             1.0,
             title="Consequence",

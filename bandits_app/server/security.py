@@ -32,7 +32,7 @@ _FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "
 
 # a site, with or without scheme and port, or all sites below one: https://*.example.org:8080
 _ANCESTOR = re.compile(r"'self'|(https?://)?(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d{1,5})?")
-NOBODY = "'none'"
+NO_SITE = "'none'"
 
 
 @lru_cache(maxsize=1)
@@ -85,7 +85,7 @@ class Guard:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 allowed = frame_ancestors()
-                headers["Content-Security-Policy"] = f"frame-ancestors {allowed or NOBODY}"
+                headers["Content-Security-Policy"] = f"frame-ancestors {allowed or NO_SITE}"
                 if not allowed:
                     headers["X-Frame-Options"] = "DENY"
             await send(message)

@@ -27,21 +27,26 @@ def training_param(*ways: str) -> Any:
     return param("replay", title="Training", structural=True, help=text)
 
 
-class NeuralParams(LearnerParams):
-    """Parameters of a network that learns during the run."""
-
-    hidden: tuple[Width, ...] = param(
-        (32, 16),
+def hidden_param(default: tuple[int, ...], use: str = "rewards") -> Any:
+    """Declare the widths of the hidden layers of a network of ``use``."""
+    return param(
+        default,
         title="Hidden layers",
         structural=True,
         min_length=1,
         max_length=6,
         strict=False,
         help=(
-            "Widths of the hidden layers. Wider and deeper networks fit more complex rewards and "
+            f"Widths of the hidden layers. Wider and deeper networks fit more complex {use} and "
             "take longer (usually one to three layers of 16 to 128 units)."
         ),
     )
+
+
+class NeuralParams(LearnerParams):
+    """Parameters of a network that learns during the run."""
+
+    hidden: tuple[Width, ...] = hidden_param((32, 16))
     learning_rate: float = param(
         1e-3,
         title="Learning rate",

@@ -34,7 +34,7 @@ from bandits.models.neural.offline_training import (
     perfect_loss,
 )
 
-from .params import Width
+from .params import Width, hidden_param
 
 # pairs of user and item scored at once
 _MAX_PAIRS = 100_000
@@ -86,18 +86,7 @@ class StaticMLP(Agent):
                 "identities. Larger values fit more individual differences (usually 8 to 64)."
             ),
         )
-        hidden: tuple[Width, ...] = param(
-            (64, 32),
-            title="Hidden layers",
-            structural=True,
-            min_length=1,
-            max_length=6,
-            strict=False,
-            help=(
-                "Widths of the hidden layers. Wider and deeper networks fit more complex rewards "
-                "and take longer (usually one to three layers of 16 to 128 units)."
-            ),
-        )
+        hidden: tuple[Width, ...] = hidden_param((64, 32))
         learning_rate: float = param(
             1e-3,
             title="Learning rate",

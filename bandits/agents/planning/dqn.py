@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from bandits.agents.facts import Representation
+from bandits.agents.neural.params import Width, hidden_param
 from bandits.agents.neural.training import NetworkTraining
 from bandits.base.params import param
 from bandits.base.randomness import Streams
@@ -51,17 +52,7 @@ class DQN(PlanningAgent, NetworkTraining):
 
     class Params(PlanningParams):
         kind: Literal["dqn"] = "dqn"
-        hidden: tuple[Annotated[int, Field(ge=1, le=1024)], ...] = param(
-            (64, 64),
-            title="Hidden layers",
-            structural=True,
-            min_length=1,
-            max_length=6,
-            help=(
-                "Widths of the hidden layers. Wider networks fit more complex values and take "
-                "longer; usually two layers of 32 to 128 units."
-            ),
-        )
+        hidden: tuple[Width, ...] = hidden_param((64, 64), "values")
         learning_rate: float = param(
             1e-3,
             title="Learning rate",

@@ -128,7 +128,7 @@ def application(service: Service, *, token: str = "") -> Starlette:
                     judged = time.monotonic()
             except (UserError, OSError) as error:
                 # the versions that serve go on; /health shows why others do not
-                service.problem = str(error)
+                service.report(str(error))
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:

@@ -31,6 +31,8 @@ _SNAPSHOT = "snapshot"
 # answers that are repeated without a look into the log
 _REMEMBERED = 10_000
 _SLOW = 5
+# seconds for which a problem is stated
+_SHOWN = 60.0
 ARMS = ("champion", "challenger", "fallback")
 COUNTED = ("rewards", "learned", "late", "duplicates", "shadow", "shadow_agrees")
 
@@ -92,7 +94,7 @@ class Service:
             raise UserError("the registry has no champion; register a policy and promote it first")
         self.counts = dict.fromkeys((*ARMS, *COUNTED), 0)
         self.seconds: deque[float] = deque(maxlen=10_000)
-        self.problem = ""
+        self._problem, self._problem_at = "", 0.0
         self._answers: OrderedDict[str, Answer] = OrderedDict()
         self._open: OrderedDict[str, _Open] = OrderedDict()
         self._sums: dict[str, float] = {}
@@ -109,6 +111,15 @@ class Service:
             self.log.close()
             raise
         self._stored = self._now()
+
+    @property
+    def problem(self) -> str:
+        """What went wrong in the last minute; empty: nothing."""
+        return self._problem if self._now() - self._problem_at < _SHOWN else ""
+
+    def report(self, problem: str) -> None:
+        """Let `problem` state this for a minute."""
+        self._problem, self._problem_at = problem, self._now()
 
     # deciding
 
@@ -146,12 +157,12 @@ class Service:
             if "diverged" not in str(error):
                 raise
             item, propensity, explored, arm = *self._fallback(candidates), "fallback"
-            self.problem = f"version {version}: {error}"
+            self.report(f"version {version}: {error}")
         except Exception as error:  # noqa: BLE001
             # a service answers whatever its model does; the reason is counted and shown
             item, propensity, explored, arm = *self._fallback(candidates), "fallback"
             if not isinstance(error, _TooSlowError):
-                self.problem = f"version {version}: {type(error).__name__}: {error}"
+                self.report(f"version {version}: {type(error).__name__}: {error}")
                 if mine:
                     self.rollout.served(0.0, failed=True)
         else:
@@ -334,7 +345,7 @@ class Service:
             choice = self._policies[self.aliases.shadow].choose(context, candidates)
         except Exception as error:  # noqa: BLE001
             # a shadow may not harm what is served; its agreement shows that it fails
-            self.problem = f"version {self.aliases.shadow}: {type(error).__name__}: {error}"
+            self.report(f"version {self.aliases.shadow}: {type(error).__name__}: {error}")
         else:
             self.counts["shadow_agrees"] += choice.item == answer.item
 
@@ -369,7 +380,7 @@ class Service:
         used |= {opened.version for opened in self._open.values()}
         for number in self._policies.keys() - used:
             del self._policies[number]
-        self._slow, self._paused_until, self.problem = 0, 0.0, ""
+        self._slow, self._paused_until, self._problem = 0, 0.0, ""
 
     def _recover(self) -> None:
         """Load the snapshot, and do again what the log holds behind it."""
@@ -460,7 +471,7 @@ class Service:
         self._slow = self._slow + 1 if seconds > self.params.budget else 0
         if self._slow >= _SLOW:
             self._slow, self._paused_until = 0, self._now() + self.params.pause
-            self.problem = (
+            self.report(
                 f"{_SLOW} decisions in a row took longer than {1_000 * self.params.budget:.3g} ms"
             )
 

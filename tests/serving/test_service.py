@@ -208,8 +208,10 @@ def test_slow_decisions_pause_the_policy(folder: Path, clock: Clock) -> None:
     service = Service(folder, params, now=clock)
     arms = [service.decide({"x": 1.0, "y": 0.0}).arm for _ in range(7)]
     assert arms == ["champion"] * 5 + ["fallback"] * 2
-    clock.time += 11
+    assert service.problem.startswith("5 decisions in a row took longer than")
+    clock.time += 61
     assert service.decide({"x": 1.0, "y": 0.0}).arm == "champion"
+    assert service.problem == ""
     service.log.close()
 
 

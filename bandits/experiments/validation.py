@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -136,7 +137,12 @@ def refusal(error: ValidationError, model: type[BaseModel]) -> str:
             return f"{tag} {str(context['expected_tags']).replace(chr(39), '')}"
         registry = SIMULATORS if path[:1] == ["simulator"] else AGENTS
         hint = 'a kind of your own: bandits.register("FILE.py"), or BANDITS_PLUGINS=FILE.py'
-        return f"{tag} {', '.join(registry)} ({hint})"
+        # what was meant first; a sentence does not hold all agents
+        close = get_close_matches(str(context["tag"]), registry)
+        first_kinds = list(dict.fromkeys([*close, *registry]))[:12]
+        if len(registry) > len(first_kinds):
+            hint = f"all {len(registry)}: python -m bandits list; {hint}"
+        return f"{tag} {', '.join(first_kinds)} ({hint})"
     if kind in ("model_type", "model_attributes_type"):
         return f"{where} is {value}; it must be an object of names and values"
     if expected := allowed(first["loc"], model):

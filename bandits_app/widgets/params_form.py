@@ -82,12 +82,11 @@ def _usual_ranges(
         if not (usual := declaration(field)["usual"]):
             continue
         given = float(field.default if value is None else value)
-        options = slider_values(model, name, given, own)
-        first, last = (
-            (options[0], options[-1])
-            if options
-            else _ends(given, _bounds(schemas(model)[name]), field)
-        )
+        options, bounds = slider_values(model, name, given, own), _bounds(schemas(model)[name])
+        # a box of numbers has no track
+        if not options and declaration(field)["typical"] is None and None in bounds:
+            continue
+        first, last = (options[0], options[-1]) if options else _ends(given, bounds, field)
         if (share := usual_range.share(usual, first, last, options)) is not None:
             found[own] = share
     return found

@@ -167,8 +167,10 @@ def test_run_writes_four_files_with_the_same_numbers_as_a_script(
     table = pd.read_parquet(first / "curves.parquet")
     assert list(table.columns) == ["agent", "metric", "step", "mid", "low", "high"]
     assert [t.kind for t in table.dtypes[2:]] == ["i", "f", "f", "f"]
-    assert set(table.metric) == set(CURVES) - {"spectrum", "counted"}
-    for name in set(CURVES) - {"spectrum", "counted"}:
+    # of logs and of visits
+    others = {"spectrum", "counted", "per_visit", "visit_length", "visit_regret"}
+    assert set(table.metric) == set(CURVES) - others
+    for name in set(CURVES) - others:
         for label, band in result.curve(name).items():
             rows = table[(table.agent == label) & (table.metric == name)]
             np.testing.assert_array_equal(rows.step, band.x)

@@ -1216,7 +1216,7 @@ def other(at: AppTest, ending: str, field: Any) -> Any:
         value = 7 if found.value is None else found.value + 1
         limits = [getattr(m, "le", getattr(m, "lt", None)) for m in field.metadata]
         if any(limit is not None and value > limit for limit in limits):
-            value = found.value / 2
+            value = (1.0 if found.value is None else found.value) / 2
     found.set_value(value)
     return value
 

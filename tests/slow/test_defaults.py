@@ -13,17 +13,19 @@ from bandits.agents import REGISTRY
 from bandits.results.comparison.paired_tests import compare
 from tests.support import thinned
 
+# their visits are those of another simulator
+PLANNING = {"q_learning", "dqn"}
 CONTEXT_FREE = [
     kind
     for kind, cls in REGISTRY.items()
-    if cls.representation(cls.Params()) is None and cls.learns
+    if cls.representation(cls.Params()) is None and cls.learns and kind not in PLANNING
 ]
 # fitted by scikit-learn again and again: minutes at this size
 TREES = {"tree_ts", "oracle_based"}
 CONTEXTUAL = [
     kind
     for kind, cls in REGISTRY.items()
-    if cls.representation(cls.Params()) is not None and kind not in TREES
+    if cls.representation(cls.Params()) is not None and kind not in TREES | PLANNING
 ]
 
 
@@ -39,10 +41,14 @@ def baselines() -> Result:
 
 
 def test_the_registry_has_both_groups() -> None:
-    assert set(CONTEXT_FREE) == {"ucb1", "beta_ts", "popularity", "ab_test"}
+    assert set(CONTEXT_FREE) == {
+        *("ucb1", "beta_ts", "popularity", "ab_test", "softmax", "epsilon_greedy_averages"),
+        *("kl_ucb", "gaussian_ts", "gradient_bandit", "exp3"),
+    }
     assert set(CONTEXTUAL) == set(REGISTRY) - {
         *CONTEXT_FREE,
         *TREES,
+        *PLANNING,
         "random",
         "oracle",
         "default",

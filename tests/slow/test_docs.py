@@ -104,7 +104,7 @@ def test_the_plug_in_passes_the_contract_and_runs(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     assert re.fullmatch(r"all \d+ checks passed\n", done.stdout)
     experiment = {
-        "agents": [{"kind": "softmax", "temperature": 0.05}, {"kind": "random"}],
+        "agents": [{"kind": "boltzmann", "temperature": 0.05}, {"kind": "random"}],
         "steps": 1000,
     }
     for plugins, status in (("my_agent.py", 0), ("", 2)):
@@ -120,7 +120,7 @@ def test_the_plug_in_passes_the_contract_and_runs(tmp_path: Path) -> None:
         assert done.returncode == status, done.stderr
     (points,) = blocks("CONTRIBUTING.md", "toml")
     assert tomllib.loads(points)["project"]["entry-points"]["bandits.agents"] == {
-        "softmax": "my_package.my_agent:Softmax"
+        "boltzmann": "my_package.my_agent:Boltzmann"
     }
 
 

@@ -46,6 +46,7 @@ class EXP3(StochasticAgent, ContextFreeAgent):
             symbol=r"\gamma",
             gt=0,
             le=1,
+            typical=(0.001, 1),
             basic=True,
             usual=(0.02, 0.3),
             help=(

@@ -74,7 +74,7 @@ def test_candidates_that_are_tied_for_the_best_share_its_part() -> None:
 
 @pytest.mark.parametrize("weights", ["poisson", "double_or_nothing"])
 def test_a_bag_is_one_weighted_ridge_regression_per_member(weights: str) -> None:
-    lane = make("bag", 2, sharing="shared", ridge=2.0, members=4, weights=weights)
+    lane = make("bag", 2, sharing="shared", ridge=2.0, members=4, weights=weights, epsilon=0.0)
     agent: Any = lane.agent
     x, r = shown_features(lane, 40)
     round = lane.simulator.round_at(40)

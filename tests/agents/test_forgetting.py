@@ -309,8 +309,6 @@ def test_forgetting_helps_after_a_shock(kind: str) -> None:
         if kind == "oracle_based"
         else {}
     )
-    # its members agree on what all of them have forgotten
-    shared |= {"guards": [{"kind": "floor", "epsilon": 0.1}]} if kind == "bag" else {}
     fading = {"gamma": 0.998} if "gamma" in REGISTRY[kind].Params.model_fields else {"window": 1000}
     agents = [
         {"kind": kind, "label": "all", **shared},

@@ -66,7 +66,10 @@ STACKS: dict[str, list[dict[str, Any]]] = {
 LATE_STACKS = {
     name for name, stack in STACKS.items() if {g["kind"] for g in stack} & {"delay", "batch"}
 }
-NETWORK = {"hidden": (4,), "every": 20, "updates": 1, "interactions": 1000, "epochs": 1}
+NETWORK = {
+    **{"hidden": (4,), "every": 20, "updates": 1, "interactions": 1000, "epochs": 1},
+    "learning_starts": 10,
+}
 
 
 def cases() -> Iterator[Any]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import factorial
 from typing import Any, Literal
 
 import numpy as np
 
-from bandits.agents.base import Propensity
 from bandits.agents.rows import row_axis
+from bandits.agents.stochastic import StochasticAgent
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams, block_length
-from bandits.base.selection import shares_of_largest
+from bandits.base.selection import mixed_with_uniform, shares_of_largest
 from bandits.base.types import Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec
 from bandits.models.position_bias import weighted
 
@@ -25,18 +25,18 @@ from .params import LinearParams
 _POISSON = np.cumsum([np.exp(-1) / factorial(k) for k in range(19)])
 
 
-class Bag(LinearAgent):
+class Bag(StochasticAgent, LinearAgent):
     """Bagging [1]_: one of B models decides, each of which has learned from its own online
     bootstrap sample.
 
-    score_a = theta_j,a . x_a for one member j, drawn at every step
+    P(a) = (1 - epsilon) / B * |{j: a is best by theta_j,a . x_a}| + epsilon / K
 
     Every observation counts for member j with a weight w_j ~ Poisson(1) [2]_, or 0 or 2
-    (double_or_nothing) [3]_. The propensity of a candidate is the share of members whose best one
-    it is; before any data all candidates are tied.
+    (double_or_nothing) [3]_. Before any data all candidates are tied.
 
-    Members differ in what they have observed only. An arm that all of them have forgotten (gamma,
-    window) they estimate at 0 alike, and show no more unless an exploration floor does (guards).
+    Members differ in what they have observed only: an arm that none of them has observed, or that
+    all have forgotten (gamma, window), they estimate at 0 alike. Therefore a random candidate is
+    shown with probability epsilon, as in Vowpal Wabbit.
 
     References
     ----------
@@ -62,6 +62,20 @@ class Bag(LinearAgent):
             ),
             sweep=(2, 50),
         )
+        epsilon: float = param(
+            0.05,
+            title="Exploration rate",
+            symbol=r"\varepsilon",
+            ge=0,
+            le=1,
+            basic=True,
+            usual=(0.01, 0.2),
+            help=(
+                "Probability of choosing a random arm. Larger values explore more; usually 0.01 "
+                "to 0.2."
+            ),
+            sweep=(0.005, 0.5),
+        )
         weights: Literal["poisson", "double_or_nothing"] = param(
             "poisson",
             title="Bootstrap weights",
@@ -77,14 +91,14 @@ class Bag(LinearAgent):
     formula = r"\hat\theta_{j,a}^\top x_a,\quad j\sim\mathcal U\{1..B\}"
     colour = "#7A5195"
     dash = "longdash"
-    propensity: Propensity = "exact"
+    exploration_param = "epsilon"
 
     def __init__(
         self, params: Sequence[Any], spec: SimulatorSpec, streams: Streams, access: SimulatorAccess
     ) -> None:
         super().__init__(params, spec, streams, access)
         B, S = self.params[0].members, spec.slate
-        self.members = B
+        self.members, self.epsilon = B, self.column("epsilon")
         self.model = make_model(
             [p for p in self.params for _ in range(B)],
             self.spec,
@@ -93,9 +107,8 @@ class Bag(LinearAgent):
             lambda step: self.copied(self.transformed(access.round_at(step))),
             joint=False,
         )
-        # the weights of a step, and what draws the member
-        width = S * B + 1
-        self.uniforms = streams.blocks("agent", lambda g, n: g.random((n, width)), width=width)
+        # the weights of a step
+        self.uniforms = streams.blocks("agent", lambda g, n: g.random((n, S * B)), width=S * B)
 
     def copied(self, round: Round) -> Round:
         """Return the round with a row for each member."""
@@ -113,33 +126,21 @@ class Bag(LinearAgent):
         means = self.model.mean(self.copied(self.transformed(round)))
         return means.reshape(len(self.params), self.members, -1)
 
-    def drawn(self, means: FloatArray, uniforms: FloatArray) -> FloatArray:
-        """Return the means of the member that ``uniforms (R,)`` draw, float64 (R, K)."""
-        member = (uniforms * self.members).astype(np.int64)
-        return np.asarray(means[np.arange(len(means)), member])
-
     def mean(self, round: Round) -> FloatArray:
         return np.asarray(self.member_means(round).mean(axis=1))
 
-    def scores(self, round: Round) -> FloatArray:
-        return self.drawn(self.member_means(round), self.uniforms.at(round.step)[:, -1])
-
     def probabilities(self, round: Round) -> FloatArray:
         means = np.where(round.available[:, None], self.member_means(round), -np.inf)
-        return np.asarray(shares_of_largest(means).mean(axis=1))
-
-    def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:
-        means = self.member_means(round)
-        while True:
-            yield self.drawn(means, generator.random((len(means), 1))[:, 0])
+        shares = np.asarray(shares_of_largest(means).mean(axis=1))
+        return mixed_with_uniform(shares, self.epsilon, round.available)
 
     def explain(self, round: Round) -> Explanation:
         means = self.member_means(round)
-        return Explanation("sample", self.scores(round), means.mean(axis=1), means.std(axis=1))
+        return super().explain(round)._replace(mean=means.mean(axis=1), width=means.std(axis=1))
 
     def weights(self, step: int) -> FloatArray:
         """Draw the weight of each slot for each member, float64 (R, B, S)."""
-        u = self.uniforms.at(step)[:, :-1].reshape(len(self.params), self.members, -1)
+        u = self.uniforms.at(step).reshape(len(self.params), self.members, -1)
         if self.params[0].weights == "poisson":
             return np.searchsorted(_POISSON, u, side="right").astype(np.float64)
         return np.where(u < 0.5, 2.0, 0.0)
@@ -179,7 +180,7 @@ class Bag(LinearAgent):
 
     @classmethod
     def memory(cls, params: Any, spec: SimulatorSpec) -> int:
-        width = params.members * spec.slate + 1
+        width = params.members * spec.slate
         # one model more while they are made
         drawn = 8 * width * block_length(width)
         return int(super().memory(params, spec) * (params.members + 1) + drawn)

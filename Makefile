@@ -123,7 +123,7 @@ reproduce: setup
 	$(BIN)/python -m benchmarks.reproduction.showdown
 	$(BIN)/python -m benchmarks.reproduction.ranking
 	$(BIN)/python -m benchmarks.reproduction.published
-	$(BIN)/python -m benchmarks.reproduction.levers --replications 2000 --runs 300 --write
+	$(BIN)/python -m benchmarks.reproduction.levers --write
 	$(BIN)/python -m benchmarks.reproduction.sessions
 	$(BIN)/python -m benchmarks.reproduction.networks
 	$(BIN)/python -m benchmarks.reproduction.sources

@@ -352,8 +352,10 @@ class History:
         self._open(name for name in self.MORE_SUMS if f"sum.{name}" in added)
         for name, sums in self.sums.items():
             # one that begins anew in another worker has not opened the further sums yet
-            if (new := added.get(f"sum.{name}")) is not None:
-                sums[low : low + len(new)] = new
+            if name in self.MORE_SUMS and f"sum.{name}" not in added:
+                continue
+            new = added[f"sum.{name}"]
+            sums[low : low + len(new)] = new
         self.counts[count_low : count_low + len(added["counts"])] = added["counts"]
         self.alive, self.step = added["alive"], int(added["step"])
         self.seconds = float(added["seconds"])

@@ -39,3 +39,17 @@ def test_counts_depend_neither_on_chunks_nor_on_passes(
             seen = whole.items[: min(step, 300) if row == 1 else step, row].ravel() // bucket
             expected = np.bincount(seen, minlength=history.n_counted)
             np.testing.assert_array_equal(history.counts[point, row], expected)
+
+
+def test_an_agent_that_begins_anew_in_another_process_is_merged() -> None:
+    history, copy = History(STEPS, ROWS, ITEMS), History(STEPS, ROWS, ITEMS)
+    history.extend(trace(0, 250))
+    # the share of optimal choices is counted from the first step on
+    assert "optimal" in history.sums
+    copy.merge(history.since(0))
+    copy.merge(History(STEPS, ROWS, ITEMS).since(0))
+    assert copy.step == 0
+    copy.merge(history.since(0))
+    np.testing.assert_array_equal(copy.sums["optimal"], history.sums["optimal"])
+    with pytest.raises(KeyError):
+        copy.merge({k: v for k, v in history.since(0).items() if k != "sum.clicks"})

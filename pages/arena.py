@@ -69,14 +69,17 @@ if refusals.show_link(next(iter(presets().values())).title):
     st.stop()
 try:
     run_buttons.control(job, row, changed=drafted != job.experiment)
-    with tools.popover("View", icon=":material/visibility:", type="tertiary"):
-        shown = options.choose(job.experiment, job.arms, None if job.active else job.step)
-    with tools.popover("Share", icon=":material/link:", type="tertiary"):
-        sharing.link(job)
-    with tools.popover("Export", icon=":material/download:", type="tertiary"):
-        sharing.files(job)
-        if not presenting:
-            sharing.decision_log(job)
+    if options.embedded():
+        sharing.way_out(tools, job)
+    else:
+        with tools.popover("View", icon=":material/visibility:", type="tertiary"):
+            shown = options.choose(job.experiment, job.arms, None if job.active else job.step)
+        with tools.popover("Share", icon=":material/link:", type="tertiary"):
+            sharing.link(job)
+        with tools.popover("Export", icon=":material/download:", type="tertiary"):
+            sharing.files(job)
+            if not presenting:
+                sharing.decision_log(job)
 except UserError as error:
     refused.append(refusals.Refusal(str(error)))
 options.present_button(tools, "Larger type and fewer controls, for a projector; **Esc** leaves it")

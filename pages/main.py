@@ -32,4 +32,6 @@ page.opened(f"{chosen.url_path}/{view}" if view else chosen.url_path)
 start = chosen.url_path == "" and view in ("", "start")
 if shell.show(home=start, presenting=options.presenting()):
     st.switch_page("home.py")
+if options.embedded():
+    options.enlarge()
 chosen.run()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from bandits import UserError, read
 from bandits.base.formatting import count
@@ -18,6 +21,7 @@ from bandits.results import export
 from bandits.runtime.pool import Job
 from bandits_app.data.log_source import recorded
 from bandits_app.run_view import unchanged
+from bandits_app.server.security import frame_ancestors
 from bandits_app.session import draft
 from bandits_app.widgets import buttons
 from bandits_app.widgets.text import escape_markdown, refuse, sentence
@@ -26,15 +30,29 @@ from bandits_app.widgets.until_end import until_end
 _ASKED = "decision-log-asked"
 
 
-def link(job: Job) -> None:
-    """Draw the link to a run, and the upload of an experiment file."""
+_copy_image = st.components.v2.component(
+    "bandit_copy_image",
+    js=Path(__file__).with_name("copy_image.js").read_text(encoding="utf-8"),
+    css=Path(__file__).with_name("copy_image.css").read_text(encoding="utf-8"),
+)
+
+
+def _address(job: Job) -> str:
     here = urlsplit(st.context.url or "http://127.0.0.1:8501/arena")
+    return f"{here.scheme}://{here.netloc}{here.path}?{url.query(job.experiment)}"
+
+
+def way_out(row: DeltaGenerator, job: Job) -> None:
+    """Draw the way from a frame to the whole app, with the run that the frame shows."""
+    row.link_button("Open the app", _address(job), icon=":material/open_in_new:", type="tertiary")
+
+
+def link(job: Job) -> None:
+    """Draw the link to a run, its frame and its picture, and the upload of an experiment file."""
+    address = _address(job)
+    here = urlsplit(address)
     st.markdown("**Link to this experiment**")
-    st.code(
-        f"{here.scheme}://{here.netloc}{here.path}?{url.query(job.experiment)}",
-        language=None,
-        wrap_lines=True,
-    )
+    st.code(address, language=None, wrap_lines=True)
     note = (
         "The link contains the whole experiment: it gives the same numbers, even after this run "
         "has been deleted."
@@ -47,6 +65,20 @@ def link(job: Job) -> None:
     if here.hostname in ("127.0.0.1", "localhost", "::1"):
         note += " This link works only on this computer; elsewhere replace the host name."
     st.caption(note)
+    st.markdown("**Copy as frame**")
+    title = job.experiment.simulator_class().title
+    frame = f'<iframe src="{html.escape(address)}&amp;embed=true" title="{html.escape(title)}"'
+    st.code(
+        f'{frame} width="100%" height="720"></iframe>', language=None, wrap_lines=True, height=96
+    )
+    allowed = frame_ancestors()
+    st.caption(
+        f"For slides and course pages: the run without navigation. Shown on {allowed}."
+        if allowed
+        else "For slides and course pages: the run without navigation. No page may show it yet: "
+        "the owner of this server names those that may in BANDITS_FRAME_ANCESTORS."
+    )
+    _copy_image(key="copy-image")
     st.markdown("**Open an experiment file**")
     uploaded = st.file_uploader(
         "Experiment (JSON)", "json", max_upload_size=1, label_visibility="collapsed"

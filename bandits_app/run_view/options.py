@@ -171,11 +171,18 @@ def choose(experiment: Experiment, arms: int, reached: int | None = None) -> Vie
     return View(window, x or "step", log_regret, at=moment, arm=arm, previous=previous, zoom=zoom)
 
 
+def embedded() -> bool:
+    """Return whether the page was opened with ``embed=true``, to be shown in a frame: as in a
+    presentation, without the ways to other pages.
+    """
+    return bool(st.context.is_embedded)
+
+
 def presenting() -> bool:
     """Return whether this session is in presentation mode: larger type, no controls but those of
     the run.
     """
-    return bool(st.session_state.get("presenting"))
+    return embedded() or bool(st.session_state.get("presenting"))
 
 
 def present(on: bool) -> None:
@@ -194,7 +201,9 @@ def compact() -> None:
 
 
 def present_button(row: DeltaGenerator, help: str) -> None:
-    """Draw the button that enters or leaves presentation mode."""
+    """Draw the button that enters or leaves presentation mode; none in a frame."""
+    if embedded():
+        return
     on = presenting()
     row.button(
         "Exit presentation" if on else "Present",

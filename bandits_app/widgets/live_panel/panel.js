@@ -53,14 +53,40 @@ function fit(panel) {
   panel.grid.style.gridTemplateRows = panel.filled ? `repeat(${Math.ceil(panel.cells.length / 2)}, minmax(0, 1fr))` : "";
 }
 
-// A saved picture is used without the page: it gets the title, the legend and the background.
-function savePicture(cell, host, format) {
+// A saved picture is used without the page: it gets the title, the legend, the background, and a font that is there.
+function picture(cell, host) {
   const { layout, data } = cell.plot;
-  const title = cell.title.textContent;
-  const margin = { ...layout.margin, t: 56, r: 24 };
-  const shown = { ...layout, margin, title: { text: title }, showlegend: true, paper_bgcolor: colours(host).paper };
-  const options = { format, width: 900, height: 500, scale: format === "svg" ? 1 : 2, filename: title || "chart" };
-  window.Plotly.downloadImage({ data, layout: shown }, options);
+  const margin = { ...layout.margin, t: 72, r: 24 };
+  const title = { text: cell.title.textContent, x: 0, xref: "paper", y: 1, yref: "container", yanchor: "top", pad: { t: 14 } };
+  const font = { ...layout.font, family: "Arial, sans-serif" };
+  return { data, layout: { ...layout, margin, title, font, showlegend: true, paper_bgcolor: colours(host).paper } };
+}
+
+const PICTURE = { width: 900, height: 500 };
+
+function savePicture(cell, host, format) {
+  const options = { ...PICTURE, format, scale: format === "svg" ? 1 : 2, filename: cell.title.textContent || "chart" };
+  window.Plotly.downloadImage(picture(cell, host), options);
+}
+
+// All plots that are drawn, two in a row, as one PNG; null without any.
+async function wholePicture(panel) {
+  const drawn = panel.cells.filter(({ plot }) => plot.dataset.wait === undefined);
+  if (!drawn.length) return null;
+  const columns = Math.min(drawn.length, 2);
+  const { width, height } = PICTURE;
+  const canvas = document.createElement("canvas");
+  Object.assign(canvas, { width: columns * width, height: Math.ceil(drawn.length / columns) * height });
+  const context = canvas.getContext("2d");
+  context.fillStyle = colours(panel.host).paper;
+  context.fillRect(0, 0, canvas.width, canvas.height);
+  for (const [i, cell] of drawn.entries()) {
+    const image = new Image();
+    image.src = await window.Plotly.toImage(picture(cell, panel.host), { ...PICTURE, format: "png" });
+    await image.decode();
+    context.drawImage(image, (i % columns) * width, Math.floor(i / columns) * height);
+  }
+  return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
 }
 
 const CONFIG = {
@@ -299,9 +325,14 @@ function makePanel(parent) {
   };
   addEventListener("beforeprint", print);
 
+  // another component asks for the plots as a picture
+  const asked = ({ detail }) => (detail.picture ??= wholePicture(panel));
+  document.addEventListener("bandits-picture", asked);
+
   const unfollow = followPreviews(panel);
   panel.remove = () => {
     unfollow();
+    document.removeEventListener("bandits-picture", asked);
     dropPeek(panel);
     removeEventListener("beforeprint", print);
     removeEventListener("resize", refit);

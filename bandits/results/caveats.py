@@ -38,6 +38,7 @@ def caveats(result: Run) -> list[str]:
         return [
             *replay_notes(result),
             *table_notes(result),
+            *agent_notes(result),
             simulator.attribution(e.simulator),
             *([intervals] if runs == 1 else [_PARTS]),
         ]
@@ -60,6 +61,7 @@ def caveats(result: Run) -> list[str]:
             "The best agent was chosen by the same data, so its mean is slightly optimistic. "
             "Agents ran with the settings listed below; other settings may change their order."
         )
+    notes += agent_notes(result)
     notes.append("Regret uses the true expected rewards, which are known in a simulation only.")
     return notes
 

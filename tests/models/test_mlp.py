@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from bandits.agents.neural.base import NeuralAgent
 from bandits.base.randomness import Streams
+from bandits.experiments.lockstep import make_lane
 from bandits.models.neural import full_batch, mlp
 from bandits.models.neural.initialisation import initial_weights
 from bandits.models.neural.mlp import BatchedMLP, count_weights, dropout_masks
 from bandits.models.neural.optimisers import make_optimiser
+from tests.support import experiment
 
 WIDTHS = (5, 8, 6, 1)
 
@@ -219,6 +223,30 @@ def test_the_device_is_that_of_the_environment_variable(monkeypatch: pytest.Monk
     monkeypatch.setenv("BANDITS_DEVICE", "abacus")
     with pytest.raises(ValueError, match=r"one of auto, cpu, cuda; got 'abacus'"):
         mlp.device()
+
+
+@pytest.mark.parametrize(
+    ("agent", "rows", "taken"),
+    [
+        ({"kind": "neural_greedy"}, 16, "cpu"),
+        ({"kind": "neural_ucb"}, 16, "cpu"),
+        ({"kind": "neural_greedy"}, 256, "cuda"),
+        ({"kind": "neural_ucb"}, 256, "cuda"),
+        ({"kind": "neural_greedy", "hidden": [512, 512]}, 64, "cuda"),
+    ],
+)
+def test_auto_takes_cuda_where_it_was_measured_to_help(
+    agent: dict[str, Any], rows: int, taken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("BANDITS_DEVICE", raising=False)
+    lane = make_lane(experiment(agent, steps=10, replications=1), 0)
+    assert isinstance(lane.agent, NeuralAgent)
+    assert "CUDA" not in lane.agent.note()
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert mlp.device(rows * lane.agent.step_work()) == taken
+    assert lane.agent.note().endswith("networks computed on the processor")
+    lane.agent.device = "cuda"
+    assert lane.agent.note().endswith("networks computed on CUDA")
 
 
 @pytest.mark.parametrize("log_odds", [False, True])

@@ -1028,7 +1028,7 @@ def arena_in_presentation(pool: Pool) -> AppTest:
 def test_the_link_the_formulas_and_the_downloads_are_there(pool: Pool) -> None:
     job = ended(pool.submit(experiment("linucb", "beta_ts", seed=961)))
     at = arena(job)
-    (shared,) = [c.value for c in at.code if "?simulator=" in c.value]
+    (shared,) = [c.value for c in at.code if c.value.startswith("http")]
     given = dict(parse_qsl(shared.split("?", 1)[1]))
     assert url.parse_query(given) == (job.experiment, True)
     shown = [element.value for element in at.main.latex]

@@ -64,9 +64,9 @@ class NeuralAgent(WarmStart):
     ) -> None:
         super().__init__(params, spec, streams, access)
         p = self.params[0]
-        self.device = mlp.device()
         self.widths = (spec.n_features, *p.hidden, self.count_outputs(p, spec))
         self.copies = self.count_copies(p)
+        self.device = mlp.device(self.step_work())
         self.net = self.make_networks()
         rates = np.repeat(self.column("learning_rate"), self.copies)
         self.optimiser = make_optimiser(p.optimiser, self.net.flat, rates)
@@ -106,6 +106,17 @@ class NeuralAgent(WarmStart):
     def initial_weights(self) -> FloatArray:
         """Draw initial weights (R * copies, p) from each row's own stream."""
         return initial_weights(self.streams, self.widths, part=1, copies=self.copies)
+
+    def step_work(self) -> int:
+        """Count rows x weights x observations of a step of training, which decide on the device."""
+        p = self.params[0]
+        observations = {
+            "newest": self.spec.slate,
+            "replay": p.batch,
+            # the compiled gradient of the processor costs a fraction of all observations
+            "everything": 0 if self.one_layer() else min(p.buffer, FULL_BATCH_CHUNK),
+        }[p.training]
+        return len(self.params) * self.copies * mlp.count_weights(self.widths) * int(observations)
 
     def make_networks(self) -> BatchedMLP:
         """Create the networks with their initial weights."""

@@ -197,7 +197,9 @@ class GradientAgent(NeuralAgent):
         return self.mean(round), expand(widths, self.encode(round).candidate_index)
 
     def note(self) -> str:
-        return self.confidence.describe() if isinstance(self.confidence, ExactCovariance) else ""
+        exact = self.confidence if isinstance(self.confidence, ExactCovariance) else None
+        parts = (exact.describe() if exact else "", super().note())
+        return "; ".join(part for part in parts if part)
 
     def update_posterior(
         self,

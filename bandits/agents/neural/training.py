@@ -9,7 +9,7 @@ import numpy as np
 from bandits.agents.base import Agent
 from bandits.base.types import IntArray
 from bandits.models.neural import full_batch
-from bandits.models.neural.mlp import BatchedMLP, ForwardPass
+from bandits.models.neural.mlp import BatchedMLP, ForwardPass, describe_device
 from bandits.models.neural.optimisers import SGD
 from bandits.models.neural.replay_buffer import ReplayBuffer
 
@@ -108,11 +108,14 @@ class NetworkTraining(Agent):
                 summed += self.gradient(x, items, rewards, weight, total)
             self.apply_gradient(summed)
 
+    def one_layer(self) -> bool:
+        """Return whether each row has one network with one hidden layer and one output."""
+        return len(self.widths) == 3 and self.widths[-1] == 1 and self.copies == 1
+
     def can_fuse(self) -> bool:
         """Tell whether the compiled full-batch gradient applies; see `full_batch`."""
-        one_layer = len(self.widths) == 3 and self.widths[-1] == 1 and self.copies == 1
         return (
-            one_layer
+            self.one_layer()
             and not self.net.tables
             and self.device == "cpu"
             and self.output_scale is not None
@@ -180,6 +183,9 @@ class NetworkTraining(Agent):
     def add_penalty(self, gradient: Tensor) -> Tensor:
         """Add the gradient of a weight penalty, in agents with one."""
         return gradient
+
+    def note(self) -> str:
+        return describe_device(self.device)
 
     # saving; the keys are those of stored checkpoints
 

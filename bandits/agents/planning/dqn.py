@@ -201,8 +201,8 @@ class DQN(PlanningAgent, NetworkTraining):
     ) -> None:
         super().__init__(params, spec, streams, access)
         p = self.params[0]
-        self.device = mlp.device()
         self.widths = (spec.n_features, *p.hidden, 1)
+        self.device = mlp.device(len(self.params) * mlp.count_weights(self.widths) * p.batch)
         weights = initial_weights(streams, self.widths, part=1)
         self.net, self.older = (
             BatchedMLP(weights, self.widths, device=self.device) for _ in range(2)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import math
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,12 +23,22 @@ if TYPE_CHECKING:
 
 # not mps, which lacks the float64 of the covariances
 DEVICES = ("auto", "cpu", "cuda")
+# Rows x weights x batch of a step of training from which on CUDA takes no longer than the
+# processor. Measured on an H100 beside 16 cores: at .44 million it takes 1.7 to 2.2 times as long,
+# at 7 million .5 to 1.1 times, at 550 million .04 times. `benchmarks/speed/devices.py` repeats it.
+CUDA_FROM = 4_000_000
 
 
-def device() -> str:
+def device(work: float = math.inf) -> str:
     """Return the device for networks, as BANDITS_DEVICE requests.
 
-    ``auto``, the default, means CUDA where available, else the CPU.
+    ``auto``, the default, means CUDA where torch finds it and the work is worth it (`CUDA_FROM`),
+    else the CPU.
+
+    Parameters
+    ----------
+    work : float
+        Rows times weights times batch of a step of training.
 
     Raises
     ------
@@ -42,12 +53,23 @@ def device() -> str:
     if requested not in DEVICES:
         raise ValueError(f"BANDITS_DEVICE must be one of {', '.join(DEVICES)}; got '{requested}'")
     if requested == "auto":
-        return next(name for name in ("cuda", "cpu") if available[name])
+        return "cuda" if available["cuda"] and work >= CUDA_FROM else "cpu"
     if not available[requested]:
         raise ValueError(
             f"BANDITS_DEVICE is '{requested}', which torch does not find on this machine"
         )
     return requested
+
+
+def describe_device(device: str) -> str:
+    """State where networks are computed, where torch finds CUDA: numbers of the two devices differ
+    by rounding. Empty elsewhere.
+    """
+    import torch
+
+    if not torch.cuda.is_available():
+        return ""
+    return f"networks computed on {'the processor' if device == 'cpu' else 'CUDA'}"
 
 
 def count_weights(widths: Sequence[int], tables: Sequence[int] = (), embedding: int = 0) -> int:

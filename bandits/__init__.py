@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .results.preview import Preview as Preview
     from .results.result import Result as Result
     from .runtime.cores import lost as lost
+    from .sweeps.at_best import at_best as at_best
 
 __version__ = "1.0.0"
 
@@ -54,6 +55,7 @@ _MODULES = {
     "results.metrics": ["Band", "Estimate"],
     "results.result": ["Result"],
     "runtime.cores": ["lost"],
+    "sweeps.at_best": ["at_best"],
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 __all__ = sorted([*_HOME, "list_agents", "list_simulators", "register", "run", "simulate"])

@@ -5,13 +5,15 @@ import streamlit as st
 from bandits import UserError, read
 from bandits.experiments.presets import presets
 from bandits.results.describe import describe_experiment
-from bandits_app.arena import diagnostics, explanations, run_buttons, sharing
+from bandits_app.arena import at_best, diagnostics, explanations, run_buttons, sharing
 from bandits_app.arena.controls import controls, main_sliders
 from bandits_app.arena.instant import follower
 from bandits_app.run_view import board, options, unchanged
 from bandits_app.session import draft, followed, refusals
+from bandits_app.sweep import selection
 from bandits_app.sweep.view import show_previous_results
 from bandits_app.widgets import views
+from bandits_app.widgets.text import escape_markdown
 
 job, presenting = followed.current(), options.presenting()
 head = st.container(key="arena-head", horizontal=True, vertical_alignment="center", gap="small")
@@ -110,6 +112,7 @@ if drafted != job.experiment:
     )
     show_previous_results(drafted, job)
 elif not presenting:
+    about = about or escape_markdown(at_best.about(job))
     about_row.caption(about or describe_experiment(job.experiment), width="stretch")
 if about and not presenting:
     with about_row.popover("Read all", type="tertiary"):
@@ -118,5 +121,6 @@ with st.container(key="result"):
     board.show(job, key="arena", view=shown, above=row, fill=presenting, choose_reference=True)
 follower.follow(job, shown, refused=bool(refused))
 if not presenting:
+    at_best.offer(job, selection.manager())
     unchanged.offer(job)
     explanations.show(job)

@@ -114,6 +114,11 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="store the run, as the app does: it is listed by runs and on the page Runs",
     )
+    running.add_argument(
+        "--at-best",
+        action="store_true",
+        help="tune each agent by a small sweep first, and compare them on new visitors (seed + 1)",
+    )
     auditing = commands.add_parser(
         "audit", help="report recall, cost and regret of a retrieval index"
     )
@@ -165,6 +170,10 @@ def _run(parsed: argparse.Namespace) -> int:
 
     workers = read_workers(parsed.workers)
     experiment = experiment_file.read_experiment(parsed)
+    if parsed.at_best:
+        from . import sweep
+
+        experiment = sweep.tune(experiment, workers)
     changed = any(c.begins < experiment.steps for c in experiment.simulator.all_changes.values())
     unchanged = changed if parsed.unchanged is None else parsed.unchanged
     alarms = changed if parsed.alarms is None else parsed.alarms

@@ -12,11 +12,13 @@ from pathlib import Path
 from bandits.base.errors import UserError
 from bandits.base.files import home
 from bandits.base.formatting import number, percent, short
+from bandits.experiments.experiment import Experiment
 from bandits.results import words
 from bandits.results.metric_registry import OBJECTIVES
 from bandits.runtime.cores import read_workers
 from bandits.runtime.pool import Pool
 from bandits.sweeps.analysis.landscape import EQUIVALENT, Landscape
+from bandits.sweeps.at_best import at_best
 from bandits.sweeps.execution.audit import Audit
 from bandits.sweeps.execution.executors import (
     Executor,
@@ -79,6 +81,21 @@ def run(
         save(landscape, out)
     print(summary_text(landscape))
     return 0
+
+
+def tune(experiment: Experiment, workers: int) -> Experiment:
+    """Return the comparison of all agents at their best, and print which values were chosen.
+
+    Raises
+    ------
+    UserError
+    KeyboardInterrupt
+    """
+    with ExitStack() as stack:
+        executor = _executor(workers, os.environ.get("BANDITS_CLUSTER", ""), stack)
+        found = at_best(experiment, partial(_run, executor=executor))
+    print(found.sentence, flush=True)
+    return found.experiment
 
 
 def _run(sweep: Sweep, executor: Executor) -> Landscape:

@@ -262,6 +262,11 @@ class Store:
         """Replace the notes on a run."""
         self._annotate(run, notes=notes)
 
+    def notes(self, run: str) -> str | None:
+        """Return the notes on a run; None if it is not stored."""
+        rows = self._index.find("id = ?", run)
+        return str(rows[0]["notes"]) if rows else None
+
     def _annotate(self, run: str, **changes: Any) -> None:
         """Change what is written about a run: in its file, from which the index can be rebuilt, and
         in the index.

@@ -1517,6 +1517,29 @@ def test_the_pages_about_changes_are_linked_below_the_results() -> None:
     assert links == [("labs", "view=change"), ("labs", "view=guards"), ("data", "view=what_if")]
 
 
+def test_agents_are_compared_at_their_best_on_request(pool: Pool) -> None:
+    """The comparison is a titled run of its own, which the page follows and describes."""
+    e = experiment("linucb", "random", seed=79, steps=20, replications=4)
+    ended(pool.submit(e))
+    at = open_page("arena", url.to_query(e))
+    at.button(key="at-best").click().run()
+    wait_for(lambda: not at.session_state["at-best-task"].active, "the sweeps")
+    at.run()
+    assert not at.exception
+    best = pool.get(at.session_state.job)
+    assert best is not None
+    assert best.experiment.seed == e.seed + 1
+    ended(best)
+    at.run()
+    assert any("LinUCB alpha" in c.value and "(best of 9)" in c.value for c in at.caption)
+    assert pool.store is not None
+    store = pool.store
+    wait_for(lambda: store.notes(best.id), "the notes")
+    (run,) = [run for run in store.runs() if run.id == best.id]
+    assert run.title.startswith("Each at its best: ")
+    assert "took part in no choice" in run.notes
+
+
 def test_the_clicks_lost_to_changes_are_computed_on_request(pool: Pool) -> None:
     changes = [{"kind": "shock", "at": 300}]
     e = experiment(

@@ -20,7 +20,7 @@ PORT ?= 8501
 ARGS ?=
 MINUTES ?= 30
 
-.PHONY: help setup setup-dev app test test-quick test-slow test-all lint bench stress mutants reproduce clean
+.PHONY: help setup setup-dev app test test-quick test-slow test-all lint bench stress mutants reproduce static clean
 
 help:
 	@echo "make app        install and start the app on http://127.0.0.1:$(PORT)"
@@ -32,6 +32,7 @@ help:
 	@echo "make reproduce  recompute the published figures and write docs/ (hours)"
 	@echo "make stress     repeat kills, bit flips, malformed input and property tests; load tests (85 minutes)"
 	@echo "make mutants    put faults into the files that differ from the main branch; print those that no test notices"
+	@echo "make static     write static/: a lesson and presets that run in the browser, without an installation"
 	@echo "make clean      delete .venv and the caches of the tools"
 	@echo
 	@echo "TORCH_INDEX=https://download.pytorch.org/whl/cpu  installs the CPU build of torch (Linux)"
@@ -129,6 +130,9 @@ reproduce: setup
 	$(BIN)/python -m benchmarks.reproduction.sources
 	$(BIN)/python -m bandits lesson check --seeds 8
 	@$(BIN)/python -m benchmarks.measure
+
+static: setup
+	$(BIN)/python -m docs.make_static
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -32,6 +32,8 @@ from .formatting import duration, size
 NICE = 5
 # of temporary files and folders, before the number of the process that made them
 PREFIX = "bandits-of-"
+# bytes of an answer, unless a line states another limit
+ANSWER = 2**26
 _log = logging.getLogger("bandits")
 
 Status = Literal["waiting", "running", "finished", "failed"]
@@ -63,6 +65,8 @@ class Line:
         Seconds for which a child waits for the next task; 0: every task has a child of its own.
     variables : mapping of str to str
         Environment variables of the children.
+    answer : int
+        Bytes of a message or result, at most: this process holds it.
     """
 
     def __init__(
@@ -76,10 +80,11 @@ class Line:
         advice: str = "",
         idle: float = 0.0,
         variables: Mapping[str, str] | None = None,
+        answer: int = ANSWER,
     ) -> None:
         self.noun, self.waiting, self.at_once = noun, waiting, at_once
         self.seconds, self.memory, self.advice, self.idle = seconds, memory, advice, idle
-        self.variables = dict(variables or {})
+        self.variables, self.answer = dict(variables or {}), answer
         self.tasks: list[ChildTask] = []
         self._moved = threading.Condition()
         self._warm: _Child | None = None
@@ -252,13 +257,19 @@ class ChildTask:
             child.kill()
         advice = f"; {line.advice}" if line.advice else ""
         try:
-            kind, value = child.call(self._call, self.receive)
+            kind, value = child.call(self._call, self.receive, line.answer)
         except BaseException:
             child.end()
             raise
         finally:
             timer.cancel()
             self._child = None
+        if kind == "large":
+            child.end()
+            return (
+                f"stopped because the answer of one of the {line.noun} has {size(value)}; at most "
+                f"{size(line.answer)} are allowed{advice}"
+            )
         if kind == "ended":
             status = child.end(patience=10.0)
             if late.is_set():
@@ -292,9 +303,7 @@ class _Child:
     rest: threading.Timer
 
     def __init__(self, memory: int, variables: Mapping[str, str]) -> None:
-        self._folder = tempfile.TemporaryDirectory(
-            prefix=f"{PREFIX}{os.getpid()}-", ignore_cleanup_errors=True
-        )
+        self._folder = own_folder()
         environment = {**worker_environment(), "TMPDIR": self._folder.name, **variables}
         try:
             self._process = subprocess.Popen(
@@ -317,15 +326,18 @@ class _Child:
         self,
         call: list[tuple[Callable[..., Any], tuple[Any, ...]]],
         receive: Callable[[Any], None],
+        most: int,
     ) -> tuple[str, Any]:
-        """Call a function; return ``result``, ``error``, ``memory`` or ``ended``, and a value.
+        """Call a function; return ``result``, ``error``, ``memory``, ``large`` or ``ended``, and a
+        value.
 
-        ``call`` holds the function and its arguments, and is emptied once they are sent.
+        ``large``: a message has more than ``most`` bytes, and was not read. ``call`` holds the
+        function and its arguments, and is emptied once they are sent.
         """
         requests, answers = self._pipes()
         try:
             _write(requests, call.pop())
-            while (answer := _read(answers))[0] == "message":
+            while (answer := _read(answers, most))[0] == "message":
                 receive(answer[1])
         except (BrokenPipeError, EOFError, pickle.UnpicklingError):
             # it has ended, perhaps while writing: its exit status is reported
@@ -353,6 +365,13 @@ class _Child:
 
     def _pipes(self) -> tuple[BinaryIO, BinaryIO]:
         return cast(BinaryIO, self._process.stdin), cast(BinaryIO, self._process.stdout)
+
+
+def own_folder() -> tempfile.TemporaryDirectory[str]:
+    """Make a folder that is deleted with the object, or by `remove_leftovers` if this process is
+    killed.
+    """
+    return tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-", ignore_cleanup_errors=True)
 
 
 def remove_leftovers(folder: Path | None = None) -> None:
@@ -411,9 +430,9 @@ def main() -> None:
     threading.Thread(target=_receive_requests, args=(requests,), daemon=True).start()
     while True:
         function, arguments = pickle.loads(requests.get())  # noqa: S301
-        _write(
+        _reply(
             answers,
-            _answer(function, arguments, lambda message: _write(answers, ("message", message))),
+            _answer(function, arguments, lambda message: _reply(answers, ("message", message))),
         )
         del function, arguments
 
@@ -451,15 +470,38 @@ def _limit_memory(limit: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (limit if most < 0 else min(limit, most), most))
 
 
+# bytes of the number before an answer: its length
+_LENGTH = 8
+
+
 def _write(stream: BinaryIO, value: Any) -> None:
-    """Write a value as bytes of a pickle, so that reading it to the end imports nothing."""
+    """Write a request as bytes of a pickle, so that reading it to the end imports nothing."""
     pickle.dump(pickle.dumps(value), stream)
     stream.flush()
 
 
-def _read(stream: BinaryIO) -> tuple[str, Any]:
-    found: tuple[str, Any] = pickle.loads(pickle.load(stream))  # noqa: S301
+def _reply(stream: BinaryIO, value: Any) -> None:
+    """Write an answer after its length, so that the reader may refuse it."""
+    data = pickle.dumps(value)
+    stream.write(len(data).to_bytes(_LENGTH))
+    stream.write(data)
+    stream.flush()
+
+
+def _read(stream: BinaryIO, most: int) -> tuple[str, Any]:
+    """Read an answer of at most so many bytes; ``large`` and its length where it has more."""
+    length = int.from_bytes(_exactly(stream, _LENGTH))
+    if length > most:
+        return "large", length
+    found: tuple[str, Any] = pickle.loads(_exactly(stream, length))  # noqa: S301
     return found
+
+
+def _exactly(stream: BinaryIO, length: int) -> bytes:
+    data = stream.read(length)
+    if len(data) < length:
+        raise EOFError
+    return data
 
 
 def _spelled(seconds: float) -> str:

@@ -32,7 +32,8 @@ from .snapshots import (
 # steps per chunk
 CHUNK = 500
 # every agent of an experiment may be trained at once
-TRAININGS = Line("trainings", waiting=0, at_once=64)
+# an answer is the state of a trained agent
+TRAININGS = Line("trainings", waiting=0, at_once=64, answer=2**33)
 
 
 def make_lane(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -122,6 +121,9 @@ def column_names(path: Path) -> list[str] | None:
         return None
     try:
         schema = pq.read_schema(path)
+    except MemoryError:
+        # one of Arrow's errors too
+        raise
     except (ValueError, pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
@@ -165,6 +167,8 @@ def _parquet(
                 f"{size(unpacked)}"
             )
         table = pq.read_table(path)
+    except MemoryError:
+        raise
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
@@ -177,35 +181,44 @@ def _parquet(
 FORMATS = {"Parquet": ".parquet", "CSV": ".csv", "dsjson": ".dsjson"}
 # which take some seconds
 MAX_TEXT_ROWS = 200_000
+# decisions times items that a text lists: about 100 MB
+MAX_TEXT_CELLS = 2_000_000
 
 
-def convert(content: bytes, ending: str) -> bytes:
-    """Convert a decision log from Parquet.
+def convert(source: Path, target: Path) -> None:
+    """Convert a decision log from Parquet to the format that the ending of the target states.
 
     Parameters
     ----------
-    content : bytes
+    source : Path
         A Parquet file of `write_parquet`.
-    ending : str
-        One of `FORMATS`.
+    target : Path
+        Where the text is written; it ends in one of `FORMATS`.
 
     Raises
     ------
     UserError
         The log is too long for a text, or has no propensities (dsjson).
     """
-    if ending == ".parquet":
-        return content
     import pyarrow.parquet as pq
 
-    rows = pq.read_metadata(io.BytesIO(content)).num_rows
+    rows = pq.read_metadata(source).num_rows
     if rows > MAX_TEXT_ROWS:
         raise UserError(
             f"as text a log may have {MAX_TEXT_ROWS:,} decisions; this one has {rows:,}: take "
             "Parquet"
         )
-    log = parquet.from_table(pq.read_table(io.BytesIO(content)))
-    return ("".join(lines(log)) if ending == ".dsjson" else csv_text(log)).encode()
+    log = parquet.from_table(pq.read_table(source))
+    dsjson = ending(target.name) == ".dsjson"
+    listed = dsjson or log.available is not None or log.distributions is not None
+    width = log.n_actions * listed + (0 if log.features is None else log.features.shape[1])
+    if rows * width > MAX_TEXT_CELLS:
+        raise UserError(
+            f"as text a log may have {MAX_TEXT_CELLS:,} decisions times items and features; this "
+            f"one has {rows * width:,}: take Parquet, or record fewer replications"
+        )
+    with target.open("w", encoding="utf-8", newline="") as file:
+        file.writelines(lines(log) if dsjson else [csv_text(log)])
 
 
 def csv_text(log: DecisionLog) -> str:

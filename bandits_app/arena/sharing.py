@@ -15,7 +15,7 @@ from bandits.base.formatting import count
 from bandits.experiments import url
 from bandits.experiments.experiment import MAX_TEXT
 from bandits.offpolicy import reading, recording
-from bandits.offpolicy.background import RecordTask
+from bandits.offpolicy.background import ConvertTask, RecordTask
 from bandits.offpolicy.choices import rows_at_first, suggested_logger
 from bandits.results import export
 from bandits.runtime.pool import Job
@@ -199,8 +199,13 @@ def _recorded_decisions(task: RecordTask) -> None:
     )
     ending = reading.FORMATS[name or "Parquet"]
     try:
-        content = _converted(task, ending, f"{task.experiment.hash}-{task.label}-{task.rows}")
-        buttons.download(f"Decisions ({name})", content, f"{task.label}{ending}", width="stretch")
+        made: RecordTask | ConvertTask = task
+        if ending != ".parquet":
+            made = _converted(task, ending, f"{task.experiment.hash}-{task.label}-{task.rows}")
+            with st.spinner("Converting ..."):
+                made.wait()
+        file = f"{task.label}{ending}"
+        buttons.download(f"Decisions ({name})", made.content, file, width="stretch")
     except UserError as error:
         refuse(error)
     st.page_link(
@@ -211,6 +216,9 @@ def _recorded_decisions(task: RecordTask) -> None:
     )
 
 
-@st.cache_data(ttl=600, max_entries=4, show_spinner="Converting ...")
-def _converted(_task: RecordTask, ending: str, key: str) -> bytes:  # noqa: ARG001
-    return reading.convert(_task.content, ending)
+# what was refused is asked for again
+@st.cache_resource(
+    ttl=600, max_entries=4, show_spinner=False, validate=lambda task: task.status != "failed"
+)
+def _converted(_task: RecordTask, ending: str, key: str) -> ConvertTask:  # noqa: ARG001
+    return ConvertTask(_task, ending)

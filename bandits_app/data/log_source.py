@@ -4,7 +4,6 @@ columns.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -14,7 +13,12 @@ import streamlit as st
 from bandits import Experiment
 from bandits.base.formatting import count, count_of
 from bandits.offpolicy import open_bandit, recording
-from bandits.offpolicy.background import RecordTask, RowProblems, summarise_file
+from bandits.offpolicy.background import (
+    RecordTask,
+    RowProblems,
+    columns_of_file,
+    summarise_file,
+)
 from bandits.offpolicy.choices import (
     LogSummary,
     rows_at_first,
@@ -22,8 +26,8 @@ from bandits.offpolicy.choices import (
     summarise,
     summarise_run,
 )
-from bandits.offpolicy.reading import beginning, column_names, ending
-from bandits.offpolicy.user_table import ROLES, suggested_map
+from bandits.offpolicy.reading import ending
+from bandits.offpolicy.user_table import ROLES
 from bandits.runtime.pool import Job
 from bandits_app.session.page import SUMMARY
 from bandits_app.widgets.row_problems import row_problems
@@ -52,8 +56,8 @@ class Source(NamedTuple):
     key : str
         Identity: equal sources have equal logs.
     summary : LogSummary
-    log : str or bytes
-        Name of a shipped log or content of a file; empty for a run.
+    log : str, bytes or Path
+        Name of a shipped log, content of a file, or the recorded log of a run; empty before.
     ending : str
         Of the file's name.
     mapping : mapping of str to str, optional
@@ -70,7 +74,7 @@ class Source(NamedTuple):
 
     key: str
     summary: LogSummary
-    log: str | bytes = ""
+    log: str | bytes | Path = ""
     ending: str = ""
     mapping: Mapping[str, str] | None = None
     experiment: Experiment | None = None
@@ -249,10 +253,10 @@ def _choose_columns(file: LogFile) -> Mapping[str, str] | None:
     UserError
         The file is not a table.
     """
-    names = _once("columns", file.identity, lambda: _columns(file))
-    if names is None:
+    columns = _once("columns", file.identity, lambda: columns_of_file(file.content, file.ending))
+    if columns is None:
         return None
-    guessed = _once("roles", file.identity, lambda: _guess(file, names))
+    names, guessed = list(columns.names), columns.guessed
     # a column without a role has none, whatever its name
     found = dict.fromkeys(ROLES, "")
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
@@ -303,13 +307,6 @@ def _optional(role: str, names: list[str], guessed: Mapping[str, str], file: Log
     return chosen or ""
 
 
-def _guess(file: LogFile, names: list[str]) -> dict[str, str]:
-    with tempfile.TemporaryDirectory(prefix="bandits-") as folder:
-        path = Path(folder) / f"log{file.ending}"
-        path.write_bytes(file.content)
-        return suggested_map(names, beginning(path))
-
-
 def _summarise(
     file: LogFile, mapping: Mapping[str, str] | None, *, skip: bool
 ) -> LogSummary | RowProblems:
@@ -326,13 +323,6 @@ def _summarise(
         identity,
         lambda: summarise_file(file.content, file.ending, mapping, skip=skip),
     )
-
-
-def _columns(file: LogFile) -> list[str] | None:
-    with tempfile.TemporaryDirectory(prefix="bandits-") as folder:
-        path = Path(folder) / f"log{file.ending}"
-        path.write_bytes(file.content)
-        return column_names(path)
 
 
 def _once(what: str, identity: str, make: Callable[[], T]) -> T:

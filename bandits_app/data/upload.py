@@ -14,6 +14,7 @@ import streamlit as st
 
 from bandits import UserError
 from bandits.base.formatting import count, count_of, number, percent
+from bandits.base.processes import ChildTask
 from bandits.simulators.datasets import uploads
 from bandits.simulators.datasets.csv_table import MAX_CLASSES, SAMPLES, Column, Table, inspect
 from bandits.simulators.datasets.protection import GROUPS, RARE, protect
@@ -21,6 +22,7 @@ from bandits.simulators.datasets.scaling import coded
 from bandits.simulators.datasets.table_notes import table_notes
 from bandits.simulators.datasets.wrong_rows import without_wrong_rows
 from bandits.tables.problems import RowsError
+from bandits.tables.reading_line import READINGS
 from bandits_app.session import workers
 from bandits_app.session.owner import deleter, may_delete, owner, refusal
 from bandits_app.session.page import TABLE
@@ -315,7 +317,11 @@ def _read(file: Any) -> Table:
     """Parse a file once per upload, not again at every rerun."""
     file_id, table = st.session_state.get(TABLE, ("", None))
     if file_id != file.file_id:
-        table = inspect(file.getvalue())
+        if isinstance(file, SampleFile):
+            table = inspect(file.content)
+        else:
+            with st.spinner("Reading the file ..."):
+                table = ChildTask(READINGS, inspect, file.getvalue()).wait()
         st.session_state[TABLE] = file.file_id, table
     parsed: Table = table
     return parsed

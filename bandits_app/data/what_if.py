@@ -107,10 +107,10 @@ def _show(source: Source, target: str, options: Mapping[str, Any], *, pressed: b
             record = recorded(source.experiment, source.label, source.rows)
             if record.status == "failed":
                 st.session_state.pop(_ASKED)
-            if not record.content:
+            if record.path is None:
                 until_end(_recording, source, record)
                 return
-            source = source._replace(log=record.content)
+            source = source._replace(log=record.path)
         task = _evaluation(source, target, options, wanted)
         if task.status == "failed":
             # the next press tries again
@@ -224,8 +224,8 @@ def _downloads(source: Source, found: Evaluation) -> None:
             "application/json",
         )
         if source.experiment is not None:
-            assert isinstance(source.log, bytes)
-            buttons.download("Decision log (Parquet)", source.log, f"{source.label}.parquet")
+            record = recorded(source.experiment, source.label, source.rows)
+            buttons.download("Decision log (Parquet)", record.content, f"{source.label}.parquet")
 
 
 def _explain() -> None:

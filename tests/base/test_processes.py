@@ -51,6 +51,11 @@ def alive(pid: int) -> bool:
         return False
 
 
+def test_an_answer_that_is_too_large_is_not_read() -> None:
+    with pytest.raises(UserError, match=r"the answer of one of the naps has 2.* at most 1.*MB are"):
+        ChildTask(line(answer=10**6), functions.double, b"x" * 10**6).wait()
+
+
 def python(function: str) -> list[str]:
     """Return the command that calls a function in a process which is no child of the line."""
     return [

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from bandits.base.errors import UserError
@@ -22,7 +23,13 @@ from bandits.offpolicy import (
     write_parquet,
 )
 from bandits.offpolicy.anytime import anytime
-from bandits.offpolicy.background import EvaluationTask, RecordTask, summarise_file
+from bandits.offpolicy.background import (
+    EvaluationTask,
+    RecordTask,
+    columns,
+    summarise_file,
+    summary,
+)
 from bandits.offpolicy.choices import (
     rows_at_first,
     suggested_logger,
@@ -309,6 +316,22 @@ def test_a_file_is_summarised_in_a_process_of_its_own(tmp_path: Path) -> None:
     assert wrong == (1, ("row 3 (line 3 of the file), click: must be a number; got 'x'",))
 
 
+def test_a_page_takes_few_columns_and_short_names(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="the table has 201 columns; at most 200 are allowed"):
+        columns(",".join(f"c{i}" for i in range(201)).encode() + b"\n", ".csv")
+    frame = pd.DataFrame({"action": ["a", "b"], "x" * 201: [0, 1]})
+    frame.to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(UserError, match="has a name of 201 characters; at most 200 are allowed"):
+        columns((tmp_path / "a.parquet").read_bytes(), ".parquet")
+    for wrong in ("action", "segment"):
+        texts = {"action": "a", "segment": "s"} | {wrong: "y" * 201}
+        text = f"action,reward,segment\n{texts['action']},1,{texts['segment']}\nb,0,s\n".encode()
+        found = columns(text, ".csv")
+        assert found is not None
+        with pytest.raises(UserError, match="has a name of 201 characters; at most 200"):
+            summary(text, ".csv", found.guessed)
+
+
 def test_numbers_have_the_digits_of_the_logged_mean() -> None:
     found = evaluate("open_bandit/bts/all", "random")
     assert conclusion.sentences(found)[0] == (
@@ -407,7 +430,7 @@ def test_tasks_record_and_evaluate_as_direct_calls_do() -> None:
     assert task.error == ""
     assert task.steps == 300
     evaluation = EvaluationTask(
-        task.content, ".parquet", None, "random", {"estimators": ["ips", "dr"]}
+        task.content(), ".parquet", None, "random", {"estimators": ["ips", "dr"]}
     )
     wait_for(lambda: not evaluation.active, "the evaluation")
     direct = evaluate(record(e, 0, rows=[0, 1]), "random", estimators=["ips", "dr"])

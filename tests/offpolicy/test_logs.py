@@ -551,7 +551,8 @@ def test_what_is_exported_is_read_back_to_the_same_log(
     write_parquet(log, path)
     for ending in (".parquet", ".dsjson", ".csv"):
         other = path.with_suffix(ending)
-        other.write_bytes(reading.convert(path.read_bytes(), ending))
+        if other != path:
+            reading.convert(path, other)
         columns = reading.column_names(other)
         back = read_log(other, None if columns is None else suggested_map(columns))
         if ending == ".csv":
@@ -708,14 +709,29 @@ def test_a_damaged_dsjson_is_read_or_refused_in_one_sentence(data: Any) -> None:
         assert len(refused.splitlines()) == 1
 
 
-def test_a_log_that_is_too_long_for_a_text_is_refused_before_it_is_read() -> None:
+def test_a_log_that_is_too_long_for_a_text_is_refused(tmp_path: Path) -> None:
     rows = reading.MAX_TEXT_ROWS + 1
     # no log: reading it would fail
-    content = parquet_of(pd.DataFrame({"reward": np.zeros(rows)}))
+    (tmp_path / "a.parquet").write_bytes(parquet_of(pd.DataFrame({"reward": np.zeros(rows)})))
     with pytest.raises(
         UserError, match="may have 200,000 decisions; this one has 200,001: take Parquet"
     ):
-        reading.convert(content, ".csv")
+        reading.convert(tmp_path / "a.parquet", tmp_path / "a.csv")
+
+
+def test_cells_of_a_text_count_not_rows(tmp_path: Path) -> None:
+    n, K = 20_001, 100
+    log = DecisionLog(
+        actions=np.zeros(n, np.int64),
+        rewards=np.zeros(n),
+        names=tuple(map(str, range(K))),
+        propensities=np.full(n, 1 / K),
+    )
+    write_parquet(log, tmp_path / "a.parquet")
+    with pytest.raises(UserError, match="may have 2,000,000 decisions times items and features"):
+        reading.convert(tmp_path / "a.parquet", tmp_path / "a.dsjson")
+    # the items are listed in one row alone
+    reading.convert(tmp_path / "a.parquet", tmp_path / "a.csv")
 
 
 @pytest.mark.parametrize("ending", [".csv", ".dsjson"])
@@ -738,7 +754,7 @@ def test_a_recorded_log_as_text_is_read_back(ending: str, tmp_path: Path) -> Non
     )
     write_parquet(log, tmp_path / "log.parquet")
     path = tmp_path / f"log{ending}"
-    path.write_bytes(reading.convert((tmp_path / "log.parquet").read_bytes(), ending))
+    reading.convert(tmp_path / "log.parquet", path)
     columns = reading.column_names(path)
     back = read_log(path, None if columns is None else suggested_map(columns))
     if ending == ".dsjson":

@@ -251,7 +251,7 @@ def test_the_arena_exports_decisions(pool: Pool) -> None:
         "the log",
     )
     assert not at.exception
-    log = parquet.from_table(pq.read_table(io.BytesIO(recorded(e, "ε-greedy", 2).content)))
+    log = parquet.from_table(pq.read_table(recorded(e, "ε-greedy", 2).path))
     assert log == record(e, "ε-greedy", rows=[0, 1])
     at.segmented_control(key="log-format").set_value("dsjson").run()
     assert "Decisions (dsjson)" in [b.label for b in at.get("download_button")]

@@ -20,7 +20,7 @@ PORT ?= 8501
 ARGS ?=
 MINUTES ?= 30
 
-.PHONY: help setup setup-dev app test test-quick test-slow test-all lint bench stress mutants reproduce static clean
+.PHONY: help setup setup-dev app test test-quick test-slow test-all lint bench stress mutants reproduce static docs clean
 
 help:
 	@echo "make app        install and start the app on http://127.0.0.1:$(PORT)"
@@ -33,6 +33,7 @@ help:
 	@echo "make stress     repeat kills, bit flips, malformed input and property tests; load tests (85 minutes)"
 	@echo "make mutants    put faults into the files that differ from the main branch; print those that no test notices"
 	@echo "make static     write static/: a lesson and presets that run in the browser, without an installation"
+	@echo "make docs       install MkDocs and write site/: guide, lessons and reference; links are checked"
 	@echo "make clean      delete .venv and the caches of the tools"
 	@echo
 	@echo "TORCH_INDEX=https://download.pytorch.org/whl/cpu  installs the CPU build of torch (Linux)"
@@ -133,6 +134,12 @@ reproduce: setup
 
 static: setup
 	$(BIN)/python -m docs.make_static
+
+docs: setup
+	@$(PIP) -r requirements.txt -r requirements-docs.txt
+	$(BIN)/python -m docs.make_site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build -f build/mkdocs.yml --strict --quiet
+	@echo "Open site/index.html"
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

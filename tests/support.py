@@ -59,10 +59,16 @@ def thinned(
     return found
 
 
+class _Held:
+    """Stands in a line like a task."""
+
+    address = ""
+
+
 @contextmanager
 def hold(line: Line) -> Iterator[None]:
     """Occupy the first place of a line, so that all tasks wait."""
-    task: Any = object()
+    task: Any = _Held()
     line.enter(task)
     try:
         yield

@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -27,6 +28,7 @@ from typing import Any, BinaryIO, Literal, cast
 
 from .errors import UserError
 from .formatting import duration, size
+from .ledger import LEDGER
 
 # niceness of subprocesses: the pages are served first
 NICE = 5
@@ -57,7 +59,8 @@ class Line:
     seconds : float, optional
         Time after which a task is stopped.
     memory : int
-        Address space of a child in bytes; 0: no limit.
+        Address space of a child in bytes; 0: no limit. It is entered in the ledger while the
+        child computes.
     advice : str
         What a user can do when a task exceeds its limits, such as "evaluate larger logs on the
         command line".
@@ -90,7 +93,7 @@ class Line:
         self._warm: _Child | None = None
 
     def enter(self, task: ChildTask) -> None:
-        """Add a task at the end.
+        """Add a task at the end; where the line is full, one of an address that has more gives way.
 
         Raises
         ------
@@ -98,19 +101,36 @@ class Line:
             The line is full.
         """
         with self._moved:
-            if len(self.tasks) >= self.at_once + self.waiting:
+            full = len(self.tasks) >= self.at_once + self.waiting
+            gives_way = self._last_of_most(task) if full else None
+            if full and gives_way is None:
                 raise BusyError(
                     f"{self.waiting} {self.noun} are waiting already; try again in a minute"
                 )
             self.tasks.append(task)
+        if gives_way is not None:
+            gives_way.cancel("it gave way to other visitors, who had fewer; try again in a minute")
+
+    def _last_of_most(self, task: ChildTask) -> ChildTask | None:
+        """Return the last waiting task of the address that has most in a full line.
+
+        None where it has no more than that of the task would have.
+        """
+        each = Counter(other.address for other in self.tasks)
+        waiting = self.tasks[self.at_once :]
+        last = max(reversed(waiting), key=lambda other: each[other.address], default=None)
+        return last if last and each[last.address] > each[task.address] + 1 else None
 
     def wait_for_turn(self, task: ChildTask) -> None:
-        """Wait until a task is among the first or is cancelled."""
+        """Wait until a task is among the first and its memory fits, or is cancelled."""
         with self._moved:
             self._moved.wait_for(lambda: task.cancelled or task in self.tasks[: self.at_once])
+        if self.memory:
+            LEDGER.wait(task, self.memory, lambda: task.cancelled)
 
     def leave(self, task: ChildTask) -> None:
         """Remove a task; the next one has its turn."""
+        LEDGER.leave(task)
         with self._moved:
             if task in self.tasks:
                 self.tasks.remove(task)
@@ -166,6 +186,8 @@ class ChildTask:
         message to `receive`.
     arguments
         Of the function.
+    address : str
+        The network address of who asks.
 
     Attributes
     ----------
@@ -182,7 +204,10 @@ class ChildTask:
         Too many tasks are waiting.
     """
 
-    def __init__(self, line: Line, function: Callable[..., Any], *arguments: Any) -> None:
+    def __init__(
+        self, line: Line, function: Callable[..., Any], *arguments: Any, address: str = ""
+    ) -> None:
+        self.address, self._why = address, "cancelled"
         # emptied once it is sent: it may hold a large file
         self.line, self._call = line, [(function, arguments)]
         self.status: Status = "waiting"
@@ -215,9 +240,9 @@ class ChildTask:
             raise UserError(self.error)
         return self.result
 
-    def cancel(self) -> None:
+    def cancel(self, why: str = "cancelled") -> None:
         """Leave the line, or kill the process; the task has failed."""
-        self.cancelled = True
+        self._why, self.cancelled = why, True
         self.line.leave(self)
         if (child := self._child) is not None:
             child.kill()
@@ -237,7 +262,7 @@ class ChildTask:
             self.error = f"one of the {self.line.noun} failed; the server's log has the reason"
         finally:
             self._call.clear()
-            self.error = "cancelled" if self.cancelled else self.error
+            self.error = self._why if self.cancelled else self.error
             self.status = "failed" if self.error else "finished"
             self.line.leave(self)
 

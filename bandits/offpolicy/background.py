@@ -51,14 +51,21 @@ class FileTask(ChildTask):
         Of the file.
     arguments
         Its further arguments.
+    address : str
+        As of `ChildTask`.
     """
 
     def __init__(
-        self, line: Line, function: Callable[..., Any], ending: str, *arguments: Any
+        self,
+        line: Line,
+        function: Callable[..., Any],
+        ending: str,
+        *arguments: Any,
+        address: str = "",
     ) -> None:
         self._folder = own_folder()
         self._file = Path(self._folder.name) / f"log{ending}"
-        super().__init__(line, function, self._file, *arguments)
+        super().__init__(line, function, self._file, *arguments, address=address)
 
     @property
     def path(self) -> Path | None:
@@ -91,6 +98,8 @@ class RecordTask(FileTask):
         Of the agent.
     rows : int
         Replications that are recorded, the first ones.
+    address : str
+        As of `ChildTask`.
 
     Attributes
     ----------
@@ -98,10 +107,11 @@ class RecordTask(FileTask):
         Steps that have been recorded.
     """
 
-    def __init__(self, experiment: Experiment, label: str, rows: int) -> None:
+    def __init__(self, experiment: Experiment, label: str, rows: int, *, address: str = "") -> None:
         self.experiment, self.label, self.rows = experiment, label, rows
         self.steps = 0
-        super().__init__(RECORDINGS, recorded, ".parquet", experiment, label, rows)
+        arguments = experiment, label, rows
+        super().__init__(RECORDINGS, recorded, ".parquet", *arguments, address=address)
 
     def receive(self, message: Any) -> None:
         self.steps = message
@@ -141,6 +151,8 @@ class EvaluationTask(ChildTask):
         ``estimators``, ``model``, ``interval`` and ``estimate_propensities`` of `evaluate`.
     skip : bool
         Leave out rows that hold what is not allowed.
+    address : str
+        As of `ChildTask`.
     """
 
     def __init__(
@@ -152,8 +164,10 @@ class EvaluationTask(ChildTask):
         options: Mapping[str, Any],
         *,
         skip: bool = False,
+        address: str = "",
     ) -> None:
-        super().__init__(EVALUATIONS, evaluated, log, ending, mapping, target, options, skip)
+        arguments = log, ending, mapping, target, options, skip
+        super().__init__(EVALUATIONS, evaluated, *arguments, address=address)
 
     @property
     def evaluation(self) -> Evaluation | None:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from bandits.base.errors import UserError
 from bandits.base.formatting import count, count_of, duration, size
+from bandits.base.ledger import LEDGER
 from bandits.base.params import Params, declaration, structural_key
 from bandits.base.recent import Recent
 from bandits.experiments.experiment import Experiment, read
@@ -28,7 +29,7 @@ MOVING = 40_000
 RESTING = 400_000
 # replications, if the experiment has as many: fewer give no useful interval
 FEWEST = 4
-# bytes that a previewed experiment may need
+# bytes that a previewed experiment may need, and all that are kept together
 MEMORY = 512 * 2**20
 # expected seconds of an answer while a slider moves ...
 SLOWEST = 0.5
@@ -216,7 +217,16 @@ class Instant:
             # a subject holds its experiment: no other one gets this id
             place = id(experiment), label
             subject = self._subjects.use(place, lambda: _Subject(experiment, label))
-            return subject, self._previews.use(subject.simulator, lambda: _KeptPreview(experiment))
+            kept = self._previews.use(subject.simulator, lambda: _KeptPreview(experiment))
+            while len(self._previews) > 1 and self.memory > MEMORY:
+                self._previews.popitem(last=False)
+            LEDGER.enter("previews", self.memory)
+            return subject, kept
+
+    @property
+    def memory(self) -> int:
+        """Bytes of the simulators that are kept, as estimated."""
+        return sum(kept.need for kept in self._previews.values())
 
 
 def _sentence(gain: Estimate, start: str, experiment: Experiment, *, whole: bool) -> str:
@@ -258,6 +268,7 @@ class _KeptPreview:
 
     def __init__(self, experiment: Experiment) -> None:
         self.preview, self.lock = Preview(experiment), Lock()
+        self.need = shortened(experiment, RESTING).memory()
         self._starts: Recent[tuple[str, str, int, int], Result] = Recent(STARTS)
         self._seconds: dict[tuple[str, int, int], float] = {}
 

@@ -10,6 +10,7 @@ from threading import Condition
 from typing import Any, NamedTuple
 
 from bandits.base.errors import UserError
+from bandits.base.ledger import LEDGER
 from bandits.experiments.lockstep import load_histories
 
 from .job import Job
@@ -132,6 +133,8 @@ class Division:
         Shares for idle workers, which take them before anything else.
     idle : int
         Workers that wait for work.
+    full : bool
+        Whether the next run waits for memory.
     """
 
     def __init__(self, change: Condition, scheduler: Scheduler) -> None:
@@ -139,6 +142,7 @@ class Division:
         self.processes: dict[Share | Task, WorkerProcess] = {}
         self.offers: deque[Share] = deque()
         self.idle = 0
+        self.full = False
 
     @property
     def first_processes(self) -> dict[Job | Task, WorkerProcess]:
@@ -172,6 +176,7 @@ class Division:
 
     def take(self) -> Share | Task | None:
         """Take an offered share, or what the scheduler serves next; None if that cannot begin."""
+        self.full = False
         if self.offers:
             return self.offers.popleft()
         # the worker that takes it
@@ -180,7 +185,11 @@ class Division:
             n_tasks = sum(isinstance(work, Task) for work in self.processes)
             work = self.scheduler.next(self.n_runs, n_tasks)
             if isinstance(work, Job):
-                return self._start(work)
+                self.full = not LEDGER.enter(work, _need(work))
+                if not self.full:
+                    return self._start(work)
+                self.scheduler.add_run(work, first=True)
+                return None
             return None if work.future.cancelled() else work
         finally:
             self.idle += 1
@@ -199,6 +208,7 @@ class Division:
             job.end("failed", str(error))
         except (KeyError, ValueError):
             job.end("failed", "its checkpoint is of another version")
+        LEDGER.leave(job)
         return None
 
     def _begin(self, job: Job) -> Share:
@@ -312,9 +322,23 @@ class Division:
         """
         self.processes[work].send(header, arrays)
 
+    def settle(self, job: Job) -> None:
+        """Remove a run from the ledger that no worker computes any more."""
+        if not self.shares(job) and all(offer.job is not job for offer in self.offers):
+            LEDGER.leave(job)
+
     def _offer(self, *shares: Share) -> None:
         self.offers.extend(shares)
         self.change.notify_all()
+
+
+def _need(job: Job) -> int:
+    """Return the bytes that a run takes in as many workers as it may have."""
+    try:
+        return job.experiment.memory(job.max_workers)
+    except UserError:
+        # its data set was deleted, which its start states
+        return 0
 
 
 def request(work: Share | Task) -> tuple[dict[str, Any], dict[str, Any]]:

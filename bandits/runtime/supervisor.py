@@ -262,6 +262,9 @@ class Supervisor:
                         # under the lock: other messages must come after it
                         division.tell(work, *request(work))
                         return work
+                    if division.full:
+                        # until something leaves the ledger
+                        self.change.wait(WATCH_INTERVAL)
             finally:
                 division.idle -= 1
 
@@ -325,6 +328,7 @@ class Supervisor:
             ):
                 job.end("queued")
                 self.enqueue(job, first=True)
+            self.division.settle(job)
             self.change.notify_all()
         return alive
 

@@ -15,7 +15,11 @@ from bandits.base.files import atomic_write
 _ID = re.compile("[0-9a-f]{64}|[a-z0-9_-][a-z0-9_.-]{0,46}-[0-9a-f]{12}")
 
 DELETE_REFUSED = (
-    "only the browser that started or uploaded this, or one on the server itself, may delete it"
+    "only the browser that started or uploaded this, or the server's console, may delete it"
+)
+
+EDIT_REFUSED = (
+    "only the browser that started this, or the server's console, may change its title and notes"
 )
 
 
@@ -66,6 +70,22 @@ class Owners:
     def may_delete(self, item: str, owner: str | None) -> bool:
         """Return whether an owner may delete a run or sweep."""
         return owner is None or (bool(owner) and self.of(item) == owner)
+
+    def may_edit(self, item: str, owner: str | None) -> bool:
+        """Return whether an owner may change the texts of a run or sweep: its owner, and anyone
+        where none is known.
+        """
+        return owner is None or self.of(item) in ("", owner)
+
+    def require_editor(self, item: str, owner: str | None) -> None:
+        """Check that an owner may change the texts of a run or sweep.
+
+        Raises
+        ------
+        UserError
+        """
+        if not self.may_edit(item, owner):
+            raise UserError(EDIT_REFUSED)
 
     def require(self, item: str, owner: str | None) -> None:
         """Check that an owner may delete a run or sweep.

@@ -29,6 +29,7 @@ from bandits.offpolicy.choices import (
 from bandits.offpolicy.reading import ending
 from bandits.offpolicy.user_table import ROLES
 from bandits.runtime.pool import Job
+from bandits_app.session.owner import address
 from bandits_app.session.page import SUMMARY
 from bandits_app.widgets.row_problems import row_problems
 from bandits_app.widgets.text import escape_markdown
@@ -214,7 +215,7 @@ def recorded(experiment: Experiment, label: str, rows: int) -> RecordTask:
 # more than can wait
 @st.cache_resource(ttl=3600, max_entries=12, show_spinner=False)
 def _recording(_experiment: Experiment, _label: str, _rows: int, key: str) -> RecordTask:  # noqa: ARG001
-    return RecordTask(_experiment, _label, _rows)
+    return RecordTask(_experiment, _label, _rows, address=address())
 
 
 class LogFile(NamedTuple):

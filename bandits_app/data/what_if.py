@@ -20,6 +20,7 @@ from bandits.offpolicy.stored_run import KEPT
 from bandits_app.data import log_replay, log_source, target_policy
 from bandits_app.glossary import link
 from bandits_app.session import followed
+from bandits_app.session.owner import address
 from bandits_app.widgets import buttons
 from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.text import bullets, escape_markdown, glued, refuse
@@ -131,7 +132,13 @@ def _evaluation(
 ) -> EvaluationTask:
     """Evaluate once per log, target and settings, for all users."""
     return EvaluationTask(
-        _source.log, _source.ending, _source.mapping, _target, _options, skip=_source.skip
+        _source.log,
+        _source.ending,
+        _source.mapping,
+        _target,
+        _options,
+        skip=_source.skip,
+        address=address(),
     )
 
 

@@ -22,6 +22,7 @@ from bandits.results.describe import (
     describe_simulator,
 )
 from bandits.storage import eviction
+from bandits.storage.owners import EDIT_REFUSED
 from bandits.storage.run_store import Store, StoredRun
 from bandits_app.run_view.board import TICK
 from bandits_app.run_view.status import status
@@ -283,12 +284,14 @@ def actions(selected: Sequence[StoredRun]) -> None:
     ):
         attempt(lambda: _star(selected, not starred))
         st.rerun()
+    owners = workers.pool().owners
+    editable = all(owners.may_edit(run.id, deleter()) for run in selected)
     if st.button(
         "Edit",
         key="edit-run",
         icon=":material/edit:",
-        disabled=not one,
-        help="Title, tags and notes",
+        disabled=not (one and editable),
+        help=refusal(editable, EDIT_REFUSED) or "Title, tags and notes",
     ):
         run = selected[0]
         about = heading(display_title(run), describe_experiment(run.experiment))
@@ -319,6 +322,7 @@ def _star(runs: Sequence[StoredRun], starred: bool) -> None:
 
 def _save(run: StoredRun, texts: dict[str, str]) -> None:
     store = _store()
+    workers.pool().owners.require_editor(run.id, deleter())
     store.rename(run.id, texts["Title"] or one_line(", ".join(run.experiment.labels)))
     store.tag(run.id, texts["Tags"])
     store.note(run.id, texts["Notes"])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import streamlit as st
 
 from bandits.results.describe import describe_changes, describe_simulator
+from bandits.storage.owners import EDIT_REFUSED
 from bandits.sweeps import Sweep
 from bandits.sweeps.figures import grid
 from bandits.sweeps.storage.catalogue import CatalogueEntry
@@ -77,7 +79,15 @@ def _actions(selected: Sequence[CatalogueEntry]) -> None:
     ):
         attempt(lambda: _star(selected, not starred))
         st.rerun()
-    if st.button("Notes", key="edit-sweep", icon=":material/edit:", disabled=not one):
+    owners = workers.pool().owners
+    editable = all(owners.may_edit(entry.sweep.hash, deleter()) for entry in selected)
+    if st.button(
+        "Notes",
+        key="edit-sweep",
+        icon=":material/edit:",
+        disabled=not (one and editable),
+        help=refusal(editable, EDIT_REFUSED),
+    ):
         sweep, notes = selected[0].sweep, selected[0].notes
         about = heading(describe(sweep), selection.describe_size(sweep))
         edit(
@@ -85,7 +95,7 @@ def _actions(selected: Sequence[CatalogueEntry]) -> None:
             sweep.hash,
             about,
             {"Notes": notes},
-            lambda texts: manager.note(sweep.hash, texts["Notes"]),
+            partial(_note, sweep.hash),
         )
     allowed = may_delete([entry.sweep.hash for entry in selected], workers.pool().owners)
     if buttons.delete(
@@ -96,6 +106,11 @@ def _actions(selected: Sequence[CatalogueEntry]) -> None:
             for e in selected
         ]
         confirm("Delete", "sweep", named, lambda sweep: manager.delete(sweep, deleter()))
+
+
+def _note(sweep: str, texts: dict[str, str]) -> None:
+    workers.pool().owners.require_editor(sweep, deleter())
+    selection.manager().note(sweep, texts["Notes"])
 
 
 def _star(entries: Sequence[CatalogueEntry], starred: bool) -> None:

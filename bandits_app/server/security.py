@@ -1,5 +1,5 @@
-"""Refuse foreign hosts, origins and frames before Streamlit sees a request, and mark requests from
-this machine.
+"""Refuse foreign hosts, origins and frames before Streamlit sees a request, and mark requests of a
+person at the server's console.
 """
 
 from __future__ import annotations
@@ -7,12 +7,14 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
+import secrets
 import socket
 from functools import lru_cache
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse
+from starlette.requests import cookie_parser
+from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 from streamlit import config
@@ -20,14 +22,44 @@ from streamlit import config
 from bandits.base.errors import UserError
 
 CONSOLE_HEADER = "x-bandits-console"
-"""Set by `Guard` alone: the request comes from a browser on the server itself.
+"""Set by `Guard` alone: the browser has opened the link of the console.
 
 A page reads it in its headers.
 """
 
 _REFUSED = "This server does not answer to that name or origin. See docs/deploy.md, Public names.\n"
-# what proxies add
-_FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
+# the field of the console's link, and characters of a token that cannot be guessed
+_FIELD, SHORTEST_TOKEN = "console", 16
+CONSOLE_VARIABLE = "BANDITS_CONSOLE_TOKEN"
+
+
+@lru_cache(maxsize=1)
+def console_token() -> str:
+    """Return what the link of the console holds: ``BANDITS_CONSOLE_TOKEN``, or a random text.
+
+    Raises
+    ------
+    UserError
+        The setting is short, or has other characters than letters, digits, - and _.
+    """
+    token = os.environ.get(CONSOLE_VARIABLE, "")
+    if token and not re.fullmatch(rf"[\w-]{{{SHORTEST_TOKEN},}}", token, re.ASCII):
+        raise UserError(
+            f"{CONSOLE_VARIABLE} must have at least {SHORTEST_TOKEN} letters, digits, - or _"
+        )
+    return token or secrets.token_urlsafe(24)
+
+
+def console_link() -> str:
+    """Return the link that makes a browser the console, as it is opened on this machine."""
+    port, base = config.get_option("server.port"), config.get_option("server.baseUrlPath")
+    path = f"/{base.strip('/')}/" if base else "/"
+    return f"http://127.0.0.1:{port}{path}?{_FIELD}={console_token()}"
+
+
+def _cookie() -> str:
+    # browsers send a cookie to every port of a host
+    return f"bandits-console-{config.get_option('server.port')}"
 
 
 # a site, with or without scheme and port, or all sites below one: https://*.example.org:8080
@@ -61,8 +93,11 @@ def _listed(variable: str) -> list[str]:
 
 
 class Guard:
-    """Middleware that refuses foreign hosts and origins, forbids frames, and marks requests from
-    this machine.
+    """Middleware that refuses foreign hosts and origins, forbids frames, and marks requests of the
+    console.
+
+    The console is a browser that has opened `console_link`; where it runs does not matter, because
+    a tunnel or a proxy gives every visitor an address of this machine.
 
     A name that another site lets point to this machine (DNS rebinding) is no host of ours; the
     pages of that site have another origin and may not show ours in a frame, unless
@@ -95,7 +130,12 @@ class Guard:
             websocket = scope["type"] == "websocket"
             refusal = WebSocketClose(1008) if websocket else PlainTextResponse(_REFUSED, 403)
             return await refusal(scope, receive, send_protected)
-        at_console = _is_at_console(scope, headers)
+        fields = parse_qs(scope.get("query_string", b"").decode("latin-1"))
+        if scope["type"] == "http" and _is_token(fields.get(_FIELD, [""])[0]):
+            answer = RedirectResponse("./", 303)
+            answer.set_cookie(_cookie(), console_token(), httponly=True, samesite="strict")
+            return await answer(scope, receive, send_protected)
+        at_console = _is_token(cookie_parser(headers.get("cookie", "")).get(_cookie(), ""))
         # names of functions and counts of caches
         if scope["path"].endswith("/_stcore/metrics") and not at_console:
             return await PlainTextResponse("Not found.\n", 404)(scope, receive, send_protected)
@@ -146,20 +186,8 @@ def _is_known_origin(headers: Headers) -> bool:
     )
 
 
-def _is_at_console(scope: Scope, headers: Headers) -> bool:
-    """Return whether a browser on this machine sends a request, with no proxy in between.
-
-    A proxy may leave out what it is expected to add, so host and origin must be this machine's too,
-    and the server must have no public name."""
-    client, public = scope.get("client"), _public_name()
-    names = (
-        client[0] if client else None,
-        _hostname(f"//{headers.get('host')}"),
-        _hostname(headers.get("origin", "")),
-    )
-    local = all(name is not None and _is_loopback(name) for name in names)
-    published = public is not None and not _is_loopback(public)
-    return local and not published and not any(name in headers for name in _FORWARDED)
+def _is_token(text: str) -> bool:
+    return secrets.compare_digest(text.encode(), console_token().encode())
 
 
 def _hostname(url: str) -> str | None:
@@ -193,7 +221,3 @@ def _is_address(name: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _is_loopback(name: str) -> bool:
-    return name == "localhost" or (_is_address(name) and ipaddress.ip_address(name).is_loopback)

@@ -1,5 +1,5 @@
-"""Bound the memory that uploads take: a visitor may leave a few files on the server, for
-one page.
+"""Bound the memory that uploads take: a visitor may leave a few files on the server, for one page,
+and all visitors together have a total.
 """
 
 from __future__ import annotations
@@ -7,13 +7,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from streamlit import runtime
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from bandits.base.ledger import LEDGER
+
 # of a visitor; the page shows the newest one
 MAX_FILES = 3
+# bytes of all visitors, in flight and kept
+MAX_TOTAL = 256 * 2**20
+# of what states no length
+LARGEST = 50 * 2**20
+_HOLDER = "uploads"
 _UPLOAD = re.compile(r"/_stcore/upload_file/([^/]+)/[^/]+$")
 
 
@@ -23,22 +32,41 @@ def upload_manager() -> MemoryUploadedFileManager | None:
     return manager if isinstance(manager, MemoryUploadedFileManager) else None
 
 
+def is_here(session: str) -> bool:
+    """Return whether the browser of a session is connected."""
+    return not runtime.exists() or runtime.get_instance().is_active_session(session)
+
+
+def held(manager: MemoryUploadedFileManager) -> int:
+    """Return the bytes of all files that are kept."""
+    files = [file for kept in list(manager.file_storage.values()) for file in list(kept.values())]
+    return sum(len(file.data) for file in files)
+
+
 class UploadLimit:
     """Middleware that gives a visitor's oldest file back when another one is uploaded.
 
-    Streamlit limits the size of a file but not how many a visitor may leave on the server.
+    Streamlit limits the size of a file but not how many a visitor may leave on the server, nor how
+    many all visitors may. Files of visitors who have left are given back when room is needed;
+    where that is not enough, the upload is refused.
 
     Parameters
     ----------
     app : ASGIApp
     manager : callable, optional
         Returns what holds the files; by default that of the running server.
+    here : callable, str -> bool
+        Whether the browser of a session is connected.
     """
 
     def __init__(
-        self, app: ASGIApp, manager: Callable[[], MemoryUploadedFileManager | None] = upload_manager
+        self,
+        app: ASGIApp,
+        manager: Callable[[], MemoryUploadedFileManager | None] = upload_manager,
+        here: Callable[[str], bool] = is_here,
     ) -> None:
-        self._app, self._manager = app, manager
+        self._app, self._manager, self._here = app, manager, here
+        self._in_flight = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on; before an upload, make room for it."""
@@ -47,11 +75,31 @@ class UploadLimit:
             if scope["type"] == "http" and scope["method"] == "PUT"
             else None
         )
-        if upload is not None and (manager := self._manager()) is not None:
-            kept = list(manager.file_storage.get(upload[1], {}))
-            for file in kept[: len(kept) - MAX_FILES + 1]:
-                manager.remove_file(upload[1], file)
-        await self._app(scope, receive, send)
+        if upload is None or (manager := self._manager()) is None:
+            return await self._app(scope, receive, send)
+        kept = list(manager.file_storage.get(upload[1], {}))
+        for file in kept[: len(kept) - MAX_FILES + 1]:
+            manager.remove_file(upload[1], file)
+        stated = Headers(scope=scope).get("content-length", "")
+        length = int(stated) if stated.isdecimal() else LARGEST
+        if not self._fits(manager, length):
+            for session in [name for name in manager.file_storage if not self._here(name)]:
+                manager.remove_session_files(session)
+            if not self._fits(manager, length):
+                refusal = PlainTextResponse(
+                    "Other visitors' files fill the server's memory.\n", 503
+                )
+                return await refusal(scope, receive, send)
+        self._in_flight += length
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._in_flight -= length
+
+    def _fits(self, manager: MemoryUploadedFileManager, length: int) -> bool:
+        """Return whether a file fits beside those that are kept and in flight, and enter all."""
+        total = held(manager) + self._in_flight + length
+        return total <= MAX_TOTAL and LEDGER.enter(_HOLDER, total)
 
 
 def give_back() -> None:
@@ -59,3 +107,4 @@ def give_back() -> None:
     context, manager = get_script_run_ctx(), upload_manager()
     if context is not None and manager is not None:
         manager.remove_session_files(context.session_id)
+        LEDGER.enter(_HOLDER, held(manager))

@@ -45,13 +45,13 @@ def address() -> str:
 def deleter() -> str | None:
     """Return in whose name this browser deletes: its own.
 
-    On the server itself None, which may delete everything.
+    At the console None, which may delete everything.
     """
     return None if at_console() else owner()
 
 
 def at_console() -> bool:
-    """Return whether this browser runs on the server itself."""
+    """Return whether this browser has opened the link of the console."""
     return st.context.headers.get(CONSOLE_HEADER) == "1"
 
 
@@ -61,6 +61,6 @@ def may_delete(items: Iterable[str], owners: Owners) -> bool:
     return all(owners.may_delete(item, me) for item in items)
 
 
-def refusal(allowed: bool) -> str | None:
-    """Return the help of a button that deletes, where it may not be used."""
-    return None if allowed else f"{DELETE_REFUSED[0].upper()}{DELETE_REFUSED[1:]}."
+def refusal(allowed: bool, why: str = DELETE_REFUSED) -> str | None:
+    """Return the help of a button that may not be used, by default of one that deletes."""
+    return None if allowed else f"{why[0].upper()}{why[1:]}."

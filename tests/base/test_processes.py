@@ -51,6 +51,21 @@ def alive(pid: int) -> bool:
         return False
 
 
+def test_an_address_with_most_tasks_gives_way_in_a_full_line() -> None:
+    naps = line(waiting=2)
+    first, second, third = (
+        ChildTask(naps, functions.leave_a_file_and_sleep, address="192.0.2.1") for _ in range(3)
+    )
+    with pytest.raises(BusyError):
+        ChildTask(naps, functions.double, 1, address="192.0.2.1")
+    other = ChildTask(naps, functions.double, 1, address="192.0.2.2")
+    with pytest.raises(UserError, match="it gave way to other visitors"):
+        third.wait()
+    for task in (first, second):
+        task.cancel()
+    assert other.wait() == 2
+
+
 def test_an_answer_that_is_too_large_is_not_read() -> None:
     with pytest.raises(UserError, match=r"the answer of one of the naps has 2.* at most 1.*MB are"):
         ChildTask(line(answer=10**6), functions.double, b"x" * 10**6).wait()

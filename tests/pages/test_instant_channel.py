@@ -250,7 +250,7 @@ def test_more_visitors_than_there_is_room_for(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(channel, "MAX_CLIENTS", 2)
-    wait_for(lambda: channel._channel().clients == 0, "the others to leave")
+    wait_for(lambda: not channel._channel().asked, "the others to leave")
     with ExitStack() as stack:
         for client in [stack.enter_context(line(address)) for _ in range(2)]:
             assert asked(client, question())[0]["seq"] == 1
@@ -258,7 +258,25 @@ def test_more_visitors_than_there_is_room_for(
             third.recv(timeout=60)
         assert end.value.rcvd is not None
         assert end.value.rcvd.code == channel.TOO_MANY
-    wait_for(lambda: channel._channel().clients == 0, "them to leave")
+    wait_for(lambda: not channel._channel().asked, "them to leave")
+
+
+def test_silent_connections_give_way(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channel, "MAX_CLIENTS", 2)
+    monkeypatch.setattr(channel, "SILENT", 0.0)
+    wait_for(lambda: not channel._channel().asked, "the others to leave")
+    with ExitStack() as stack:
+        silent, _ = (stack.enter_context(line(address)) for _ in range(2))
+        wait_for(lambda: len(channel._channel().asked) == 2, "both")
+        with line(address) as third:
+            assert asked(third, question(4))[0]["seq"] == 4
+        with pytest.raises(ConnectionClosed) as end:
+            silent.recv(timeout=60)
+        assert end.value.rcvd is not None
+        assert end.value.rcvd.code == channel.TOO_MANY
+    monkeypatch.setattr(channel, "IDLE", 0.1)
+    with line(address) as idle, pytest.raises(ConnectionClosed):
+        idle.recv(timeout=60)
 
 
 def test_questions_about_a_simulator_that_is_being_prepared_hold_nobody_up(address: str) -> None:
@@ -283,7 +301,7 @@ def test_who_leaves_before_the_answer_harms_nobody(address: str) -> None:
             client.send(question())
     with line(address) as client:
         assert asked(client, question(3))[0]["seq"] == 3
-    wait_for(lambda: channel._channel().clients == 0, "them to leave")
+    wait_for(lambda: not channel._channel().asked, "them to leave")
 
 
 def test_clients_get_the_numbers_that_they_asked_for(address: str) -> None:

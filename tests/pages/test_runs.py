@@ -370,6 +370,7 @@ def test_only_the_browser_that_started_a_run_may_delete_it(store: Store, pool: P
         at = pick(at, store, e)
         assert button(at, "Delete").disabled is not allowed
         assert ("browser that started" in button(at, "Delete").help) is not allowed
+        assert button(at, "Edit").disabled is not allowed
     assert button(pick(at, store, mine, other), "Delete").disabled
     press(press(pick(at, store, mine), "Delete"), "Delete permanently")
     assert [each.id for each in store.runs()] == [other.hash]

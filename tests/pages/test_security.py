@@ -14,10 +14,19 @@ from starlette.types import Message, Receive, Scope, Send
 from streamlit import config, net_util
 
 from bandits.base.errors import UserError
-from bandits_app.server.security import CONSOLE_HEADER, Guard, frame_ancestors, is_known_host
+from bandits_app.server.security import (
+    CONSOLE_HEADER,
+    CONSOLE_VARIABLE,
+    Guard,
+    console_link,
+    console_token,
+    frame_ancestors,
+    is_known_host,
+)
 from bandits_app.session.owner import owner
 
 HOME = "127.0.0.1:8501"
+COOKIE = "bandits-console-8501"
 
 
 @pytest.fixture(autouse=True)
@@ -30,6 +39,8 @@ def options(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         "server.allowedHosts": [],
         "server.corsAllowedOrigins": [],
         "server.enableCORS": True,
+        "server.port": 8501,
+        "server.baseUrlPath": "",
     }
     monkeypatch.setattr(config, "get_option", lambda name: found[name])
     monkeypatch.setattr(config, "is_manually_set", lambda name: name in found)
@@ -40,7 +51,11 @@ def options(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def ask(
-    kind: str = "http", client: str = "127.0.0.1", path: str = "/", **headers: str
+    kind: str = "http",
+    client: str = "127.0.0.1",
+    path: str = "/",
+    query: str = "",
+    **headers: str,
 ) -> tuple[list[Message], dict[str, str] | None]:
     """Send a request through the guard: its answer, and the headers that reached the app, None if
     it was refused.
@@ -61,7 +76,14 @@ def ask(
         sent.append(message)
 
     named = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
-    scope = {"type": kind, "headers": named, "client": (client, 1), "path": path, "method": "GET"}
+    scope = {
+        "type": kind,
+        "headers": named,
+        "client": (client, 1),
+        "path": path,
+        "query_string": query.encode(),
+        "method": "GET",
+    }
     # a browser test of this process may have left an event loop in this one
     with ThreadPoolExecutor(1) as thread:
         thread.submit(asyncio.run, Guard(app)(scope, receive, send)).result()
@@ -152,10 +174,10 @@ def test_a_page_of_another_site_is_refused_without_a_look_up(options: dict[str, 
     assert ask("websocket", host=HOME, origin="http://evil.example")[1] is not None
 
 
-def test_figures_of_the_server_are_for_its_console(options: dict[str, Any]) -> None:
+def test_figures_of_the_server_are_for_its_console() -> None:
     for path in ("/_stcore/metrics", "/bandits/_stcore/metrics"):
-        assert ask(host=HOME, path=path)[1] is None
-        assert ask(host=HOME, origin=f"http://{HOME}", path=path)[1] is not None
+        assert ask(host=HOME, origin=f"http://{HOME}", path=path)[1] is None
+        assert ask(host=HOME, path=path, cookie=f"{COOKIE}={console_token()}")[1] is not None
 
 
 def test_named_sites_may_show_the_app_in_a_frame(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,18 +218,43 @@ def test_a_cookie_that_holds_no_token_makes_no_common_owner(
     assert found[0] != found[1]
 
 
-def test_only_a_browser_on_this_machine_is_at_the_console(options: dict[str, Any]) -> None:
+def test_no_address_is_the_console(options: dict[str, Any]) -> None:
     here = {"host": HOME, "origin": f"http://{HOME}"}
-    assert at_console(**here)
-    assert at_console("::1", host="localhost:8501", origin="http://localhost:8501")
-    assert not at_console("192.0.2.7", **here)
-    assert not at_console(host=HOME)  # no browser
-    assert not at_console(host="192.168.1.7", origin="http://192.168.1.7")
-    # said by the visitor
-    assert not at_console("192.0.2.7", **here, **{CONSOLE_HEADER: "1"})
-    assert not at_console("192.0.2.7", **here, **{CONSOLE_HEADER.title(): "1"})
-    # through a proxy
-    assert not at_console(**here, x_forwarded_for="192.0.2.7")
-    # or through one that does not tell
-    options["browser.serverAddress"] = "bandits.example.org"
+    # through a tunnel every visitor has the address of this machine
     assert not at_console(**here)
+    for value in ("", "x" * 32, console_token()[:-1]):
+        assert not at_console(**here, cookie=f"{COOKIE}={value}")
+    assert not at_console(**here, cookie=f"bandits-console-8502={console_token()}")
+    assert at_console(**here, cookie=f"a=b; {COOKIE}={console_token()}")
+    assert at_console("192.0.2.7", **here, cookie=f"{COOKIE}={console_token()}")
+    # stated by the visitor
+    assert not at_console(**here, **{CONSOLE_HEADER: "1"})
+    assert not at_console(**here, **{CONSOLE_HEADER.title(): "1"})
+    options["server.baseUrlPath"] = "bandits"
+    assert console_link() == f"http://127.0.0.1:8501/bandits/?console={console_token()}"
+
+
+def test_the_link_of_the_console_becomes_a_cookie() -> None:
+    sent, reached = ask(host=HOME, query=f"console={console_token()}")
+    headers = dict(sent[0]["headers"])
+    assert (reached, sent[0]["status"], headers[b"location"]) == (None, 303, b"./")
+    cookie = headers[b"set-cookie"].decode()
+    assert cookie.startswith(f"{COOKIE}={console_token()};")
+    assert "HttpOnly" in cookie
+    assert "SameSite=strict" in cookie
+    sent, reached = ask(host=HOME, query="console=guessed")
+    assert reached is not None
+    assert b"set-cookie" not in dict(sent[0]["headers"])
+
+
+@pytest.mark.parametrize("token", ["short", "with spaces in between", "ä" * 20])
+def test_a_token_that_can_be_guessed_is_refused(
+    token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CONSOLE_VARIABLE, token)
+    console_token.cache_clear()
+    try:
+        with pytest.raises(UserError, match="at least 16 letters, digits, - or _"):
+            console_token()
+    finally:
+        console_token.cache_clear()

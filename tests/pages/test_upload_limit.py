@@ -6,10 +6,12 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
+from bandits.base.ledger import LEDGER
 from bandits_app.server import upload_limit
 from bandits_app.server.upload_limit import MAX_FILES, UploadLimit
 from bandits_app.session.page import TABLE
@@ -48,6 +50,46 @@ def test_a_visitor_leaves_a_few_files_at_most(prefix: str) -> None:
         assert len(manager.file_storage["mine"]) <= MAX_FILES
     assert list(manager.file_storage["mine"]) == [f"file{i}" for i in range(20 - MAX_FILES, 20)]
     assert list(manager.file_storage["another"]) == ["theirs"]
+
+
+def upload(limit: UploadLimit, session: str, length: int) -> int:
+    """Send a request that states its length; return the status of the answer."""
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return {"type": "http.request"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "PUT",
+        "path": f"/_stcore/upload_file/{session}/file",
+        "headers": [(b"content-length", str(length).encode())],
+    }
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, limit(scope, receive, send)).result()
+    return int(sent[0]["status"])
+
+
+def test_all_visitors_together_leave_a_bounded_total(monkeypatch: pytest.MonkeyPatch) -> None:
+    manager = MemoryUploadedFileManager("/_stcore/upload_file")
+    monkeypatch.setattr(upload_limit, "MAX_TOTAL", 10)
+    gone = set[str]()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        session = scope["path"].split("/")[3]
+        manager.add_file(session, UploadedFileRec("file", "a.csv", "text/csv", b"1234"))
+        await PlainTextResponse("")(scope, receive, send)
+
+    limit = UploadLimit(app, lambda: manager, lambda session: session not in gone)
+    assert [upload(limit, name, 4) for name in "abc"] == [200, 200, 503]
+    # the files of a visitor who has left give way
+    gone.add("a")
+    assert upload(limit, "c", 4) == 200
+    assert set(manager.file_storage) == {"b", "c"}
+    LEDGER.leave("uploads")
 
 
 def test_a_page_that_is_left_keeps_no_table(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,6 +86,15 @@ def test_what_takes_long_is_no_quick_answer(monkeypatch: pytest.MonkeyPatch) -> 
         quick()
 
 
+def test_kept_simulators_have_a_limit_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    instant = Instant()
+    monkeypatch.setattr("bandits.results.instant.MEMORY", 2 * raced(steps=300).memory())
+    for seed in range(5):
+        instant._subject(raced(steps=300, seed=seed), "LinUCB")
+        assert instant.memory <= 2 * raced(steps=300).memory()
+    assert [seed for _, seed in instant._previews] == [3, 4]
+
+
 @pytest.mark.parametrize("x", ["step", "log step", "earned"])
 def test_the_curves_of_an_answer_are_those_of_the_board(x: XAxis) -> None:
     result = Instant().answer(raced(steps=900, replications=5), "LinUCB", {"alpha": 2.0}).result

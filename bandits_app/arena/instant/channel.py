@@ -8,6 +8,7 @@ in the app."""
 from __future__ import annotations
 
 import asyncio
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import lru_cache, partial
@@ -24,6 +25,8 @@ from .messages import LONGEST, answer
 
 PATH = "instant"
 MAX_CLIENTS = 100
+# seconds without a question after which a connection gives way to a new one, and is closed
+SILENT, IDLE = 10.0, 600.0
 # threads for quick answers, in the order of the questions: with more they would only hold each
 # other up
 QUICK = 3
@@ -38,11 +41,18 @@ TOO_MANY, TOO_LONG = 1013, 1009
 class Channel:
     """Answers to all browsers.
 
-    Each has one question being answered, and of its others only the newest counts.
+    Each has one question being answered, and of its others only the newest counts. Connections that
+    ask nothing give way to new ones.
+
+    Attributes
+    ----------
+    asked : dict of WebSocket to float
+        When each browser asked last.
     """
 
     def __init__(self) -> None:
-        self.instant, self.clients, self.waiting = Instant(), 0, 0
+        self.instant, self.waiting = Instant(), 0
+        self.asked: dict[WebSocket, float] = {}
         self._quick = ThreadPoolExecutor(QUICK, thread_name_prefix="instant-quick")
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="instant")
         # for the life of this process: limits that threads set and restore would mix
@@ -51,26 +61,41 @@ class Channel:
     async def serve(self, socket: WebSocket) -> None:
         """Answer a browser until it leaves."""
         await socket.accept()
-        if self.clients >= MAX_CLIENTS:
+        if len(self.asked) >= MAX_CLIENTS and not await self._make_room():
             return await socket.close(TOO_MANY)
-        self.clients += 1
+        self.asked[socket] = time.monotonic()
         newest = _Newest()
         answering = asyncio.create_task(self._answer(socket, newest))
         try:
             while True:
-                text = await socket.receive_text()
+                async with asyncio.timeout(IDLE):
+                    text = await socket.receive_text()
                 if len(text) > LONGEST:
                     return await socket.close(TOO_LONG)
+                self.asked[socket] = time.monotonic()
                 newest.put(text)
+        except TimeoutError:
+            return await socket.close(TOO_MANY)
         except (WebSocketDisconnect, KeyError):
             # KeyError: bytes instead of text
             return None
         finally:
-            self.clients -= 1
+            self.asked.pop(socket, None)
             answering.cancel()
             # it left before the answer
             with suppress(asyncio.CancelledError, WebSocketDisconnect, RuntimeError):
                 await answering
+
+    async def _make_room(self) -> bool:
+        """Close the connection that has been silent for longest; False if all ask."""
+        silent = min(self.asked, key=self.asked.__getitem__)
+        if time.monotonic() - self.asked[silent] < SILENT:
+            return False
+        del self.asked[silent]
+        # it may be leaving by itself
+        with suppress(RuntimeError, WebSocketDisconnect):
+            await silent.close(TOO_MANY)
+        return True
 
     async def _answer(self, socket: WebSocket, newest: _Newest) -> None:
         while True:

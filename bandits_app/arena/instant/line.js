@@ -1,6 +1,7 @@
 // The connection to the server: a websocket, or requests where none can be opened. Joined with slider.js.
 const RETRY = 5000; // milliseconds until a lost connection is opened again
 const OPENING = 10_000; // ... until one that does not open is given up
+const FULL = 1013; // the code with which a server closes that has too many connections
 const BUSY = 100; // ... until a server that answers others is asked again
 
 // The entry script of the page gives the root of the app, behind any base path or proxy.
@@ -66,11 +67,15 @@ function makeLine(path, hear) {
       opened = true;
       send();
     };
-    socket.onclose = () => {
+    socket.onclose = ({ code }) => {
       clearTimeout(patience);
       socket = null;
-      if (!opened) {
+      const full = code === FULL;
+      if (full && !asked && !next) return; // a silent connection gave way: the next question opens another
+      if (!opened || full) {
         plain = true;
+        next ??= asked;
+        asked = null;
         return send();
       }
       lost = performance.now() + RETRY;

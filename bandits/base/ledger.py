@@ -1,0 +1,99 @@
+"""One account of the memory that this process and its children hold for others."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Hashable
+from pathlib import Path
+
+from .errors import UserError
+
+VARIABLE = "BANDITS_MEMORY_SHARE"
+# of the machine's memory, unless the variable states another one
+SHARE = 0.75
+# seconds between looks at whether a holder that waits has given up
+LOOK = 0.5
+# where Linux states the memory that a container may take
+_CONTAINER = Path("/sys/fs/cgroup/memory.max")
+
+
+class Ledger:
+    """What is held, in bytes, by who holds it; all together stay below a limit.
+
+    What is alone always fits, so that everything has its turn.
+
+    Parameters
+    ----------
+    limit : int
+        Bytes.
+
+    Attributes
+    ----------
+    entries : dict
+        Bytes of each holder.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.entries: dict[Hashable, int] = {}
+        self._changed = threading.Condition(threading.RLock())
+
+    @property
+    def total(self) -> int:
+        """Bytes of all entries."""
+        with self._changed:
+            return sum(self.entries.values())
+
+    def enter(self, holder: Hashable, need: int) -> bool:
+        """Enter what a holder needs, unless it does not fit; return whether it is entered."""
+        with self._changed:
+            others = sum(n for other, n in self.entries.items() if other != holder)
+            if others and others + need > self.limit:
+                return False
+            self.entries[holder] = need
+            return True
+
+    def wait(self, holder: Hashable, need: int, given_up: Callable[[], bool]) -> None:
+        """Enter what a holder needs as soon as it fits, or return when it has given up."""
+        with self._changed:
+            while not given_up() and not self.enter(holder, need):
+                self._changed.wait(LOOK)
+
+    def leave(self, holder: Hashable) -> None:
+        """Remove an entry, if there is one."""
+        with self._changed:
+            if self.entries.pop(holder, None) is not None:
+                self._changed.notify_all()
+
+
+def limit() -> int:
+    """Return the bytes that all visitors together may take: a share of the machine's memory.
+
+    Raises
+    ------
+    UserError
+        ``BANDITS_MEMORY_SHARE`` is no number above 0 and at most 1.
+    """
+    text = os.environ.get(VARIABLE, str(SHARE))
+    try:
+        share = float(text)
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise UserError(f"{VARIABLE} is '{text}'; it must be a number above 0 and at most 1")
+    return int(share * _machine())
+
+
+def _machine() -> int:
+    """Return the memory of this machine, or of the container that this process runs in."""
+    whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        stated = _CONTAINER.read_text(encoding="ascii").strip()
+    except OSError:
+        return whole
+    return min(whole, int(stated)) if stated.isdecimal() else whole
+
+
+LEDGER = Ledger(int(SHARE * _machine()))
+"""Of this process; the app sets its limit at the start."""

@@ -68,7 +68,11 @@ def _show(job: SweepJob, metric: str, slot: DeltaGenerator) -> None:
             int(job.landscape.candidates(metric).sum()),
         )
         results = {result.point: result for result in job.landscape.results(metric)}
-        point = leader if selected is None else selected
+        comparable = not conclusions.varies_simulators(job)
+        # what the conclusion names
+        middle = job.landscape.recommended(metric) if comparable and not active else None
+        named = leader if middle is None else middle.point
+        point = named if selected is None else selected
         specs += lines.curves_by_choice(job.landscape, metric)
         specs += grid.point_curves(job.landscape, point, metric)
     conclusions.first(job, metric)
@@ -76,9 +80,9 @@ def _show(job: SweepJob, metric: str, slot: DeltaGenerator) -> None:
     panel.mount(packed, key="sweep", picked=lambda: _select_point(job, metric))
     if leader is not None:
         if result := results.get(leader if point is None else point):
-            _point(job, metric, result, leader, None if job.status == "finished" else candidates)
+            mark = {named: "Recommended", leader: "Best"}.get(result.point, "")
+            _point(job, metric, result, mark, None if job.status == "finished" else candidates)
         # else the best point is in another simulator
-        comparable = not conclusions.varies_simulators(job)
         if comparable and setting is not None and (result := results.get(setting.point)):
             _setting(job, metric, result, leader, exact=setting.exact, active=active)
         conclusions.resolution(job, metric)
@@ -145,19 +149,20 @@ def status(job: SweepJob, progress: float) -> str:
 
 
 def _point(
-    job: SweepJob, metric: str, result: PointResult, leader: int, candidates: int | None
+    job: SweepJob, metric: str, result: PointResult, mark: str, candidates: int | None
 ) -> None:
-    """Describe the selected point in one line, with a button that opens it in the Arena.
+    """Describe the selected point, or the recommended one, in one line, with a button that opens it
+    in the Arena.
 
     Before the sweep has finished, ``candidates`` is the number of points among which the leader was
     chosen."""
     row = st.container(horizontal=True, vertical_alignment="center", gap="medium")
-    first = result.point == leader
+    first = mark == "Best"
     rows = count_of(result.runs, "replications")
     among = (
         "" if candidates is None else f" so far, of {count_of(candidates, 'points')} with {rows}"
     )
-    best = f"**Best{among}:** " if first else ""
+    best = f"**{mark}{among if first else ''}:** " if mark else ""
     shown = OBJECTIVES[metric].of(job.sweep.experiment)
     verdict = "" if first or candidates is not None else f", {_verdict(result, shown)}"
     values = grid.described(job.sweep, result.values, "**")

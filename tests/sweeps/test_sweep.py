@@ -707,3 +707,16 @@ def test_a_table_has_one_row_per_point() -> None:
     assert (table["replications"] == 4).all()
     assert table.loc[table["mean"].idxmax(), "best_region"]
     assert json.loads(table.to_json()) is not None
+
+
+@pytest.mark.parametrize("width", [26, 40])
+def test_the_labels_of_an_axis_do_not_touch(width: int) -> None:
+    """Each has its half of the distance to its neighbour, whatever the digits of the values."""
+    axis = {"path": "agents.0.sigma2", "low": 0.001, "high": 2, "number": 9, "scale": "log"}
+    e = {"agents": [{"kind": "lints"}]}
+    found = sweeps.read({"experiment": e, "axes": [{**axis, "extra": [0]}]})
+    ticks = figures.axis_ticks(found, 0, width)
+    step = width * (ticks["tickvals"][1] - ticks["tickvals"][0]) / found.shape[0]
+    texts = ticks["ticktext"]
+    assert len(texts) > 2
+    assert all((len(a) + len(b)) / 2 < step for a, b in itertools.pairwise(texts))

@@ -5,6 +5,7 @@ over time.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,8 @@ OUTLINE = "#D55E00"
 NOISY = "#8A8A8A"
 # characters that the labels below a plot may have together, on a phone too
 LABELS = 40
+# the same below a map, which shares its width with the scale of colours
+MAP_LABELS = 26
 # characters at a tick that the margin of every plot holds
 SHORT = 5
 
@@ -133,7 +136,7 @@ def _map(landscape: Landscape, metric: str, marks: dict[str, int | None], finish
         f"{shown.title}" + (f" at {fixed}" if fixed else ""),
         note[0].upper() + note[1:],
         meta={"pick": True},
-        x=axis_ticks(sweep, 0),
+        x=axis_ticks(sweep, 0, MAP_LABELS),
         y=vertical,
         hovermode="closest",
     )
@@ -181,13 +184,19 @@ def _outline(region: BoolArray) -> tuple[np.ndarray, np.ndarray]:
     return np.array(x), np.array(y)
 
 
-def axis_ticks(sweep: Sweep, axis: int) -> Spec:
+def axis_ticks(sweep: Sweep, axis: int, labels: int = LABELS) -> Spec:
     """Return the layout of an axis of plots on which the values of a parameter stand at equal
     distances.
+
+    ``labels`` is the width of the axis in characters; no two labels touch.
     """
     values = sweep.values[axis]
-    labels = [len(format_value(value)) + 2 for value in values]
-    fits = (n for n in range(1, len(values)) if sum(labels[::n]) <= LABELS)
+    widths = [len(format_value(value)) + 2 for value in values]
+    fits = (
+        n
+        for n in range(1, len(values))
+        if all(a + b <= 2 * n * labels / len(values) for a, b in pairwise(widths[::n]))
+    )
     shown = range(0, len(values), next(fits, len(values) - 1))
     ticks = {"tickvals": list(shown), "ticktext": [format_value(values[i]) for i in shown]}
     title, ends = {"text": parameter_label(sweep, axis)}, [-0.5, len(values) - 0.5]

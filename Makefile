@@ -19,8 +19,9 @@ APP_MODULES := pandas, plotly.graph_objects, pyarrow.parquet, sklearn.ensemble, 
 PORT ?= 8501
 ARGS ?=
 MINUTES ?= 30
+VERSIONS ?= 3.12 3.13
 
-.PHONY: help setup setup-dev app test test-quick test-slow test-all lint bench stress mutants reproduce static docs clean
+.PHONY: help setup setup-dev app test test-quick test-slow test-all lint bench stress mutants reproduce static docs versions clean
 
 help:
 	@echo "make app        install and start the app on http://127.0.0.1:$(PORT)"
@@ -34,6 +35,7 @@ help:
 	@echo "make mutants    put faults into the files that differ from the main branch; print those that no test notices"
 	@echo "make static     write static/: a lesson and presets that run in the browser, without an installation"
 	@echo "make docs       install MkDocs and write site/: guide, lessons and reference; links are checked"
+	@echo "make versions   run the tests of the core with Python 3.12 and 3.13 (pyenv), without extras"
 	@echo "make clean      delete .venv and the caches of the tools"
 	@echo
 	@echo "TORCH_INDEX=https://download.pytorch.org/whl/cpu  installs the CPU build of torch (Linux)"
@@ -141,5 +143,15 @@ docs: setup
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build -f build/mkdocs.yml --strict --quiet
 	@echo "Open site/index.html"
 
+# the core alone: without the app and without the other extras
+CORE := numpy|pandas|scikit-learn|scipy|numba|llvmlite|pyarrow|pydantic|platformdirs|threadpoolctl|tqdm|plotly
+CORE_TESTS := tests/base/test_selection.py tests/tables $(addprefix tests/models/test_,$(addsuffix .py,logistic beta_draws empirical_bayes nonstationary)) \
+	tests/agents/test_plain_agents.py tests/agents/test_ties.py $(addprefix tests/experiments/test_,$(addsuffix .py,history labels url))
+versions: $(addprefix version-,$(VERSIONS))
+version-%:
+	@python=$$(ls -d ~/.pyenv/versions/$*.*/bin/python 2>/dev/null | tail -1); $${python:-python$*} -m venv $(VENV)-$*
+	$(VENV)-$*/bin/python -m pip install --quiet $$(grep -hE '^($(CORE)|pytest|hypothesis)==' requirements.txt requirements-dev.txt)
+	$(VENV)-$*/bin/python -m pytest -m "not slow" $(CORE_TESTS)
+
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-3.* .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -70,32 +70,6 @@ def linked(start: str) -> dict[str, str | None]:
     return found
 
 
-def broken_links(documents: dict[str, str | None]) -> Iterator[str]:
-    """Name each relative link of these documents that leads to no file or to no heading."""
-    for name, text in documents.items():
-        for target in _LINK.findall(text or ""):
-            path, _, anchor = target.partition("#")
-            if ":" in target:
-                continue
-            file = (ROOT / name).parent / path if path else ROOT / name
-            if not file.exists():
-                yield f"{name}: {target}: no such file"
-            elif anchor and file.suffix == ".md" and anchor not in _anchors(file):
-                yield f"{name}: {target}: no such heading"
-
-
-def _anchors(file: Path) -> set[str]:
-    """Return the addresses of the headings of a document."""
-    text = re.sub(r"^```.*?^```", "", file.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
-    found = re.findall(r"^#+ (.+?)(?: \{#[\w-]+\})?$", text, re.MULTILINE)
-    given = re.findall(r"\{#([\w-]+)\}|<a (?:id|name)=\"([^\"]+)\"", text)
-    plain = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading) for heading in found]
-    slugs = [
-        re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in plain
-    ]
-    return {*slugs, *(name for pair in given for name in pair if name)}
-
-
 def lesson_page(lesson: Lesson) -> str:
     """Write a lesson for its readers: without results, answers and what explains them."""
     data = lesson.data

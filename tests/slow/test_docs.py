@@ -16,7 +16,9 @@ import pytest
 
 from bandits import read, sweeps
 from bandits.agents import REGISTRY as AGENTS
+from bandits.lessons import lessons
 from bandits.simulators import REGISTRY as SIMULATORS
+from docs import make_site
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted(
@@ -216,6 +218,17 @@ def test_files_that_documents_name_exist(document: str) -> None:
     for path in set(re.findall(rf"`((?:{folders})/[\w./-]*)`", text)):
         invented = document == "CONTRIBUTING.md" and f"\n`{path}`:\n" in text
         assert invented or (ROOT / path).exists(), f"{document} names {path}, which does not exist"
+
+
+def test_the_site_has_a_page_for_each_lesson_agent_and_package() -> None:
+    documents = make_site.linked("README.md")
+    assert {*make_site.GUIDE, "docs/decisions/runs.md"} <= set(documents)
+    made = dict(make_site.pages())
+    assert len([name for name in made if name.startswith("lessons/")]) == len(lessons())
+    assert all(f"{{#{kind}}}" in made["reference/agents.md"] for kind in AGENTS)
+    assert all(f"reference/{name}.md" in made for name in make_site.PACKAGES)
+    assert "::: bandits.policy.policy.Policy" in made["reference/policy.md"]
+    assert not [name for name, text in made.items() if "{{" in text]
 
 
 def test_the_changelog_is_short() -> None:

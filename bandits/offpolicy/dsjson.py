@@ -13,6 +13,7 @@ import numpy as np
 from bandits.base.errors import UserError
 from bandits.base.files import atomic_write
 from bandits.base.formatting import count_of, short
+from bandits.base.memory import require_memory
 from bandits.base.row_names import LINE, RowNames
 from bandits.base.types import FloatArray
 from bandits.tables.problems import Wrong
@@ -167,6 +168,8 @@ def read_dsjson(
             f"c._multi: rows times actions must be at most {MAX_CELLS:,}; got {n:,} rows and {K:,} "
             "actions"
         )
+    # candidates and vectors of propensities
+    require_memory(9 * n * K, f"a log of {n:,} rows and {K:,} actions", "log fewer rows")
     found: list[Wrong] = []
     decisions = _decisions(kept, listed, names, found)
     entries, available = [entry for _, entry in kept], decisions["available"]

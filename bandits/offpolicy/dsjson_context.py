@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from bandits.base.formatting import count_of
+from bandits.base.memory import require_memory
 from bandits.base.types import FloatArray
 
 from .log import MAX_CELLS
@@ -177,6 +178,11 @@ def indicators(
         )
     if not place:
         return None, (), tuple(pooled)
+    require_memory(
+        8 * len(rows) * len(place),
+        f"a log of {len(rows):,} rows with {len(place):,} features",
+        "log fewer rows",
+    )
     matrix = np.zeros((len(rows), len(place)))
     at, column, numbers = zip(*cells, strict=True)
     matrix[list(at), list(column)] = numbers

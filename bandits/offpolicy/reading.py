@@ -10,6 +10,7 @@ from typing import Any
 
 from bandits.base.errors import UserError
 from bandits.base.formatting import short, size
+from bandits.base.memory import require_memory
 from bandits.base.row_names import IN_TABLE
 from bandits.results.export import csv_of
 from bandits.tables.csv_reader import HEAD, header, read_csv
@@ -23,6 +24,8 @@ from .parquet import MAX_VECTOR
 from .user_table import from_table, in_order
 
 MAX_BYTES = 200 * 10**6
+# bytes that a byte of dsjson takes as objects of Python: 16 to 22 were measured
+PER_BYTE = 25
 # rows from which roles of columns are guessed
 SHOWN = 1000
 # bytes of a Parquet file without compression
@@ -88,6 +91,7 @@ def read_log(
     if kind in TABLES:
         table = read_csv(path.read_bytes(), LIMITS)
         return from_table(table, mapping, skip=skip, pending=pending)
+    require_memory(PER_BYTE * length, f"'{short(path.name)}'", "read a part of its lines")
     try:
         with path.open(encoding="utf-8") as file:
             return read_dsjson(file, strict=strict, skip=skip, pending=pending)
@@ -166,6 +170,8 @@ def _parquet(
                 f"'{short(path.name)}': must have at most {size(MAX_UNPACKED)} unpacked; got "
                 f"{size(unpacked)}"
             )
+        # as a table and as arrays
+        require_memory(2 * unpacked, f"'{short(path.name)}'", "read a part of its rows")
         table = pq.read_table(path)
     except MemoryError:
         raise

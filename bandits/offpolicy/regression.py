@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from bandits.base.errors import UserError
-from bandits.base.formatting import short
+from bandits.base.formatting import count_of, short
+from bandits.base.memory import require_memory
 from bandits.base.types import FloatArray, IntArray
 
 from .log import DecisionLog
@@ -18,6 +19,8 @@ from .targets import BLOCK
 FOLDS = 3
 # columns of features times actions
 MAX_INTERACTIONS = 20_000
+# bytes that a model takes for each feature of each row: 55 were measured
+PER_CELL = 64
 # actions that a tree can split as categories
 MAX_CATEGORIES = 255
 
@@ -195,6 +198,13 @@ def cross_fit(
     ----------
     Chernozhukov et al. (2018), Double/debiased machine learning, definition 3.1.
     """
+    if log.features is not None:
+        require_memory(
+            PER_CELL * log.features.size,
+            f"a model of rewards with {count_of(log.features.shape[1], 'features')} on "
+            f"{count_of(len(log), 'rows')}",
+            "choose fewer features, or estimators without a model: ips, snips",
+        )
     groups = log.groups
     n_groups = len(log) if groups is None else int(groups.max()) + 1
     if n_groups < FOLDS:
@@ -275,13 +285,15 @@ def _design(x: FloatArray, actions: IntArray, s: IntArray, K: int, S: int, cross
     from scipy import sparse
 
     m, D = x.shape
-    ones, rows = np.ones(m), np.arange(m)
-    parts = [
-        sparse.csr_array(x),
-        sparse.csr_array((ones, (rows, actions)), shape=(m, K)),
-        sparse.csr_array((ones, (rows, s)), shape=(m, S)),
-    ]
+    # built in its last form, in which all rows have as many entries: parts would be copied
+    width = D + 2 + crossed * D
+    columns, values = np.empty((m, width), np.int32), np.ones((m, width))
+    columns[:, :D], values[:, :D] = np.arange(D), x
+    columns[:, D], columns[:, D + 1] = D + actions, D + K + s
     if crossed:
-        columns = (actions[:, None] * D + np.arange(D)).ravel()
-        parts.append(sparse.csr_array((x.ravel(), (np.repeat(rows, D), columns)), shape=(m, K * D)))
-    return sparse.hstack(parts, format="csr")
+        columns[:, D + 2 :] = columns[:, :D]
+        columns[:, D + 2 :] += (actions * D + D + K + S)[:, None].astype(np.int32)
+        values[:, D + 2 :] = x
+    starts = np.arange(m + 1) * width
+    shape = (m, D + K + S + crossed * K * D)
+    return sparse.csr_array((values.ravel(), columns.ravel(), starts), shape=shape)

@@ -12,6 +12,7 @@ import numpy as np
 
 from bandits.base.errors import UserError
 from bandits.base.formatting import short
+from bandits.base.memory import require_memory
 from bandits.base.row_names import ROWS, RowNames
 from bandits.base.types import BoolArray, FloatArray, IntArray
 from bandits.tables.problems import Wrong
@@ -340,6 +341,8 @@ def _actions(
     if n * K > MAX_CELLS and (listed is not None or vectors is not None):
         role = "propensities" if listed is None else "candidates"
         raise UserError(f"{role}: rows times actions must be at most {MAX_CELLS:,}; got {n * K:,}")
+    if listed is not None or vectors is not None:
+        require_memory(9 * n * K, f"a log of {n:,} rows and {K:,} actions", "log fewer rows")
     index = {name: k for k, name in enumerate(names)}
     places: IntArray = np.array([index.get(name, -1) for name in seen], np.int64)[codes]
     if vectors is not None:
@@ -383,11 +386,14 @@ def _features(table: RawTable, wanted: Sequence[str]) -> tuple[FloatArray | None
             text = pd.Series(table.texts(name), dtype=object)
             for value in sorted(text[text != ""].value_counts().index[:MAX_CATEGORIES])[1:]:
                 columns[f"{name}={value}"] = (text == value).to_numpy(np.float64)
-    if (cells := len(columns) * table.data.num_rows) > MAX_CELLS:
-        raise UserError(
-            f"features: rows times features must be at most {MAX_CELLS:,}; got {cells:,} with "
-            f"{len(columns):,} features; choose fewer"
-        )
+        cells = len(columns) * table.data.num_rows
+        if cells > MAX_CELLS:
+            raise UserError(
+                f"features: rows times features must be at most {MAX_CELLS:,}; up to '{name}' "
+                f"there are {cells:,} with {len(columns):,} features; choose fewer"
+            )
+        # columns, then a matrix of them
+        require_memory(16 * cells, f"a log with {len(columns):,} features", "choose fewer")
     return (np.column_stack(list(columns.values())) if columns else None), tuple(columns)
 
 

@@ -6,9 +6,7 @@ One measurement runs at a time, because two would slow each other down; others w
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from bandits.base.processes import ChildTask, Line
 
@@ -89,19 +87,3 @@ def measured(request: CostRequest, send: Callable[[Progress], None]) -> None:
     """Measure and send every step."""
     for progress in measure(request):
         send(progress)
-
-
-def machine_memory() -> float:
-    """Return the bytes of memory of this machine or container; 16 GB if unknown."""
-    limits = []
-    try:
-        limits.append(float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")))
-    except (AttributeError, OSError, ValueError):
-        limits.append(16e9)
-    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        try:
-            limits.append(float(Path(path).read_text(encoding="ascii")))
-        except (OSError, ValueError):
-            # no such file, or "max"
-            continue
-    return min(limits)

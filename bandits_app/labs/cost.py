@@ -9,10 +9,11 @@ import streamlit as st
 
 from bandits import UserError
 from bandits.base.formatting import count, duration, size
+from bandits.base.memory import machine_memory
 from bandits.width_cost import CostReport, CostRequest, LinearRequest, NeuralRequest, read
 from bandits.width_cost import text as cost_text
 from bandits.width_cost.figures import cost_figures
-from bandits.width_cost.measurement import Measurement, machine_memory
+from bandits.width_cost.measurement import Measurement
 from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.params_form import fields, form
 from bandits_app.widgets.text import escape_markdown, refuse

@@ -763,3 +763,49 @@ def test_a_recorded_log_as_text_is_read_back(ending: str, tmp_path: Path) -> Non
         np.testing.assert_array_equal(getattr(back, name), getattr(log, name))
     np.testing.assert_allclose(back.propensities, log.propensities, rtol=1e-15)  # type: ignore[arg-type]
     np.testing.assert_allclose(back.distributions, log.distributions, rtol=1e-15)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "limit", "target"),
+    [
+        ("log.dsjson", 50_000, "'log.dsjson' takes"),
+        ("log.csv", 20_000, "a log with 49 features takes"),
+        ("log.csv", 100_000, "a model of rewards with 49 features on 60 rows takes"),
+    ],
+)
+def test_what_takes_more_memory_than_there_is_is_refused_before(
+    name: str,
+    limit: float,
+    target: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = [(f"ab{i % 2}", i % 2, 0.5, f"user {i}") for i in range(60)]
+    texts = {
+        "log.csv": "action,reward,propensity,user\n"
+        + "".join(f"{a},{r},{p},{u}\n" for a, r, p, u in rows),
+        "log.dsjson": "".join(
+            json.dumps(
+                {
+                    "_label_cost": -r,
+                    "_label_probability": p,
+                    "a": [r + 1, 2 - r],
+                    "p": [p, 1 - p],
+                    "c": {"user": u, "_multi": [{"id": "ab0"}, {"id": "ab1"}]},
+                }
+            )
+            + "\n"
+            for _, r, p, u in rows
+        ),
+    }
+    (tmp_path / name).write_text(texts[name])
+    command = ["evaluate", str(tmp_path / name), "--target", "always:ab1"]
+    command += ["--map", "features=user"] if name == "log.csv" else []
+    monkeypatch.setattr("bandits.base.memory.machine_memory", lambda: limit)
+    assert cli.main(command) == 2
+    refusal = capsys.readouterr().err
+    assert refusal.startswith(f"error: {target}")
+    assert "of memory" in refusal
+    monkeypatch.setattr("bandits.base.memory.machine_memory", lambda: 1e9)
+    assert cli.main(command) == 0

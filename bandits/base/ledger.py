@@ -5,17 +5,15 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Hashable
-from pathlib import Path
 
 from .errors import UserError
+from .memory import machine_memory
 
 VARIABLE = "BANDITS_MEMORY_SHARE"
 # of the machine's memory, unless the variable states another one
 SHARE = 0.75
 # seconds between looks at whether a holder that waits has given up
 LOOK = 0.5
-# where Linux states the memory that a container may take
-_CONTAINER = Path("/sys/fs/cgroup/memory.max")
 
 
 class Ledger:
@@ -82,18 +80,8 @@ def limit() -> int:
         share = 0.0
     if not 0 < share <= 1:
         raise UserError(f"{VARIABLE} is '{text}'; it must be a number above 0 and at most 1")
-    return int(share * _machine())
+    return int(share * machine_memory())
 
 
-def _machine() -> int:
-    """Return the memory of this machine, or of the container that this process runs in."""
-    whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    try:
-        stated = _CONTAINER.read_text(encoding="ascii").strip()
-    except OSError:
-        return whole
-    return min(whole, int(stated)) if stated.isdecimal() else whole
-
-
-LEDGER = Ledger(int(SHARE * _machine()))
+LEDGER = Ledger(int(SHARE * machine_memory()))
 """Of this process; the app sets its limit at the start."""

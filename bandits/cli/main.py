@@ -49,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "serve": serve.serve,
         "registry": serve.registry,
         "train": serve.train,
+        "loop": serve.loop,
         "traffic": serve.traffic,
         "events": serve.events,
         **stored_runs.COMMANDS,

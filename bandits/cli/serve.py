@@ -1,4 +1,5 @@
-"""The commands of a service: ``serve``, ``registry``, ``train``, ``traffic`` and ``events``."""
+"""The commands of a service: ``serve``, ``registry``, ``train``, ``loop``,
+``traffic`` and ``events``."""
 
 from __future__ import annotations
 
@@ -6,13 +7,16 @@ import argparse
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from bandits.base.errors import UserError
 from bandits.base.extras import require
 from bandits.experiments.validation import refusal
+
+if TYPE_CHECKING:
+    from bandits.serving.trainer import Trained
 
 TOKEN = "BANDITS_SERVE_TOKEN"  # noqa: S105
 
@@ -61,6 +65,42 @@ def add_commands(commands: Any) -> None:
         action="store_true",
         help="roll the version out beside the champion, unless it is worse for sure",
     )
+
+    training.add_argument(
+        "--every", metavar="N", type=int, help="go on: train whenever N rewards have come"
+    )
+    training.add_argument(
+        "--seconds", metavar="S", type=float, help="go on: train whenever S seconds have passed"
+    )
+
+    looping = commands.add_parser(
+        "loop", help="start a service, its trainer and traffic, and stop them all in the end"
+    )
+    looping.add_argument("folder", metavar="FOLDER", help="of the service")
+    looping.add_argument(
+        "--simulator",
+        metavar="SIMULATOR",
+        help="its kind, or parameters as JSON; default: a pet shop of ten products",
+    )
+    looping.add_argument(
+        "--agent",
+        metavar="AGENT",
+        help="of the first champion: its kind, or parameters as JSON; default: epsilon-greedy",
+    )
+    looping.add_argument(
+        "--rate", metavar="X", type=float, default=100.0, help="decisions per second; default: 100"
+    )
+    looping.add_argument(
+        "--for",
+        metavar="S",
+        type=float,
+        default=60.0,
+        help="seconds, at most 3,600; default: 60",
+    )
+    looping.add_argument(
+        "--every", metavar="N", type=int, default=2_000, help="train whenever N rewards have come"
+    )
+    looping.add_argument("--settings", metavar="FILE.json", help="settings of the service")
 
     driving = commands.add_parser("traffic", help="drive a simulator against a service")
     driving.add_argument("simulator", metavar="SIMULATOR", help="its kind, or parameters as JSON")
@@ -142,44 +182,55 @@ def registry(parsed: argparse.Namespace) -> int:
 
 
 def train(parsed: argparse.Namespace) -> int:
-    """Train a version on the log, and state what the latest decisions tell of it."""
-    from bandits.offpolicy.estimators import REGISTRY
-    from bandits.serving.registry import Registry
-    from bandits.serving.trainer import train
+    """Train a version on the log, or one after the other, and state what is known of each."""
+    from bandits.serving.trainer import challenge, follow, train
 
-    folder = Path(parsed.folder)
-    found = train(folder, _settings(parsed.settings), decisions=parsed.events)
+    folder, params = Path(parsed.folder), _settings(parsed.settings)
+
+    def report(found: Trained | str) -> None:
+        print(found if isinstance(found, str) else "\n".join(_validated(found)), flush=True)
+        if parsed.challenge and not isinstance(found, str):
+            print(challenge(folder, found), flush=True)
+
+    if parsed.every is None and parsed.seconds is None:
+        report(train(folder, params, decisions=parsed.events))
+    else:
+        follow(
+            folder,
+            params,
+            decisions=parsed.events,
+            every=parsed.every,
+            seconds=parsed.seconds,
+            report=report,
+        )
+    return 0
+
+
+def _validated(found: Trained) -> list[str]:
+    """State what a version learned from, and what the latest decisions tell of it."""
+    from bandits.offpolicy.estimators import REGISTRY
+
     new, champion, difference = found.validation
-    print(f"version {found.number}: learned from {found.decisions:,} decisions")
-    print(f"Validated on the latest {new.n:,}, which earned {new.logged:.4g} per decision:")
+    lines = [
+        f"version {found.number}: learned from {found.decisions:,} decisions",
+        f"Validated on the latest {new.n:,}, which earned {new.logged:.4g} per decision:",
+    ]
     for name, interval in difference.items():
-        print(
+        lines.append(
             f"{REGISTRY[name].title}: {new.estimates[name].value:.4g}, version {found.champion} "
             f"{champion.estimates[name].value:.4g}, difference {interval.value:+.4g} (95 % "
             f"interval {interval.low:+.4g} to {interval.high:+.4g})"
         )
-    print(f"effective sample sizes: {new.support.ess:.0f} and {champion.support.ess:.0f}")
-    for alarm in new.alarms:
-        print(alarm.sentence)
-    if parsed.challenge and found.validation.is_worse:
-        print("not rolled out: it is worse than the champion for sure")
-    elif parsed.challenge:
-        Registry(folder / "registry").point("challenger", found.number)
-        print(f"version {found.number} is the challenger")
-    return 0
+    lines.append(f"effective sample sizes: {new.support.ess:.0f} and {champion.support.ess:.0f}")
+    return [*lines, *(alarm.sentence for alarm in new.alarms)]
 
 
 def traffic(parsed: argparse.Namespace) -> int:
     """Send visitors, and print what was answered; status 1 where an answer is wrong or missing."""
     from bandits.serving.traffic import drive
 
-    given = parsed.simulator
-    try:
-        simulator = json.loads(given) if given.lstrip().startswith("{") else given
-    except json.JSONDecodeError as error:
-        raise UserError(f"the simulator is not JSON: {error}") from None
     found = drive(
-        simulator,
+        _kind("simulator", parsed.simulator),
         parsed.url,
         rate=parsed.rate,
         seconds=getattr(parsed, "for"),
@@ -189,15 +240,41 @@ def traffic(parsed: argparse.Namespace) -> int:
         seed=parsed.seed,
         token=os.environ.get(TOKEN, ""),
     )
-    print(
-        f"{found.decisions:,} decisions ({found.rate:.0f} per second), {found.rewards:,} rewards, "
-        f"{found.missing:,} withheld, {found.repeated:,} sent twice; {found.mean:.4g} per decision"
-    )
-    print(f"decided within {1e3 * found.p50:.1f} ms (median) and {1e3 * found.p99:.1f} ms (99 %)")
-    print(f"{found.failed:,} requests failed, {found.different:,} repeated ones differ")
-    if found.problem:
-        print(f"first failure: {found.problem}")
+    print("\n".join(found.sentences()))
     return int(found.failed > 0 or found.different > 0)
+
+
+def loop(parsed: argparse.Namespace) -> int:
+    """Run the whole loop until its time is over; status 1 where it ended before."""
+    require("uvicorn")
+    require("prometheus_client")
+    from bandits.serving.loop import AGENT, SETTINGS, SIMULATOR, Loop
+
+    started = Loop(
+        Path(parsed.folder),
+        _kind("simulator", parsed.simulator) if parsed.simulator else SIMULATOR,
+        agent=_kind("agent", parsed.agent) if parsed.agent else AGENT,
+        rate=parsed.rate,
+        seconds=getattr(parsed, "for"),
+        every=parsed.every,
+        params=_settings(parsed.settings) if parsed.settings else SETTINGS,
+        report=lambda sentence: print(sentence, flush=True),
+    )
+    try:
+        started.wait()
+    finally:
+        started.stop()
+    if started.problem:
+        print(started.problem)
+    return int(bool(started.problem))
+
+
+def _kind(what: str, given: str) -> Any:
+    """Return a kind, or parameters that are given as JSON."""
+    try:
+        return json.loads(given) if given.lstrip().startswith("{") else given
+    except json.JSONDecodeError as error:
+        raise UserError(f"the {what} is not JSON: {error}") from None
 
 
 def events(parsed: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ import sqlite3
 import threading
 import time as clock
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -328,6 +328,47 @@ def read_events(folder: Path, after: int = 0) -> Iterator[Event]:
     UserError
         There is no log in the folder, or a file of it is damaged.
     """
+    with _reading(folder) as select:
+        # a snapshot from before the days are listed: what is moved to one later is still in it
+        select("BEGIN")
+        select(f"{_SELECT} LIMIT 1")
+        yield from _events(_days(folder), select, after)
+
+
+def newest(folder: Path, n: int, kinds: Sequence[str] = ()) -> list[Event]:
+    """Return the latest n events, or those of some kinds, that are not yet moved to the file of a
+    day, in their order.
+
+    Raises
+    ------
+    UserError
+        As in `read_events`.
+    """
+    among = f"WHERE kind IN ({', '.join('?' * len(kinds))})" if kinds else ""
+    with _reading(folder) as select:
+        rows = select(f"{_SELECT} {among} ORDER BY position DESC LIMIT ?", *kinds, n)
+    return [_event(row) for row in reversed(rows)]
+
+
+def rewards_behind(folder: Path, after: int) -> tuple[int, int]:
+    """Count the rewards behind a position that are not yet moved to the file of a day; return their
+    number and the position of the last, ``after`` without one.
+
+    Raises
+    ------
+    UserError
+        As in `read_events`.
+    """
+    with _reading(folder) as select:
+        ((n, last),) = select(
+            "SELECT count(*), max(position) FROM events WHERE kind = 'reward' AND position > ?",
+            after,
+        )
+    return n, last or after
+
+
+@contextmanager
+def _reading(folder: Path) -> Iterator[Callable[..., list[tuple[Any, ...]]]]:
     path = folder / "events.sqlite"
     if not path.is_file():
         raise UserError(f"{folder}: there is no event log")
@@ -337,10 +378,7 @@ def read_events(folder: Path, after: int = 0) -> Iterator[Event]:
             return file.execute(sql, values).fetchall()
 
         try:
-            # a snapshot from before the days are listed: what is moved to one later is still in it
-            select("BEGIN")
-            select(f"{_SELECT} LIMIT 1")
-            yield from _events(_days(folder), select, after)
+            yield select
         except sqlite3.Error as error:
             raise UserError(f"the event log in {folder} cannot be read: {error}") from error
 

@@ -87,9 +87,7 @@ def application(service: Service, *, token: str = "") -> Starlette:
 
     async def health(_: Request) -> Response:
         log = service.log.health()
-        reasons = [text for text in (service.problem, log.problem) if text]
-        if log.dropped:
-            reasons.append(f"{log.dropped:,} events could not be logged")
+        reasons = service.problems()
         state = {
             "healthy": not reasons,
             "problems": reasons,
@@ -190,6 +188,22 @@ def exposition(service: Service) -> bytes:
     Gauge("bandits_log_dropped", "Events given up", registry=registry).set(log.dropped)
     share = service.rollout.share if service.aliases.challenger is not None else 0.0
     Gauge("bandits_rollout_share", "Share of the challenger", registry=registry).set(share)
+    if (verdict := service.verdict) is not None:
+        interval = Gauge(
+            "bandits_rollout_difference",
+            "Anytime-valid bounds of challenger minus champion, per decision",
+            ["bound"],
+            registry=registry,
+        )
+        interval.labels("low").set(verdict.low)
+        interval.labels("high").set(verdict.high)
+    versions = Gauge("bandits_version", "Versions that serve", ["alias"], registry=registry)
+    for alias, number in service.aliases._asdict().items():
+        if number is not None:
+            versions.labels(alias).set(number)
+    Gauge(
+        "bandits_version_age_seconds", "Seconds since a version was registered", registry=registry
+    ).set(service.age)
     return bytes(generate_latest(registry))
 
 

@@ -64,6 +64,11 @@ class Registry:
         """List the versions, oldest first."""
         return sorted(int(path.name) for path in self._versions.iterdir() if path.name.isdigit())
 
+    def newest(self) -> float:
+        """Return when the newest version was registered, in seconds since 1970; 0 without one."""
+        numbers = self.numbers()
+        return (self._versions / str(numbers[-1]) / _CARD).stat().st_mtime if numbers else 0.0
+
     def register(self, policy: bytes, card: Mapping[str, Any]) -> int:
         """Store a version for good, and return its number.
 
@@ -162,15 +167,18 @@ class Registry:
         return self._write(now._replace(champion=number, previous=now.champion, **free))
 
     def rollback(self) -> Aliases:
-        """Make the previous version the champion again, and drop the challenger.
+        """Make the previous version the champion again, and drop the challenger; before the first
+        promotion the challenger alone is dropped.
 
         Raises
         ------
         UserError
-            There is no previous version, or it is damaged.
+            There is neither a previous version nor a challenger, or it is damaged.
         """
         now = self.aliases()
         if now.previous is None:
+            if now.challenger is not None:
+                return self._write(now._replace(challenger=None))
             raise UserError("there is no previous version to roll back to")
         self.version(now.previous)
         return self._write(

@@ -24,7 +24,7 @@ from bandits.policy.policy import REMEMBERED, Policy
 
 from .event_log import Event, EventLog
 from .registry import Aliases, Registry
-from .rollout import Rollout
+from .rollout import Rollout, Verdict
 from .settings import ServiceParams
 
 _SNAPSHOT = "snapshot"
@@ -101,6 +101,8 @@ class Service:
         self._totals: dict[str | int, tuple[float, int]] = {}
         self._policies: dict[int, Policy] = {}
         self.rollout = Rollout(self.params.rollout)
+        # of the rollout in progress
+        self.verdict: Verdict | None = None
         self._slow, self._paused_until = 0, 0.0
         self._random = random.Random(0)
         self._position = self._updates = 0
@@ -116,6 +118,24 @@ class Service:
     def problem(self) -> str:
         """What went wrong in the last minute; empty: nothing."""
         return self._problem if self._now() - self._problem_at < _SHOWN else ""
+
+    @property
+    def age(self) -> float:
+        """Seconds since the newest version was registered."""
+        return self._now() - self.registry.newest()
+
+    def problems(self) -> list[str]:
+        """State all that is wrong."""
+        log, limit = self.log.health(), self.params.max_age
+        found = [text for text in (self.problem, log.problem) if text]
+        if log.dropped:
+            found.append(f"{log.dropped:,} events could not be logged")
+        if limit is not None and (age := self.age) > limit:
+            found.append(
+                f"the newest version is {age:.0f} s old, and {limit:.0f} s are allowed: the "
+                "trainer may be dead"
+            )
+        return found
 
     def report(self, problem: str) -> None:
         """Let `problem` state this for a minute."""
@@ -241,7 +261,7 @@ class Service:
         challenger = self.aliases.challenger
         if challenger is None:
             return "no challenger is rolled out"
-        verdict = self.rollout.verdict()
+        verdict = self.verdict = self.rollout.verdict()
         if verdict.action == "advance":
             self._position = self.log.append("step", "", {"step": self.rollout.step + 1})
             self.rollout.advance()
@@ -374,7 +394,7 @@ class Service:
 
     def _take(self, aliases: Aliases) -> None:
         if aliases.challenger != self.aliases.challenger:
-            self.rollout = Rollout(self.params.rollout)
+            self.rollout, self.verdict = Rollout(self.params.rollout), None
         self.aliases = aliases
         used = {number for number in aliases if number is not None}
         used |= {opened.version for opened in self._open.values()}

@@ -65,6 +65,15 @@ class ServiceParams(Params):
         unit="s",
         gt=0,
     )
+    max_age: float | None = param(
+        None,
+        title="Largest age",
+        help="Seconds since the newest version was registered, after which /health states that "
+        "the trainer may be dead; empty: never.",
+        unit="s",
+        empty="never",
+        gt=0,
+    )
     rollout: RolloutParams = param(
         RolloutParams(),
         title="Rollout",

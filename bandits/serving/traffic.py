@@ -27,6 +27,14 @@ from bandits.simulators import Simulator
 MAX_RATE, MAX_SECONDS = 1_000.0, 3_600.0
 # connections, and decisions that may be under way
 _CLIENTS, _UNDER_WAY = 8, 64
+# of each argument: its name on the command line, the smallest and the largest value
+_RANGES = {
+    "rate": ("rate", 0.1, MAX_RATE),
+    "seconds": ("for", 0.1, MAX_SECONDS),
+    "delay": ("delay", 0.0, MAX_SECONDS),
+    "missing": ("missing", 0.0, 1.0),
+    "repeated": ("repeated", 0.0, 1.0),
+}
 _VISITORS = 1_000
 _TIMEOUT = 10
 
@@ -68,6 +76,17 @@ class Report(NamedTuple):
     p50: float
     p99: float
 
+    def sentences(self) -> list[str]:
+        """State the numbers."""
+        found = [
+            f"{self.decisions:,} decisions ({self.rate:.0f} per second), {self.rewards:,} rewards, "
+            f"{self.missing:,} withheld, {self.repeated:,} sent twice; "
+            f"{self.mean:.4g} per decision",
+            f"decided within {1e3 * self.p50:.1f} ms (median) and {1e3 * self.p99:.1f} ms (99 %)",
+            f"{self.failed:,} requests failed, {self.different:,} repeated ones differ",
+        ]
+        return [*found, f"first failure: {self.problem}"] if self.problem else found
+
 
 def drive(
     simulator: Mapping[str, Any] | str,
@@ -78,6 +97,7 @@ def drive(
     delay: float = 1.0,
     missing: float = 0.1,
     repeated: float = 0.05,
+    first: int = 0,
     seed: int = 0,
     token: str = "",
 ) -> Report:
@@ -100,6 +120,8 @@ def drive(
         Mean seconds from a decision to its reward, exponential.
     missing, repeated : float
         Shares of decisions without a reward, and of decisions and rewards that are sent twice.
+    first : int
+        The visitor to begin with.
     seed : int
     token : str
         That of the service.
@@ -110,18 +132,24 @@ def drive(
         An argument is not allowed, the simulator does more than show one item to one visitor, or
         the service does not answer or refuses the first visitor.
     """
-    for name, value, low, high in (
-        ("rate", rate, 0.1, MAX_RATE),
-        ("for", seconds, 0.1, MAX_SECONDS),
-        ("delay", delay, 0.0, MAX_SECONDS),
-        ("missing", missing, 0.0, 1.0),
-        ("repeated", repeated, 0.0, 1.0),
-    ):
-        if not low <= value <= high:
-            raise UserError(f"{name}: must be between {low:g} and {high:g}; got {value:g}")
+    check(rate=rate, seconds=seconds, delay=delay, missing=missing, repeated=repeated)
     address = _address(url)
-    visitors = Visitors(simulator, max(1, round(rate * seconds)), seed)
+    visitors = Visitors(simulator, first + max(1, round(rate * seconds)), seed, first)
     return _Traffic(visitors, address, token, delay, missing, repeated, seed).run(rate)
+
+
+def check(**values: float) -> None:
+    """Refuse arguments of `drive` that are out of range.
+
+    Raises
+    ------
+    UserError
+        One is.
+    """
+    for name, value in values.items():
+        shown, low, high = _RANGES[name]
+        if not low <= value <= high:
+            raise UserError(f"{shown}: must be between {low:g} and {high:g}; got {value:g}")
 
 
 class _Visit(NamedTuple):
@@ -133,15 +161,17 @@ class _Visit(NamedTuple):
 
 
 class Visitors:
-    """The visitors of a simulator, one per step."""
+    """The visitors of a simulator, one per step, from the first that is asked for."""
 
-    def __init__(self, simulator: Mapping[str, Any] | str, steps: int, seed: int) -> None:
+    def __init__(
+        self, simulator: Mapping[str, Any] | str, steps: int, seed: int, first: int = 0
+    ) -> None:
         params = {"kind": simulator} if isinstance(simulator, str) else dict(simulator)
         experiment = Experiment(
             simulator=params, agents=[{"kind": "random"}], steps=steps, replications=1, seed=seed
         )
         cls = experiment.simulator_class()
-        self.steps, self._lock = steps, threading.Lock()
+        self.first, self.steps, self._lock = first, steps, threading.Lock()
         self._world: Simulator = cls(experiment.simulator, Streams(seed, (0,)))
         spec = self._world.spec
         if spec.slate > 1 or self._world.state or "replay" in spec.capabilities:
@@ -207,7 +237,8 @@ class _Traffic:
         """Send all visitors, then the rewards that are not due yet."""
         # the first alone: its error is an error of the command
         begun = time.perf_counter()
-        self._decide(0, must=True)
+        begin = self._visitors.first
+        self._decide(begin, must=True)
         free = threading.Semaphore(_UNDER_WAY)
 
         def send(step: int) -> None:
@@ -218,8 +249,8 @@ class _Traffic:
 
         with ThreadPoolExecutor(_CLIENTS) as pool:
             jobs = []
-            for step in range(1, self._visitors.steps):
-                while (left := begun + step / rate - time.perf_counter()) > 0:
+            for step in range(begin + 1, self._visitors.steps):
+                while (left := begun + (step - begin) / rate - time.perf_counter()) > 0:
                     jobs += [pool.submit(self._reward, *each) for each in self._take()]
                     time.sleep(min(left, 0.01))
                 free.acquire()

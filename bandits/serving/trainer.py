@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import time
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,7 +32,7 @@ from bandits.policy import Policy
 from bandits.policy.items import Name
 
 from .decisions import Decision, join, log_of
-from .event_log import read_events
+from .event_log import read_events, rewards_behind
 from .registry import Registry
 from .settings import ServiceParams
 
@@ -43,6 +44,8 @@ _EVENTS = 5
 # decisions times items that are validated
 _CELLS = 20_000_000
 USED = ("snips", "dr")
+# seconds between two looks at the log
+_PAUSE = 0.25
 
 
 class Validation(NamedTuple):
@@ -156,6 +159,69 @@ def train(
         "code": __version__,
     }
     return Trained(registry.register(new.to_bytes(), card), number, len(taken), validation)
+
+
+def challenge(folder: Path, found: Trained) -> str:
+    """Roll a trained version out beside the champion, unless it is worse for sure or another is
+    rolled out; return a sentence.
+    """
+    registry = Registry(folder / "registry")
+    if found.validation.is_worse:
+        return "not rolled out: it is worse than the champion for sure"
+    if (other := registry.aliases().challenger) is not None:
+        return f"not rolled out: version {other} is rolled out now"
+    registry.point("challenger", found.number)
+    return f"version {found.number} is the challenger"
+
+
+def follow(
+    folder: Path,
+    params: ServiceParams | None = None,
+    *,
+    decisions: int = DECISIONS,
+    every: int | None = None,
+    seconds: float | None = None,
+    report: Callable[[Trained | str], None],
+    go_on: Callable[[], bool] = lambda: True,
+) -> None:
+    """Train again and again, until the process is interrupted.
+
+    Parameters
+    ----------
+    folder, params, decisions
+        As in `train`.
+    every : int, optional
+        Train when so many rewards have come since the last time.
+    seconds : float, optional
+        Train when so much time has passed since the last time, and at least one reward has come.
+    report : callable
+        Receives each version, or the sentence that states why there is none.
+    go_on : callable
+        Asked before each look at the log.
+
+    Raises
+    ------
+    UserError
+        Neither ``every`` nor ``seconds`` is given, or one is not above 0.
+    """
+    if every is None and seconds is None:
+        raise UserError(
+            "the trainer needs a number of rewards (--every), seconds (--seconds), or both"
+        )
+    for name, value in (("every", every), ("seconds", seconds)):
+        if value is not None and not value > 0:
+            raise UserError(f"{name}: must be above 0; got {value}")
+    position, begun = 0, time.monotonic()
+    while go_on():
+        n, last = rewards_behind(folder / "log", position)
+        passed = time.monotonic() - begun
+        if (every is not None and n >= every) or (seconds is not None and n and passed >= seconds):
+            try:
+                report(train(folder, params, decisions=decisions))
+            except UserError as error:
+                report(str(error))
+            position, begun = last, time.monotonic()
+        time.sleep(_PAUSE)
 
 
 def rewarded(folder: Path, params: ServiceParams, n: int) -> list[Decision]:
@@ -275,5 +341,5 @@ def _hash(decisions: Sequence[Decision]) -> str:
     return digest.hexdigest()
 
 
-def _date(time: float) -> str:
-    return datetime.fromtimestamp(time, UTC).isoformat(timespec="seconds")
+def _date(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")

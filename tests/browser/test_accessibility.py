@@ -29,6 +29,7 @@ PAGES = {
     "/labs?view=new_items": "New items",
     "/labs?view=artwork": "Artwork",
     "/labs?view=cost": "Cost of confidence",
+    "/labs?view=production": "Production",
     "/data": "Your data",
     "/data?view=what_if": "What if?",
     "/runs": "Runs",

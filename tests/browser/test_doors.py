@@ -23,6 +23,7 @@ ADDRESSES = {
     "new_items": ("/labs?view=new_items", "New items"),
     "artwork": ("/labs?view=artwork", "Artwork"),
     "cost": ("/labs?view=cost", "Cost of confidence"),
+    "production": ("/labs?view=production", "Production"),
     "what_if": ("/data?view=what_if", "What if?"),
     "lessons": ("/learn", "Lessons"),
     "glossary": ("/learn?view=glossary", "Glossary"),

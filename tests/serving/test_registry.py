@@ -43,6 +43,7 @@ def test_promotion_and_rollback(registry: Registry) -> None:
         registry.rollback()
     assert registry.promote(1) == Aliases(champion=1)
     assert registry.point("challenger", 2) == Aliases(champion=1, challenger=2)
+    assert registry.rollback() == Aliases(champion=1)
     assert registry.promote(2) == Aliases(champion=2, previous=1)
     assert registry.promote(2) == Aliases(champion=2, previous=1)
     registry.point("challenger", 3)

@@ -248,6 +248,22 @@ def test_a_decision_is_explained_without_changing_anything(service: Service) -> 
         service.explain("never")
 
 
+def test_an_old_version_is_a_problem_until_a_newer_one_comes(folder: Path) -> None:
+    registry, passed = Registry(folder / "registry"), 9.0
+    made = registry.newest()
+    service = Service(folder, ServiceParams(max_age=10.0), now=lambda: made + passed)
+    assert service.problems() == []
+    passed = 11.0
+    assert service.problems() == [
+        "the newest version is 11 s old, and 10 s are allowed: the trainer may be dead"
+    ]
+    registry.register(policy(), {})
+    made = registry.newest()
+    passed = 0.0
+    assert service.problems() == []
+    service.close()
+
+
 def test_a_registry_without_champion_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="the registry has no champion"):
         Service(tmp_path)

@@ -16,7 +16,7 @@ from bandits.serving.decisions import join
 from bandits.serving.event_log import EventLog, read_events
 from bandits.serving.registry import Registry
 from bandits.serving.settings import ServiceParams
-from bandits.serving.trainer import rewarded, train
+from bandits.serving.trainer import challenge, follow, rewarded, train
 
 AGENT = {"kind": "epsilon_greedy", "epsilon": 0.4}
 
@@ -195,3 +195,26 @@ def test_a_version_that_is_worse_for_sure_is_not_rolled_out(
     assert main(["train", str(folder), "--challenge"]) == 0
     assert "not rolled out: it is worse than the champion for sure" in capsys.readouterr().out
     assert Registry(folder / "registry").aliases().challenger is None
+
+
+def test_a_trainer_that_goes_on_waits_for_rewards_or_time(tmp_path: Path) -> None:
+    folder, found = shop(tmp_path), []
+    looks = iter(range(3))
+    follow(folder, every=300, report=found.append, go_on=lambda: next(looks, None) is not None)
+    assert [version.number for version in found] == [2]
+    assert challenge(folder, found[0]) == "version 2 is the challenger"
+    assert challenge(folder, found[0]) == "not rolled out: version 2 is rolled out now"
+    looks = iter(range(3))
+    follow(
+        folder,
+        every=301,
+        seconds=0.1,
+        decisions=200,
+        report=found.append,
+        go_on=lambda: next(looks, None) is not None,
+    )
+    assert [version.number for version in found] == [2, 3]
+    with pytest.raises(UserError, match="seconds: must be above 0; got 0"):
+        follow(folder, seconds=0, report=found.append)
+    with pytest.raises(UserError, match="the trainer needs a number of rewards"):
+        follow(folder, report=found.append)

@@ -1,0 +1,154 @@
+"""Production: the whole loop of a system in production, with live numbers in its boxes."""
+
+from __future__ import annotations
+
+import html
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import streamlit as st
+
+from bandits import UserError
+from bandits.base.extras import require
+from bandits.base.files import home
+from bandits.serving import breaks, dashboard
+from bandits.serving.loop import SETTINGS, Loop
+from bandits.serving.registry import Registry
+from bandits_app.widgets.text import bullets, escape_markdown, refuse
+from bandits_app.widgets.until_end import until_end
+
+RATE, SECONDS = 50.0, 600.0
+_STYLE = (Path(__file__).parent / "production.css").read_text("utf-8")
+
+
+@st.cache_resource(show_spinner=False)
+def held() -> dict[str, Loop]:
+    """Hold the loop of this server: one for all its visitors."""
+    return {}
+
+
+def draw() -> None:
+    """Draw the lab."""
+    st.title("Production", anchor=False)
+    st.markdown(
+        "A service that decides and learns, its log, a trainer, and visitors of the pet shop, each "
+        "a process on this machine. Break something, and watch what protects the visitors."
+    )
+    loop = held().get("loop")
+    refused: UserError | None = None
+    try:
+        _buttons(loop)
+    except UserError as error:
+        refused = error
+    if refused is not None:
+        refuse(refused)
+    if loop is None:
+        st.caption(
+            ":material/touch_app: Press **Start**: all parts start, and end after 10 minutes."
+        )
+        return
+    if loop.problem:
+        refuse(loop.problem)
+    until_end(_show, loop)
+
+
+def _buttons(loop: Loop | None) -> None:
+    """Draw the buttons, and do what is pressed."""
+    active = loop is not None and loop.active
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        if not active:
+            if st.button("Start", type="primary", icon=":material/play_arrow:"):
+                _start()
+                st.rerun()
+            return
+        assert loop is not None
+        if st.button("Stop", icon=":material/stop:"):
+            loop.stop()
+            st.rerun()
+        broken = st.popover("Break something", icon=":material/heart_broken:")
+        if st.button(
+            "Roll back",
+            icon=":material/undo:",
+            help="Makes the previous version the champion again, and drops the challenger.",
+        ):
+            Registry(loop.folder / "registry").rollback()
+        with broken:
+            _breaks(loop)
+
+
+def _breaks(loop: Loop) -> None:
+    broken: dict[str, tuple[str, Callable[[], object]]] = {
+        "Bad model": (
+            "Rolls out a version that learned the opposite of the rewards.",
+            lambda: breaks.bad_model(loop.folder),
+        ),
+        "Slow model": (
+            "Promotes a version that takes some 100 ms per decision, past the rollout.",
+            lambda: breaks.slow_model(loop.folder),
+        ),
+        "Drift": ("Every group of visitors has the preferences of another.", loop.drift),
+        "Dead trainer": (
+            "Kills the trainer, which is started again after two minutes.",
+            lambda: loop.kill("trainer"),
+        ),
+    }
+    for title, (text, happen) in broken.items():
+        if st.button(title, width="stretch"):
+            happen()
+        st.caption(text)
+
+
+def _start() -> None:
+    require("uvicorn")
+    require("prometheus_client")
+    folder = home() / "production"
+    shutil.rmtree(folder, ignore_errors=True)
+    with st.spinner("The first version learns from 1,000 visitors"):
+        held()["loop"] = Loop(folder, rate=RATE, seconds=SECONDS, every=1_000)
+
+
+def _show(loop: Loop) -> None:
+    found = dashboard.production(
+        loop.folder, loop.url, trainer=loop.runs("trainer"), rollout=SETTINGS.rollout.steps
+    )
+    if not loop.active:
+        st.caption("All parts have ended. The numbers below are those of the log.")
+    elif not found.answers:
+        st.caption("The service does not answer yet.")
+    else:
+        st.caption(f"All parts end in {loop.left:.0f} s.")
+    st.html(f"<style>{_STYLE}</style>{figure(found)}")
+    if found.problems:
+        st.markdown("**Alarms**")
+        bullets([escape_markdown(problem) for problem in found.problems])
+    if found.happened:
+        st.markdown("**What happened**")
+        bullets([f"{each.time} {escape_markdown(each.sentence)}" for each in found.happened])
+
+
+def figure(found: dashboard.Production) -> str:
+    """Return the boxes as HTML."""
+    groups = []
+    for title, boxes in found.groups.items():
+        drawn = "".join(map(_box, boxes))
+        groups.append(
+            f'<section class="bp-part"><h3>{html.escape(title)}</h3>'
+            f'<ol class="bp-boxes">{drawn}</ol></section>'
+        )
+    return f'<div class="bp-production">{"".join(groups)}</div>'
+
+
+def _box(box: dashboard.Box) -> str:
+    bar = ""
+    if box.share is not None:
+        bar = (
+            f'<div class="bp-bar" role="img" aria-label="{100 * box.share:.0f} % of users">'
+            f'<div style="width:{100 * box.share:.0f}%"></div></div>'
+        )
+    alarm = ' data-alarm="true"' if box.alarm else ""
+    word = '<span class="bp-alarm">alarm</span>' if box.alarm else ""
+    return (
+        f"<li{alarm}><h4>{html.escape(box.title)} {word}</h4><b>{html.escape(box.value)}</b>"
+        f"{bar}<small>{html.escape(box.note) or '&nbsp;'}</small></li>"
+    )

@@ -1,0 +1,31 @@
+"""The lab Production: the loop starts, a bad version is rolled back, and the page states why."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Open
+
+pytestmark = pytest.mark.browser
+expect.set_options(timeout=240_000)
+
+
+def test_a_bad_version_is_rolled_back_and_the_page_states_why(visit: Open) -> None:
+    page = visit("/production", viewport={"width": 1366, "height": 900})
+    page.get_by_role("button", name="Start").click()
+    boxes = page.locator(".bp-boxes li")
+    expect(boxes.filter(has_text="Choice")).to_contain_text("ms")
+    # a bad version learns from rewards
+    expect(boxes.filter(has_text="Reward")).to_contain_text(re.compile(r"[1-9]\d* rewards/s"))
+    page.get_by_role("button", name="Break something").click()
+    page.get_by_role("button", name="Bad model").click()
+    expect(page.get_by_text("Challenger: version 2, before: none.")).to_be_visible()
+    expect(page.get_by_text("The gate decided to roll back: ")).to_contain_text(
+        "the challenger is worse"
+    )
+    expect(boxes.filter(has_text="Deployment")).to_contain_text("version 1")
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_text("All parts have ended.")).to_be_visible()

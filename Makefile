@@ -131,6 +131,8 @@ reproduce: setup
 	$(BIN)/python -m benchmarks.reproduction.sessions
 	$(BIN)/python -m benchmarks.reproduction.networks
 	$(BIN)/python -m benchmarks.reproduction.sources
+	$(BIN)/python -m benchmarks.reproduction.questions --write
+	$(BIN)/python -m benchmarks.reproduction.preset_values --write
 	$(BIN)/python -m bandits lesson check --seeds 8
 	@$(BIN)/python -m benchmarks.measure
 

@@ -5,8 +5,9 @@ FROM python:3.11-slim
 ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
 WORKDIR /app
 COPY requirements.txt .
-RUN pip install --no-cache-dir --extra-index-url "$TORCH_INDEX" "$(grep '^torch==' requirements.txt)"
-RUN pip install --no-cache-dir --extra-index-url "$TORCH_INDEX" -r requirements.txt
+RUN pip install --no-cache-dir --index-url "$TORCH_INDEX" "$(grep '^torch==' requirements.txt)"
+# No second index: a name could come from either. The build of torch that is there fulfils its line.
+RUN pip install --no-cache-dir -r requirements.txt
 
 COPY app.py ./
 COPY .streamlit .streamlit

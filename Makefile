@@ -116,6 +116,7 @@ stress: setup-dev
 	$(BIN)/python -m benchmarks.reproduction.ranking scale
 	$(BIN)/python -m benchmarks.load.viewers --viewers 30 --minutes $(MINUTES)
 	$(BIN)/python -m benchmarks.load.mixed --sessions 50 --minutes 5
+	$(BIN)/python -m benchmarks.load.attacks
 
 mutants: setup-dev
 	$(BIN)/python -m tests.mutants $(ARGS)

@@ -13,6 +13,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from bandits import Experiment, run
+from bandits.base.errors import UserError
 from bandits.base.files import pack
 from bandits.experiments import url
 from bandits.experiments.lockstep import Lockstep, load_histories
@@ -560,6 +561,34 @@ def test_an_interrupted_run_is_discarded_when_that_is_confirmed(store: Store, po
     at = press(at, "Discard permanently")
     assert pool.unfinished() == []
     assert "Unfinished" not in text(at)
+
+
+def test_a_stranger_discards_deletes_and_rewrites_nothing(store: Store, pool: Pool) -> None:
+    unfinished, e = experiment(steps=3000, seed=75), put(store, "linucb")
+    leave_behind(store, unfinished)
+    for each in (unfinished, e):
+        pool.owners.record(each.hash, "another visitor")
+    at = pick(settled(open_page("runs", owner="me")), store, e)
+    for key in (f"destructive-discard-{unfinished.hash}", "destructive-runs", "edit-run"):
+        pressed = at.button(key=key)
+        assert pressed.disabled
+        # a client may press it all the same
+        pressed.proto.disabled = False
+        at = settled(pressed.click().run())
+        assert not {"Discard permanently", "Delete permanently", "Save"} & {
+            b.label for b in at.button
+        }
+    for refused in (
+        lambda: pool.discard(unfinished.hash, "me"),
+        lambda: pool.delete(e.hash, "me"),
+        lambda: pool.owners.require_editor(e.hash, "me"),
+    ):
+        with pytest.raises(UserError, match="only the browser that started"):
+            refused()
+    # the console may, and anyone where no owner is known
+    pool.owners.require_editor(e.hash, None)
+    pool.owners.require_editor(put(store, "lints").hash, "me")
+    assert pool.unfinished() == [unfinished]
 
 
 def test_home_goes_on_with_its_race_when_that_was_interrupted(

@@ -5,9 +5,16 @@ from bandits_app.labs.artwork import ARTWORK
 from bandits_app.labs.change import SHOCK
 from bandits_app.labs.guards import GUARDS
 from bandits_app.labs.new_items import NEW_ITEMS
+from bandits_app.labs.visit import VISIT
 from bandits_app.widgets import views
 
-LABS = {"change": SHOCK, "guards": GUARDS, "new_items": NEW_ITEMS, "artwork": ARTWORK}
+LABS = {
+    "change": SHOCK,
+    "guards": GUARDS,
+    "new_items": NEW_ITEMS,
+    "artwork": ARTWORK,
+    "visit": VISIT,
+}
 
 OTHERS = {"cost": ("Cost", cost.draw), "production": ("Production", production.draw)}
 

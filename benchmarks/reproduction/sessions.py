@@ -1,7 +1,7 @@
 """Visits of many clicks: exact values, simulated visits, Q-learning and DQN.
 
-``python -m benchmarks.reproduction.sessions`` writes docs/SESSIONS.md (about 12 hours on one core);
-``--short`` makes the learning runs short and says so in the document."""
+``python -m benchmarks.reproduction.sessions [PART ...]`` writes docs/SESSIONS.md, all of it or these
+sections (about 40 minutes of one core for all)."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from bandits.experiments.history import History
 from bandits.experiments.lockstep import Lockstep, run_to_end
 from bandits.results.metric_registry import METRICS
 from bandits.results.metrics import Estimate, estimate
+from bandits.results.visit import break_even
 from bandits.simulators.session_values import NONE, action_values, visit_model
 from bandits.simulators.sessions import Sessions, solve
 
@@ -25,9 +26,57 @@ CONSEQUENCES = (1.0, 0.75, 0.5, 0.25, 0.0)
 # rows and steps of simulated visits: above 200,000 of them
 VISITS = 1000, 3200
 DISCOUNT = 0.99
+# of the runs below the search, which are not those of the search
+SEED = 1
+# changes of the defaults of DQN
+SEARCHED: tuple[dict[str, Any], ...] = (
+    {},
+    {"learning_rate": 0.0003},
+    {"learning_rate": 0.003},
+    {"n_step": 3},
+    {"train_every": 4},
+    {"target_every": 2000},
+    {"double": False},
+)
+# used by the sections below the search where it is not run
+SETTINGS: dict[str, Any] = {}
+# steps and runs
+SEARCH = 10_000, 4
+TABULAR = 300_000
+ABLATIONS = 20_000, 8
+LEARNED = {
+    "dqn-1": (60_000, 8, 1.0),
+    "dqn-0.5": (20_000, 8, 0.5),
+    "dqn-0": (20_000, 8, 0.0),
+    "dqn-0.75": (20_000, 8, 0.75),
+    "dqn-0.25": (20_000, 8, 0.25),
+}
+# in the order in which they are made
+PARTS = {
+    "exact": "Exact values",
+    "simulated": "Simulated visits",
+    "search": "Settings of DQN",
+    **{name: f"DQN at consequence {c:g}" for name, (_, _, c) in LEARNED.items()},
+    "ablations": "Ablations",
+    "tabular": "Tabular Q-learning",
+}
+# in the order of the document
+TITLES = (
+    *("Exact values", "Simulated visits", "Tabular Q-learning", "Settings of DQN"),
+    *(f"DQN at consequence {c:g}" for c in CONSEQUENCES),
+    "Ablations",
+)
+HEAD = [
+    "# Sessions: visits of many clicks",
+    "",
+    "Made by `python -m benchmarks.reproduction.sessions`; a part of it by its name. Clicks per visit, "
+    "means over the four personas, with at most 40 steps per visit and 95 % intervals over runs.",
+]
 
 
-def experiment(agents: list[Any], steps: int, replications: int, **simulator: Any) -> Experiment:
+def experiment(
+    agents: list[Any], steps: int, replications: int, *, seed: int = 0, **simulator: Any
+) -> Experiment:
     """Return an experiment in the simulator of visits, with one product of each kind."""
     return read(
         {
@@ -35,6 +84,7 @@ def experiment(agents: list[Any], steps: int, replications: int, **simulator: An
             "agents": agents,
             "steps": steps,
             "replications": replications,
+            "seed": seed,
         }
     )
 
@@ -85,7 +135,7 @@ def simulated() -> list[str]:
     return lines
 
 
-def tabular(steps: int) -> list[str]:
+def tabular(steps: int = TABULAR) -> list[str]:
     """Return how far Q-learning is from the discounted optimum, by run."""
     agent = {"kind": "q_learning", "epsilon": 0.5, "step_power": 0.7, "discount": DISCOUNT}
     e = experiment([agent], steps, 8, observed="mood", limit=None)
@@ -114,110 +164,148 @@ def late(h: History) -> Estimate:
     return METRICS["late_per_visit"].estimate(h)
 
 
-def learned(steps: int, rows: int, consequence: float) -> list[str]:
-    """Return the table of DQN beside LinUCB, the same with discount 0, and a network."""
-    dqn = {"kind": "dqn", "decay": max(steps // 2, 1), "learning_starts": min(1000, steps // 4)}
+def interval(found: Estimate, digits: int = 2) -> str:
+    """Format a mean with its interval."""
+    return f"{found.mean:.{digits}f} ({found.low:.{digits}f} to {found.high:.{digits}f})"
+
+
+def dqn(steps: int, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return DQN whose exploration decays over half of the run."""
+    starts = min(1000, steps // 4)
+    return {"kind": "dqn", "decay": steps // 2, "learning_starts": starts, **settings}
+
+
+def search(steps: int, rows: int) -> tuple[list[str], dict[str, Any]]:
+    """Return the table of settings at consequence 1, and those of the highest mean."""
+    names = {
+        ", ".join(f"{k} {str(v).lower()}" for k, v in change.items()) or "defaults": change
+        for change in SEARCHED
+    }
+    agents = [{**dqn(steps, change), "label": name} for name, change in names.items()]
+    histories, seconds = run(experiment(agents, steps, rows, features="interaction"))
+    found = {name: late(h) for name, h in histories.items()}
+    best = max(found, key=lambda name: found[name].mean)
+    lines = [
+        f"{rows} runs of {steps:,} steps each at consequence 1 ({seconds:.0f} s). The sections "
+        f"below use the change of the highest mean: {best}. Its own mean is biased upwards, since "
+        "it was chosen; the runs below have other seeds.",
+        "",
+        "| change | clicks per visit, last fifth |",
+        "|---|---|",
+        *(f"| {name} | {interval(value)} |" for name, value in found.items()),
+    ]
+    return lines, names[best]
+
+
+def learned(steps: int, rows: int, consequence: float, settings: dict[str, Any]) -> list[str]:
+    """Return the table of DQN beside the same with discount 0, and LinUCB."""
+    far = dqn(steps, settings)
     agents = [
-        dqn,
-        {**dqn, "label": "DQN discount 0", "discount": 0},
+        far,
+        {**far, "label": "DQN discount 0", "discount": 0},
         {"kind": "linucb", "sharing": "shared"},
     ]
-    e = experiment(agents, steps, rows, consequence=consequence, features="interaction")
+    e = experiment(agents, steps, rows, seed=SEED, consequence=consequence, features="interaction")
     truth = solve(e.simulator)
     histories, seconds = run(e)
     lines = [
-        f"Consequence {consequence:g}: {rows} runs of {steps:,} steps each ({seconds:.0f} s). "
-        f"Optimum {truth.optimal:.2f}, short-sighted {truth.short_sighted:.2f}.",
+        f"{rows} runs of {steps:,} steps each ({seconds:.0f} s), history observed. Optimum "
+        f"{truth.optimal:.2f}, short-sighted {truth.short_sighted:.2f}.",
         "",
         "| agent | clicks per visit, last fifth | within 10 % of the optimum | visits until ahead |",
         "|---|---|---|---|",
     ]
     base = histories[e.labels[2]]
     for label, h in histories.items():
-        found = late(h)
         close = METRICS["late_per_visit"].rows(h) >= 0.9 * truth.optimal
         share = f"{int(close.sum())} of {rows}"
-        lines.append(
-            f"| {label} | {found.mean:.2f} ({found.low:.2f} to {found.high:.2f}) | {share} | "
-            f"{break_even(h, base) if h is not base else ''} |"
-        )
-    lost = estimate(base.sums["clicks"][-1] - histories[e.labels[0]].sums["clicks"][-1])
-    lines += [
+        visits = break_even(h, base)
+        ahead = "" if h is base else "never" if visits is None else f"{visits:,}"
+        lines.append(f"| {label} | {interval(late(h))} | {share} | {ahead} |")
+    far_h, near_h = (histories[label] for label in e.labels[:2])
+    values = METRICS["late_per_visit"].rows
+    above = estimate(values(far_h) - truth.short_sighted)
+    gain = estimate(values(far_h) - values(base))
+    lost = estimate(base.sums["clicks"][-1] - far_h.sums["clicks"][-1])
+    myopic = estimate(near_h.sums["clicks"][-1] - far_h.sums["clicks"][-1])
+    return [
+        *lines,
         "",
-        f"Clicks that LinUCB earned more than DQN over the run: {lost.mean:.0f} ({lost.low:.0f} to {lost.high:.0f}).",
+        f"In the last fifth, DQN earns {interval(above)} clicks per visit more than the "
+        f"short-sighted optimum ({verdict(above)}), and {interval(gain)} more than LinUCB "
+        f"({verdict(gain)}). Over the whole run, LinUCB earned {interval(lost, 0)} clicks more than "
+        f"DQN, and DQN with discount 0 {interval(myopic, 0)}: what learning to plan cost.",
     ]
-    return lines
 
 
-def break_even(h: History, base: History) -> str:
-    """Return the mean number of visits after which cumulative clicks stay above those of another
-    agent at equal numbers of visits; never if they are below at the end.
-    """
-    n = np.arange(1, 1 + int(min(h.sums["visits"][-1].min(), base.sums["visits"][-1].min())))
-    mine, other = (
-        np.mean(
-            [np.interp(n, x.sums["visits"][:, r], x.sums["clicks"][:, r]) for r in range(x.rows)],
-            axis=0,
-        )
-        for x in (h, base)
-    )
-    behind = np.flatnonzero(mine <= other)
-    if len(behind) and behind[-1] == len(n) - 1:
-        return "never"
-    return f"{int(n[behind[-1]]) + 1 if len(behind) else 1:,}"
+def verdict(found: Estimate) -> str:
+    """Judge a difference by its interval."""
+    return "above" if found.low > 0 else "below" if found.high < 0 else "undecided"
 
 
-def ablations(steps: int, rows: int) -> list[str]:
-    """Return the table of DQN without one of its parts."""
-    dqn = {"kind": "dqn", "decay": max(steps // 2, 1), "learning_starts": min(1000, steps // 4)}
+def ablations(steps: int, rows: int, settings: dict[str, Any]) -> list[str]:
+    """Return the table of DQN without one of its parts, and what each part earns."""
+    full = dqn(steps, {"double": True, **settings})
+    batch = settings.get("batch", 64)
+    # the smallest buffer: nearly every batch is the latest steps
+    small = batch + settings.get("n_step", 1)
     variants = {
         "DQN": {},
         "no target network": {"target_every": 1},
-        "no replay": {"buffer": 74, "batch": 64},
-        "no double": {"double": False},
+        "no replay": {"buffer": small},
+        "double inverted": {"double": not full["double"]},
     }
-    agents = [{**dqn, **change, "label": name} for name, change in variants.items()]
-    histories, seconds = run(experiment(agents, steps, rows, features="interaction"))
+    agents = [{**full, **change, "label": name} for name, change in variants.items()]
+    e = experiment(agents, steps, rows, seed=SEED, features="interaction")
+    histories, seconds = run(e)
     lines = [
         f"{rows} runs of {steps:,} steps, consequence 1 ({seconds:.0f} s). No replay: a buffer of "
-        "the last 74 steps for batches of 64.",
+        f"the last {small} steps for batches of {batch}. DQN has `double` "
+        f"{str(full['double']).lower()}.",
         "",
-        "| variant | clicks per visit, last fifth |",
-        "|---|---|",
+        "| variant | clicks per visit, last fifth | DQN earns more than it |",
+        "|---|---|---|",
     ]
+    values = METRICS["late_per_visit"].rows
     for label, h in histories.items():
-        found = late(h)
-        lines.append(f"| {label} | {found.mean:.2f} ({found.low:.2f} to {found.high:.2f}) |")
+        gain = estimate(values(histories["DQN"]) - values(h))
+        more = f"{interval(gain)}: {verdict(gain)}" if label != "DQN" else ""
+        lines.append(f"| {label} | {interval(late(h))} | {more} |")
     return lines
 
 
-def main() -> None:
-    short = "--short" in sys.argv
-    size = (3_000, 4) if short else (1_000_000, 16)
-    parts = {
-        "Exact values": exact(),
-        "Simulated visits": simulated(),
-        "Tabular Q-learning": tabular(10_000 if short else 10_000_000),
+def write(parts: dict[str, list[str]]) -> None:
+    """Replace these sections of the document; the others stay."""
+    old = PATH.read_text(encoding="utf-8") if PATH.exists() else ""
+    found = {
+        title: body.strip("\n").split("\n")
+        for title, _, body in (section.partition("\n") for section in old.split("\n## ")[1:])
     }
-    for c in (1.0, 0.0) if short else CONSEQUENCES:
-        parts[f"DQN at consequence {c:g}"] = learned(*size, c)
-    if not short:
-        parts["Ablations"] = ablations(size[0], 8)
-    note = (
-        "This document is of a short run (`--short`): the runs that learn are far shorter than "
-        "those of the full one (16 runs of 1,000,000 steps, Q-learning 10,000,000, ablations with 8 "
-        "runs), which has not been made. They state what was measured and decide nothing about the "
-        "end of learning."
-    )
-    head = [
-        "# Sessions: visits of many clicks",
-        "",
-        "Made by `python -m benchmarks.reproduction.sessions`. Clicks per visit, means over the "
-        "four personas, with at most 40 steps per visit and 95 % intervals over replications.",
-        *(["", note] if short else []),
+    sections = {**found, **parts}
+    body = [
+        line
+        for title in TITLES
+        if title in sections
+        for line in ("", f"## {title}", "", *sections[title])
     ]
-    body = [line for title, lines in parts.items() for line in ("", f"## {title}", "", *lines)]
-    PATH.write_text("\n".join([*head, *body]) + "\n", encoding="utf-8")
+    PATH.write_text("\n".join([*HEAD, *body]) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    names = sys.argv[1:] or list(PARTS)
+    if unknown := [name for name in names if name not in PARTS]:
+        sys.exit(f"unknown part {unknown[0]}; parts are: {', '.join(PARTS)}")
+    settings = SETTINGS
+    for name in names:
+        if name == "search":
+            lines, settings = search(*SEARCH)
+        elif name == "ablations":
+            lines = ablations(*ABLATIONS, settings)
+        elif name in LEARNED:
+            lines = learned(*LEARNED[name], settings)
+        else:
+            lines = {"exact": exact, "simulated": simulated, "tabular": tabular}[name]()
+        write({PARTS[name]: lines})
 
 
 if __name__ == "__main__":

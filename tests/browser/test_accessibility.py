@@ -28,6 +28,7 @@ PAGES = {
     "/labs?view=guards": "Guard rails",
     "/labs?view=new_items": "New items",
     "/labs?view=artwork": "Artwork",
+    "/labs?view=visit": "One visit",
     "/labs?view=cost": "Cost of confidence",
     "/labs?view=production": "Production",
     "/data": "Your data",

@@ -22,6 +22,7 @@ ADDRESSES = {
     "guard_rails": ("/labs?view=guards", "Guard rails"),
     "new_items": ("/labs?view=new_items", "New items"),
     "artwork": ("/labs?view=artwork", "Artwork"),
+    "visit": ("/labs?view=visit", "One visit"),
     "cost": ("/labs?view=cost", "Cost of confidence"),
     "production": ("/labs?view=production", "Production"),
     "what_if": ("/data?view=what_if", "What if?"),

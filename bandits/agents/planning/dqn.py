@@ -289,15 +289,19 @@ class DQN(PlanningAgent, NetworkTraining):
 
         R, B = numbers.shape
         A, D = self.n_actions, self.spec.n_features
-        x, shown, reward, goes_on = self.replay.batch(numbers % self.replay.capacity)
-        inputs = np.take_along_axis(x.reshape(R, B, A, D), shown[:, :, None, None], axis=2)[:, :, 0]
+        stored, rows = self.replay, np.arange(R)[:, None]
+        candidates = stored.x.reshape(-1, R, A, D)
+        at = numbers % stored.capacity
+        inputs = candidates[at, rows, stored.item[at, rows]]
         # rewards until the visit ends
-        target, weight = reward.astype(np.float64), self.discount[:, None] * goes_on[..., 0]
-        for i in range(1, self.params[0].n_step):
-            _, _, reward, goes_on = self.replay.batch((numbers + i) % self.replay.capacity)
-            target += weight * reward
-            weight = weight * self.discount[:, None] * goes_on[..., 0]
-        after = self.replay.batch((numbers + self.params[0].n_step) % self.replay.capacity)[0]
+        target, weight = np.zeros((R, B)), np.ones((R, B))
+        for i in range(self.params[0].n_step):
+            at = (numbers + i) % stored.capacity
+            target += weight * stored.reward[at, rows]
+            weight *= self.discount[:, None] * stored.weight[at, rows, 0]
+        if not weight.any():
+            return inputs, self.tensor(target)
+        after = candidates[(numbers + self.params[0].n_step) % stored.capacity, rows]
         after = self.tensor(after.reshape(R, B * A, D))
         older = self.older.forward(after).out.view(R, B, A)
         chooser = self.net.forward(after).out.view(R, B, A) if self.params[0].double else older

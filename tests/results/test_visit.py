@@ -1,0 +1,79 @@
+"""One visit, step by step: what is recorded is what happens, and what is stated of a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bandits import UserError, run
+from bandits.base.randomness import Streams
+from bandits.experiments.experiment import Experiment, read
+from bandits.results import visit
+from bandits.simulators.session_values import MOODS, N_KINDS, START
+from bandits.simulators.sessions import Sessions
+
+
+def experiment(**simulator: Any) -> Experiment:
+    agents = [
+        {"kind": "q_learning", "epsilon": 0.2},
+        {"kind": "linucb"},
+        {"kind": "oracle"},
+    ]
+    world = {"kind": "sessions", "n_products": 20, "observed": "mood", **simulator}
+    return read({"simulator": world, "agents": agents, "steps": 150, "replications": 2})
+
+
+def test_a_visit_starts_afresh_and_its_values_are_those_of_its_states() -> None:
+    e = experiment()
+    found = visit.watch(e, 150)
+    assert list(found) == ["Q-learning", "LinUCB"]
+    simulator = Sessions(e.simulator, Streams(e.seed, range(2)))
+    for label, frames in found.items():
+        assert 1 <= len(frames) <= 40
+        assert frames[0].mood == START
+        moods = np.array([frame.mood for frame in frames])
+        assert np.abs(np.diff(moods)).max(initial=0) <= 1
+        assert moods.min() >= 0
+        assert moods.max() < MOODS
+        persona = simulator.segment_names().index(frames[0].persona)
+        # without intent, the category clicked last changes nothing
+        for step, frame in enumerate(frames):
+            q = simulator.solution.q[40 - 1 - step, persona, frame.mood, -1]
+            np.testing.assert_allclose(frame.optimal, q)
+            np.testing.assert_allclose(frame.immediate, simulator.model.rewards[persona, -1])
+            assert set(frame.others) == {"Q-learning", "LinUCB"}
+            assert frame.others[label] == frame.shown
+            assert (frame.learned is None) == (label == "LinUCB")
+
+
+def test_the_sentence_states_difference_break_even_and_optimum() -> None:
+    e = experiment()
+    text = visit.sentence(run(e), "Q-learning", "LinUCB")
+    assert "clicks per visit than LinUCB" in text
+    assert "the optimum is 7.25, the best next click over and over earns 4.99" in text
+
+
+def test_break_even_is_the_last_time_that_an_agent_catches_up() -> None:
+    histories = run(experiment()).histories
+    ahead, behind = histories["Oracle"], histories["Q-learning"]
+    assert visit.break_even(behind, ahead) is None
+    most = int(min(h.sums["visits"][-1].min() for h in (ahead, behind)))
+    assert 1 <= (visit.break_even(ahead, behind) or 0) <= most
+
+
+def test_figures_draw_every_step_and_every_kind() -> None:
+    e = experiment()
+    found = visit.watch(e, 150)
+    mood = visit.mood_figure(e, found)
+    assert [len(t["x"]) for t in mood["data"][::2]] == [len(f) for f in found.values()]
+    names = visit.kinds(e)
+    values = visit.value_figure(e, "Q-learning", found["Q-learning"][0], names)
+    assert [len(trace["x"]) for trace in values["data"]] == [N_KINDS] * 3
+
+
+def test_other_simulators_have_no_visits() -> None:
+    shop = read({"simulator": {"kind": "petshop"}, "agents": [{"kind": "random"}], "steps": 10})
+    with pytest.raises(UserError, match=r"simulator\.kind is petshop"):
+        visit.watch(shop, 10)

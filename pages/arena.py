@@ -97,13 +97,7 @@ about_row = st.container(
 )
 about = presets()[preset].about if preset else ""
 if drafted != job.experiment:
-    change = (
-        ""
-        if drafted is None
-        else f"Press **Run** to start it. {about}"
-        if about
-        else ("The controls have changed. Press **Run** to update the results.")
-    )
+    change = "" if drafted is None else run_buttons.described_change(about)
     about_row.caption(f":gray-badge[:material/history: Previous result] {change}", width="stretch")
     # late: a slider that was released starts its run without another press
     about_row.html(

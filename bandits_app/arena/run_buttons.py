@@ -27,6 +27,13 @@ def preset_of(experiment: Experiment | None) -> str | None:
     )
 
 
+def described_change(about: str) -> str:
+    """State what Run does with changed controls; ``about`` describes the preset that they hold."""
+    if about:
+        return f"Press **Run** to start it. {about}"
+    return "The controls have changed. Press **Run** to update the results."
+
+
 def choose_preset(row: DeltaGenerator, held: str | None) -> None:
     """Draw the menu of presets, with the one that the controls hold."""
     menu.presets(

@@ -112,11 +112,12 @@ stress: setup-dev
 		tests/simulators/test_uploads.py tests/experiments/test_url.py tests/models/test_nonstationary.py \
 		tests/contract/test_agents.py tests/slow/test_memory_estimates.py tests/slow/test_defaults.py tests/slow/test_published.py \
 		tests/offpolicy/test_replayed_agent.py tests/diagnostics/test_plateau.py tests/cli/test_plugins.py \
-		tests/sweeps/test_block_check.py tests/sweeps/test_best_region.py tests/pages/test_arena.py tests/pages/test_what_if.py
+		tests/sweeps/test_block_check.py tests/sweeps/test_best_region.py tests/pages/test_arena.py tests/pages/test_what_if.py tests/serving/test_http.py
 	$(BIN)/python -m benchmarks.reproduction.ranking scale
 	$(BIN)/python -m benchmarks.load.viewers --viewers 30 --minutes $(MINUTES)
 	$(BIN)/python -m benchmarks.load.mixed --sessions 50 --minutes 5
 	$(BIN)/python -m benchmarks.load.attacks
+	$(BIN)/python -m benchmarks.load.serving --kills 60
 
 mutants: setup-dev
 	$(BIN)/python -m tests.mutants $(ARGS)

@@ -18,7 +18,7 @@ from bandits.serving.http import application
 from bandits.serving.registry import Registry
 from bandits.serving.service import Service
 from tests.serving.test_service import policy
-from tests.support import wait_for
+from tests.support import often, wait_for
 
 Ask = Callable[..., tuple[int, Any]]
 
@@ -155,11 +155,20 @@ def test_promotions_lose_no_request(start: Callable[..., tuple[Service, Ask]]) -
     clients = [threading.Thread(target=load) for _ in range(2)]
     for client in clients:
         client.start()
-    for number in (2, 1, 2, 1):
-        service.registry.promote(number)
+    # a promotion and a rollback
+    for number in (2, 1) * often(2, 50):
+        if number == 2:
+            service.registry.promote(2)
+        else:
+            service.registry.rollback()
         wait_for(lambda number=number: send("/version")[1]["champion"] == number, "the swap")  # type: ignore[misc]
     ended.set()
     for client in clients:
         client.join()
     assert {status for status, _ in answers} == {200}
     assert {answer["version"] for _, answer in answers} == {1, 2}
+    for event in service.log.events():
+        if event.kind == "versions":
+            champion = event.body["aliases"][0]
+        elif event.kind == "decision":
+            assert event.body["version"] == champion

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from threading import Condition
+
 import numpy as np
 import pytest
 
 from bandits import run
+from bandits.base.ledger import Ledger
 from bandits.experiments.experiment import MEMORY_LIMIT
 from bandits.experiments.lockstep import Lockstep, load_histories
-from bandits.runtime.division import Share, deal, plan
+from bandits.runtime import division as division_module
+from bandits.runtime.division import Division, Share, deal, plan
 from bandits.runtime.job import Job
+from bandits.runtime.scheduler import Scheduler
 from tests.support import experiment, same
 
 AGENTS = ("linucb", "lints", "epsilon_greedy", "random")
@@ -32,6 +37,27 @@ def test_every_agent_is_dealt_to_exactly_one_worker() -> None:
         assert len(hands) == min(n, 3)
         assert all(hands)
         assert sorted(i for hand in hands for i in hand) == [0, 1, 3]
+
+
+def test_a_run_waits_until_its_memory_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = Ledger(2**30)
+    monkeypatch.setattr(division_module, "LEDGER", ledger)
+    change = Condition()
+    division, job = Division(change, Scheduler()), Job(experiment(*AGENTS))
+    with change:
+        ledger.enter("others", 2**30 - 1)
+        division.scheduler.add_run(job)
+        assert division.take() is None
+        assert (division.full, job.status, division.scheduler.position(job)) == (True, "queued", 0)
+        ledger.leave("others")
+        share = division.take()
+        assert isinstance(share, Share)
+        assert share.job is job
+        assert ledger.entries == {job: job.experiment.memory(job.max_workers)}
+        # no worker computes it any more
+        division.withdraw(job)
+        division.settle(job)
+        assert not ledger.entries
 
 
 def test_the_largest_states_are_dealt_to_different_workers() -> None:

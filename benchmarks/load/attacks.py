@@ -78,7 +78,7 @@ def large_frames(server: Server) -> str:
 
 
 def uploads(server: Server) -> str:
-    """Upload three files of 49 MB in each of twelve sessions, which stay open."""
+    """Upload three files of 49 MB in each of four sessions, which stay open."""
     from streamlit.proto.BackMsg_pb2 import BackMsg
     from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
     from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
@@ -87,7 +87,7 @@ def uploads(server: Server) -> str:
 
     token, answers = generate_xsrf_token_string(), list[int]()
     with ExitStack() as stack:
-        for _ in range(12):
+        for _ in range(4):
             line = stack.enter_context(
                 connect(
                     f"ws://{server.host}/_stcore/stream",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import chisquare, poisson
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.tree import DecisionTreeRegressor
 
 from bandits import UserError, read
@@ -17,7 +17,7 @@ from bandits.base.selection import inverse_gaps
 from bandits.base.types import FloatArray
 from bandits.experiments.lane import Lane
 from bandits.models import estimators
-from bandits.models.estimators import check_estimator
+from bandits.models.estimators import check_estimator, fitted, predicted
 from tests.contract import worlds
 
 STUMP = {"estimator": "DecisionTreeRegressor", "options": "max_depth=1"}
@@ -163,6 +163,14 @@ def test_an_oracle_explores_around_what_scikit_learn_predicts(exploration: str) 
         }[exploration]
         p[y.argmax()] += 1 - p.sum()
         np.testing.assert_allclose(stated[row], p, rtol=1e-9)
+
+
+def test_a_classifier_predicts_the_probability_of_a_click() -> None:
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    clicks = (x[:, 0] > 0).astype(float)
+    made = fitted("LogisticRegression", "", 0, x, clicks)
+    expected = LogisticRegression(random_state=0).fit(x, clicks).predict_proba(x)[:, 1]
+    np.testing.assert_allclose(predicted(made, x), expected, rtol=1e-12)
 
 
 @pytest.mark.slow

@@ -771,6 +771,20 @@ def test_a_fallback_shares_no_random_numbers_with_its_agent() -> None:
         assert not np.intersect1d(own, instead).size
 
 
+def test_redrawn_choices_of_a_failed_agent_are_those_of_its_policy() -> None:
+    guard = {"kind": "fallback", "to": "epsilon_greedy", "budget_ms": 1000}
+    lane = make_lane(experiment({"kind": "lints", "guards": [guard]}), 0)
+    lane.advance(20)
+    agent: Any = lane.agent
+    agent.broken[:] = True
+    round, n = lane.simulator.round_at(lane.step), 1000
+    draws = agent.redraws(round, np.random.default_rng(5))
+    best = np.array([next(draws).argmax(axis=1) for _ in range(n)])
+    p = agent.policy.probabilities(round)
+    share = (best[:, :, None] == np.arange(p.shape[1])).mean(axis=0)
+    assert (np.abs(share - p) <= 4.5 * np.sqrt(p * (1 - p) / n)).all()
+
+
 @pytest.mark.parametrize("where", ["explain", "spectrum"])
 def test_a_run_goes_on_when_its_agent_cannot_be_examined(
     where: str, monkeypatch: pytest.MonkeyPatch

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -13,6 +16,7 @@ from bandits.lessons.worked.articles import VISITOR, Articles
 from bandits.lessons.worked.base import Shop
 from bandits.lessons.worked.logbook import Logbook
 from bandits.lessons.worked.peeking import false_alarms
+from bandits.lessons.worked.popularity_log import PopularityLog
 from bandits.lessons.worked.rare_feature import CLICKS, GRAM, RARE, RareFeature
 from bandits.lessons.worked.trial import Trial
 from bandits.models.linear.ridge import Ridge
@@ -138,3 +142,25 @@ def test_expressions_hold_arithmetic_and_comparisons_only() -> None:
     assert evaluate(parse("storm.visits / (storm.clicks - 10) + max(1, -2)"), sources) == 11
     assert evaluate(parse("0 < storm.ridge <= 1 and storm.alpha < 2"), sources) is True
     assert evaluate(parse("0 < storm.ridge < 1"), sources) is False
+
+
+def test_the_ten_clicks_are_counted_by_hand() -> None:
+    """C A C B C C A C B A are five clicks on C, three on A and two on B."""
+    values = PopularityLog.values(PopularityLog.Params(rounds=10))
+    assert (values["clicks"], values["most"], values["remembered"]) == (10, 5, 1)
+
+
+def test_ticks_of_a_figure_stand_where_its_points_do() -> None:
+    title: Any = {"title": {"text": "t"}}
+    x, y = np.array([0.0, 5.0, 10.0]), np.array([0.0, 2.0, 4.0])
+    trace = {"x": x, "y": y, "mode": "markers", "marker": {"color": "red"}, "name": "a"}
+    text = svg.figure({"layout": {**title, "xaxis": title, "yaxis": title}, "data": [trace]})
+    points = np.array(re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)"', text), float)
+    below = re.findall(r'<text x="([\d.]+)" y="\d+" text-anchor="middle">([\d.]+)</text>', text)
+    left = re.findall(r'<text x="\d+" y="([\d.]+)" text-anchor="end">([\d.]+)</text>', text)
+    for ticks, value, place in ((below, x, points[:, 0]), (left, y, points[:, 1] + 4)):
+        at, number = np.array(ticks, float).T
+        assert len(number) > 2
+        line = np.polyfit(number, at, 1)
+        np.testing.assert_allclose(np.polyval(line, number), at, atol=0.2)
+        np.testing.assert_allclose(np.polyval(line, value), place, atol=0.3)

@@ -69,6 +69,25 @@ def test_discounting_weights_observations_and_keeps_the_ridge(sharing: str) -> N
             np.testing.assert_allclose(spectrum, np.linalg.eigvalsh(V)[::-1], rtol=1e-9)
 
 
+def test_a_model_that_is_fitted_afresh_goes_on_as_one_that_saw_every_step() -> None:
+    gamma, generator = np.array([0.9, 0.99, 1.0]), np.random.default_rng(3)
+    first, other = (DiscountedRidge(RIDGE, gamma, SETTING, "shared") for _ in range(2))
+    seen = [observation(step, generator) for step in range(40)]
+    for each in seen[:30]:
+        first.update(*each)
+    x = np.array([[r.features[i, s[i, 0]] for r, s, _ in seen[:30]] for i in range(3)])
+    rewards = np.array([[f.rewards[i, 0] for _, _, f in seen[:30]] for i in range(3)])
+    weight = gamma[:, None] ** np.arange(29, -1, -1)
+    gram, gram2 = (np.einsum("rt,rtd,rte->rde", w, x, x)[:, None] for w in (weight, weight**2))
+    other.refit(gram, gram2, np.einsum("rt,rt,rtd->rd", weight, rewards, x)[:, None], 29)
+    for each in seen[30:]:
+        first.update(*each)
+        other.update(*each)
+    round, _, _ = observation(40, generator)
+    for mine, theirs in zip(first.predict(round), other.predict(round), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-12)
+
+
 @pytest.mark.parametrize("sharing", ["per_arm", "shared"])
 def test_a_sliding_window_equals_ridge_on_the_last_steps(sharing: str) -> None:
     generator, window = np.random.default_rng(2), 50

@@ -24,7 +24,7 @@ from bandits.experiments.presets import presets
 from bandits.sweeps import read as read_sweep
 from bandits.sweeps import url as sweep_url
 from tests.browser.chromium import MISSING, fetch
-from tests.browser.conftest import ARGUMENTS, TOUR_SEEN, App
+from tests.browser.conftest import ARGUMENTS, App
 
 expect.set_options(timeout=240_000)
 DOCS = Path(__file__).parent
@@ -60,7 +60,6 @@ class Camera:
     def page(self, path: str, size: dict[str, int] | None = None) -> Iterator[Page]:
         """Open a page as a new visitor."""
         context = self._browser.new_context(viewport=size or SIZE, color_scheme="light")  # type: ignore[arg-type]
-        context.add_init_script(TOUR_SEEN)
         context.set_default_timeout(60_000)
         page = context.new_page()
         page.goto(self._address + path)

@@ -381,7 +381,8 @@ _METRICS = (
     .explained(
         "Low tail: unexplored",
         "Eigenvalues of the design matrix A = λI + Σxx′: information collected in each direction "
-        "of feature space. A low tail: directions that are hardly explored. Line: median; band: "
+        "of feature space, within the span of the features that can occur (all other eigenvalues "
+        "of A are λ). A low tail: directions that are hardly explored. Line: median; band: "
         "middle 80 % over {spread}{moment}.",
         absent=_MATRIX,
     ),

@@ -46,7 +46,7 @@ def add_agent(draft: Draft, add: Callable[[str], None] | None = None) -> None:
     for row in agent_kinds():
         if row.kind in available:
             families.setdefault(row.family, []).append(row.kind)
-    key = f"{draft.version}-add-{len(draft.agents)}-{draft.open_card}"
+    key = f"{draft.version}-add-{len(draft.agents)}-{sorted(draft.open_cards)}"
     with st.popover(
         "Add agent",
         icon=":material/add:",

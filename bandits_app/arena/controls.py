@@ -13,6 +13,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from bandits.agents import REGISTRY as AGENTS
+from bandits.agents import AgentParams
 from bandits.base.params import declaration
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.labels import following_label, labels_of, main_parameter, states
@@ -43,16 +44,21 @@ def controls(
     """
     # filled last: what is changed below can be undone
     undo_row = st.container(horizontal=True, gap="small")
-    _simulator(draft)
-    _length(draft)
+    # drawn first, because agents follow what the simulator offers; it stands below them
+    agents, simulator = st.container(gap="xsmall"), st.container()
+    with simulator:
+        _simulator(draft)
+        _length(draft)
     if choose_agent is None:
-        st.subheader("Agents", anchor=False)
-        _agents(draft)
+        with agents:
+            st.subheader("Agents", anchor=False)
+            _agents(draft)
+            catalogue.add_agent(draft, add_agent)
     else:
         number = choose_agent(draft)
         with st.container(border=True):
             _agent(draft, number, draft.agents[number])
-    catalogue.add_agent(draft, add_agent)
+        catalogue.add_agent(draft, add_agent)
     drafts.remember()
     _undo_buttons(undo_row)
 
@@ -173,7 +179,7 @@ def _length(draft: Draft) -> None:
 
 
 def _agents(draft: Draft) -> None:
-    """Draw one line per agent; the line that was pressed last shows its settings."""
+    """Draw one line per agent; lines that are open show their settings."""
     agents = {number: _entered(draft, number, agent) for number, agent in draft.agents.items()}
     labels = labels_of(list(agents.values()))
     styles = palette([agent["kind"] for agent in agents.values()])
@@ -186,7 +192,7 @@ def _agents(draft: Draft) -> None:
     one_line = "[class*=-card] summary p{white-space:nowrap;overflow:hidden;text-overflow:ellipsis}"
     st.html(f"<style>{dots}{one_line}</style>")
     for (number, agent), label in zip(agents.items(), labels, strict=True):
-        st.session_state[f"{_key(draft, number)}-card"] = number == draft.open_card
+        st.session_state[f"{_key(draft, number)}-card"] = number in draft.open_cards
         card = st.expander(
             _line(agent, label),
             key=f"{_key(draft, number)}-card",
@@ -247,14 +253,30 @@ def _line(agent: dict[str, Any], label: str) -> str:
 
 def _open_card(draft: Draft, number: int) -> None:
     opened = st.session_state[f"{_key(draft, number)}-card"]
-    draft.open_card = number if opened else None
+    draft.open_cards = draft.open_cards | {number} if opened else draft.open_cards - {number}
+
+
+def _main_form(model: type[AgentParams], agent: dict[str, Any], key: str) -> dict[str, Any]:
+    """Draw the parameters that are shown at first; two sliders stand beside each other."""
+    names = fields(model, basic=True)
+    if len(names) != 2 or not all(
+        declaration(model.model_fields[name])["symbol"] for name in names
+    ):
+        return form(model, names, agent, key, bounded=False)
+    values: dict[str, Any] = {}
+    with st.container(key=f"{key}-pair"):
+        columns = st.columns([3, 2], gap="small", vertical_alignment="bottom")
+        for column, name in zip(columns, names, strict=True):
+            with column:
+                values |= form(model, [name], agent, key, bounded=False)
+    return values
 
 
 def _agent(draft: Draft, number: int, agent: dict[str, Any]) -> None:
     cls, key = AGENTS[agent["kind"]], _key(draft, number)
     spec = draft.spec()
     slates = spec is None or spec.slate > 1
-    values = form(cls.Params, fields(cls.Params, basic=True), agent, key, bounded=False)
+    values = _main_form(cls.Params, agent, key)
     with st.popover("More", icon=":material/tune:", type="tertiary", width="stretch"):
         st.caption(catalogue.summary(agent["kind"]))
         st.latex(cls.formula)

@@ -9,7 +9,7 @@ import re
 import streamlit as st
 
 from bandits import Experiment, UserError
-from bandits.agents import agent_class
+from bandits.agents import AgentParams, agent_class
 from bandits.agents.logistic.base import LogisticParams
 from bandits.base.params import declaration
 from bandits.base.processes import BusyError, ChildTask, Line
@@ -33,7 +33,7 @@ _PLOTS = r"""
 - {rate}: $\dfrac{{C(t)-C(t-w)}}{{w}}$; $C(t)$: {noun} up to step $t$; $w$: {window}.
 - {regret}: $\sum_{{s\le t}}(\mu^*_s-\mu_s)$; $\mu_s$: expected {noun} of the choice at step $s$; $\mu^*_s$: of the best choice. Both are true expectations ({pseudo}), without noise.
 - {entropy}: $-\sum_a p_a\log p_a\,/\,\log\min(K,w)$; $p_a$: share of the window in which arm $a$ was chosen; $K$: number of arms.
-- {spectrum}: eigenvalues of {design} $A=\lambda I+\sum x x^\top$; $x$: features of what was shown; $\lambda$: {ridge}.
+- {spectrum}: eigenvalues of {design} $A=\lambda I+\sum x x^\top$; $x$: features of what was shown; $\lambda$: {ridge}. Shown within the span of the features that can occur; all other eigenvalues of $A$ are $\lambda$.
 - {calibration} (under View): share of arms with $|\mu_a-\hat\mu_a|\le z\,\sigma_a$; $\hat\mu_a$: estimated mean; $\sigma_a$: standard deviation of the posterior draws, or $\alpha$ times the confidence width; $z$: 0.67, 1.28 or 1.96 for 50, 80 or 95 %.
 - {interval} (bands): $\bar y\pm t_{{n-1,\,0.975}}\,s/\sqrt n$; mean and standard deviation over $n$ replications.
 """  # noqa: E501
@@ -158,12 +158,13 @@ def _explain_formulas(experiment: Experiment) -> None:
             st.text(label)
             st.latex(cls.formula)
             parameters = []
-            for name, field in type(agent).model_fields.items():
-                if symbol := declaration(field)["symbol"]:
-                    title = link_symbol(symbol, str(field.title))
-                    parameters.append(
-                        f"- ${symbol}={getattr(agent, name):g}$, {title}: {field.description}"
-                    )
+            for name in _acting(agent, cls.formula):
+                field = type(agent).model_fields[name]
+                symbol = declaration(field)["symbol"]
+                title = link_symbol(symbol, str(field.title))
+                parameters.append(
+                    f"- ${symbol}={getattr(agent, name):g}$, {title}: {field.description}"
+                )
             doc = (cls.__doc__ or "").split("\n\n")[0]
             summary = re.sub(r",? \[\d+\]_", "", " ".join(doc.split()))
             st.caption("\n".join(parameters) or summary)
@@ -182,6 +183,27 @@ def _explain_formulas(experiment: Experiment) -> None:
         interval=link("confidence-interval", "95 % confidence interval"),
     )
     st.markdown("Plots:\n" + plots)
+
+
+def _acting(agent: AgentParams, formula: str) -> list[str]:
+    """Name the parameters with a symbol that act, those of the formula first.
+
+    The others are those that are shown at first or differ from their default, and the ridge
+    penalty."""
+    model, stated, others = type(agent), list[str](), list[str]()
+    for name, field in model.model_fields.items():
+        symbol, value = str(declaration(field)["symbol"] or ""), getattr(agent, name)
+        if not symbol or value is None:
+            continue
+        # a letter alone may be an index of another symbol
+        end = r"(?![A-Za-z])" if symbol[-1].isalpha() else ""
+        alone = rf"(?<![A-Za-z\\_]){re.escape(symbol)}{end}"
+        own = name in model.__annotations__ or len(symbol) > 1
+        if own and re.search(alone, formula):
+            stated.append(name)
+        elif declaration(field)["basic"] or name == "ridge" or value != field.default:
+            others.append(name)
+    return stated + others
 
 
 def _symbols(experiment: Experiment) -> str:

@@ -13,10 +13,42 @@ import streamlit as st
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.presets import presets
 from bandits.results import metrics
+from bandits.results.describe import parameter_changes
 from bandits.results.result import Result
+from bandits.runtime.pool import Job
 from bandits.simulators.petshop import CATEGORIES, PERSONAS
 from bandits_app.session import draft
 from bandits_app.session.followed import submit_and_follow
+from bandits_app.session.workers import pool
+
+
+def shown_run(experiment: Experiment) -> tuple[Job, bool]:
+    """Return the run that Home shows, and whether sliders can change it.
+
+    It is the one of the controls while these differ from ``experiment`` in nothing but the agents'
+    parameters; what else a user has set up in the Arena stays there.
+
+    Raises
+    ------
+    UserError
+    """
+    drafted, source = draft.current().experiment(), draft.requested_run()
+    if drafted is None or not (drafted == experiment or parameter_changes(experiment, drafted)):
+        return _unowned(experiment), False
+    if source:
+        draft.forget_request()
+        return submit_and_follow(drafted, by_slider=source == "slider"), True
+    job = pool().get(st.session_state.get("job", ""))
+    if job is not None and job.experiment == drafted:
+        return job, True
+    return _unowned(experiment), True
+
+
+def _unowned(experiment: Experiment) -> Job:
+    """Return the run of an experiment; it has no owner, and the next visitor resumes it."""
+    # a failed run is shown as failed
+    job = pool().get(experiment.hash)
+    return pool().submit(experiment) if job is None or job.status == "stopped" else job
 
 
 class Entrance(NamedTuple):

@@ -207,7 +207,14 @@ def _content(job: Job, view: View, previous: Job | None, *, fill: bool) -> Board
             placeholder["text"] = "This run ended before its first results."
     revision = f"{job.id}{view.x}{view.log_regret}{view.fourth}{view.zoom}"
     packed = panel.pack(
-        specs, 300, tiles, note, revision=revision, caption=caption, fill=fill, final=not job.active
+        specs,
+        300,
+        tiles,
+        note,
+        revision=revision,
+        caption=caption,
+        fill="alone" if fill else "window" if len(specs) > 2 else "",
+        final=not job.active,
     )
     return BoardContent(shown, progress, packed)
 

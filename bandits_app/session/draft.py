@@ -15,7 +15,7 @@ from bandits.agents import REGISTRY as AGENTS
 from bandits.agents import AgentParams
 from bandits.base.types import SimulatorSpec
 from bandits.experiments.adaptation import adapt, suited_agent
-from bandits.experiments.labels import following_label
+from bandits.experiments.labels import following_label, main_parameter
 from bandits.experiments.presets import presets
 from bandits.experiments.suitability import parse
 from bandits.simulators import REGISTRY as SIMULATORS
@@ -41,8 +41,12 @@ class Draft:
         self.simulator: dict[str, Any] = data["simulator"]
         self.agents: dict[int, dict[str, Any]] = {next(_numbers): agent for agent in data["agents"]}
         self.steps, self.replications, self.seed = data["steps"], data["replications"], data["seed"]
-        # the agent whose settings are shown
-        self.open_card: int | None = next(iter(self.agents), None)
+        # agents whose settings are shown: one for each main parameter, as many as a window holds
+        sliders: dict[str, int] = {}
+        for number, agent in self.agents.items():
+            if name := main_parameter(agent["kind"]):
+                sliders.setdefault(name, number)
+        self.open_cards = set(list(sliders.values())[:3] or list(self.agents)[:1])
         # what the choice of a simulator has changed
         self.notice = ""
         # the experiment before that choice
@@ -96,8 +100,9 @@ class Draft:
         """Add an agent with its defaults, or the settings closest to them that this simulator can
         run.
         """
-        self.open_card = next(_numbers)
-        self.agents[self.open_card] = suited_agent(kind, self.data())
+        number = next(_numbers)
+        self.open_cards = {number}
+        self.agents[number] = suited_agent(kind, self.data())
 
     def change(self, number: int, agent: dict[str, Any]) -> None:
         """Give an agent other values.

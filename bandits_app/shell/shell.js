@@ -1,5 +1,4 @@
 // Called once per update with the same parent element as long as it is mounted. All texts come from Python.
-const SEEN = "bandits-tour";
 const OPEN = ":popover-open, [role=dialog], [role=listbox], [data-testid=stPopoverBody], button[aria-expanded=true]";
 const shells = new WeakMap();
 
@@ -12,23 +11,6 @@ function make(tag, options = {}, ...children) {
 }
 
 const button = (text, on, className = "") => make("button", { type: "button", textContent: text, className, on });
-
-// A browser may refuse storage: then no tour is shown unless it is requested.
-function remembered() {
-  try {
-    return localStorage.getItem(SEEN) !== null;
-  } catch {
-    return true;
-  }
-}
-
-function remember() {
-  try {
-    localStorage.setItem(SEEN, "seen");
-  } catch {
-    // see above
-  }
-}
 
 const visible = (element) => element.getClientRects().length > 0;
 
@@ -45,7 +27,6 @@ function endTour(shell) {
   unmark(shell);
   shell.tour?.remove();
   shell.tour = null;
-  remember();
 }
 
 // A page that has just been opened may not have drawn the part yet; and the first card must not move it.
@@ -180,8 +161,9 @@ export default function ({ parentElement, data, setTriggerValue }) {
   shell.data = data;
   shell.trigger = setTriggerValue;
   shell.host.hidden = data.presenting;
-  if (data.home && !shell.tour && (shell.requested || !remembered())) {
-    showStep(shell, 0, shell.requested);
+  // Only on request: on a first visit, a card would cover the plots.
+  if (data.home && !shell.tour && shell.requested) {
+    showStep(shell, 0, true);
     shell.requested = false;
   } else if (!data.home && shell.tour) endTour(shell);
   return shell.remove;

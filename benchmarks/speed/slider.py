@@ -142,7 +142,7 @@ def measure(*, busy: bool) -> dict[str, Drag]:
     from playwright.sync_api import sync_playwright
 
     from tests.browser.chromium import fetch
-    from tests.browser.conftest import ARGUMENTS, TOUR_SEEN
+    from tests.browser.conftest import ARGUMENTS
 
     beside = read({"agents": BESIDE, "steps": 10_000_000, "replications": 4}) if busy else None
     found = {}
@@ -152,7 +152,6 @@ def measure(*, busy: bool) -> dict[str, Drag]:
             browser = playwright.chromium.launch(executable_path=fetch(), args=ARGUMENTS)
             for name, (agent, parameter) in AGENTS.items():
                 context = browser.new_context(viewport={"width": 1280, "height": 900})
-                context.add_init_script(TOUR_SEEN)
                 page = context.new_page()
                 page.set_default_timeout(240_000)
                 found[name] = drag(page, server.host, experiment(agent), parameter)

@@ -64,8 +64,6 @@ INTERRUPTED = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 
-TOUR_SEEN = "localStorage.setItem('bandits-tour', 'seen')"
-
 Open = Callable[..., Page]
 
 
@@ -254,8 +252,7 @@ def visit(
 ) -> Iterator[Open]:
     """``visit("/arena")`` opens a page as a visitor of their own.
 
-    With ``at``, of an app of the test's own; with ``tour``, as a browser that opens the app for the
-    first time."""
+    With ``at``, of an app of the test's own."""
     complaints: list[str] = []
     pages: list[Page] = []
 
@@ -291,7 +288,6 @@ def visit(
         path: str = "/",
         *,
         at: App | None = None,
-        tour: bool = False,
         viewport: ViewportSize | None = None,
         color_scheme: Literal["light", "dark"] = "light",
         has_touch: bool = False,
@@ -303,8 +299,6 @@ def visit(
         page.set_viewport_size(viewport or {"width": 1280, "height": 900})
         # nothing moves by itself
         page.emulate_media(color_scheme=color_scheme, reduced_motion="reduce")
-        if not tour:
-            page.add_init_script(TOUR_SEEN)
         listen(page, server)
         page.goto(server + path)
         return page

@@ -133,7 +133,7 @@ def go_to(page: Page, path: str) -> None:
 
 
 def test_axe_finds_nothing_serious_on_any_page_in_either_theme(visit: Open) -> None:
-    page = visit("/", tour=True)
+    page = visit("/")
     found: list[str] = []
     status(page, "^Finished")
     # colours are those of the theme
@@ -199,40 +199,22 @@ def test_the_main_button_is_reached_within_five_tab_stops(
     ).to_be_focused()
 
 
-def test_the_tour_is_shown_once_and_again_on_request(visit: Open) -> None:
-    page = visit("/", tour=True)
+def test_the_tour_is_shown_on_request_from_any_page(visit: Open) -> None:
+    page = visit("/learn?view=glossary", **PHONE)
     tour = page.locator(".bp-tour")
+    settled(page, "Glossary")
+    page.locator("button.bp-open").tap()
+    page.get_by_role("button", name="Start the tour").tap()
+    settled(page, "Bandit Playground")
     expect(tour.get_by_role("heading", name="Agents in one shop")).to_be_visible()
     expect(page.locator(".bp-board[data-bp-tour]")).to_be_visible()
     for _ in range(4):
-        tour.get_by_role("button", name="Next").click()
+        tour.get_by_role("button", name="Next").tap()
     expect(tour.get_by_text("Tour, 5 of 5")).to_be_visible()
-    expect(page.locator("[data-bp-tour]")).to_have_text(re.compile("Runs"))
-    tour.get_by_role("button", name="Done").click()
+    tour.get_by_role("button", name="Done").tap()
     expect(page.locator(".bp-tour, [data-bp-tour]")).to_have_count(0)
     page.reload()
     settled(page, "Bandit Playground")
     expect(page.locator("button.bp-open")).to_be_visible()
+    # no card over the plots
     expect(tour).to_have_count(0)
-    go_to(page, "/learn?view=glossary")
-    settled(page, "Glossary")
-    page.locator("button.bp-open").click()
-    page.get_by_role("button", name="Start the tour").click()
-    settled(page, "Bandit Playground")
-    expect(tour.get_by_text("Tour, 1 of 5")).to_be_visible()
-    page.keyboard.press("Escape")
-    expect(tour).to_have_count(0)
-
-
-def test_the_tour_can_be_skipped_and_does_not_start_elsewhere(visit: Open) -> None:
-    page = visit("/learn?view=glossary", tour=True, **PHONE)
-    settled(page, "Glossary")
-    expect(page.locator("button.bp-open")).to_be_visible()
-    expect(page.locator(".bp-tour")).to_have_count(0)
-    page.goto(page.url.partition("learn")[0])
-    page.get_by_role("button", name="Skip tour").tap()
-    expect(page.locator(".bp-tour, [data-bp-tour]")).to_have_count(0)
-    page.reload()
-    settled(page, "Bandit Playground")
-    expect(page.locator("button.bp-open")).to_be_visible()
-    expect(page.locator(".bp-tour")).to_have_count(0)

@@ -77,6 +77,33 @@ def test_the_first_curve_is_above_the_fold(visit: Open) -> None:
     expect(page.get_by_role("tooltip")).to_have_count(0)
 
 
+@pytest.mark.parametrize(("width", "height"), [(1366, 768), (1280, 720)])
+def test_four_plots_four_sliders_and_run_are_in_sight_at_once(
+    visit: Open, width: int, height: int
+) -> None:
+    page = finished(visit, width, height)
+    page.wait_for_function(FILLED, arg=height, polling=LOOK)
+    names = ("^Exploration bonus", "^Ridge", "^Noise variance", "^Exploration rate")
+    sliders = [page.get_by_role("slider", name=re.compile(name)).first for name in names]
+    run = page.get_by_test_id("stMain").get_by_role("button", name=re.compile("^Run"))
+    plots = page.locator(".st-key-result .bp-cell").all()[:4]
+    for part in (*sliders, run, *plots):
+        box = part.bounding_box()
+        assert box is not None
+        assert box["y"] >= 0
+        assert box["y"] + box["height"] <= height
+    titles = page.locator(".bp-title").all_inner_texts()[:4]
+    assert titles == [
+        "Click-through rate",
+        "Cumulative regret",
+        "Selection entropy",
+        "Eigenvalue spectrum",
+    ]
+    # live: a slider that moves is followed by a run
+    sliders[-1].press("ArrowRight")
+    expect(page.locator(".bp-words").filter(has_text="Dotted: previous run")).to_be_visible()
+
+
 def test_the_title_and_the_description_of_a_preset_can_be_read_whole(visit: Open) -> None:
     page = finished(visit, 1280, 800)
     page.get_by_role("button", name="Choose a preset").click()
@@ -111,10 +138,9 @@ def test_a_presentation_fills_the_screen_of_any_size(visit: Open) -> None:
     expect(page.locator(".bp-note").filter(visible=True)).to_have_count(0)
     page.keyboard.press("Escape")
     expect(page.get_by_role("heading", name="Arena", exact=True)).to_be_visible()
-    expect(page.locator(".bp-fill")).to_have_count(0)
-    page.wait_for_function(
-        "() => document.querySelector('.bp-plot')._fullLayout.height === 300", polling=LOOK
-    )
+    expect(page.locator(".bp-alone")).to_have_count(0)
+    # all four are in sight, as before the presentation
+    page.wait_for_function(FILLED, arg=1080, polling=LOOK)
 
 
 def test_lines_have_names_at_their_ends_that_do_not_overlap(visit: Open) -> None:

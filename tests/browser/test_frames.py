@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from bandits.experiments import url
-from tests.browser.conftest import TOUR_SEEN, App, Open
+from tests.browser.conftest import App, Open
 from tests.browser.test_journeys import DRAWN, status
 from tests.support import experiment
 
@@ -53,7 +53,6 @@ def test_a_named_site_shows_one_run_and_another_site_does_not(
         "utf-8",
     )
     page = browser.new_page()
-    page.add_init_script(TOUR_SEEN)
     page.goto(f"http://localhost:{port}/page.html")
     frame = page.frame_locator("iframe")
     expect(frame.locator(DRAWN).first).to_be_attached()

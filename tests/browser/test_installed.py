@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser.conftest import TOUR_SEEN, App
+from tests.browser.conftest import App
 from tests.support import copy_sources
 
 expect.set_options(timeout=240_000)
@@ -45,7 +45,6 @@ def test_the_app_starts_from_any_folder(installed: Path, tmp_path: Path, browser
     try:
         app.ready()
         page = browser.new_page()
-        page.add_init_script(TOUR_SEEN)
         page.goto(app.address)
         expect(page.get_by_role("heading", name="Bandit Playground")).to_be_visible()
         # the first run has begun

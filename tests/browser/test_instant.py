@@ -13,7 +13,7 @@ from bandits import Experiment, read, run
 from bandits.experiments import url
 from bandits.experiments.presets import presets
 from bandits_app.arena.instant import follower
-from tests.browser.conftest import TOUR_SEEN, Open
+from tests.browser.conftest import Open
 from tests.browser.test_journeys import LOOK, drawn, set_number, status, tiles
 from tests.support import wait_for
 
@@ -298,7 +298,7 @@ def test_behind_a_proxy_that_opens_no_further_websocket(server: str, browser: Br
     The console reports that, so this page is not `visit`'s.
     """
     context = browser.new_context(viewport={"width": 1280, "height": 900})
-    context.add_init_script(f"{TOUR_SEEN};{REFUSED}")
+    context.add_init_script(REFUSED)
     context.set_default_timeout(240_000)
     page = context.new_page()
     wrong: list[str] = []

@@ -1025,6 +1025,24 @@ def arena_in_presentation(pool: Pool) -> AppTest:
     return at
 
 
+@pytest.mark.parametrize(
+    ("agent", "shown"),
+    [
+        ({"kind": "linucb"}, ["alpha", "ridge"]),
+        ({"kind": "linucb", "gamma": 0.99}, ["alpha", "ridge", "gamma"]),
+        ({"kind": "lints"}, ["sigma2", "ridge"]),
+        ({"kind": "epsilon_greedy"}, ["epsilon", "decay", "ridge"]),
+        ({"kind": "neural_linucb"}, ["alpha", "learning_rate", "ridge"]),
+        ({"kind": "beta_ts"}, ["prior_clicks", "prior_misses"]),
+    ],
+)
+def test_formulas_show_the_parameters_that_act_the_main_one_first(
+    agent: dict[str, Any], shown: list[str]
+) -> None:
+    cls = AGENTS[agent["kind"]]
+    assert explanations._acting(cls.Params.model_validate(agent), cls.formula) == shown
+
+
 def test_the_link_the_formulas_and_the_downloads_are_there(pool: Pool) -> None:
     job = ended(pool.submit(experiment("linucb", "beta_ts", seed=961)))
     at = arena(job)

@@ -30,12 +30,16 @@ def titles(at: AppTest) -> list[str]:
 def test_home_states_its_question_and_shows_a_run(pool: Pool) -> None:
     at = home()
     assert at.title[0].value == "Bandit Playground"
-    assert "contextual bandit" in at.markdown[0].value
+    assert any("contextual bandit" in caption.value for caption in at.caption)
     race = pool.get(presets()["race"].experiment.hash)
     assert race is not None
-    assert titles(at) == EARNED
-    # the others are a click away
-    assert titles(at.toggle[0].set_value(True).run()) == [*EARNED, *EXPLORED]
+    assert titles(at) == [*EARNED, *EXPLORED]
+    # one main parameter for each agent that has one
+    assert [s.label for s in (*at.main.slider, *at.main.select_slider)] == [
+        *["Exploration bonus α"] * 2,
+        "Exploration rate ε",
+        "Noise variance σ²",
+    ]
     (button,) = [b for b in at.button if b.label == "Open in the Arena"]
     at = button.click().run()
     assert not at.exception
@@ -84,6 +88,20 @@ def test_home_states_the_facts_of_the_shop_and_zooms_on_the_leading_agents(pool:
     assert 100 < regret["layout"]["yaxis"]["range"][1] < 2000
     for plot in (rate, regret):
         assert plot["layout"]["meta"]["note"].endswith(" Zoomed: A/B test lies outside.")
+
+
+def test_a_slider_of_home_that_was_moved_changes_the_run_there(pool: Pool) -> None:
+    at = home()
+    at = at.main.slider[0].set_value(0.6).run()
+    # as a browser does when it is released
+    at.session_state["run-requested"] = "slider"
+    at = at.run()
+    assert not at.exception
+    assert at.title[0].value == "Bandit Playground"
+    job = pool.get(at.session_state["job"])
+    assert job is not None
+    assert job.experiment.agents[0].alpha == 0.6
+    pool.stop(job)
 
 
 @pytest.mark.parametrize(

@@ -98,13 +98,13 @@ def take_back() -> None:
         if version == str(draft.version) and number in draft.agents:
             draft.agents[number] = {**draft.agents[number], name: float(value)}
     if (experiment := draft.experiment()) is not None:
-        opened = (
-            list(draft.agents).index(draft.open_card) if draft.open_card in draft.agents else None
-        )
+        opened = [number in draft.open_cards for number in draft.agents]
         drafts.replace(experiment)
-        drafts.current().open_card = (
-            None if opened is None else list(drafts.current().agents)[opened]
-        )
+        drafts.current().open_cards = {
+            number
+            for number, is_open in zip(drafts.current().agents, opened, strict=True)
+            if is_open
+        }
 
 
 def sliders(draft: drafts.Draft, experiment: Experiment, job: Job) -> dict[str, dict[str, Any]]:

@@ -39,8 +39,8 @@ function decode(bytes) {
 
 const unbroken = (text) => text.replaceAll(" %", "\u00a0%"); // no line begins with a percent sign
 
-// In presentation the panel takes the rest of the window: no scrolling.
-const LEAST = 340; // pixels for all plots; with less the page scrolls
+// The plots of a run take the rest of the window: all are in sight at once.
+const LEAST = 280; // pixels for all plots; with less the page scrolls
 
 function fit(panel) {
   const { host } = panel;
@@ -49,6 +49,7 @@ function fit(panel) {
   const room = Math.floor(innerHeight - top - 12);
   panel.filled = panel.fill && innerWidth >= 700 && room - panel.board.offsetHeight >= LEAST;
   host.classList.toggle("bp-fill", panel.filled);
+  host.classList.toggle("bp-alone", panel.fill === "alone");
   host.style.height = panel.filled ? `${room}px` : "";
   panel.grid.style.gridTemplateRows = panel.filled ? `repeat(${Math.ceil(panel.cells.length / 2)}, minmax(0, 1fr))` : "";
 }
@@ -152,7 +153,8 @@ function draw(panel, cell) {
   const names = namesAtEnds(panel, cell);
   const width = cell.plot.clientWidth;
   const endWidth = names.length ? columnOf(names, width, cell.plot.clientHeight) : 0;
-  drawLines(cell, endWidth ? [] : names);
+  // In a low plot the tiles are the legend.
+  drawLines(cell, endWidth || panel.filled ? [] : names);
   const height = panel.filled ? cell.plot.clientHeight : panel.height * scale();
   const layout = layoutOf(panel, cell.figure, width, height, endWidth);
   try {

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Sequence
 from importlib import metadata, resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import streamlit as st
@@ -140,7 +140,7 @@ def pack(
     revision: str = "",
     alt: Sequence[str] | None = None,
     caption: str = "",
-    fill: bool = False,
+    fill: Literal["", "window", "alone"] = "",
     final: bool = True,
 ) -> bytes:
     """Encode a panel: header size (uint32, little-endian), JSON header, then all float32 values.
@@ -148,8 +148,9 @@ def pack(
     Raw bytes rather than base64 in JSON, which is a third larger and which Streamlit would
     serialise twice. An array is ``{"f4": [first, count]}`` in the header, or ``{"f4": [first,
     count, columns]}`` if it has two dimensions. With a caption of a few words, the note is behind a
-    question mark. With ``fill`` the plots share the rest of a large window, whatever ``height``.
-    With ``final`` nothing more will follow, and what a released slider shows gives way."""
+    question mark. With ``fill`` the plots share the rest of a large window, whatever ``height``;
+    "alone": without the note. With ``final`` nothing more will follow, and what a released slider
+    shows gives way."""
     if revision:
         for figure in figures:
             figure["layout"]["uirevision"] = revision

@@ -27,6 +27,8 @@ function layoutOf(panel, figure, width, height, endWidth) {
   // A copy: Plotly writes the zoom into the layout that it is given.
   const { title, meta, ...own } = structuredClone(figure.layout ?? {});
   const { host } = panel;
+  // A low plot gives its height to the curves.
+  if (panel.filled && height < 130 * scale()) delete own.xaxis?.title;
   const { paper, ink } = colours(host);
   const size = Math.round(12 * scale());
   const scaled = (pixels) => Math.round(pixels * scale());

@@ -277,3 +277,19 @@ def test_two_tabs_of_a_run_agree(visit: Open, gate: Gate) -> None:
     assert tiles(one).all_inner_texts() == tiles(two).all_inner_texts()
     said = [page.get_by_test_id("stMain").locator("li").all_inner_texts() for page in (one, two)]
     assert said[0] == said[1]
+
+
+def test_home_shows_four_plots_and_the_sliders_of_its_agents_at_once(visit: Open) -> None:
+    page = visit("/", viewport={"width": 1280, "height": 720})
+    status(page, "^Finished: 20,000 steps")
+    page.wait_for_function(FILLED, arg=720, polling=LOOK)
+    sliders = page.get_by_test_id("stMain").get_by_role("slider")
+    # alpha twice, sigma², epsilon
+    expect(sliders).to_have_count(4)
+    for part in (*sliders.all(), *page.locator(".bp-cell").all()):
+        box = part.bounding_box()
+        assert box is not None
+        assert box["y"] >= 0
+        assert box["y"] + box["height"] <= 720
+    # no card over them
+    expect(page.locator(".bp-tour")).to_have_count(0)

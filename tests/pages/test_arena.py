@@ -1018,7 +1018,7 @@ def arena_in_presentation(pool: Pool) -> AppTest:
     assert {b.label for b in at.main.button} == {"Run", "Continue", "Stop", "Exit presentation"}
     # the random agent has no parameter
     assert [s.label for s in at.main.slider] == ["Exploration bonus α"]
-    assert panel(at)["fill"] is True
+    assert panel(at)["fill"] == "alone"
     # the main conclusion alone
     assert len(sentences(at)) == 1
     assert len(plots(at)) == 4

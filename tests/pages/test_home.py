@@ -101,7 +101,7 @@ def test_a_slider_of_home_that_was_moved_changes_the_run_there(pool: Pool) -> No
     job = pool.get(at.session_state["job"])
     assert job is not None
     assert job.experiment.agents[0].alpha == 0.6
-    pool.stop(job)
+    pool.stop(job, job.owner)
 
 
 @pytest.mark.parametrize(

@@ -353,3 +353,23 @@ def attempts_from_link(lesson: Lesson, text: str) -> dict[str, list[float]]:
 def _on_slider(step: TryStep, value: float) -> bool:
     places = (value - step.low) / step.step
     return step.low <= value <= step.high and abs(places - round(places)) < 1e-6
+
+
+def pulls_to_link(pulls: Mapping[str, Sequence[int]]) -> str:
+    """Write the pulls of games for a link, a digit each: ``ten=0120;context=4``."""
+    return ";".join(f"{name}={''.join(map(str, made))}" for name, made in pulls.items() if made)
+
+
+def pulls_from_link(lesson: Lesson, text: str) -> dict[str, list[int]]:
+    """Read the pulls of games from a link; those that do not fit their game are left out."""
+    found: dict[str, list[int]] = {}
+    for part in text[:2000].split(";"):
+        name, _, digits = part.partition("=")
+        step = lesson.games.get(name)
+        if step is None or not (digits.isascii() and digits.isdecimal()):
+            continue
+        game = step.game(0)
+        made = [int(digit) for digit in digits]
+        if len(made) <= game.pulls and max(made) < game.levers:
+            found[name] = made
+    return found

@@ -13,6 +13,7 @@ from bandits.base.errors import UserError
 from bandits.experiments.experiment import Experiment, read
 from bandits.experiments.presets import presets
 
+from . import game
 from .sources import RunSource, WorkedSource
 from .worked import REGISTRY, WorkedExample
 
@@ -245,10 +246,32 @@ def _whole(value: float) -> float:
     return int(value) if float(value).is_integer() else value
 
 
+class PlayStep(_Step):
+    """A game: the reader chooses in the place of an agent, then the agents of the experiment play
+    with the same random numbers.
+    """
+
+    kind: Literal["play"]
+    experiment: dict[str, Any]
+
+    @model_validator(mode="after")
+    def _playable(self) -> PlayStep:
+        try:
+            game.check(read(self.experiment))
+        except UserError as error:
+            raise ValueError(f"step '{self.id}': {error}") from None
+        return self
+
+    def game(self, seed: int) -> game.Game:
+        """Return the game whose levers are drawn with a seed."""
+        return game.of(read({**self.experiment, "seed": seed}))
+
+
 Step = Annotated[
-    TextStep | PredictStep | RunStep | SeeStep | ExplainStep | TryStep, Field(discriminator="kind")
+    TextStep | PredictStep | RunStep | SeeStep | ExplainStep | TryStep | PlayStep,
+    Field(discriminator="kind"),
 ]
-KINDS = ("text", "predict", "run", "see", "explain", "try")
+KINDS = ("text", "predict", "run", "see", "explain", "try", "play")
 
 
 class Claim(_Data):
@@ -316,6 +339,11 @@ class Lesson(NamedTuple):
     def tasks(self) -> dict[str, TryStep]:
         """The steps with a task, by id."""
         return {step.id: step for step in self.data.steps if isinstance(step, TryStep)}
+
+    @property
+    def games(self) -> dict[str, PlayStep]:
+        """The steps with a game, by id."""
+        return {step.id: step for step in self.data.steps if isinstance(step, PlayStep)}
 
     def sources(self, results: Mapping[str, Any]) -> dict[str, RunSource | WorkedSource]:
         """Return the numbers of all runs, by step, with the results that are known."""

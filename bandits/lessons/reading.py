@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -33,13 +34,19 @@ def lessons() -> dict[str, Lesson]:
 def _lessons() -> dict[str, Lesson]:
     folder = files("bandits.lessons")
     found = {}
-    for path in sorted(folder.iterdir(), key=lambda p: p.name):
+    for path in sorted(folder.iterdir(), key=_place):
         if path.name.endswith(".json"):
             stem = path.name.removesuffix(".json")
             markdown = folder.joinpath(f"{stem}.md").read_text(encoding="utf-8")
             name = stem.partition("-")[2]
             found[name] = read_lesson(name, path.read_text(encoding="utf-8"), markdown)
     return found
+
+
+def _place(path: Traversable) -> int:
+    """Return the place of a file's lesson; -1 of other files."""
+    number = path.name.partition("-")[0]
+    return int(number) if number.isdecimal() else -1
 
 
 def find(name: str) -> Lesson:

@@ -16,6 +16,7 @@ from .lesson import (
     Lesson,
     NumberAnswer,
     OrderAnswer,
+    PlayStep,
     PredictStep,
     RunStep,
     SeeStep,
@@ -107,7 +108,7 @@ def _check_step(
         _check_see(lesson, step, seen)
     elif isinstance(step, TryStep):
         _check_try(lesson, step, seen)
-    elif not isinstance(step, (TextStep, ExplainStep)):
+    elif not isinstance(step, (TextStep, ExplainStep, PlayStep)):
         raise AssertionError(step)
 
 

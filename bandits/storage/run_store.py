@@ -28,6 +28,7 @@ from .annotations import Annotations
 from .checkpoints import RUN_ID, Checkpoints
 from .object_files import ObjectFiles, digest, pack_run
 from .run_index import RUNS, WRITTEN, CorruptFileError, RunIndex
+from .scores import Scores
 from .stored_run import StoredRun, read_kept, result_of, stored_run
 
 __all__ = ["MIN_FREE", "RUN_ID", "CorruptFileError", "EvictedError", "Store", "StoredRun"]
@@ -68,6 +69,7 @@ class Store:
         )
         self._annotations = Annotations(self.folder / "annotations", self._objects.staging)
         self._index = RunIndex(self.folder / "index.sqlite", self._objects, self._annotations)
+        self.scores = Scores(self.folder / "scores.sqlite")
         self._lock: IO[str] | None = None
         if not self.notice:
             reserve.fill(self.folder)

@@ -80,7 +80,7 @@ ENTRANCES = (
     Entrance(
         "Teach",
         "school",
-        "Nine lessons: predict, see a run, compare. With handouts.",
+        "Ten lessons: predict, see a run, compare. With handouts.",
         "learn",
     ),
     Entrance(

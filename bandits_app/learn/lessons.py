@@ -18,7 +18,7 @@ from . import progress, runs, steps
 
 def listing() -> None:
     """Draw one row per lesson."""
-    for number, lesson in enumerate(lessons().values(), start=1):
+    for number, lesson in enumerate(lessons().values()):
         with st.container(border=True):
             _row(number, lesson)
 
@@ -36,7 +36,7 @@ def _row(number: int, lesson: Lesson) -> None:
     row.button(
         "Continue" if progress.started(lesson) and at else "Start",
         icon=":material/play_arrow:",
-        type="primary" if number == 1 else "secondary",
+        type="primary" if number == 0 else "secondary",
         key=f"lesson-open-{lesson.name}",
         on_click=progress.open_lesson,
         args=(lesson.name,),

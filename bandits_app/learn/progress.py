@@ -5,6 +5,7 @@ except for changed values.
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
 
 import streamlit as st
@@ -15,10 +16,14 @@ from bandits.lessons.answers import (
     attempts_from_link,
     attempts_to_link,
     from_link,
+    pulls_from_link,
+    pulls_to_link,
     to_link,
 )
 
 _OPEN = "lesson-open"
+# numbers of levers have six digits
+_FIRST, _LAST = 100_000, 999_999
 
 
 def current() -> Lesson | None:
@@ -40,6 +45,10 @@ def _follow_link() -> None:
     if name not in _of_lessons("predictions"):
         _of_lessons("predictions")[name] = from_link(lesson, st.query_params.get("predictions", ""))
         _of_lessons("attempts")[name] = attempts_from_link(lesson, st.query_params.get("tried", ""))
+        _of_lessons("pulls")[name] = pulls_from_link(lesson, st.query_params.get("pulls", ""))
+        number = st.query_params.get("levers", "")
+        if number.isdecimal() and len(number) == len(str(_LAST)):
+            _of_lessons("levers")[name] = int(number)
     step = st.query_params.get("step", "1")
     go_to(lesson, int(step) - 1 if step.isdecimal() and len(step) < 4 else 0)
 
@@ -53,6 +62,10 @@ def write_link(lesson: Lesson | None) -> None:
             fields["predictions"] = made
         if tried := attempts_to_link(_of_lessons("attempts").get(lesson.name, {})):
             fields["tried"] = tried
+        if lesson.games:
+            fields["levers"] = str(levers(lesson))
+        if pulled := pulls_to_link(_of_lessons("pulls").get(lesson.name, {})):
+            fields["pulls"] = pulled
     if st.query_params.to_dict() != fields:
         st.query_params.from_dict(fields)
 
@@ -91,10 +104,28 @@ def go_to(lesson: Lesson, position: int) -> None:
 
 def restart(lesson: Lesson) -> None:
     """Forget the predictions and begin again."""
-    for name in ("predictions", "attempts", "entered"):
+    for name in ("predictions", "attempts", "entered", "pulls"):
         _of_lessons(name)[lesson.name] = {}
     _of_lessons("steps")[lesson.name] = 0
     _of_lessons("rounds")[lesson.name] = round_number(lesson) + 1
+
+
+def levers(lesson: Lesson) -> int:
+    """Return the number that determines the levers of all games: of the link, or drawn."""
+    drawn = _FIRST + secrets.randbelow(_LAST - _FIRST + 1)
+    return int(_of_lessons("levers").setdefault(lesson.name, drawn))
+
+
+def new_levers(lesson: Lesson) -> None:
+    """Draw other levers for all games, and forget the pulls."""
+    _of_lessons("levers").pop(lesson.name, None)
+    _of_lessons("pulls").pop(lesson.name, None)
+
+
+def pulls(lesson: Lesson, step: str) -> list[int]:
+    """Return the levers that were pulled in a game, from 0, the last one at the end."""
+    found: list[int] = _of_lessons("pulls").setdefault(lesson.name, {}).setdefault(step, [])
+    return found
 
 
 def attempts(lesson: Lesson, step: str) -> list[float]:

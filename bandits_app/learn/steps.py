@@ -28,6 +28,7 @@ from bandits.lessons.expressions import Source
 from bandits.lessons.lesson import (
     ChoiceAnswer,
     NumberAnswer,
+    PlayStep,
     PredictStep,
     RunStep,
     Section,
@@ -46,7 +47,7 @@ from bandits_app.widgets.params_form import form, label
 from bandits_app.widgets.text import glued, refuse
 from bandits_app.widgets.until_end import until_end
 
-from . import progress, runs
+from . import game, progress, runs
 
 RULE = f"A number counts as right if it is off by at most {TOLERANCE:.0%} of its slider's range."
 WRONG = ":red[:material/cancel:]"
@@ -81,6 +82,8 @@ def show(lesson: Lesson, step: Step, jobs: dict[str, Job]) -> None:
         _see(lesson, step, jobs)
     elif isinstance(step, TryStep):
         _try(lesson, step, section, sources)
+    elif isinstance(step, PlayStep):
+        game.play(lesson, step)
     _answers(lesson, step, jobs)
 
 

@@ -62,6 +62,7 @@ BUTTONS = (
     Shortcut("Alt+S", "Stop a run"),
 )
 OTHERS = (
+    Shortcut("1 to 9, 0", "Pull a lever of the first lesson"),
     Shortcut("Arrow keys", "Change the slider or number that has the focus"),
     Shortcut("Double-click", "Reset the zoom of a plot"),
     Shortcut("Esc", "Close a menu or this panel; leave the presentation"),

@@ -32,7 +32,7 @@ def onwards(page: Page) -> None:
 
 def test_lesson_two_from_its_first_prediction_to_its_card(visit: Open) -> None:
     page = visit("/lessons")
-    page.get_by_role("button", name="Start").nth(1).click()
+    page.get_by_role("button", name="Start").nth(2).click()
     heading(page, "A choice in every visit")
     onwards(page)
     heading(page, "First act: an agent that never explores")
@@ -106,8 +106,8 @@ def test_lesson_three_by_keyboard_alone_and_axe_finds_nothing_serious_at_any_ste
     """It has every kind of step."""
     page, found = visit("/lessons"), list[str]()
     page.add_style_tag(content="*, ::before, ::after { transition: none !important }")
-    expect(page.get_by_role("button", name="Start").nth(2)).to_be_visible()
-    page.get_by_role("button", name="Start").nth(2).focus()
+    expect(page.get_by_role("button", name="Start").nth(3)).to_be_visible()
+    page.get_by_role("button", name="Start").nth(3).focus()
     page.keyboard.press("Enter")
     for step in lessons()["ridge-regression-by-hand"].data.steps:
         heading(page, lessons()["ridge-regression-by-hand"].texts[step.id].title)

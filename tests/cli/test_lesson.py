@@ -21,7 +21,7 @@ def small(tmp_path: Path) -> Path:
 
 def test_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lesson", "list"]) == 0
-    assert capsys.readouterr().out.splitlines()[0].split("  ")[0] == "a-shop-and-a-log"
+    assert capsys.readouterr().out.splitlines()[0].split("  ")[0] == "pull-the-levers"
     assert main(["lesson", "list", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [row["name"] for row in rows] == list(lessons())

@@ -217,7 +217,7 @@ def test_names_of_agents_and_declared_phrases_may_hold_digits() -> None:
 
 
 def test_an_unknown_name_lists_the_lessons_and_a_file_is_read(tmp_path: Any) -> None:
-    with pytest.raises(UserError, match="there is no lesson 'x'; there are a-shop-and-a-log, "):
+    with pytest.raises(UserError, match="there is no lesson 'x'; there are pull-the-levers, "):
         find("x")
     with pytest.raises(UserError, match=r"x\.json cannot be read: No such file"):
         find(str(tmp_path / "x.json"))

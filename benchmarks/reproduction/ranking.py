@@ -50,8 +50,25 @@ GREEDY: Params = {
     "every": 32,
     "updates": 1,
     "batch": 32,
+    "learning_rate": 1e-3,
 }
-THOMPSON: Params = {"kind": "neural_click_ts", "vectors": "tuned"}
+# as published: the agents' defaults are others
+CLICK_TS: Params = {
+    "kind": "neural_click_ts",
+    "sigma2": 1e-4,
+    "epsilon": 1e-6,
+    "inverse": "pseudo",
+    "hidden": [32, 16],
+    "learning_rate": 1e-3,
+    "batch": 32,
+}
+ADAM: Params = {
+    "kind": "neural_greedy",
+    "every": 50,
+    "hidden": [64, 32],
+    "learning_rate": 1e-3,
+}
+THOMPSON: Params = {**CLICK_TS, "vectors": "tuned"}
 AGENTS: tuple[Params, ...] = (
     {"kind": "popularity"},
     GREEDY,
@@ -72,8 +89,8 @@ LINEAR: tuple[Params, ...] = (
         "position": "aware",
     },
     {"kind": "sgd_ts", "position": "aware", "ridge": 1e-4, "radius": 1000, "learning_rate": 100.0},
-    {"kind": "neural_greedy", "every": 50},
-    {"kind": "neural_click_ts"},
+    ADAM,
+    CLICK_TS,
     {"kind": "popularity"},
     {"kind": "random"},
 )
@@ -272,12 +289,12 @@ def products(steps: int = 10_000, replications: int = 4) -> str:
     )
 
 
-SLOW: Params = {"kind": "neural_click_ts", "label": "Neural click TS rate .001"}
+SLOW: Params = {**CLICK_TS, "label": "Neural click TS rate .001"}
 WHY: tuple[Params, ...] = (
     SLOW,
     {**SLOW, "label": "Neural click TS rate .1", "learning_rate": 0.1},
     {**SLOW, "label": "Neural click TS rate 1", "learning_rate": 1.0},
-    {"kind": "neural_greedy", "label": "Neural greedy with Adam and replay", "every": 50},
+    {**ADAM, "label": "Neural greedy with Adam and replay"},
     {
         "kind": "linucb",
         "label": "LinUCB with usual values",

@@ -32,7 +32,7 @@ _LEAST, _MOST = 0.5, 2.0
 # added to the window: until a commit that has begun is on the disk
 _COMMIT = 0.2
 # seconds from the kill of a part until it serves again
-_PATIENCE = 120.0
+_PATIENCE = 600.0
 
 
 class Client:

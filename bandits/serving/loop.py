@@ -27,7 +27,8 @@ AGENT = {"kind": "epsilon_greedy", "epsilon": 0.1}
 # a demonstration of minutes: steps are short, and a version that is as good is accepted
 SETTINGS = ServiceParams(
     max_age=90.0,
-    rollout=RolloutParams(steps=(0.2, 0.5), min_decisions=1_000, delta=0.05),
+    # the parts share one machine, which is often busy
+    rollout=RolloutParams(steps=(0.2, 0.5), min_decisions=1_000, delta=0.05, max_latency=0.5),
 )
 PARTS = ("service", "trainer", "traffic")
 # visitors from which the first champion has learned

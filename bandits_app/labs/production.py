@@ -15,7 +15,7 @@ from bandits.base.files import home
 from bandits.serving import breaks, dashboard
 from bandits.serving.loop import SETTINGS, Loop
 from bandits.serving.registry import Registry
-from bandits_app.widgets.text import bullets, escape_markdown, refuse
+from bandits_app.widgets.text import bullets, refuse
 from bandits_app.widgets.until_end import until_end
 
 RATE, SECONDS = 50.0, 600.0
@@ -121,10 +121,10 @@ def _show(loop: Loop) -> None:
     st.html(f"<style>{_STYLE}</style>{figure(found)}")
     if found.problems:
         st.markdown("**Alarms**")
-        bullets([escape_markdown(problem) for problem in found.problems])
+        bullets(found.problems)
     if found.happened:
         st.markdown("**What happened**")
-        bullets([f"{each.time} {escape_markdown(each.sentence)}" for each in found.happened])
+        bullets([f"{each.time} {each.sentence}" for each in found.happened])
 
 
 def figure(found: dashboard.Production) -> str:

@@ -11,7 +11,7 @@ from bandits.results.comparison.conclusion import ranking
 from bandits.results.describe import describe_experiment
 
 from . import words
-from .figures.board import board
+from .figures.board import Options, board
 from .figures.board import plot as draw
 from .figures.curves import figure
 from .figures.style import styles
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 
-def plot(result: Run, name: str, *, dark: bool = False) -> go.Figure:
+def plot(result: Run, name: str, *, dark: bool = False, growth: bool = False) -> go.Figure:
     """Draw the curves of one name, or the board of four plots; see `Result.plot`."""
     if name == "board":
-        return _board(result, dark=dark)
+        return _board(result, dark=dark, growth=growth)
     if name not in CURVES:
         raise UserError(f"plot is '{short(name)}'; it must be one of board, {', '.join(CURVES)}")
-    return _with_legend(figure(draw(result, name), dark=dark))
+    return _with_legend(figure(draw(result, name, Options(growth=growth)), dark=dark))
 
 
-def _board(result: Run, *, dark: bool) -> go.Figure:
+def _board(result: Run, *, dark: bool, growth: bool) -> go.Figure:
     from plotly.subplots import make_subplots
 
-    specs = board(result)
+    specs = board(result, growth=growth)
     made = make_subplots(
         rows=2, cols=2, subplot_titles=[spec["layout"]["title"]["text"] for spec in specs]
     )

@@ -207,7 +207,7 @@ class Result(Run):
         """Alias of `to_frame`."""
         return self.to_frame()
 
-    def plot(self, name: str = "board", *, dark: bool = False) -> go.Figure:
+    def plot(self, name: str = "board", *, dark: bool = False, growth: bool = False) -> go.Figure:
         """Draw a curve of every agent as a plotly figure, in the colours of the app.
 
         Parameters
@@ -217,6 +217,9 @@ class Result(Run):
             plots of the app.
         dark : bool
             Use plotly's dark template.
+        growth : bool
+            Draw √T and log T beside the cumulative regret, scaled to meet the leading agent's
+            curve at half of its steps.
 
         Raises
         ------
@@ -231,7 +234,7 @@ class Result(Run):
         >>> result.plot("pseudo_regret").layout.title.text
         'Cumulative regret'
         """
-        return notebook.plot(self, name, dark=dark)
+        return notebook.plot(self, name, dark=dark, growth=growth)
 
     def _repr_html_(self) -> str:
         return notebook.leaderboard_html(self)

@@ -31,6 +31,8 @@ class View(NamedTuple):
     fourth: str = SPECTRUM
     at: int | None = None
     arm: int | None = None
+    # √T and log T beside the regret
+    growth: bool = False
     previous: bool = True
     # on the leading agents
     zoom: bool = True
@@ -40,7 +42,7 @@ class View(NamedTuple):
     @property
     def options(self) -> Options:
         """What the curves depend on."""
-        return Options(self.window, self.x, self.log_regret, self.at, self.arm)
+        return Options(self.window, self.x, self.log_regret, self.at, self.arm, self.growth)
 
     def figure_options(self) -> dict[str, Any]:
         """Return the keyword arguments of the figures."""
@@ -89,6 +91,13 @@ def choose(experiment: Experiment, arms: int, reached: int | None = None) -> Vie
         key="view-log",
         help="Logarithmic axis for the regret. With "
         "logarithmic steps too, a power law is a straight line.",
+        **keep,
+    )
+    growth = METRICS["pseudo_regret"].known(experiment) and st.toggle(
+        "√T and log T beside the regret",
+        key="view-growth",
+        help="Two lines of known growth, scaled to meet the leading agent's curve at half of its "
+        "steps. The regret of a good agent grows no faster than √T.",
         **keep,
     )
     previous = st.toggle(
@@ -141,8 +150,11 @@ def choose(experiment: Experiment, arms: int, reached: int | None = None) -> Vie
             ),
         )
         fourth = f"calibration_{100 * (level or LEVELS[-1]):.0f}"
+    view = View(
+        window, x or "step", log_regret, fourth, growth=growth, previous=previous, zoom=zoom
+    )
     if fourth != SPECTRUM:
-        return View(window, x or "step", log_regret, fourth, previous=previous, zoom=zoom)
+        return view
     snapshots = snapshot_steps(experiment.steps)
     steps = [s for s in snapshots if reached is None or s <= reached] or snapshots[:1]
     # other steps, another slider
@@ -168,7 +180,7 @@ def choose(experiment: Experiment, arms: int, reached: int | None = None) -> Vie
         ),
     )
     moment = None if at == steps[-1] else at
-    return View(window, x or "step", log_regret, at=moment, arm=arm, previous=previous, zoom=zoom)
+    return view._replace(at=moment, arm=arm)
 
 
 def embedded() -> bool:

@@ -971,6 +971,8 @@ def test_axes_spectrum_and_window_are_chosen_for_all_plots(pool: Pool) -> None:
     assert all(min(t["x"]) > 0 for p in plots(at)[:3] for t in p["data"])
     at = settled(at.toggle(key="view-log").set_value(True).run())
     assert plots(at)[1]["layout"]["yaxis"]["type"] == "log"
+    at = settled(at.toggle(key="view-growth").set_value(True).run())
+    assert {"√T", "log T"} <= {trace["name"] for trace in plots(at)[1]["data"]}
     (step,) = [s for s in at.select_slider if s.key.startswith("view-at")]
     (arm,) = [n for n in at.number_input if n.key.startswith("view-arm")]
     step.set_value(snapshot_steps(2000)[3])

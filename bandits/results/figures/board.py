@@ -20,6 +20,8 @@ from bandits.results.metrics import Band
 from bandits.results.run import Run
 
 from .curves import agent_curve, clip_band, curves, cut, settled, thin
+from .growth import Growth
+from .growth import growth as lines_of_growth
 from .style import COUNT, FORMATS, STEP, Spec, Style, styles
 
 # Curves by metric and label
@@ -36,6 +38,7 @@ class Options(NamedTuple):
     log_regret: bool = False
     at: int | None = None
     arm: int | None = None
+    growth: bool = False
 
 
 def fourth_plots(experiment: Experiment) -> list[str]:
@@ -55,6 +58,7 @@ def board(
     fourth: str = SPECTRUM,
     at: int | None = None,
     arm: int | None = None,
+    growth: bool = False,
     before: Bands | None = None,
     changes: Mapping[str, ParameterChange] | None = None,
 ) -> list[Spec]:
@@ -77,12 +81,14 @@ def board(
         A metric of `fourth_plots`.
     at, arm : int, optional
         Step and arm of the spectrum; by default the latest snapshot and all arms.
+    growth : bool
+        Draw √T and log T beside the cumulative regret.
     before : dict, optional
         Curves of the previous run from `bands`; agents with the same label are drawn dotted.
     changes : dict of str to ParameterChange, optional
         What has changed since the previous run, by label; the dotted curves name it.
     """
-    options = Options(window, x, log_regret, at, arm)
+    options = Options(window, x, log_regret, at, arm, growth)
     names = [*first_three(result.experiment), fourth]
     return [plot(result, name, options, before=before, changes=changes) for name in names]
 
@@ -102,17 +108,20 @@ def plot(
     e, x = result.experiment, options.x
     looks, found, was = styles(e), bands(result, [name], options)[name], (before or {}).get(name)
     metric = METRICS[name].of(e, **_windows(result, options))
+    shapes = lines_of_growth(result) if options.growth and name == "pseudo_regret" else None
     spec = curves(
         found,
         looks,
         title=metric.title,
-        note=metric.note + (_notes(result, was, changes) if name == "ctr" else ""),
+        note=metric.note
+        + (_notes(result, was, changes) if name == "ctr" else "")
+        + (shapes.note if shapes else ""),
         caption=metric.caption + _moment(result, options, "; step {:,}") * (name == SPECTRUM),
         y_title=metric.unit,
         y_format=FORMATS[metric.form],
         y_range=metric.range,
         log_y=metric.log or (options.log_regret and name == "pseudo_regret"),
-        references=dict(_references(result, metric, found, options)),
+        references=dict(_references(result, metric, found, options, shapes)),
         before=was,
         changes=changes,
         end_labels=True,
@@ -209,10 +218,14 @@ def _notes(
 
 
 def _references(
-    result: Run, metric: Metric, found: Mapping[str, Band], options: Options
+    result: Run,
+    metric: Metric,
+    found: Mapping[str, Band],
+    options: Options,
+    shapes: Growth | None,
 ) -> Iterator[tuple[str, Band]]:
-    """Yield the dashed lines of a plot: oracle and random choice, or the nominal level of an
-    interval.
+    """Yield the dashed lines of a plot: oracle and random choice, the nominal level of an interval,
+    or lines of known growth.
     """
     first, x = _first(result), options.x
     if metric.references and first is not None and result.experiment.offers("truth"):
@@ -230,6 +243,10 @@ def _references(
             ends = np.array([min(span[0] for span in spans), max(span[-1] for span in spans)])
         level = np.full(2, metric.level)
         yield "nominal level", Band(ends, level, level, level, 0)
+    if shapes is not None:
+        leader = result.histories[shapes.label]
+        for label, band in shapes.lines.items():
+            yield label, _against(band, leader.grid, leader.sums["clicks"], x)
 
 
 def drawn_rate(experiment: Experiment, history: History, window: int) -> Band:

@@ -90,6 +90,19 @@ class Levers(Simulator):
                 "Larger values earn more; clicks need 0 to 1."
             ),
         )
+        offset: float = param(
+            0.0,
+            title="Offset",
+            symbol="c",
+            ge=-1000,
+            le=1000,
+            typical=(-10, 10),
+            later=True,
+            help=(
+                "Added to every mean that is drawn (not fixed, not clicks). Larger values move all "
+                "rewards up and change no gap; usually 0 to 5."
+            ),
+        )
         gap: float = param(
             0.1,
             title="Gap",
@@ -139,6 +152,7 @@ class Levers(Simulator):
         def idle(cls, values: dict[str, Any]) -> frozenset[str]:
             means, reward = values.get("means", "uniform"), values.get("reward", "bernoulli")
             idle = {"n_arms", "layout"} if means == "fixed" else {"values"}
+            idle |= {"offset"} if means == "fixed" or reward == "bernoulli" else set()
             idle |= set() if means == "one_good" else {"gap"}
             idle |= {"noise"} if reward == "bernoulli" else set()
             return frozenset(idle | (set() if reward == "student_t" else {"tail"}))
@@ -270,13 +284,14 @@ class Levers(Simulator):
         generator = self.streams.generator("layout", row=layout)
         if p.means == "fixed":
             return np.array(p.values, np.float64)
+        offset = 0.0 if self._binary else p.offset
         if p.means == "uniform":
-            return generator.random(K)
+            return generator.random(K) + offset
         if p.means == "normal":
-            return generator.standard_normal(K)
+            return generator.standard_normal(K) + offset
         means = np.full(K, GOOD - p.gap)
         means[generator.integers(K)] = GOOD
-        return means
+        return means + offset
 
     def _reward(self, means: FloatArray, uniforms: FloatArray) -> FloatArray:
         """Draw a reward from each mean by a uniform number."""

@@ -37,6 +37,20 @@ def test_means_are_those_of_the_layout() -> None:
     assert (np.ptp(means(levers(4)), axis=0) == 0).all()
 
 
+@pytest.mark.parametrize("drawn", ["uniform", "normal", "one_good"])
+def test_an_offset_moves_all_means_that_are_drawn_and_changes_no_gap(drawn: str) -> None:
+    at_zero = levers(means=drawn, reward="gaussian", layout="per_row")
+    moved = levers(means=drawn, reward="gaussian", layout="per_row", offset=4.0)
+    np.testing.assert_array_equal(means(moved), means(at_zero) + 4)
+    np.testing.assert_array_equal(moved.log(0, 20).means, at_zero.log(0, 20).means + 4)
+
+
+def test_an_offset_moves_no_clicks_and_no_means_that_are_given() -> None:
+    np.testing.assert_array_equal(means(levers(offset=4.0)), means(levers()))
+    given = levers(means="fixed", reward="gaussian", offset=4.0)
+    np.testing.assert_array_equal(means(given)[0], [0.6, 0.1, 0.1])
+
+
 @pytest.mark.parametrize("reward", ["bernoulli", "gaussian", "student_t"])
 def test_rewards_have_the_mean_and_the_noise_that_are_stated(reward: str) -> None:
     simulator = levers(1, means="fixed", values=(0.3, 0.7), reward=reward, noise=0.5, tail=5.0)

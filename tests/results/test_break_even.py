@@ -9,6 +9,8 @@ import pytest
 
 from bandits import run
 from bandits.results.comparison import paired_tests
+from bandits.results.figures import board as figures
+from bandits.results.result import Result
 from tests.support import experiment, history
 
 REPEATS = 1000
@@ -126,3 +128,38 @@ def test_coverage_with_agents() -> None:
         print(f"agents, {rows} replications: {found:.3f}")
         # four differences of an agent that may settle early are not normal
         assert (LOW if rows > 4 else 0.91) <= found <= HIGH
+
+
+def overtaking() -> Result:
+    """Return a run in which the second agent falls behind the first, and stays ahead from step 8
+    on.
+    """
+    slow, fast = [1, 1, 1, 0, 0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 1, 1, 1, 1, 1, 1]
+    made = experiment("ab_test", "ucb1", steps=10, replications=4)
+    histories = [history(np.tile(np.array(c, float)[:, None], 4)) for c in (slow, fast)]
+    return Result(made, dict(zip(made.labels, histories, strict=True)))
+
+
+def test_cumulative_clicks_have_a_diamond_where_the_leader_overtakes() -> None:
+    result = overtaking()
+    step = result.compare("UCB1", "A/B test").break_even_step
+    plot = figures.plot(result, "clicks")
+    (mark,) = [trace for trace in plot["data"] if trace["name"] == "break-even"]
+    assert (mark["x"].tolist(), mark["y"].tolist()) == ([step], [4.0])
+    assert mark["legendgroup"] == "A/B test"
+    assert "ahead of A/B test from step 8" in mark["hovertemplate"]
+    assert "from which UCB1 stays ahead" in plot["layout"]["meta"]["note"]
+    assert "A/B test, 8." in plot["layout"]["meta"]["note"]
+
+
+def test_there_is_no_diamond_without_a_deficit_or_against_clicks() -> None:
+    result = overtaking()
+    alone = Result(result.experiment, {"UCB1": result.histories["UCB1"]})
+    plots = [
+        figures.plot(alone, "clicks"),
+        figures.plot(result, "pseudo_regret"),
+        figures.plot(result, "clicks", figures.Options(x="earned")),
+    ]
+    for plot in plots:
+        assert "break-even" not in {trace["name"] for trace in plot["data"]}
+        assert "Diamonds" not in plot["layout"]["meta"]["note"]

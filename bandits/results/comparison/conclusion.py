@@ -56,8 +56,7 @@ def describe_comparison(
     if p_value >= 0.05:
         return f"{a} and {b} do not differ significantly: {count_of(d.mean, noun)} ({evidence})."
     text = f"{a} earned {count_of(d.mean, f'more {noun}')} than {b} ({evidence})"
-    # a lead that changed early is noise
-    if comparison.break_even_step and comparison.exploration_cost >= 1:
+    if comparison.break_even_step is not None and comparison.overtook:
         text += f"; break-even at step {count(comparison.break_even_step)}"
         if comparison.break_even_interval:
             text += words.bracket(

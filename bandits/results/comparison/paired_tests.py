@@ -53,6 +53,13 @@ class Comparison(NamedTuple):
     break_even_interval: tuple[int, int] | None
     exploration_cost: float
 
+    @property
+    def overtook(self) -> bool:
+        """Whether a was behind, by a click or more, before it stayed ahead: a lead that changed
+        early is noise.
+        """
+        return bool(self.break_even_step) and self.exploration_cost >= 1
+
 
 def mean_lead(a: History, b: History) -> float:
     """Compute the mean difference in clicks so far between a and b over common rows: the fast part

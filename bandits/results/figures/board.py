@@ -19,6 +19,7 @@ from bandits.results.metric_registry import CURVES, METRICS, Metric, first_three
 from bandits.results.metrics import Band
 from bandits.results.run import Run
 
+from . import break_even
 from .curves import agent_curve, clip_band, curves, cut, settled, thin
 from .growth import Growth
 from .growth import growth as lines_of_growth
@@ -109,13 +110,16 @@ def plot(
     looks, found, was = styles(e), bands(result, [name], options)[name], (before or {}).get(name)
     metric = METRICS[name].of(e, **_windows(result, options))
     shapes = lines_of_growth(result) if options.growth and name == "pseudo_regret" else None
+    over_steps = name == "clicks" and x != "earned"
+    diamonds, explained = break_even.marks(result) if over_steps else ([], "")
     spec = curves(
         found,
         looks,
         title=metric.title,
         note=metric.note
         + (_notes(result, was, changes) if name == "ctr" else "")
-        + (shapes.note if shapes else ""),
+        + (shapes.note if shapes else "")
+        + explained,
         caption=metric.caption + _moment(result, options, "; step {:,}") * (name == SPECTRUM),
         y_title=metric.unit,
         y_format=FORMATS[metric.form],
@@ -135,6 +139,7 @@ def plot(
         return spec
     if not metric.absent:
         spec["data"] += _stops(result, found, metric)
+    spec["data"] += diamonds
     return spec if x == "earned" else mark(spec, e)
 
 

@@ -142,12 +142,13 @@ def test_a_slider_a_key_and_another_result(visit: Open) -> None:
     expect(page.get_by_text("to update the results")).to_be_visible()
     slider = page.get_by_role("slider", name=re.compile("^Exploration")).first
     expect(slider).to_have_value("0.5")
+    slider.scroll_into_view_if_needed()
     box = slider.bounding_box()
     assert box is not None
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     page.mouse.move(x, y)
     page.mouse.down()
-    page.mouse.move(x + 40, y, steps=6)
+    page.mouse.move(x - 30, y, steps=6)
     page.mouse.up()
     expect(slider).not_to_have_value("0.5")
     dragged = float(slider.input_value())

@@ -546,8 +546,8 @@ def test_menus_group_agents_and_simulators_and_describe_each(pool: Pool) -> None
     )
     headings = [m.value for m in at.sidebar.markdown if m.value.startswith("**")]
     assert headings == [
-        *(f"**{name}**" for name in ("Recommendation", "Data sets", "Known functions")),
         *(f"**{name}**" for name in ("Linear", "Trees", "Neural", "Context free")),
+        *(f"**{name}**" for name in ("Recommendation", "Data sets", "Known functions")),
     ]
 
 

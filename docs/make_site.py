@@ -34,7 +34,7 @@ ROOT = Path(__file__).parents[1]
 BUILD = ROOT / "build"
 SITE = BUILD / "site"
 # packages whose names users import, beside those of bandits itself
-PACKAGES = ("policy", "diagnostics", "offpolicy", "monitoring", "sweeps", "lessons")
+PACKAGES = ("policy", "gym", "diagnostics", "offpolicy", "monitoring", "sweeps", "lessons")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 GUIDE = (
     "docs/walkthrough.md",

@@ -14,6 +14,7 @@ EXTRAS = {
     "uvicorn": ("serve", "a service needs Starlette and uvicorn"),
     "prometheus_client": ("serve", "the metrics of a service need prometheus_client"),
     "streamlit": ("app", "the app needs Streamlit"),
+    "gymnasium": ("gym", "an environment of Gymnasium needs Gymnasium"),
 }
 """Of each module: its extra, and what needs it."""
 

@@ -32,6 +32,7 @@ ORDER = (
     "storage",
     "runtime",
     "policy",
+    "gym",
     "diagnostics",
     "monitoring",
     "offpolicy",

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "policy.md"
@@ -27,3 +28,14 @@ def test_the_loop_on_digits_learns_in_twenty_lines() -> None:
     exec(loop, names)
     # 600 images: random labels are right in 10 %, 14.9 % with 4 standard errors
     assert names["right"] / 600 > 0.5
+
+
+@pytest.mark.slow
+def test_a_dqn_of_another_library_runs_on_visits() -> None:
+    program, names = blocks()[2], dict[str, Any]()
+    exec(program, names)
+    visits = np.array(names["clicks"])
+    # at the most negative effect of treats, a uniform choice earns 2.2957 and the optimum 7.2452
+    low, high = (visits.mean() + sign * 4 * visits.std() / 10 for sign in (-1, 1))
+    assert low < 10
+    assert high > 2.2957

@@ -35,7 +35,7 @@ def test_a_dqn_of_another_library_runs_on_visits() -> None:
     program, names = blocks()[2], dict[str, Any]()
     exec(program, names)
     visits = np.array(names["clicks"])
-    # at the most negative effect of treats, a uniform choice earns 2.2957 and the optimum 7.2452
+    # a uniform choice earns 2.2957 clicks per visit, the optimum 7.2452
     low, high = (visits.mean() + sign * 4 * visits.std() / 10 for sign in (-1, 1))
-    assert low < 10
+    assert low < 7.2452
     assert high > 2.2957

@@ -14,7 +14,8 @@ from . import words
 from .figures.board import Options, board
 from .figures.board import plot as draw
 from .figures.curves import figure
-from .figures.style import styles
+from .figures.style import Spec, styles
+from .items.shown import maps
 from .metric_registry import CURVES, LEADERBOARD, METRICS, leaderboard
 from .run import Run
 
@@ -23,20 +24,29 @@ if TYPE_CHECKING:
 
 
 def plot(result: Run, name: str, *, dark: bool = False, growth: bool = False) -> go.Figure:
-    """Draw the curves of one name, or the board of four plots; see `Result.plot`."""
+    """Draw the curves of one name, the board of four plots, or maps; see `Result.plot`."""
     if name == "board":
-        return _board(result, dark=dark, growth=growth)
+        return _with_legend(_grid(board(result, growth=growth), dark=dark))
+    if name == "shown":
+        if not (found := maps(result)):
+            raise UserError(
+                "plot is 'shown', for which the simulator must have user segments and categories"
+            )
+        return _grid(found, dark=dark)
     if name not in CURVES:
-        raise UserError(f"plot is '{short(name)}'; it must be one of board, {', '.join(CURVES)}")
+        names = ", ".join(["board", *CURVES, "shown"])
+        raise UserError(f"plot is '{short(name)}'; it must be one of {names}")
     return _with_legend(figure(draw(result, name, Options(growth=growth)), dark=dark))
 
 
-def _board(result: Run, *, dark: bool, growth: bool) -> go.Figure:
+def _grid(specs: list[Spec], *, dark: bool) -> go.Figure:
+    """Draw plots in two columns."""
     from plotly.subplots import make_subplots
 
-    specs = board(result, growth=growth)
     made = make_subplots(
-        rows=2, cols=2, subplot_titles=[spec["layout"]["title"]["text"] for spec in specs]
+        rows=-(-len(specs) // 2),
+        cols=2,
+        subplot_titles=[spec["layout"]["title"]["text"] for spec in specs],
     )
     for i, spec in enumerate(specs):
         row, column = divmod(i, 2)
@@ -47,7 +57,7 @@ def _board(result: Run, *, dark: bool, growth: bool) -> go.Figure:
     made.update_layout(
         template="plotly_dark" if dark else "plotly_white", height=750, font={"size": 13}
     )
-    return _with_legend(made)
+    return made
 
 
 def _with_legend(made: go.Figure) -> go.Figure:

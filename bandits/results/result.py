@@ -213,8 +213,8 @@ class Result(Run):
         Parameters
         ----------
         name : str
-            A curve of ``CURVES`` ("ctr", "pseudo_regret", "entropy", ...), or "board" for the four
-            plots of the app.
+            A curve of ``CURVES`` ("ctr", "pseudo_regret", "entropy", ...), "board" for the four
+            plots of the app, or "shown" for the share of each category by user segment, as maps.
         dark : bool
             Use plotly's dark template.
         growth : bool
@@ -224,7 +224,7 @@ class Result(Run):
         Raises
         ------
         UserError
-            There is no such curve.
+            There is no such curve, or no segments and categories for the maps.
 
         Examples
         --------

@@ -292,6 +292,13 @@ class Simulator(ABC):
         """Return the names of the segments; empty where users form no groups."""
         return []
 
+    @classmethod
+    def category_names(cls) -> list[str]:
+        """Return the names of the categories, where every round offers items of all of them;
+        elsewhere empty.
+        """
+        return []
+
     def layouts(self) -> IntArray:
         """Return the layout of each row, int64 (R,): all 0 unless each row draws its own
         (`layout_per_row`).

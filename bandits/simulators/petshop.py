@@ -406,6 +406,10 @@ class PetShop(Simulator):
     def segment_names(cls) -> list[str]:
         return list(SPOKEN_PERSONAS)
 
+    @classmethod
+    def category_names(cls) -> list[str]:
+        return list(CATEGORIES)
+
     def _layout(self, layout: int) -> tuple[IntArray, IntArray, ProductTraits]:
         """Draw the persona of every user, the category of every product, and what makes products
         differ.

@@ -322,6 +322,10 @@ class Sessions(Simulator):
     def segment_names(cls) -> list[str]:
         return list(SPOKEN_PERSONAS)
 
+    @classmethod
+    def category_names(cls) -> list[str]:
+        return list(CATEGORIES)
+
     # what happens
 
     def respond(

@@ -22,6 +22,7 @@ from bandits.results.describe import describe_experiment
 from bandits.results.figures.style import Spec, styles
 from bandits.results.items.demand import demand
 from bandits.results.items.fairness import item_table, segment_table
+from bandits.results.items.shown import maps
 from bandits.runtime.pool import Job
 from bandits_app.run_view import board
 from bandits_app.run_view.status import status
@@ -295,6 +296,7 @@ def _show_fairness(job: Job) -> None:
     demand(job.experiment)
     with job.lock:
         segments, items = segment_table(job.result), item_table(job.result)
+        shares = maps(job.result)
     if segments is None and items is None:
         return
     st.subheader("Fairness", anchor=False)
@@ -308,6 +310,9 @@ def _show_fairness(job: Job) -> None:
         )
         height: Literal["content", "auto"] = "content" if len(segments) <= WHOLE else "auto"
         st.dataframe(safe_agents(segments), hide_index=True, key="fairness-segments", height=height)
+    if shares:
+        st.markdown("Who is shown what? Each row of a map is a user segment.")
+        panel.draw(shares, key="fairness-maps", revision=job.id, height=200)
     if items is not None:
         st.markdown(
             "What does each item get? *Gini* is 0 if all are shown equally often and 1 if one "

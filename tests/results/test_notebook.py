@@ -48,6 +48,13 @@ def test_every_curve_has_a_figure_in_the_colours_of_the_app(name: str) -> None:
         assert drawn["LinUCB"].x[-1] == 1200
 
 
+def test_maps_of_who_is_shown_what_are_drawn_where_there_are_segments() -> None:
+    made = finished().plot("shown")
+    assert [trace.name for trace in made.data] == ["Optimal choice", "LinUCB", "Random"]
+    with pytest.raises(UserError, match="must have user segments and categories"):
+        finished("wheel").plot("shown")
+
+
 def test_an_unknown_curve_is_refused() -> None:
     with pytest.raises(
         UserError, match=r"^plot is 'clickrate'; it must be one of board, ctr, clicks, "

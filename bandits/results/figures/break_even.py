@@ -64,5 +64,5 @@ def marks(result: Run) -> tuple[list[Spec], str]:
         return [], ""
     return drawn, (
         f" Diamonds: break-even, the step from which {names[best.label]} stays ahead of an agent "
-        f"that it trailed, with its 95 % confidence interval: {'; '.join(stated)}."
+        f"that it trailed: {'; '.join(stated)}. Bars: 95 % confidence interval."
     )

@@ -59,11 +59,15 @@ class Demand(NamedTuple):
         Mean expected reward of each item, 0 while it cannot be shown; None where visitors have
         different candidates.
     cohorts : list of Cohort
+    best : float64 (G, C) or None
+        Share of each category in the optimal choices for each user segment; None where the
+        simulator names no segments, or no categories.
     """
 
     steps: IntArray
     merit: FloatArray | None
     cohorts: list[Cohort]
+    best: FloatArray | None = None
 
 
 def demand(experiment: Experiment) -> Demand | None:
@@ -74,8 +78,13 @@ def demand(experiment: Experiment) -> Demand | None:
     """
     if (n := measurable(experiment)) is None:
         return None
+    return _measure(without_agents(experiment), n)
+
+
+def without_agents(experiment: Experiment) -> str:
+    """Write an experiment with a random agent alone: what its simulator and visitors depend on."""
     bare = {**experiment.model_dump(mode="json", by_alias=True), "agents": [{"kind": "random"}]}
-    return _measure(json.dumps(bare, sort_keys=True), n)
+    return json.dumps(bare, sort_keys=True)
 
 
 def measurable(experiment: Experiment) -> int | None:
@@ -117,12 +126,17 @@ def _measure(experiment: str, n: int) -> Demand:
     merit = np.zeros((e.replications, simulator.spec.n_items if everything else 0))
     rows = np.arange(e.replications)[:, None]
     deserved = {i: np.full(len(steps), np.nan) for i in members}
+    segments, categories = simulator.segment_names(), simulator.category_names()
+    best = np.zeros((len(segments), len(categories)))
     for at, step in enumerate(steps.tolist()):
         round = simulator.round_at(step)
         p = np.where(round.available, simulator.probabilities(round), 0.0)
         if everything:
             merit[rows, round.items] += p
         chosen = _optimal(p, round.available, simulator.spec.slate)
+        if best.size:
+            own = simulator.categories()[rows, round.items]
+            np.add.at(best, (round.segments[:, None], own), chosen)
         for i, new in members.items():
             if step >= begins[i]:
                 among = np.where(new[rows, round.items], chosen, 0.0)
@@ -143,7 +157,14 @@ def _measure(experiment: str, n: int) -> Demand:
     for values in deserved.values():
         for piece in np.unique(pieces):
             values[pieces == piece] = values[pieces == piece].mean()
-    return Demand(steps, merit, cohorts)
+    return Demand(steps, merit, cohorts, by_rows(best) if best.size else None)
+
+
+def by_rows(amounts: FloatArray) -> FloatArray:
+    """Divide each row of ``amounts (G, C)`` by its sum; NaN in rows of zeros."""
+    total = amounts.sum(axis=1, keepdims=True)
+    none = np.full(amounts.shape, np.nan)
+    return np.asarray(np.divide(amounts, total, out=none, where=total > 0), np.float64)
 
 
 def _optimal(p: FloatArray, available: BoolArray, slate: int) -> FloatArray:

@@ -302,6 +302,8 @@ class SimulatorSpec:
         equals what was logged, so that agents count different events and nothing is paired),
         ``visits`` (choices move the state of a visit of many steps), ``states`` (what agents see of
         a visit is one of ``fixed_contexts`` states, the context of the round).
+    bounds : tuple of float
+        Values between which all features lie, where they are known for all seeds and steps.
     """
 
     n_items: int
@@ -316,6 +318,7 @@ class SimulatorSpec:
     capabilities: frozenset[str] = frozenset()
     fixed_contexts: int = 0
     positions: tuple[float, ...] = ()
+    bounds: tuple[float, float] = (-math.inf, math.inf)
 
 
 class Vectors(NamedTuple):

@@ -60,6 +60,11 @@ def rounds_have_the_sizes_of_the_spec(environment: str) -> None:
             round.available.sum(axis=1) >= s.slate,
             f"at least {s.slate} candidates must be available",
         )
+        low, high = s.bounds
+        expect(
+            (round.features >= low) & (round.features <= high),
+            f"features must be from {low:g} to {high:g}, as describe states",
+        )
         if "ids" in s.capabilities:
             expect(
                 (round.users >= 0) & (round.users < s.n_users),

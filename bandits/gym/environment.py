@@ -44,7 +44,7 @@ class BanditEnv(gymnasium.Env[FloatArray, Any]):
         spec = self._cls.describe(params)
         K, S = spec.n_candidates, spec.slate
         self._slate, self._visits = S, "visits" in spec.capabilities
-        self.observation_space = spaces.Box(-np.inf, np.inf, (K, spec.n_features), np.float64)
+        self.observation_space = spaces.Box(*spec.bounds, (K, spec.n_features), np.float64)
         self.action_space = spaces.Discrete(K) if S == 1 else spaces.MultiDiscrete([K] * S)
         self._seed: int | None = None
         self._round: Round | None = None

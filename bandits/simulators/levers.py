@@ -214,6 +214,7 @@ class Levers(Simulator):
             n_features=1,
             n_stored=1,
             fixed_contexts=1,
+            bounds=(0.0, 1.0),
             capabilities=frozenset({"truth", "log"} | binary),
         )
 

@@ -269,6 +269,7 @@ class PetShop(Simulator):
             n_users=params.n_users,
             n_categories=len(CATEGORIES),
             fixed_contexts=0 if broken else _P,
+            bounds=(-np.inf, np.inf) if broken or params.hints else (0.0, 1.0),
             capabilities=frozenset(
                 {"ids", "truth", "segments", "log", "binary", "arm_features", "categories"}
             ),

@@ -255,6 +255,7 @@ class Sessions(Simulator):
             n_categories=_C,
             n_distinct=N_KINDS,
             fixed_contexts=states,
+            bounds=(0.0, 1.0),
             capabilities=frozenset(capabilities | {"visits"} | ({"states"} if states else set())),
         )
 

@@ -22,7 +22,7 @@ KINDS = sorted(set(REGISTRY) - {"logged"})
 def test_every_simulator_passes_the_check_of_gymnasium(kind: str) -> None:
     env = make_env({"kind": kind}, steps=50)
     with warnings.catch_warnings():
-        # simulators state no bounds of features; there is nothing to render
+        # most simulators know no bounds of features; there is nothing to render
         warnings.filterwarnings("ignore", message=".*(infinity|render|spec).*")
         check_env(env)
     env.reset(seed=1)
@@ -30,6 +30,34 @@ def test_every_simulator_passes_the_check_of_gymnasium(kind: str) -> None:
         *_, terminated, truncated, _ = env.step(env.action_space.sample())
         if terminated or truncated:
             env.reset()
+
+
+@pytest.mark.parametrize(
+    "simulator",
+    [
+        *({"kind": "sessions", "features": name} for name in ("additive", "interaction", "both")),
+        *({"kind": "petshop", "features": name} for name in ("additive", "interaction", "both")),
+        {"kind": "petshop", "layout": "notebook"},
+        {"kind": "petshop", "changes": [{"kind": "launch", "at": 20, "items": 3}]},
+        {"kind": "levers", "reward": "gaussian"},
+    ],
+)
+def test_observations_stay_within_their_bounds(simulator: dict[str, object]) -> None:
+    env = make_env(simulator, steps=50)
+    observation, _ = env.reset(seed=1)
+    assert env.observation_space.is_bounded()  # type: ignore[attr-defined]
+    ended = False
+    while not ended:
+        assert observation in env.observation_space
+        observation, _, terminated, truncated, _ = env.step(env.action_space.sample())
+        ended = terminated or truncated
+
+
+def test_hints_and_broken_features_have_no_bounds() -> None:
+    broken = {"kind": "features", "at": 20, "column": 0, "how": "scaled", "by": 1000}
+    for more in ({"hints": 0.5}, {"changes": [broken]}):
+        space = make_env({"kind": "petshop", **more}).observation_space
+        assert not space.is_bounded("above")  # type: ignore[attr-defined]
 
 
 def test_an_episode_is_a_replication_of_an_experiment() -> None:

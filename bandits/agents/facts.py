@@ -24,6 +24,10 @@ class AgentFacts:
     ``params`` are those of one row, ``spec`` the sizes and capabilities of the simulator.
     """
 
+    keywords: ClassVar[str] = ""
+    """Words that find it besides title, family, summary and references: other names, and libraries
+    that have it.
+    """
     needs: ClassVar[frozenset[str]] = frozenset()
     """Capabilities of a simulator without which it cannot run."""
     offered_for: ClassVar[frozenset[str]] = frozenset()

@@ -6,6 +6,7 @@ import inspect
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Iterable
 from typing import Any
 
@@ -107,6 +108,13 @@ def escaped(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def spelled(text: str) -> str:
+    """Fold case, and spell Greek letters: α 0.5 becomes alpha 0.5."""
+    return re.sub(
+        "[α-ω]", lambda letter: unicodedata.name(letter[0]).split()[-1].lower(), text.casefold()
+    )
 
 
 def _significant(value: float, digits: int = 2) -> str:

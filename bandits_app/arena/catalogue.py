@@ -9,7 +9,7 @@ import streamlit as st
 
 from bandits.agents import REGISTRY as AGENTS
 from bandits.base.formatting import description
-from bandits.experiments.kinds import agent_kinds
+from bandits.experiments.kinds import LONGEST, agent_kinds
 from bandits.simulators import REGISTRY as SIMULATORS
 from bandits_app.session import draft as drafts
 from bandits_app.session.draft import Draft
@@ -43,9 +43,6 @@ def add_agent(draft: Draft, add: Callable[[str], None] | None = None) -> None:
     ``add``: called with the kind that is chosen, instead of `Draft.add`.
     """
     available, families = draft.available_kinds(), dict[str, list[str]]()
-    for row in agent_kinds():
-        if row.kind in available:
-            families.setdefault(row.family, []).append(row.kind)
     key = f"{draft.version}-add-{len(draft.agents)}-{sorted(draft.open_cards)}"
     with st.popover(
         "Add agent",
@@ -54,13 +51,27 @@ def add_agent(draft: Draft, add: Callable[[str], None] | None = None) -> None:
         disabled=len(draft.agents) >= 12,
         key=key,
     ):
+        query = st.text_input(
+            "Search",
+            key=f"{key}-search",
+            icon=":material/search:",
+            placeholder="no features, trees, as in VW …",
+            label_visibility="collapsed",
+            max_chars=LONGEST,
+        )
+        found = agent_kinds().search(query)
+        for row in found:
+            if row.kind in available:
+                families.setdefault(row.family, []).append(row.kind)
+        if not found:
+            st.caption("No agent has these words.")
         menu.entries(
             families,
             {kind: (AGENTS[kind].title, summary(kind)) for kind in available},
             "add",
             add or draft.add,
         )
-        others = [cls.title for kind, cls in AGENTS.items() if kind not in available]
+        others = [row.title for row in found if row.kind not in available]
         if others:
             simulator = SIMULATORS[draft.simulator["kind"]].title
             st.caption(escape_markdown(f"Not available in {simulator}: {', '.join(others)}."))

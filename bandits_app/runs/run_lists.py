@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache, partial
 
 import streamlit as st
 
 from bandits import Experiment, UserError
+from bandits.base.formatting import spelled
 from bandits.experiments.presets import presets
 from bandits.lessons import lessons
 from bandits.results.comparison.overlay import MAX_RUNS
@@ -191,7 +191,7 @@ def search(found: Sequence[StoredRun], query: str, *, starred: bool = False) -> 
     simulator or changes.
     """
     # a browser may send more than its box takes
-    wanted = [_pattern(term) for term in _spelled(query[:LONGEST]).split()]
+    wanted = [_pattern(term) for term in spelled(query[:LONGEST]).split()]
 
     def matches(run: StoredRun) -> bool:
         e = run.experiment
@@ -205,17 +205,10 @@ def search(found: Sequence[StoredRun], query: str, *, starred: bool = False) -> 
             describe_simulator(e),
             e.simulator.kind,
         )
-        text = _spelled(" ".join(places))
+        text = spelled(" ".join(places))
         return all(term.search(text) for term in wanted)
 
     return [run for run in found if run.starred >= starred and matches(run)]
-
-
-def _spelled(text: str) -> str:
-    """Fold case, and spell Greek letters: α 0.5 finds alpha 0.5."""
-    return re.sub(
-        "[α-ω]", lambda letter: unicodedata.name(letter[0]).split()[-1].lower(), text.casefold()
-    )
 
 
 def _pattern(term: str) -> re.Pattern[str]:

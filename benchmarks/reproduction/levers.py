@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from bandits import read, run
+from bandits import Experiment, read, run
+from bandits.experiments.presets import presets
 from bandits.results import metrics
 from bandits.results.metric_registry import METRICS
 from bandits.results.result import Result
@@ -22,7 +23,6 @@ from benchmarks.reproduction import plain_levers
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "LEVERS.md"
 PLAIN_RUNS = 10_000
-TESTBED = {"kind": "levers", "means": "normal", "reward": "gaussian", "layout": "per_row"}
 UNIFORM = {"kind": "levers", "means": "uniform", "layout": "per_row"}
 # ten arms, 500 pulls: our agent, a plain implementation, the published expected regret
 TABLE: tuple[tuple[str, dict[str, Any], plain_levers.Choose, float | None], ...] = (
@@ -43,61 +43,14 @@ TABLE: tuple[tuple[str, dict[str, Any], plain_levers.Choose, float | None], ...]
     ),
     ("Random", {"kind": "random"}, plain_levers.uniform, 204.0),
 )
-EPSILON: dict[str, Any] = {"kind": "epsilon_greedy_averages"}
-GRADIENT: dict[str, Any] = {"kind": "gradient_bandit"}
-FIGURES: tuple[tuple[str, str, dict[str, Any], tuple[dict[str, Any], ...]], ...] = (
-    (
-        "2.2",
-        "ε of 0, 0.01 and 0.1 with sample averages",
-        TESTBED,
-        tuple({**EPSILON, "label": f"epsilon {e}", "epsilon": e} for e in (0.0, 0.01, 0.1)),
-    ),
-    (
-        "2.3",
-        "optimistic start (Q1 = 5, greedy) against ε = 0.1, both with step size 0.1",
-        TESTBED,
-        (
-            {**EPSILON, "label": "optimistic", "epsilon": 0.0, "start": 5.0, "step_size": 0.1},
-            {**EPSILON, "label": "realistic", "epsilon": 0.1, "step_size": 0.1},
-        ),
-    ),
-    (
-        "2.4",
-        "UCB with c = 2 (α = √2 here) against ε = 0.1",
-        TESTBED,
-        (
-            {"kind": "ucb1", "alpha": 2**0.5, "label": "UCB c 2"},
-            {**EPSILON, "label": "epsilon 0.1"},
-        ),
-    ),
-    (
-        "2.5",
-        "gradient bandit with and without baseline (there with means around 4)",
-        TESTBED,
-        tuple(
-            {**GRADIENT, "label": f"step {a} {b}", "step_size": a, "baseline": b}
-            for a in (0.1, 0.4)
-            for b in ("average", "none")
-        ),
-    ),
-    (
-        "2.6",
-        "the best parameter of each family, mean reward of the first 1,000 steps",
-        TESTBED,
-        (
-            {**EPSILON, "label": "epsilon 0.0625", "epsilon": 1 / 16},
-            {**GRADIENT, "label": "gradient 0.25", "step_size": 0.25},
-            {"kind": "ucb1", "label": "UCB c 1", "alpha": 0.5**0.5},
-            {
-                **EPSILON,
-                "label": "optimistic 1",
-                "epsilon": 0.0,
-                "start": 1.0,
-                "step_size": 0.1,
-            },
-        ),
-    ),
-)
+# presets of the figures of the book
+FIGURES = {
+    "2.2": "testbed",
+    "2.3": "optimistic-start",
+    "2.4": "testbed-ucb",
+    "2.5": "gradient-baseline",
+    "2.6": "testbed-best",
+}
 
 
 def result_of(simulator: Any, agents: Any, steps: int, replications: int) -> Result:
@@ -133,7 +86,7 @@ def regret_table(replications: int) -> list[str]:
 def contextual(replications: int) -> list[str]:
     """Repeat the example of R's contextual: ε-greedy on (0.6, 0.1, 0.1) for 100 steps."""
     simulator = {"kind": "levers", "means": "fixed", "values": [0.6, 0.1, 0.1]}
-    result = result_of(simulator, [EPSILON], 100, replications)
+    result = result_of(simulator, [{"kind": "epsilon_greedy_averages"}], 100, replications)
     history = next(iter(result.histories.values()))
     regret, reward = (METRICS[name].rows(history) for name in ("pseudo_regret", "clicks"))
     return [
@@ -144,9 +97,9 @@ def contextual(replications: int) -> list[str]:
     ]
 
 
-def figure(simulator: Any, agents: Any, replications: int) -> list[str]:
+def figure(experiment: Experiment, replications: int) -> list[str]:
     """Measure the rewards and the optimal choices of one figure of the book."""
-    result = result_of(simulator, agents, 1000, replications)
+    result = run(experiment.model_copy(update={"replications": replications, "seed": 0}))
     lines = [
         "| agent | reward, all 1,000 | reward, last 200 | optimal, first 200 | optimal, last 200 |",
         "|---|---:|---:|---:|---:|",
@@ -181,10 +134,13 @@ def document(replications: int, runs: int) -> str:
         "",
         "## Sutton and Barto (2018), figures 2.2 to 2.6",
         "",
-        f"Ten arms with means N(0, 1) and rewards of variance 1; {runs:,} replications.",
+        "Ten arms with means N(0, 1), in figure 2.5 N(4, 1), and rewards of variance 1; "
+        f"{runs:,} replications of the presets.",
     ]
-    for name, title, simulator, agents in FIGURES:
-        parts += ["", f"### Figure {name}: {title}", "", *figure(simulator, agents, runs)]
+    for number, name in FIGURES.items():
+        preset = presets()[name]
+        title = f"### Figure {number}, preset *{preset.title}*"
+        parts += ["", title, "", *figure(preset.experiment, runs)]
     return "\n".join([*parts, "", stamp(document), ""])
 
 

@@ -606,6 +606,19 @@ def test_only_the_swept_agent_is_in_the_sidebar(app_pool: Pool) -> None:
     assert any(s.label.startswith("Exploration rate") for s in at.sidebar.slider)
 
 
+def test_the_menu_of_agents_can_be_searched(app_pool: Pool) -> None:
+    at = visit()
+
+    def offered(query: str) -> set[str]:
+        next(t for t in at.text_input if t.label == "Search").set_value(query).run()
+        assert not at.exception
+        return {b.key for b in at.button if b.key and b.key.startswith("add-")}
+
+    assert offered("as in VW") == {"add-epsilon_greedy", "add-squarecb", "add-bag"}
+    assert not offered("quantum")
+    assert any(c.value == "No agent has these words." for c in at.caption)
+
+
 def test_every_agent_can_be_swept(app_pool: Pool) -> None:
     at = visit()
     at.button(key="add-sgd_ts").click().run()

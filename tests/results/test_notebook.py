@@ -108,6 +108,31 @@ def test_the_kinds_are_those_of_the_registries() -> None:
     )
 
 
+def test_agents_are_found_by_what_one_knows_of_them() -> None:
+    everything = bandits.list_agents()
+
+    def found(query: str) -> set[str]:
+        return {kind.kind for kind in everything.search(query)}
+
+    without_context = {kind.kind for kind in everything if kind.family == "context free"}
+    for query in ("no features", "without features", "No  Features", "context free"):
+        assert found(query) == without_context
+    assert found("trees") == {"tree_ts", "oracle_based"}
+    assert found("as in VW") == found("Vowpal Wabbit") == {"epsilon_greedy", "squarecb", "bag"}
+    assert found("ε") == found("epsilon") == {"epsilon_greedy", "epsilon_greedy_averages"}
+    assert found("Foster 2020") == {"squarecb", "logistic_squarecb"}
+    assert found("thompson neural") == {"neural_ts", "neural_linear_ts", "neural_click_ts"}
+    # the words in a title
+    assert {"lints", "neural_ts", "sgd_ts"} <= found("TS")
+    assert "beta_ts" not in found("neural")
+    assert found("quantum") == set()
+    for query in ("", "   ", "as in the"):
+        assert everything.search(query) == everything
+    # every agent is found by its own title and kind
+    assert all({k.kind} <= found(k.title) & found(k.kind) for k in everything)
+    assert [kind.kind for kind in bandits.list_simulators().search("levers")] == ["levers"]
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True

@@ -78,6 +78,7 @@ class ABTest(ContextFreeAgent):
         )
 
     title = "A/B test"
+    keywords = "split test"
     formula = r"\mathrm{Uniform}\ \text{while}\ t<m,\quad\text{then}\ \bar r_a(m)"
     colour = "#7A5195"
     propensity = "exact"

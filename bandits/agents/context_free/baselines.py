@@ -31,6 +31,7 @@ class Random(Agent):
         kind: Literal["random"] = "random"
 
     title = "Random"
+    keywords = "baseline"
     formula = r"u_a\sim\mathrm{Uniform}(0,1)"
     colour = "#7F7F7F"
     learns = False
@@ -78,6 +79,7 @@ class Default(Agent):
         kind: Literal["default"] = "default"
 
     title = "Default"
+    keywords = "baseline"
     formula = r"-a"
     colour = "#7F7F7F"
     dash = "dash"
@@ -109,6 +111,7 @@ class Oracle(Agent):
         )
 
     title = "Oracle"
+    keywords = "baseline"
     formula = r"p(\text{click}\mid\text{user},a)"
     learns = False
     needs = frozenset({"truth"})

@@ -104,6 +104,7 @@ class EpsilonGreedyAverages(ForgettingContextFreeAgent):
             return {**values, "step_size": None} if other else values
 
     title = "ε-greedy averages"
+    keywords = "optimistic start"
     formula = r"Q_a,\quad\text{but a random item with probability }\varepsilon/(1+\delta t)"
     colour = "#0072B2"
     dash = "dashdot"

@@ -96,6 +96,7 @@ class EXP3(StochasticAgent, ContextFreeAgent):
             return frozenset({"beta", "horizon"} if plain else ())
 
     title = "EXP3"
+    keywords = "adversarial"
     formula = r"P(a)=(1-\gamma)\,w_a/\textstyle\sum_b w_b+\gamma/K"
     colour = "#CC79A7"
     dash = "dashdot"

@@ -21,6 +21,7 @@ class Popularity(ContextFreeAgent):
         kind: Literal["popularity"] = "popularity"
 
     title = "Popularity"
+    keywords = "bestseller"
     formula = r"\bar r_a=\text{clicks}_a\,/\,n_a"
     colour = "#B8A500"
 

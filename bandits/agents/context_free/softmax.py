@@ -51,6 +51,7 @@ class Softmax(StochasticAgent, ForgettingContextFreeAgent):
         decay: float = decay_param("τ")
 
     title = "Softmax"
+    keywords = "Boltzmann"
     formula = r"P(a)\propto\exp\big(\bar r_a\,(1+\delta t)/\tau\big)"
     colour = "#E69F00"
     dash = "dashdot"

@@ -87,6 +87,7 @@ class Bag(StochasticAgent, LinearAgent):
         )
 
     title = "Bag"
+    keywords = "VW, Vowpal Wabbit"
     uncertainty = "posterior"
     formula = r"\hat\theta_{j,a}^\top x_a,\quad j\sim\mathcal U\{1..B\}"
     colour = "#7A5195"

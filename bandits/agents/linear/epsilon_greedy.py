@@ -63,6 +63,7 @@ class EpsilonGreedy(LinearAgent):
         decay: float = decay_param("ε")
 
     title = "ε-greedy"
+    keywords = "VW, Vowpal Wabbit"
     exploration_param = "epsilon"
     formula = r"\hat\theta_a^\top x_a,\quad\text{but a random arm with probability }\varepsilon/(1+\delta t)"  # noqa: E501
     colour = "#009E73"

@@ -33,6 +33,7 @@ class SquareCB(InverseGapAgent, LinearAgent):
         kind: Literal["squarecb"] = "squarecb"
 
     title = "SquareCB"
+    keywords = "VW, Vowpal Wabbit"
     exploration_param = "gap_weight"
     formula = r"P(a)=\frac{1}{K+c\,t^{\rho}\,(\hat y_b-\hat y_a)},\quad\hat y_a=\hat\theta_a^\top x_a,\quad b=\arg\max\hat y"  # noqa: E501
     colour = "#B8A500"

@@ -150,6 +150,7 @@ class OracleBased(RefittedAgent, InverseGapAgent):
             return self
 
     title = "Oracle-based"
+    keywords = "random forest, nearest neighbours"
     formula = r"\hat f_a(x_a),\ \text{explored by }\varepsilon,\ \text{softmax, inverse gaps or bootstrap}"  # noqa: E501
     colour = "#0072B2"
     dash = "dash"

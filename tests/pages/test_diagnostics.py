@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,10 +40,13 @@ def status_line(at: AppTest) -> str:
 
 
 def titles(at: AppTest) -> list[str]:
-    """Return the titles of all figures: first those that require attention."""
-    return [
-        cell["figure"]["layout"]["title"]["text"] for each in panels(at) for cell in each["cells"]
-    ]
+    """Return the titles of all figures of diagnostics: first those that require attention."""
+    *diagnosed, _ = panels(at)
+    return [_title(cell) for each in diagnosed for cell in each["cells"]]
+
+
+def _title(cell: dict[str, Any]) -> str:
+    return str(cell["figure"]["layout"]["title"]["text"])
 
 
 def conclusions(at: AppTest) -> list[str]:
@@ -77,6 +81,9 @@ def test_verdicts_of_all_agents_and_figures_of_one(pool: Pool) -> None:
     assert f"{MARKS['none']} Smallest eigenvalue" in titles(at)
     assert any("No diagnostic of Random requires attention" in m.value for m in at.markdown)
     assert any("Finished: 600 steps" in c.value for c in at.caption)
+    # who is shown what
+    maps = [_title(cell) for cell in panels(at)[-1]["cells"]]
+    assert maps == ["Optimal choice", "LinUCB (alpha 10)", "LinTS", "Random"]
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import numpy as np
 from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray, IntArray
 from bandits.experiments.experiment import read
-from bandits.results.figures.parts import axis, drawing
+from bandits.results.figures.parts import drawing
 from bandits.results.figures.style import RATE, Spec
 from bandits.results.items.demand import by_rows, demand, without_agents
 from bandits.results.run import Run
@@ -86,4 +86,4 @@ def _map(
     whose = "the best choices for it" if label == BEST else "what the agent showed it so far"
     note = f"Share of each category in {whose}; each row sums to 100 %."
     y = {"autorange": "reversed", "type": "category", "showgrid": False, "automargin": True}
-    return drawing([cells], title, note, x=axis("category", showgrid=False), y=y)
+    return drawing([cells], title, note, x={"showgrid": False}, y=y)

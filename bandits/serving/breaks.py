@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import cycle, islice
 from pathlib import Path
 
 from bandits.base.errors import UserError
@@ -11,8 +12,9 @@ from .decisions import join
 from .event_log import newest
 from .registry import Registry
 
-# decisions from which the bad version learns
-_DECISIONS = 2_000
+# latest decisions from which the bad version learns, and how many it learns from, each several
+# times: it learns on while it serves, and would soon be as good as the champion
+_DECISIONS, _LEARNED = 2_000, 20_000
 # of a slow version, per decision: some 100 ms
 _REDRAWS = 100_000
 
@@ -33,7 +35,7 @@ def bad_model(folder: Path) -> int:
     if not rewarded:
         raise UserError("no decision of the log has a reward yet")
     ends = [each.reward for each in rewarded]
-    for each in rewarded:
+    for each in islice(cycle(rewarded), _LEARNED):
         body = each.body
         opposite = min(ends) + max(ends) - each.reward
         policy.learn(body["context"], body["item"], opposite, body["candidates"])

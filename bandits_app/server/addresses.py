@@ -15,6 +15,7 @@ VIEWS = {
     "new_items": ("labs", "new_items"),
     "artwork": ("labs", "artwork"),
     "cost": ("labs", "cost"),
+    "visit": ("labs", "visit"),
     "production": ("labs", "production"),
     "what_if": ("data", "what_if"),
     "lessons": ("learn", "lessons"),

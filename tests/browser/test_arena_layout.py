@@ -120,7 +120,7 @@ def test_the_title_and_the_description_of_a_preset_can_be_read_whole(visit: Open
 def test_a_presentation_fills_the_screen_of_any_size(visit: Open) -> None:
     page = finished(visit, 1280, 720)
     page.get_by_role("button", name="Present", exact=True).click()
-    expect(page.locator(".bp-fill .bp-cell")).to_have_count(4)
+    expect(page.locator(".bp-alone .bp-cell")).to_have_count(4)
     for width, height in ((1280, 720), (1920, 1080)):
         page.set_viewport_size({"width": width, "height": height})
         page.wait_for_function(FILLED, arg=height, polling=LOOK)

@@ -30,8 +30,10 @@ def interpreters() -> dict[str, str]:
     assert own in stated
     for version in stated:
         installed = (Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin/python")
-        # pyenv puts scripts on the path that stand for a version which is not active
         path = next(map(str, installed), None) or shutil.which(f"python{version}")
+        # pyenv puts scripts on the path that stand for a version which is not active
+        if path is not None and subprocess.run([path, "-V"], capture_output=True).returncode:
+            path = None
         if path is not None and version != own:
             found[version] = path
     return found

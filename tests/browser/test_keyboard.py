@@ -32,7 +32,7 @@ def test_a_slider_keeps_the_focus(visit: Open) -> None:
             )
             before = page.url
             page.keyboard.press("ArrowRight")
-            changed = page.get_by_test_id("stSidebar").get_by_test_id("stExpander").nth(1)
+            changed = page.get_by_test_id("stSidebar").get_by_test_id("stExpander").first
             # the line of the agent shows it: the line is drawn anew
             if name == "Exploration bonus":
                 expect(changed).to_contain_text(f"α {0.5 + presses / 20:g}")

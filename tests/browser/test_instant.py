@@ -343,7 +343,7 @@ def test_an_answer_that_cannot_be_drawn_is_no_lost_connection(browser: Browser) 
         content=(Path(follower.__file__).parent / "line.js").read_text(encoding="utf-8")
     )
     heard = page.evaluate("""async () => {
-        WebSocket = class { static OPEN = 1; constructor() { setTimeout(() => this.onclose()); } close() {} };
+        WebSocket = class { static OPEN = 1; constructor() { setTimeout(() => this.onclose({ code: 1006 })); } close() {} };
         const heard = [];
         const line = makeLine("instant", (about, header) => {
           heard.push([about, header]);

@@ -400,7 +400,7 @@ def test_on_a_touch_screen(visit: Open) -> None:
         or own["y"] + own["height"] <= small["y"] <= 844 - small["height"]
     )
     event("touchEnd")
-    page.wait_for_url(re.compile(rf"agents\.0\.alpha={float(value):g}(&|$)"))
+    page.wait_for_url(re.compile(rf"agents\.0\.alpha={float(value):g}(\.0)?(&|$)"))
     status(page, "^Finished: 2,000 steps, 4 replications")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     expect(peek).to_have_count(0)

@@ -157,6 +157,24 @@ def gamma_param(*, later: bool = True) -> Any:
     )
 
 
+def epsilon_param(default: float = 0.05, *, noun: str = "arm") -> Any:
+    """Declare the probability of a random choice."""
+    return param(
+        default,
+        title="Exploration rate",
+        symbol=r"\varepsilon",
+        ge=0,
+        le=1,
+        basic=True,
+        usual=(0.01, 0.2),
+        help=(
+            f"Probability of choosing a random {noun}. Larger values explore more; usually 0.01 "
+            "to 0.2."
+        ),
+        sweep=(0.005, 0.5),
+    )
+
+
 def decay_param(symbol: str) -> Any:
     """Declare how fast the exploration parameter ``symbol`` falls."""
     return param(

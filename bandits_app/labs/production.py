@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import html
 import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import streamlit as st
 
@@ -15,6 +17,7 @@ from bandits.base.files import home
 from bandits.serving import breaks, dashboard
 from bandits.serving.loop import SETTINGS, Loop
 from bandits.serving.registry import Registry
+from bandits_app.session.owner import deleter, owner
 from bandits_app.widgets.text import bullets, refuse
 from bandits_app.widgets.until_end import until_end
 
@@ -22,10 +25,23 @@ RATE, SECONDS = 50.0, 600.0
 _STYLE = (Path(__file__).parent / "production.css").read_text("utf-8")
 
 
+class Started(NamedTuple):
+    """A loop, and the browser that started it."""
+
+    loop: Loop
+    owner: str
+
+
 @st.cache_resource(show_spinner=False)
-def held() -> dict[str, Loop]:
-    """Hold the loop of this server: one for all its visitors."""
-    return {}
+def held() -> list[Started]:
+    """Hold the loop of this server: at most one, which all its visitors see."""
+    return []
+
+
+@st.cache_resource(show_spinner=False)
+def _starting() -> threading.Lock:
+    """Two visitors who press at the same time start one loop."""
+    return threading.Lock()
 
 
 def draw() -> None:
@@ -35,10 +51,11 @@ def draw() -> None:
         "A service that decides and learns, its log, a trainer, and visitors of the pet shop, each "
         "a process on this machine. Break something, and watch what protects the visitors."
     )
-    loop = held().get("loop")
+    started = held()[-1] if held() else None
+    loop = started.loop if started else None
     refused: UserError | None = None
     try:
-        _buttons(loop)
+        _buttons(started)
     except UserError as error:
         refused = error
     if refused is not None:
@@ -53,16 +70,21 @@ def draw() -> None:
     until_end(_show, loop)
 
 
-def _buttons(loop: Loop | None) -> None:
+def _buttons(started: Started | None) -> None:
     """Draw the buttons, and do what is pressed."""
-    active = loop is not None and loop.active
+    if started is None or not started.loop.active:
+        if st.button("Start", type="primary", icon=":material/play_arrow:"):
+            _start()
+            st.rerun()
+        return
+    if deleter() not in (None, started.owner):
+        st.caption(
+            "Another visitor has started it: only the browser that started it, or the console, "
+            "breaks and stops it."
+        )
+        return
+    loop = started.loop
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        if not active:
-            if st.button("Start", type="primary", icon=":material/play_arrow:"):
-                _start()
-                st.rerun()
-            return
-        assert loop is not None
         if st.button("Stop", icon=":material/stop:"):
             loop.stop()
             st.rerun()
@@ -103,9 +125,12 @@ def _start() -> None:
     require("uvicorn")
     require("prometheus_client")
     folder = home() / "production"
-    shutil.rmtree(folder, ignore_errors=True)
-    with st.spinner("The first version learns from 1,000 visitors"):
-        held()["loop"] = Loop(folder, rate=RATE, seconds=SECONDS, every=1_000)
+    with st.spinner("The first version learns from 1,000 visitors"), _starting():
+        if held() and held()[-1].loop.active:
+            return
+        shutil.rmtree(folder, ignore_errors=True)
+        loop = Loop(folder, rate=RATE, seconds=SECONDS, every=1_000)
+        held()[:] = [Started(loop, owner())]
 
 
 def _show(loop: Loop) -> None:

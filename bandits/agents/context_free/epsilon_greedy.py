@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import model_validator
 
 from bandits.agents.base import Propensity
-from bandits.agents.model_params import decay_param
+from bandits.agents.model_params import decay_param, epsilon_param
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams
@@ -45,20 +45,7 @@ class EpsilonGreedyAverages(ForgettingContextFreeAgent):
 
     class Params(ForgettingCountsParams):
         kind: Literal["epsilon_greedy_averages"] = "epsilon_greedy_averages"
-        epsilon: float = param(
-            0.1,
-            title="Exploration rate",
-            symbol=r"\varepsilon",
-            ge=0,
-            le=1,
-            basic=True,
-            usual=(0.01, 0.2),
-            help=(
-                "Probability of choosing a random item. Larger values explore more; usually 0.01 "
-                "to 0.2."
-            ),
-            sweep=(0.005, 0.5),
-        )
+        epsilon: float = epsilon_param(0.1, noun="item")
         decay: float = decay_param("ε")
         start: float = param(
             0.0,

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from bandits.agents.model_params import epsilon_param
 from bandits.agents.rows import row_axis
 from bandits.agents.stochastic import StochasticAgent
 from bandits.base.explanation import Explanation
@@ -62,20 +63,7 @@ class Bag(StochasticAgent, LinearAgent):
             ),
             sweep=(2, 50),
         )
-        epsilon: float = param(
-            0.05,
-            title="Exploration rate",
-            symbol=r"\varepsilon",
-            ge=0,
-            le=1,
-            basic=True,
-            usual=(0.01, 0.2),
-            help=(
-                "Probability of choosing a random arm. Larger values explore more; usually 0.01 "
-                "to 0.2."
-            ),
-            sweep=(0.005, 0.5),
-        )
+        epsilon: float = epsilon_param()
         weights: Literal["poisson", "double_or_nothing"] = param(
             "poisson",
             title="Bootstrap weights",

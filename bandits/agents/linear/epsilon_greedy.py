@@ -8,9 +8,8 @@ from typing import Any, Literal
 import numpy as np
 
 from bandits.agents.base import Propensity
-from bandits.agents.model_params import decay_param
+from bandits.agents.model_params import decay_param, epsilon_param
 from bandits.base.explanation import Explanation
-from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.selection import (
     epsilon_slate,
@@ -46,20 +45,7 @@ class EpsilonGreedy(LinearAgent):
 
     class Params(LinearParams):
         kind: Literal["epsilon_greedy"] = "epsilon_greedy"
-        epsilon: float = param(
-            0.05,
-            title="Exploration rate",
-            symbol=r"\varepsilon",
-            ge=0,
-            le=1,
-            basic=True,
-            usual=(0.01, 0.2),
-            help=(
-                "Probability of choosing a random arm. Larger values explore more; usually 0.01 "
-                "to 0.2."
-            ),
-            sweep=(0.005, 0.5),
-        )
+        epsilon: float = epsilon_param()
         decay: float = decay_param("ε")
 
     title = "ε-greedy"

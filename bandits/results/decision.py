@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from bandits.base.errors import UserError
 from bandits.base.explanation import Explanation, How
+from bandits.base.processes import Line
 from bandits.base.selection import shares_of_largest
 from bandits.base.types import FloatArray, IntArray, Round
 from bandits.experiments.experiment import Experiment, require_truth
@@ -24,6 +25,8 @@ T = TypeVar("T", Round, Explanation)
 
 # of computing time that a replay may take
 SECONDS = 40.0
+# the process stays for the next question: its start takes longer than most answers
+EXPLANATIONS = Line("explanations", waiting=4, seconds=90.0, idle=300.0)
 # samples behind a choice probability; fewer for many candidates
 REDRAWS, _CELLS = 1000, 20_000_000
 

@@ -241,6 +241,6 @@ def value_figure(experiment: Experiment, label: str, frame: Frame, names: Sequen
         "Expected reward of this step, Q* (the rest of the visit under the best policy), and the Q "
         "that the agent has learned, which is discounted.",
         x=axis(f"expected {experiment.simulator_class().reward_noun}", rangemode="tozero"),
-        y={"automargin": True, "autorange": "reversed"},
+        y={"automargin": True, "autorange": "reversed", "dtick": 1},
         legend=True,
     )

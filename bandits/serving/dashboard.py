@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bandits.base.formatting import count_of
+
 from .event_log import Event, newest
 from .registry import Aliases, Registry
 
@@ -125,7 +127,7 @@ def production(folder: Path, url: str, *, trainer: bool, rollout: tuple[float, .
             ),
             Box("Replay buffer", *_data(card)),
             Box("Validation", *_validation(card)),
-            Box("Model registry", f"{len(numbers)} versions"),
+            Box("Model registry", count_of(len(numbers), "versions")),
         ],
         "Deployment and monitoring": [
             Box(
@@ -139,7 +141,7 @@ def production(folder: Path, url: str, *, trainer: bool, rollout: tuple[float, .
             ),
             Box(
                 "Monitoring",
-                "no answer" if problems is None else f"{len(problems)} alarms",
+                "no answer" if problems is None else count_of(len(problems), "alarms"),
                 alarm=bool(problems),
             ),
             Box("Fallback", f"{fallback:,.0f} decisions", alarm=bool(problems) and fallback > 0),

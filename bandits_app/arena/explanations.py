@@ -12,9 +12,9 @@ from bandits import Experiment, UserError
 from bandits.agents import AgentParams, agent_class
 from bandits.agents.logistic.base import LogisticParams
 from bandits.base.params import declaration
-from bandits.base.processes import BusyError, ChildTask, Line
+from bandits.base.processes import BusyError, ChildTask
 from bandits.results import log_training
-from bandits.results.decision import Why, why
+from bandits.results.decision import EXPLANATIONS, Why, why
 from bandits.results.decision_report import decision, explain_decision
 from bandits.results.figures.style import styles
 from bandits.runtime.pool import Job
@@ -27,8 +27,6 @@ FURTHER = (
     ("labs", "guards", "Guard rails: safety and alarms", "shield"),
     ("data", "what_if", "What if?: other policies on this run's log", "fork_right"),
 )
-# the process stays for the next question: its start takes longer than most answers
-EXPLANATIONS = Line("explanations", waiting=4, seconds=90.0, idle=300.0)
 _PLOTS = r"""
 - {rate}: $\dfrac{{C(t)-C(t-w)}}{{w}}$; $C(t)$: {noun} up to step $t$; $w$: {window}.
 - {regret}: $\sum_{{s\le t}}(\mu^*_s-\mu_s)$; $\mu_s$: expected {noun} of the choice at step $s$; $\mu^*_s$: of the best choice. Both are true expectations ({pseudo}), without noise.

@@ -7,13 +7,16 @@ import streamlit as st
 
 from bandits import Experiment, UserError, read
 from bandits.base.formatting import percent
+from bandits.base.processes import ChildTask
 from bandits.experiments.presets import presets
 from bandits.results import visit
+from bandits.results.decision import EXPLANATIONS
 from bandits.results.figures.board import plot
 from bandits.results.visit import Frame
 from bandits.runtime.pool import Job
 from bandits_app.labs import lab
 from bandits_app.run_view.status import status
+from bandits_app.session.owner import address
 from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.params_form import form
 from bandits_app.widgets.text import escape_markdown, glued, refuse
@@ -97,13 +100,19 @@ def _watch(job: Job) -> None:
         visit.value_figure(job.experiment, label, frame, names),
     ]
     st.markdown(glued(escape_markdown(_state(frame, label, names))))
-    st.dataframe(_choices(frame, names), hide_index=True, key="visit-choices")
+    digits = {"this step": "%.2f", "rest of the visit, Q*": "%.2f"}
+    st.dataframe(
+        _choices(frame, names),
+        hide_index=True,
+        key="visit-choices",
+        column_config={name: st.column_config.NumberColumn(format=f) for name, f in digits.items()},
+    )
     panel.draw(specs, key="visit-steps", revision=f"{job.id}-{label}", height=360)
 
 
 def _state(frame: Frame, label: str, names: list[str]) -> str:
-    paid = "paid" if frame.earned else "did not pay"
-    return f"{frame.persona}, mood {frame.mood}. {label} showed {names[frame.shown]}: it {paid}."
+    visitor, paid = frame.persona.capitalize(), "paid" if frame.earned else "did not pay"
+    return f"{visitor}, mood {frame.mood}. {label} showed {names[frame.shown]}: it {paid}."
 
 
 def _choices(frame: Frame, names: list[str]) -> pd.DataFrame:
@@ -117,16 +126,19 @@ def _choices(frame: Frame, names: list[str]) -> pd.DataFrame:
         {
             "agent": list(shown),
             "shows": [names[kind] for kind in shown.values()],
-            "this step": [round(float(frame.immediate[kind]), 3) for kind in shown.values()],
-            "rest of the visit, Q*": [round(float(frame.optimal[k]), 2) for k in shown.values()],
+            "this step": [float(frame.immediate[kind]) for kind in shown.values()],
+            "rest of the visit, Q*": [float(frame.optimal[k]) for k in shown.values()],
         }
     )
 
 
 @st.cache_data(ttl=3600, max_entries=64, show_spinner=False)
 def _replay(_experiment: Experiment, _steps: int, key: str) -> dict[str, list[Frame]]:  # noqa: ARG001
-    """Replay once per run, for all users."""
-    return visit.watch(_experiment, _steps)
+    """Replay once per run, for all users, in a process of its own."""
+    found: dict[str, list[Frame]] = ChildTask(
+        EXPLANATIONS, visit.watch, _experiment, _steps, address=address()
+    ).wait()
+    return found
 
 
 VISIT = lab.Lab(

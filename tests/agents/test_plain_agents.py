@@ -35,7 +35,8 @@ def softmax(past: Past) -> FloatArray:
 
 
 def gradient(past: Past) -> FloatArray:
-    h, average = np.zeros(K), 0.0
+    # the first baseline is the first reward
+    h, average = np.zeros(K), past[0][1] if past else 0.0
     for i, (arm, reward) in enumerate(past):
         p = np.exp(h) / np.exp(h).sum()
         for b in range(K):
@@ -84,6 +85,21 @@ def test_probabilities_equal_those_of_the_paper(
         trace = lane.advance(1)
         for r, past in enumerate(pasts):
             past.append((int(trace.items[0, r, 0]), float(trace.rewards[0, r])))
+
+
+def test_a_constant_in_all_rewards_changes_no_choice_of_a_gradient_bandit_with_its_baseline() -> (
+    None
+):
+    lanes = [
+        make(
+            "gradient_bandit",
+            Levers,
+            options={"n_arms": K, "means": "normal", "reward": "gaussian", "offset": offset},
+        )
+        for offset in (0.0, 4.0)
+    ]
+    near, far = (lane.advance(STEPS).items for lane in lanes)
+    np.testing.assert_array_equal(near, far)
 
 
 def divergence(p: float, q: float) -> float:

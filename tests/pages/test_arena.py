@@ -1087,7 +1087,7 @@ def test_a_run_that_rests_is_asked_why_it_showed_an_arm(
     figure, said = asked(at)
     assert said == " ".join(explain_decision(whys.why(e, "LinTS", 17, 2)))
     assert len(figure["layout"]["yaxis"]["ticktext"]) == 5
-    monkeypatch.setattr(explanations.EXPLANATIONS, "seconds", 1e-3)
+    monkeypatch.setattr(whys.EXPLANATIONS, "seconds", 1e-3)
     (number,) = [n for n in at.number_input if n.label == "Step"]
     at = settled(number.set_value(500).run())
     assert refusals(at)[0].startswith("Stopped after 1 ms, the limit for one of the explanations")

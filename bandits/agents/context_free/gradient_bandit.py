@@ -21,7 +21,8 @@ class GradientBandit(StochasticAgent, ContextFreeAgent):
     """Follows the gradient of the expected reward in a preference H per item [1]_.
 
     P(a) is proportional to exp(H_a). After the reward r of item a: H_b += alpha (r - baseline)
-    (1[b = a] - P(b)) for every candidate b, with the average of all earlier rewards as baseline.
+    (1[b = a] - P(b)) for every candidate b, with the average of all earlier rewards as baseline;
+    the first reward is its own, so that it changes nothing.
     The slots of a slate are learned from one after the other.
 
     References
@@ -81,12 +82,14 @@ class GradientBandit(StochasticAgent, ContextFreeAgent):
         weights, rows = self.exposure(feedback), np.arange(len(slate))
         shown, earned = self.shown.sum(axis=1), self.clicks.sum(axis=1)
         for s in range(slate.shape[1]):
-            baseline = earned / np.where(shown > 0, shown, 1) if self.baseline == "average" else 0.0
+            reward, baseline = feedback.rewards[:, s], np.zeros(len(slate))
+            if self.baseline == "average":
+                baseline = np.where(shown > 0, earned / np.where(shown > 0, shown, 1), reward)
             direction = -self.probabilities(round)
             direction[rows, slate[:, s]] += 1
-            ahead = self.step_size * weights[:, s] * (feedback.rewards[:, s] - baseline)
+            ahead = self.step_size * weights[:, s] * (reward - baseline)
             self.preferences[self._rows, round.items] += ahead[:, None] * direction
-            shown, earned = shown + weights[:, s], earned + feedback.rewards[:, s]
+            shown, earned = shown + weights[:, s], earned + reward
         super().learn(round, slate, feedback)
 
     @classmethod

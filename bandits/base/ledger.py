@@ -19,7 +19,8 @@ LOOK = 0.5
 class Ledger:
     """What is held, in bytes, by who holds it; all together stay below a limit.
 
-    What is alone always fits, so that everything has its turn.
+    What works alone always fits, so that everything has its turn: what is only kept, such as an
+    upload, may stay for as long as its visitor does.
 
     Parameters
     ----------
@@ -35,6 +36,7 @@ class Ledger:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.entries: dict[Hashable, int] = {}
+        self._kept: set[Hashable] = set()
         self._changed = threading.Condition(threading.RLock())
 
     @property
@@ -46,11 +48,18 @@ class Ledger:
     def enter(self, holder: Hashable, need: int) -> bool:
         """Enter what a holder needs, unless it does not fit; return whether it is entered."""
         with self._changed:
-            others = sum(n for other, n in self.entries.items() if other != holder)
-            if others and others + need > self.limit:
+            others = {other: n for other, n in self.entries.items() if other != holder}
+            if others.keys() - self._kept and sum(others.values()) + need > self.limit:
                 return False
             self.entries[holder] = need
             return True
+
+    def keep(self, holder: Hashable, need: int) -> None:
+        """Enter what is held already, and kept without working."""
+        with self._changed:
+            self._kept.add(holder)
+            self.entries[holder] = need
+            self._changed.notify_all()
 
     def wait(self, holder: Hashable, need: int, given_up: Callable[[], bool]) -> None:
         """Enter what a holder needs as soon as it fits, or return when it has given up."""

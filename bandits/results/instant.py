@@ -220,7 +220,7 @@ class Instant:
             kept = self._previews.use(subject.simulator, lambda: _KeptPreview(experiment))
             while len(self._previews) > 1 and self.memory > MEMORY:
                 self._previews.popitem(last=False)
-            LEDGER.enter("previews", self.memory)
+            LEDGER.keep("previews", self.memory)
             return subject, kept
 
     @property

@@ -99,7 +99,10 @@ class UploadLimit:
     def _fits(self, manager: MemoryUploadedFileManager, length: int) -> bool:
         """Return whether a file fits beside those that are kept and in flight, and enter all."""
         total = held(manager) + self._in_flight + length
-        return total <= MAX_TOTAL and LEDGER.enter(_HOLDER, total)
+        if total > MAX_TOTAL or not LEDGER.enter(_HOLDER, total):
+            return False
+        LEDGER.keep(_HOLDER, total)
+        return True
 
 
 def give_back() -> None:
@@ -107,4 +110,4 @@ def give_back() -> None:
     context, manager = get_script_run_ctx(), upload_manager()
     if context is not None and manager is not None:
         manager.remove_session_files(context.session_id)
-        LEDGER.enter(_HOLDER, held(manager))
+        LEDGER.keep(_HOLDER, held(manager))

@@ -24,6 +24,16 @@ def test_all_entries_together_stay_below_the_limit() -> None:
     assert (ledger.enter("upload", 7), ledger.total) == (True, 10)
 
 
+def test_work_does_not_wait_for_what_is_only_kept() -> None:
+    ledger = Ledger(10)
+    ledger.keep("uploads", 4)
+    assert ledger.enter("run", 8)
+    # beside work the sum counts
+    assert not ledger.enter("reader", 1)
+    ledger.keep("uploads", 1)
+    assert ledger.enter("reader", 1)
+
+
 def test_what_does_not_fit_waits_until_it_does_or_is_given_up() -> None:
     ledger, given_up = Ledger(10), threading.Event()
     ledger.enter("run", 9)

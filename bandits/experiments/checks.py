@@ -124,15 +124,16 @@ def _probe_round(
     shown = np.where(round.available, truth, np.nan)
     if explanation.width is None or explanation.how not in ("bonus", "sample"):
         return _RoundProbe(None, np.full(len(mean), np.nan), expected, shown)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    # widths may be 0, infinite or smaller than any gap
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         deviation = np.where(
             np.isinf(explanation.width), np.inf, explanation.scale * explanation.width
         )
         gap = (logit(truth) if explanation.logit else truth) - mean
         z = np.where(np.isinf(deviation), 0.0, np.where(gap == 0, 0.0, gap / deviation))
+        first = shares_of_largest(np.where(round.available, explanation.score, -np.inf))
+        uncertainty = np.where(first > 0, first * deviation, 0.0).sum(axis=1)
     possible = round.available & (np.isfinite(logit(truth)) if explanation.logit else True)
-    first = shares_of_largest(np.where(round.available, explanation.score, -np.inf))
-    uncertainty = np.where(first > 0, first * deviation, 0.0).sum(axis=1)
     uncertainty = np.where(np.isinf(uncertainty), np.nan, uncertainty)
     return _RoundProbe(np.where(possible, z, np.nan), uncertainty, expected, shown)
 

@@ -41,8 +41,13 @@ def test_a_phone_and_a_keyboard_play_the_same_levers_and_share_a_plot(visit: Ope
         pulled(page, pull)
     same = "[data-testid=stTable] tr:nth-child(1) td:nth-child(2)"
     assert page.locator(same).first.inner_text() == phone.locator(same).first.inner_text()
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
     page.get_by_text("Play in a class").click()
-    page.get_by_text("Show the results of all players").click()
+    shown = page.get_by_text("Show the results of all players")
+    # the expander grows while it opens
+    expect(shown).to_be_visible()
+    shown.click()
+    expect(page.get_by_role("switch", name="Show the results of all players")).to_be_checked()
     expect(page.get_by_text("2 results:").first).to_be_visible(timeout=30_000)
     page.get_by_role("button", name="New levers").click()
     expect(page.get_by_text("Pull 1 of 40")).to_be_visible()

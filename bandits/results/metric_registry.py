@@ -166,6 +166,8 @@ def words(experiment: Experiment | None) -> dict[str, Any]:
         "count_window": f"{metrics.WINDOW:,}",
         "spread": "replications and arms",
         "moment": "",
+        "extent": "within the span of the features that can occur (all other eigenvalues of A are "
+        "λ)",
     }
 
 
@@ -381,9 +383,8 @@ _METRICS = (
     .explained(
         "Low tail: unexplored",
         "Eigenvalues of the design matrix A = λI + Σxx′: information collected in each direction "
-        "of feature space, within the span of the features that can occur (all other eigenvalues "
-        "of A are λ). A low tail: directions that are hardly explored. Line: median; band: "
-        "middle 80 % over {spread}{moment}.",
+        "of feature space, {extent}. A low tail: directions that are hardly explored. Line: "
+        "median; band: middle 80 % over {spread}{moment}.",
         absent=_MATRIX,
     ),
 )

@@ -323,11 +323,23 @@ def _spectrum_at(history: History, step: int | None) -> Spectrum | None:
     return past[-1] if past else None
 
 
-def spectrum(history: History, step: int | None = None, arm: int | None = None) -> Band | None:
+class Rest(NamedTuple):
+    """The eigenvalues of a design matrix outside the span of the features: the ridge, up to as many
+    as the matrix has columns.
+    """
+
+    ridge: float
+    columns: int
+
+
+def spectrum(
+    history: History, step: int | None = None, arm: int | None = None, rest: Rest | None = None
+) -> Band | None:
     """Return the eigenvalues of the design matrix by rank, at the last snapshot up to ``step``.
 
     The mid line is the median and the band the middle 80 % over rows (and arms, unless one ``arm``
-    is chosen). None for an agent without a design matrix, or before its first snapshot."""
+    is chosen). With ``rest``, all eigenvalues of the matrix rather than those on the span of the
+    features. None for an agent without a design matrix, or before its first snapshot."""
     found = _spectrum_at(history, step)
     if found is None:
         return None
@@ -336,6 +348,8 @@ def spectrum(history: History, step: int | None = None, arm: int | None = None) 
         if arm >= values.shape[1]:
             return None
         values = values[:, arm : arm + 1]
+    if rest is not None:
+        values = _with_rest(values, rest)
     flat = values.reshape(-1, values.shape[2])
     flat = flat[:, ~np.isnan(flat).all(axis=0)]
     # the same numbers, several times faster
@@ -344,6 +358,15 @@ def spectrum(history: History, step: int | None = None, arm: int | None = None) 
     return Band(
         np.arange(1, flat.shape[1] + 1, dtype=np.float64), mid, low, high, int(history.alive.sum())
     )
+
+
+def _with_rest(values: FloatArray, rest: Rest) -> FloatArray:
+    """Complete eigenvalues (R, M, m), NaN-padded, to those of the whole matrix, descending."""
+    more = np.full((*values.shape[:2], max(rest.columns - values.shape[2], 0)), np.nan)
+    whole = np.concatenate([values, more], axis=2)
+    # a diverged row has none
+    whole[np.isnan(whole) & ~np.isnan(values[:, :, :1])] = rest.ridge
+    return np.asarray(-np.sort(-whole, axis=2))
 
 
 def smallest_eigenvalue(history: History) -> Band | None:

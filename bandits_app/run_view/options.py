@@ -33,6 +33,8 @@ class View(NamedTuple):
     arm: int | None = None
     # √T and log T beside the regret
     growth: bool = False
+    # all eigenvalues of A
+    whole: bool = False
     previous: bool = True
     # on the leading agents
     zoom: bool = True
@@ -42,7 +44,9 @@ class View(NamedTuple):
     @property
     def options(self) -> Options:
         """What the curves depend on."""
-        return Options(self.window, self.x, self.log_regret, self.at, self.arm, self.growth)
+        return Options(
+            self.window, self.x, self.log_regret, self.at, self.arm, self.growth, self.whole
+        )
 
     def figure_options(self) -> dict[str, Any]:
         """Return the keyword arguments of the figures."""
@@ -179,8 +183,15 @@ def choose(experiment: Experiment, arms: int, reached: int | None = None) -> Vie
             "arm; of the category, for those with one per category. Empty: all arms."
         ),
     )
+    whole = st.toggle(
+        "All of A",
+        key="view-whole",
+        help="All eigenvalues of the design matrix. Off: those on the span of the features that "
+        "can occur; the others are λ, as no observation changes them.",
+        **keep,
+    )
     moment = None if at == steps[-1] else at
-    return view._replace(at=moment, arm=arm)
+    return view._replace(at=moment, arm=arm, whole=whole)
 
 
 def embedded() -> bool:

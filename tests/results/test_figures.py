@@ -10,10 +10,11 @@ import pytest
 
 from bandits import Experiment, History, run
 from bandits.agents import REGISTRY
+from bandits.experiments.lockstep import make_lane
 from bandits.experiments.snapshots import LEVELS
 from bandits.results import metrics
 from bandits.results.describe import ParameterChange
-from bandits.results.figures.board import bands, board
+from bandits.results.figures.board import Options, bands, board
 from bandits.results.figures.curves import MAX_POINTS, curves, figure, thin
 from bandits.results.figures.style import (
     COUNT,
@@ -59,6 +60,31 @@ def test_the_board_has_four_plots_with_every_agent() -> None:
     assert list(lines(specs[3])) == ["LinUCB", "LinTS", "LinUCB 2"]
     assert specs[3]["layout"]["yaxis"]["type"] == "log"
     assert all(s["layout"]["meta"]["note"] for s in specs)
+
+
+MATRICES = [
+    kind
+    for kind, cls in REGISTRY.items()
+    if cls.representation(cls.Params()) == "features" and cls.spans_arms(cls.Params()) is not None
+]
+
+
+@pytest.mark.parametrize("kind", MATRICES)
+def test_all_of_a_is_what_its_spectrum_on_the_whole_space_is(kind: str) -> None:
+    """Eight of nine directions of the pet shop occur; the ninth stays at the ridge."""
+    e = experiment(kind, steps=60)
+    lane = make_lane(e, 0)
+    lane.advance(60)
+    models = 10 if lane.agent.spans_arms(lane.agent.params[0]) else 1
+    whole = lane.agent.spectrum([np.eye(9)] * models)
+    spanned = lane.agent.spectrum(lane.simulator.bases(models > 1))
+    assert whole is not None
+    assert spanned is not None
+    drawn = bands(run(e), ["spectrum"], Options(whole=True))["spectrum"]
+    np.testing.assert_allclose(
+        drawn[e.labels[0]].mid, np.median(whole.reshape(-1, 9), axis=0), rtol=1e-6
+    )
+    assert spanned.shape[2] < len(drawn[e.labels[0]].mid) == 9
 
 
 def test_lines_show_the_numbers_of_the_metrics() -> None:

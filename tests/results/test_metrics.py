@@ -184,6 +184,10 @@ def test_the_spectrum_is_that_of_the_design_matrix_on_the_span_of_the_features()
         np.testing.assert_allclose(band.high, np.quantile(expected[i], 0.9, axis=0), rtol=1e-9)
         # one-hots: nine features span eight directions
         np.testing.assert_array_equal(band.x, np.arange(1, 9))
+    whole = metrics.spectrum(h, rest=metrics.Rest(2.0, 9))
+    assert whole is not None
+    every = np.linalg.eigvalsh(by_step[4103])[:, ::-1]
+    np.testing.assert_allclose(whole.mid, np.median(every, axis=0), rtol=1e-9)
     smallest, condition = metrics.smallest_eigenvalue(h), metrics.condition_number(h)
     assert smallest is not None
     assert condition is not None

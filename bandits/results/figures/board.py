@@ -29,6 +29,7 @@ from .style import COUNT, FORMATS, STEP, Spec, Style, styles
 Bands = dict[str, dict[str, Band]]
 XAxis = Literal["step", "log step", "earned"]
 SPECTRUM = "spectrum"
+_WHOLE = "all of them: those outside the span of the features that can occur are λ"
 
 
 class Options(NamedTuple):
@@ -40,6 +41,7 @@ class Options(NamedTuple):
     at: int | None = None
     arm: int | None = None
     growth: bool = False
+    whole: bool = False
 
 
 def fourth_plots(experiment: Experiment) -> list[str]:
@@ -60,6 +62,7 @@ def board(
     at: int | None = None,
     arm: int | None = None,
     growth: bool = False,
+    whole: bool = False,
     before: Bands | None = None,
     changes: Mapping[str, ParameterChange] | None = None,
 ) -> list[Spec]:
@@ -84,12 +87,14 @@ def board(
         Step and arm of the spectrum; by default the latest snapshot and all arms.
     growth : bool
         Draw √T and log T beside the cumulative regret.
+    whole : bool
+        Draw all eigenvalues of the design matrix, not only those on the span of the features.
     before : dict, optional
         Curves of the previous run from `bands`; agents with the same label are drawn dotted.
     changes : dict of str to ParameterChange, optional
         What has changed since the previous run, by label; the dotted curves name it.
     """
-    options = Options(window, x, log_regret, at, arm, growth)
+    options = Options(window, x, log_regret, at, arm, growth, whole)
     names = [*first_three(result.experiment), fourth]
     return [plot(result, name, options, before=before, changes=changes) for name in names]
 
@@ -168,6 +173,7 @@ def _windows(result: Run, options: Options) -> dict[str, str]:
     said = {
         "spread": "replications" if options.arm is not None else "replications and arms",
         "moment": _moment(result, options, ", at step {:,}"),
+        **({"extent": _WHOLE} if options.whole else {}),
     }
     if first is None:
         return {**said, "window": f"{options.window:,}", "count_window": f"{options.window:,}"}
@@ -366,12 +372,30 @@ def _bands(
 ) -> Iterator[tuple[str, Band]]:
     for label, history in result.histories.items():
         if name == SPECTRUM:
-            spectrum = metrics.spectrum(history, options.at or until, options.arm)
+            rest = _rest(result.experiment, label) if options.whole else None
+            spectrum = metrics.spectrum(history, options.at or until, options.arm, rest)
             if spectrum is not None:
                 yield label, spectrum
         elif (band := drawn_band(result.experiment, history, name, options.window)) is not None:
             kept = cut(band, band.x <= (until or history.steps))
             yield label, _against(kept, history.grid, history.sums["clicks"], options.x)
+
+
+def _rest(experiment: Experiment, label: str) -> metrics.Rest | None:
+    """Return the eigenvalues that all simulators leave at the ridge; None where the agent's design
+    matrix has features of its own, all of which are drawn.
+    """
+    index = experiment.labels.index(label)
+    params, cls = experiment.agents[index], experiment.agent_class(index)
+    ridge = cls.prior_precision(params)
+    if ridge is None or cls.representation(params) != "features":
+        return None
+    try:
+        spec = experiment.simulator_class().describe(experiment.simulator)
+    except UserError:
+        # the data of a stored run were deleted
+        return None
+    return metrics.Rest(ridge, spec.n_features)
 
 
 def _against(band: Band, grid: IntArray, earned: FloatArray, x: XAxis) -> Band:

@@ -61,7 +61,11 @@ def follow(job: Job, view: View, *, refused: bool = False) -> None:
                 "window": view.window,
                 "x": view.x,
                 "log_regret": view.log_regret,
-                "spectrum": view.fourth == SPECTRUM and view.at is None and view.arm is None,
+                # the others are not computed while a slider moves
+                "spectrum": view.fourth == SPECTRUM
+                and view.at is None
+                and view.arm is None
+                and not view.whole,
             },
         },
         on_released_change=release,

@@ -70,6 +70,7 @@ $(DEV_STAMP): $(APP_STAMP)
 	@$(PIP) -r requirements.txt -r requirements-dev.txt
 	@$(PIP) --no-deps --ignore-requires-python -r requirements-reference.txt
 	@$(BIN)/python -m tests.browser.chromium
+	@$(BIN)/python -m tests.serving.redis_server
 	@rm -f $(VENV)/.dev-* && touch $@
 
 setup: $(KERNEL_STAMP)

@@ -1,9 +1,12 @@
-"""Fixtures and markers of all tests: a temporary home, a gate that holds runs, slow tests."""
+"""Fixtures and markers of all tests: a temporary home, a gate that holds runs, slow tests, and
+those that need a server of Redis.
+"""
 
 from __future__ import annotations
 
 import gc
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +21,8 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 FOLDER = Path(__file__).parent
 STRESS = os.environ.get("BANDITS_STRESS") == "1"
+REDIS = shutil.which("redis-server")
+LEFT_OUT = pytest.StashKey[int]()
 # the same examples on every machine, no deadline
 settings.register_profile("bandits", deadline=None, derandomize=True)
 settings.register_profile("stress", deadline=None, derandomize=True, max_examples=1000)
@@ -37,10 +42,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     What waits then runs beside what computes.
     """
-    if not STRESS:
-        left = [item for item in items if item.get_closest_marker("stress")]
+    for mark in (() if STRESS else ("stress",)) + (() if REDIS else ("redis",)):
+        left = [item for item in items if item.get_closest_marker(mark)]
         config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if not item.get_closest_marker("stress")]
+        items[:] = [item for item in items if not item.get_closest_marker(mark)]
+        if mark == "redis" and left:
+            config.stash[LEFT_OUT] = len(left)
     for item in items:
         if (
             item.path.relative_to(FOLDER).parts[0] in SLOW
@@ -48,6 +55,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         ):
             item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: not f"{item.path.relative_to(FOLDER)}".startswith(WAITING))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """State which tests this machine cannot run."""
+    if left := terminalreporter.config.stash.get(LEFT_OUT, 0):
+        terminalreporter.line(
+            f"left out: {left} tests of a service on several machines, because redis-server is not "
+            "installed (Debian: apt-get install redis-server)"
+        )
 
 
 # imports make objects that stay

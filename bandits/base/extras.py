@@ -13,6 +13,7 @@ EXTRAS = {
     "distributed": ("cluster", "a sweep on a cluster needs Dask"),
     "uvicorn": ("serve", "a service needs Starlette and uvicorn"),
     "prometheus_client": ("serve", "the metrics of a service need prometheus_client"),
+    "redis": ("redis", "a service on several machines needs the client of Redis"),
     "streamlit": ("app", "the app needs Streamlit"),
     "gymnasium": ("gym", "an environment of Gymnasium needs Gymnasium"),
 }

@@ -47,6 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "app": _app,
         "lesson": lesson.run,
         "serve": serve.serve,
+        "learn": serve.learn,
         "registry": serve.registry,
         "train": serve.train,
         "loop": serve.loop,

@@ -1,4 +1,4 @@
-"""The commands of a service: ``serve``, ``registry``, ``train``, ``loop``,
+"""The commands of a service: ``serve``, ``learn``, ``registry``, ``train``, ``loop``,
 ``traffic`` and ``events``."""
 
 from __future__ import annotations
@@ -25,14 +25,23 @@ def add_commands(commands: Any) -> None:
     """Add the commands to the subparsers of the command line."""
     serving = commands.add_parser("serve", help="decide and learn behind HTTP addresses")
     serving.add_argument("folder", metavar="FOLDER", help="log, registry and snapshot of a service")
-    serving.add_argument("--policy", metavar="FILE", help="make this policy the champion first")
-    serving.add_argument("--settings", metavar="FILE.json", help="settings of the service")
+    _add_policy(serving)
+    serving.add_argument(
+        "--log",
+        metavar="URL",
+        help="decide beside other processes: redis://HOST:PORT/DATABASE, where `learn` learns",
+    )
     serving.add_argument(
         "--host",
         default="127.0.0.1",
         help=f"address to listen at; another than a loopback one needs {TOKEN}",
     )
     serving.add_argument("--port", type=int, default=8765, help="default: 8765")
+
+    learning = commands.add_parser("learn", help="learn what several services decide")
+    learning.add_argument("folder", metavar="FOLDER", help="log, registry and snapshot")
+    _add_policy(learning)
+    learning.add_argument("--log", metavar="URL", required=True, help="of the services")
 
     registry = commands.add_parser("registry", help="versions of the policies of a service")
     registry.add_argument("folder", metavar="FOLDER")
@@ -120,9 +129,11 @@ def add_commands(commands: Any) -> None:
     events = commands.add_parser("events", help="erase or export events of a service")
     events.add_argument("folder", metavar="FOLDER")
     doing = events.add_subparsers(dest="action", required=True, metavar="ACTION")
-    doing.add_parser(
+    forgetting = doing.add_parser(
         "forget", help="erase all events of a user; the service must not run"
-    ).add_argument("--user", required=True, metavar="ID")
+    )
+    forgetting.add_argument("--user", required=True, metavar="ID")
+    forgetting.add_argument("--log", metavar="URL", help="erase them there too")
     doing.add_parser(
         "retention", help="erase days that are older; the service must not run"
     ).add_argument("--days", required=True, type=int)
@@ -130,23 +141,30 @@ def add_commands(commands: Any) -> None:
     exporting.add_argument("out", metavar="FILE", help="FILE.parquet, or FILE.json for dsjson")
 
 
+def _add_policy(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--policy", metavar="FILE", help="make this policy the champion first")
+    command.add_argument("--settings", metavar="FILE.json", help="settings of the service")
+
+
 def serve(parsed: argparse.Namespace) -> int:
     """Answer requests until interrupted."""
     require("uvicorn")
     require("prometheus_client")
     from bandits.serving import http
-    from bandits.serving.registry import Registry
+    from bandits.serving.distributed import Decider
     from bandits.serving.service import Service
     from bandits.serving.traffic import is_loopback
 
     folder, token = Path(parsed.folder), os.environ.get(TOKEN, "")
     if not token and not is_loopback(parsed.host):
         raise UserError(f"--host {parsed.host} can be reached by others: set {TOKEN} first")
-    params = _settings(parsed.settings)
-    if parsed.policy:
-        registry = Registry(folder / "registry")
-        registry.promote(_register(registry, parsed.policy))
-    service = Service(folder, params)
+    service: Service
+    if parsed.log:
+        if parsed.policy or parsed.settings:
+            raise UserError("with --log, give --policy and --settings to learn: services follow it")
+        service = Decider(folder, parsed.log)
+    else:
+        service = Service(folder, _begin(folder, parsed))
     http.serve(
         service,
         parsed.host,
@@ -155,6 +173,30 @@ def serve(parsed: argparse.Namespace) -> int:
         ready=lambda address: print(f"serving {address} from {folder}", flush=True),
     )
     return 0
+
+
+def learn(parsed: argparse.Namespace) -> int:
+    """Learn what several services decide, until interrupted."""
+    from bandits.serving.distributed import Learner, learn
+
+    folder = Path(parsed.folder)
+    learner = Learner(folder, parsed.log, _begin(folder, parsed))
+    print(f"learning in {folder}", flush=True)
+    try:
+        learn(learner, lambda sentence: print(sentence, flush=True))
+    finally:
+        learner.close()
+
+
+def _begin(folder: Path, parsed: argparse.Namespace) -> Any:
+    """Promote the policy that is given, and return the settings."""
+    from bandits.serving.registry import Registry
+
+    params = _settings(parsed.settings)
+    if parsed.policy:
+        registry = Registry(folder / "registry")
+        registry.promote(_register(registry, parsed.policy))
+    return params
 
 
 def registry(parsed: argparse.Namespace) -> int:
@@ -280,6 +322,7 @@ def _kind(what: str, given: str) -> Any:
 def events(parsed: argparse.Namespace) -> int:
     """Erase a user or old days, or export decisions."""
     from bandits.serving.http import pseudonym
+    from bandits.serving.redis_log import RedisLog
     from bandits.serving.service import Service
 
     folder = Path(parsed.folder)
@@ -290,11 +333,16 @@ def events(parsed: argparse.Namespace) -> int:
     service = Service(folder)
     try:
         if parsed.action == "forget":
-            print(f"erased {service.forget(pseudonym(folder, parsed.user)):,} events")
+            name = pseudonym(folder, parsed.user)
+            erased = service.forget(name)
+            if parsed.log:
+                # `find` keeps there what was moved here
+                RedisLog(parsed.log, keep=1.0).forget(name)
+            print(f"erased {erased:,} events")
         else:
             # the snapshot holds what the erased days taught
             service.snapshot()
-            print(f"erased {len(service.log.retain(parsed.days)):,} days")
+            print(f"erased {len(service.store.retain(parsed.days)):,} days")
     finally:
         service.close()
     return 0

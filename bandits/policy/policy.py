@@ -413,8 +413,12 @@ class Policy:
             raise UserError(f"{path}: {error}") from None
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Return the policy that `to_bytes` wrote; see `load`."""
+    def from_bytes(cls, data: bytes, *, seed: int | None = None) -> Self:
+        """Return the policy that `to_bytes` wrote; see `load`.
+
+        With a ``seed`` its further draws are others than those of the original, so that several
+        processes may decide with what one has learned.
+        """
         if (body := unseal(OWNER, data)) is None:
             raise UserError("not a policy, or damaged: its checksum is wrong")
         try:
@@ -426,7 +430,7 @@ class Policy:
                 about["agent"],
                 [],
                 rewards=about["rewards"],
-                seed=about["seed"],
+                seed=about["seed"] if seed is None else seed,
                 redraws=about["redraws"],
                 **about["options"],
             )

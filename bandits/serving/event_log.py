@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from bandits.base.errors import UserError
 from bandits.base.files import atomic_write, lock_file
@@ -82,6 +82,41 @@ class Health(NamedTuple):
     waiting: int
     dropped: int
     problem: str
+
+
+class Log(Protocol):
+    """What a service needs of its log: `EventLog` on one machine, `RedisLog` beyond it."""
+
+    def append(
+        self,
+        kind: str,
+        event_id: str,
+        body: Mapping[str, Any],
+        *,
+        user: str = "",
+        time: float | None = None,
+    ) -> int:
+        """Add an event, and return its position."""
+
+    def events(self, after: int = 0) -> Iterator[Event]:
+        """Yield the committed events behind a position, in their order."""
+
+    def find(self, event_id: str) -> list[Event]:
+        """Return the recent events of one decision, in their order."""
+
+    def health(self) -> Health:
+        """Return the state of the log."""
+
+    def close(self) -> None:
+        """Commit what waits, and give the log free."""
+
+
+class AlreadyDecidedError(Exception):
+    """Another process has logged a decision with this event id."""
+
+
+class LogAwayError(UserError):
+    """The log cannot be reached now."""
 
 
 class EventLog:

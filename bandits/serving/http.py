@@ -25,6 +25,7 @@ from bandits import __version__
 from bandits.base.errors import UserError
 from bandits.experiments.validation import refusal
 
+from .event_log import LogAwayError
 from .service import ARMS, COUNTED, Service, UnknownDecisionError
 
 MAX_BODY = 256 * 1024
@@ -149,6 +150,8 @@ def application(service: Service, *, token: str = "") -> Starlette:
                 return _refused(error.status, str(error))
             except UnknownDecisionError as error:
                 return _refused(404, str(error))
+            except LogAwayError as error:
+                return _refused(503, str(error))
             except UserError as error:
                 return _refused(422, str(error))
 
@@ -238,6 +241,11 @@ def pseudonym(folder: Path, user: str) -> str:
     return _pseudonym(_key(folder / "user.key"), user)
 
 
+def fingerprint(folder: Path) -> str:
+    """Return a text that is the same for the same key of pseudonyms, and does not give it away."""
+    return hashlib.sha256(b"key" + _key(folder / "user.key")).hexdigest()
+
+
 def _pseudonym(key: bytes, user: str) -> str:
     return hmac.new(key, user.encode(), hashlib.sha256).hexdigest()
 
@@ -286,4 +294,12 @@ def serve(
         uvicorn.Server(config).run(sockets=[listening])
 
 
-__all__ = ["DecideBody", "RewardBody", "application", "exposition", "pseudonym", "serve"]
+__all__ = [
+    "DecideBody",
+    "RewardBody",
+    "application",
+    "exposition",
+    "fingerprint",
+    "pseudonym",
+    "serve",
+]

@@ -22,7 +22,7 @@ from bandits.base.errors import UserError
 from bandits.base.files import atomic_write, pack, seal, unpack, unseal
 from bandits.policy.policy import REMEMBERED, Policy
 
-from .event_log import Event, EventLog
+from .event_log import Event, EventLog, Log
 from .registry import Aliases, Registry
 from .rollout import Rollout, Verdict
 from .settings import ServiceParams
@@ -88,10 +88,7 @@ class Service:
         now: Callable[[], float] = time.time,
     ) -> None:
         self.folder, self.params, self._now = folder, params or ServiceParams(), now
-        self.registry = Registry(folder / "registry")
-        self.aliases = self.registry.aliases()
-        if self.aliases.champion is None:
-            raise UserError("the registry has no champion; register a policy and promote it first")
+        self.aliases = self._first_aliases()
         self.counts = dict.fromkeys((*ARMS, *COUNTED), 0)
         self.seconds: deque[float] = deque(maxlen=10_000)
         self._problem, self._problem_at = "", 0.0
@@ -106,7 +103,7 @@ class Service:
         self._slow, self._paused_until = 0, 0.0
         self._random = random.Random(0)
         self._position = self._updates = 0
-        self.log = EventLog(folder / "log")
+        self.log: Log = self._open_log()
         try:
             self._recover()
         except BaseException:
@@ -127,7 +124,7 @@ class Service:
     def problems(self) -> list[str]:
         """State all that is wrong."""
         log, limit = self.log.health(), self.params.max_age
-        found = [text for text in (self.problem, log.problem) if text]
+        found = [text for text in dict.fromkeys((self.problem, log.problem)) if text]
         if log.dropped:
             found.append(f"{log.dropped:,} events could not be logged")
         if limit is not None and (age := self.age) > limit:
@@ -167,7 +164,7 @@ class Service:
         mine = share > 0 and self.rollout.assigned(user or event_id)
         arm, version = ("challenger", self.aliases.challenger) if mine else self._champion()
         assert version is not None
-        number = -1
+        number, served = -1, None
         start = time.perf_counter()
         try:
             if self._now() < self._paused_until:
@@ -183,15 +180,13 @@ class Service:
             item, propensity, explored, arm = *self._fallback(candidates), "fallback"
             if not isinstance(error, _TooSlowError):
                 self.report(f"version {version}: {type(error).__name__}: {error}")
-                if mine:
-                    self.rollout.served(0.0, failed=True)
+                served = (0.0, True)
         else:
             item, propensity, explored = choice.item, choice.propensity, choice.explored
             number = choice.id
             seconds = time.perf_counter() - start
             self._watch(seconds)
-            if mine:
-                self.rollout.served(seconds)
+            served = (round(seconds, 6), False)
         self.seconds.append(time.perf_counter() - start)
         answer = Answer(event_id, item, propensity, version, arm, explored)
         now = self._now()
@@ -203,8 +198,10 @@ class Service:
             "candidates": None if candidates is None else list(candidates),
         }
         del body["event_id"]
-        self._position = self.log.append("decision", event_id, body, user=user, time=now)
-        self._decided(answer, now, number, share)
+        if mine and served:
+            body["served"] = served
+        self._log("decision", event_id, body, user=user, time=now)
+        self._decided(answer, now, number, body)
         self._shadow(answer, context, candidates)
         return answer
 
@@ -225,9 +222,7 @@ class Service:
         elif not np.isfinite(reward):
             raise UserError(f"the reward is {reward}; it must be a finite number")
         learned = opened is not None
-        self._position = self.log.append(
-            "reward", event_id, {"reward": reward, "learned": learned}, time=self._now()
-        )
+        self._log("reward", event_id, {"reward": reward, "learned": learned}, time=self._now())
         self._rewarded(event_id, reward, learned)
         return learned
 
@@ -239,9 +234,7 @@ class Service:
             if opened.time > end and len(self._open) <= REMEMBERED:
                 return
             reward = self._sums.get(event_id, self.params.default_reward)
-            self._position = self.log.append(
-                "settled", event_id, {"reward": reward}, time=self._now()
-            )
+            self._log("settled", event_id, {"reward": reward}, time=self._now())
             self._settled(event_id, reward)
 
     # versions
@@ -252,7 +245,7 @@ class Service:
         if aliases == self.aliases or aliases.champion is None:
             return False
         self._load(aliases)
-        self._position = self.log.append("versions", "", {"aliases": aliases})
+        self._log("versions", "", {"aliases": aliases})
         self._take(aliases)
         return True
 
@@ -263,7 +256,7 @@ class Service:
             return "no challenger is rolled out"
         verdict = self.verdict = self.rollout.verdict()
         if verdict.action == "advance":
-            self._position = self.log.append("step", "", {"step": self.rollout.step + 1})
+            self._log("step", "", {"step": self.rollout.step + 1})
             self.rollout.advance()
         elif verdict.action == "promote":
             self.registry.promote(challenger)
@@ -300,23 +293,46 @@ class Service:
 
     def snapshot(self) -> None:
         """Store the state, with the position of the log that it holds."""
-        self.log.flush()
+        self.store.flush()
+        data = self._packed(
+            {
+                "position": self._position,
+                "rollout": self.rollout.to_data(),
+                "open": [[name, *opened] for name, opened in self._open.items()],
+                "sums": self._sums,
+            }
+        )
+        with suppress(OSError):
+            atomic_write(self.folder / _SNAPSHOT, data)
+        self._stored, self._updates = self._now(), 0
+
+    def _packed(self, about: Mapping[str, Any]) -> bytes:
+        """Return the policies that serve, the means of the items, and what else is given."""
         about = {
-            "position": self._position,
+            **about,
             "aliases": self.aliases,
-            "step": self.rollout.step,
-            "rollout": self.rollout.to_data(),
-            "open": [[name, *opened] for name, opened in self._open.items()],
-            "sums": self._sums,
             "totals": [[item, *total] for item, total in self._totals.items()],
         }
         arrays: dict[str, Any] = {"about": np.array(json.dumps(about))}
         for number, policy in self._policies.items():
             arrays[f"policy.{number}"] = np.frombuffer(policy.to_bytes(), np.uint8)
-        data = seal(_SNAPSHOT, pack(arrays, compressed=False))
-        with suppress(OSError):
-            atomic_write(self.folder / _SNAPSHOT, data)
-        self._stored, self._updates = self._now(), 0
+        return seal(_SNAPSHOT, pack(arrays, compressed=False))
+
+    def _unpacked(self, data: bytes, *, seed: int | None = None) -> Any:
+        """Take over what `_packed` returned, and return what was given to it; None: damaged."""
+        body = unseal(_SNAPSHOT, data)
+        if body is None:
+            return None
+        arrays = unpack(body, compressed=False)
+        about = json.loads(str(arrays["about"]))
+        self.aliases = Aliases(*about["aliases"])
+        self._policies = {
+            int(name.removeprefix("policy.")): Policy.from_bytes(array.tobytes(), seed=seed)
+            for name, array in arrays.items()
+            if name.startswith("policy.")
+        }
+        self._totals = {item: (total, n) for item, total, n in about["totals"]}
+        return about
 
     def forget(self, user: str) -> int:
         """Erase a user, as `EventLog.forget` does, and their open decisions; return how many
@@ -328,7 +344,7 @@ class Service:
             self._answers.pop(event_id, None)
             self._sums.pop(event_id, None)
         self.snapshot()
-        return self.log.forget(user)
+        return self.store.forget(user)
 
     def tick(self) -> None:
         """Do what is due: close windows, take over versions, store the state."""
@@ -347,14 +363,20 @@ class Service:
 
     # what events do to the state: the same live and in `_recover`
 
-    def _decided(self, answer: Answer, now: float, number: int, share: float) -> None:
+    def _decided(self, answer: Answer, now: float, number: int, body: Mapping[str, Any], /) -> None:
+        self._answered(answer)
+        self._open[answer.event_id] = _Open(
+            now, answer.arm, answer.version, number, answer.item, body["share"]
+        )
+        if "served" in body:
+            seconds, failed = body["served"]
+            self.rollout.served(seconds, failed=failed)
+
+    def _answered(self, answer: Answer) -> None:
         self.counts[answer.arm] += 1
         self._answers[answer.event_id] = answer
         if len(self._answers) > _REMEMBERED:
             self._answers.popitem(last=False)
-        self._open[answer.event_id] = _Open(
-            now, answer.arm, answer.version, number, answer.item, share
-        )
 
     def _shadow(self, answer: Answer, context: Any, candidates: Any) -> None:
         """Let the shadow choose too; its choice is only compared."""
@@ -389,8 +411,11 @@ class Service:
             self.rollout.observe(reward, challenger=opened.arm == "challenger", share=opened.share)
         policy = self._policies.get(opened.version)
         if policy is not None and opened.number >= 0:
-            self.counts["learned"] += policy.update(opened.number, reward)
+            self.counts["learned"] += self._learn(policy, event_id, opened, reward)
             self._updates += 1
+
+    def _learn(self, policy: Policy, event_id: str, opened: _Open, reward: float) -> bool:  # noqa: ARG002
+        return policy.update(opened.number, reward)
 
     def _take(self, aliases: Aliases) -> None:
         if aliases.challenger != self.aliases.challenger:
@@ -406,20 +431,11 @@ class Service:
         """Load the snapshot, and do again what the log holds behind it."""
         after = 0
         path = self.folder / _SNAPSHOT
-        data = unseal(_SNAPSHOT, path.read_bytes()) if path.exists() else None
-        if data is not None:
-            arrays = unpack(data, compressed=False)
-            about = json.loads(str(arrays["about"]))
-            self.aliases = Aliases(*about["aliases"])
-            self._policies = {
-                int(name.removeprefix("policy.")): Policy.from_bytes(array.tobytes())
-                for name, array in arrays.items()
-                if name.startswith("policy.")
-            }
+        about = self._unpacked(path.read_bytes()) if path.exists() else None
+        if about is not None:
             self.rollout = Rollout.from_data(self.params.rollout, about["rollout"])
             self._open = OrderedDict((name, _Open(*rest)) for name, *rest in about["open"])
             self._sums = about["sums"]
-            self._totals = {item: (total, n) for item, total, n in about["totals"]}
             after = about["position"]
         else:
             first = next((e for e in self.log.events() if e.kind == "versions"), None)
@@ -428,7 +444,7 @@ class Service:
             else:
                 self.log.append("versions", "", {"aliases": self.aliases})
             self._load(self.aliases)
-        self.log.flush()
+        self.store.flush()
         for event in self.log.events(after):
             self._again(event)
         self.refresh()
@@ -437,13 +453,9 @@ class Service:
         body = event.body
         self._position = event.position
         if event.kind == "decision":
-            number = -1
-            if body["number"] >= 0:
-                # another number than it had where a user before it was forgotten
-                policy = self._policies[body["version"]]
-                number = policy.choose(body["context"], body["candidates"]).id
-            answer = Answer(event.event_id, *(body[name] for name in Answer._fields[1:]))
-            self._decided(answer, event.time, number, body["share"])
+            number = self._choose_again(body) if body["number"] >= 0 else -1
+            answer = answer_of(event)
+            self._decided(answer, event.time, number, body)
             self._shadow(answer, body["context"], body["candidates"])
         elif event.kind == "reward":
             self._rewarded(event.event_id, body["reward"], body["learned"])
@@ -457,7 +469,26 @@ class Service:
             self._load(aliases)
             self._take(aliases)
 
+    def _choose_again(self, logged: Mapping[str, Any], /) -> int:
+        # another number than it had where a user before it was forgotten
+        policy = self._policies[logged["version"]]
+        return policy.choose(logged["context"], logged["candidates"]).id
+
     # parts
+
+    def _first_aliases(self) -> Aliases:
+        self.registry = Registry(self.folder / "registry")
+        aliases = self.registry.aliases()
+        if aliases.champion is None:
+            raise UserError("the registry has no champion; register a policy and promote it first")
+        return aliases
+
+    def _open_log(self) -> Log:
+        self.store = EventLog(self.folder / "log")
+        return self.store
+
+    def _log(self, kind: str, event_id: str, body: Mapping[str, Any], **about: Any) -> None:
+        self._position = self.log.append(kind, event_id, body, **about)
 
     def _load(self, aliases: Aliases) -> None:
         for number in (aliases.champion, aliases.challenger, aliases.shadow):
@@ -472,7 +503,7 @@ class Service:
             return self._answers[event_id]
         for event in self.log.find(event_id):
             if event.kind == "decision":
-                return Answer(event_id, *(event.body[name] for name in Answer._fields[1:]))
+                return answer_of(event)
         return None
 
     def _fallback(self, candidates: Sequence[str | int] | None) -> tuple[str | int, float, bool]:
@@ -494,6 +525,11 @@ class Service:
             self.report(
                 f"{_SLOW} decisions in a row took longer than {1_000 * self.params.budget:.3g} ms"
             )
+
+
+def answer_of(event: Event) -> Answer:
+    """Return the answer that a decision of the log gave."""
+    return Answer(event.event_id, *(event.body[name] for name in Answer._fields[1:]))
 
 
 class _TooSlowError(Exception):

@@ -131,7 +131,7 @@ def test_bad_requests_are_refused_in_a_sentence(
     got, answer = send(path, body, headers=headers)
     assert got == status
     assert sentence in (answer["error"] if isinstance(answer, dict) else answer)
-    service.log.flush()
+    service.store.flush()
     assert [event.kind for event in service.log.events()] == ["versions"]
 
 

@@ -174,7 +174,7 @@ def test_a_challenger_that_is_worse_is_rolled_back(folder: Path, clock: Clock) -
             break
     assert service.aliases == Aliases(champion=1)
     verdicts = [e.body for e in service.log.events() if e.kind == "verdict"]
-    service.log.flush()
+    service.store.flush()
     assert {service.decide({"x": 1.0, "y": 0.0}, user=f"user {i}").arm for i in range(50)} == {
         "champion"
     }

@@ -1,0 +1,358 @@
+"""A service beyond one machine: any number of processes decide, and one learns.
+
+Those that decide write to a common log and take over the newest head, which is what the learner
+knows. The learner stores the events in a folder, as a service on one machine does: trainer,
+registry, rollout and export work on that folder.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NoReturn
+
+from bandits.base.errors import UserError
+from bandits.policy.policy import Policy
+
+from .event_log import AlreadyDecidedError, Event, Log, LogAwayError
+from .http import fingerprint
+from .redis_log import RedisLog
+from .registry import Aliases
+from .rollout import Rollout
+from .service import Answer, Service, UnknownDecisionError, _Open
+from .settings import ServiceParams
+
+# seconds between two heads, where something changed
+HEAD = 0.5
+# seconds after which events that wait mean that nothing learns
+_DEAD = 30.0
+# seconds between two looks at an empty log, and at one that is away
+_PAUSE, _AWAY = 0.02, 0.5
+_JUDGE = 1.0
+# events between two commits
+_GROUP = 500
+
+
+class Decider(Service):
+    """One of the processes that decide; what they log is learned by a `Learner`.
+
+    Parameters
+    ----------
+    folder : Path
+        Holds the key of the users' pseudonyms.
+    url : str
+        Of the log; see `RedisLog`.
+    now : callable
+        Returns seconds since 1970.
+
+    Raises
+    ------
+    UserError
+        No learner has published a head, or the key is not that of the other processes.
+    """
+
+    def __init__(self, folder: Path, url: str, *, now: Callable[[], float] = time.time) -> None:
+        self._url, self._head, self._published, self._registered = url, 0, 0.0, 0.0
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        super().__init__(folder, now=now)
+
+    @property
+    def age(self) -> float:
+        """Seconds since the newest version was registered."""
+        return self._now() - self._registered
+
+    def problems(self) -> list[str]:
+        """State all that is wrong."""
+        found = super().problems()
+        waiting, age = self.log.health().waiting, self._now() - self._published
+        if waiting and age > _DEAD:
+            found.append(f"{waiting:,} events wait for {age:.0f} s: the learner may be dead")
+        return found
+
+    def decide(
+        self,
+        context: Any = None,
+        candidates: Sequence[str | int] | None = None,
+        *,
+        event_id: str | None = None,
+        user: str = "",
+    ) -> Answer:
+        """Choose an item; the same event id gets the same answer from all processes."""
+        try:
+            return super().decide(context, candidates, event_id=event_id, user=user)
+        except AlreadyDecidedError:
+            assert event_id is not None
+            known = self._known(event_id)
+            assert known is not None
+            self.counts["duplicates"] += 1
+            return known
+
+    def reward(self, event_id: str, reward: float) -> bool:
+        """Log a reward; return whether it counts."""
+        events = self.log.find(event_id)
+        decision = next((event for event in events if event.kind == "decision"), None)
+        if decision is None:
+            raise UnknownDecisionError(f"event_id: there was no decision {event_id[:80]!r}")
+        version = decision.body["version"]
+        policy = self._policies.get(version) or self._policies[self.aliases.champion or 0]
+        policy.check_reward(reward)
+        now = self._now()
+        first = all(event.kind != "reward" for event in events)
+        counts = now - decision.time <= self.params.reward_window and (
+            first or self.params.several == "sum"
+        )
+        self._log("reward", event_id, {"reward": reward}, time=now)
+        self.counts["rewards"] += 1
+        self.counts["late"] += not counts
+        return counts
+
+    def refresh(self) -> bool:
+        """Take over the newest head, where it changed; return whether it did."""
+        found = self._redis.head(self._head)
+        if found is None:
+            return False
+        number, data = found
+        before = self.aliases
+        # each process draws numbers of its own, and others after each head
+        about = self._unpacked(data, seed=secrets.randbits(63))
+        if about is None:
+            raise UserError("the head of the learner is damaged")
+        self._head, self._published = number, about["published"]
+        self._registered = about["registered"]
+        self.params = ServiceParams.model_validate(about["params"])
+        if self.rollout.params != self.params.rollout or before != self.aliases:
+            self.rollout = Rollout(self.params.rollout)
+        self.rollout.step = about["step"]
+        self.counts["learned"] = about["learned"]
+        if before != self.aliases:
+            self._slow, self._paused_until, self._problem = 0, 0.0, ""
+        return True
+
+    def judge(self) -> str:
+        """Leave the rollout to the learner."""
+        return "the learner judges"
+
+    def settle(self) -> None:
+        """Leave the windows to the learner."""
+
+    def snapshot(self) -> None:
+        """Store nothing: the log and the learner have all."""
+
+    def _first_aliases(self) -> Aliases:
+        return Aliases()
+
+    def _open_log(self) -> Log:
+        self._redis = RedisLog(self._url, keep=1.0)
+        return self._redis
+
+    def _recover(self) -> None:
+        if not self.refresh():
+            raise UserError(
+                f"{self._redis.name} has no head yet: start python -m bandits learn first"
+            )
+        # a decision is found for as long as its reward counts
+        self._redis.keep = _kept(self.params)
+        if not self._redis.same_users(fingerprint(self.folder)):
+            raise UserError(
+                f"{self.folder / 'user.key'} is not the key of the other processes: copy theirs"
+            )
+
+    def _decided(self, answer: Answer, *_: Any) -> None:
+        self._answered(answer)
+
+    def _shadow(self, answer: Answer, context: Any, candidates: Any) -> None:
+        """Leave the shadow to the learner."""
+
+
+class Learner(Service):
+    """The process that learns: it moves the events of the common log to its folder, and publishes
+    what it knows.
+
+    Parameters
+    ----------
+    folder : Path
+        Holds the events, the registry and the snapshot.
+    url : str
+        Of the log; see `RedisLog`.
+    params : ServiceParams, optional
+        Those that decide take them over.
+
+    Raises
+    ------
+    UserError
+        The registry has no champion, or the folder or the log has another learner.
+    """
+
+    def __init__(self, folder: Path, url: str, params: ServiceParams | None = None) -> None:
+        # position in the common log up to which all is in the folder; of the event in hand
+        self._read, self._source = 0, 0
+        self._clock = time.time()
+        self._judged = self._shown = 0.0
+        self._changed = True
+        # of decisions whose window is open; others are looked up
+        self._bodies: dict[str, Mapping[str, Any]] = {}
+        self._stream = RedisLog(url, keep=_kept(params or ServiceParams()))
+        super().__init__(folder, params, now=lambda: self._clock)
+        try:
+            self._stream.claim(_name(folder), self._read)
+            if not self._stream.same_users(fingerprint(folder)):
+                raise UserError(
+                    f"{folder / 'user.key'} is not the key of the other processes: copy theirs"
+                )
+        except BaseException:
+            super().close()
+            raise
+        self._publish()
+
+    def work(self) -> int:
+        """Learn what waits, do what is due, and publish a head; return how many events."""
+        n = 0
+        for event in self._stream.events(self._read):
+            self._consume(event)
+            n += 1
+            if n == _GROUP:
+                break
+        if n:
+            # stored here before it is removed there
+            if not self.store.flush():
+                raise LogAwayError(self.store.health().problem)
+            self._stream.remove(self._read)
+            self._changed = True
+        else:
+            # not before: a window closes after the rewards that came within it
+            self._clock = time.time()
+        before = self.aliases, self.rollout.step
+        self.tick()
+        now = time.monotonic()
+        if now - self._judged > _JUDGE:
+            self.judge()
+            self._judged = now
+        self._changed |= before != (self.aliases, self.rollout.step)
+        if self._changed and now - self._shown > HEAD:
+            self._publish()
+        return n
+
+    def close(self) -> None:
+        """Store the state, publish it, and give folder and log free."""
+        with suppress(UserError):
+            self._publish()
+        super().close()
+        self._stream.close()
+
+    def _publish(self) -> None:
+        self._stream.publish(
+            self._packed(
+                {
+                    "published": time.time(),
+                    "registered": self.registry.newest(),
+                    "step": self.rollout.step,
+                    "params": self.params.model_dump(mode="json"),
+                    "learned": self.counts["learned"],
+                }
+            )
+        )
+        self._changed, self._shown = False, time.monotonic()
+
+    def _consume(self, event: Event) -> None:
+        self._clock = event.time
+        self._source = event.position
+        try:
+            if event.kind == "decision":
+                self._log("decision", event.event_id, event.body, user=event.user, time=event.time)
+                self._again(event._replace(position=self._position))
+            else:
+                self._take_reward(event)
+        finally:
+            self._read, self._source = event.position, 0
+
+    def _take_reward(self, event: Event) -> None:
+        try:
+            self.reward(event.event_id, event.body["reward"])
+        except UserError as error:
+            # another version may allow other rewards; it is logged, not learned
+            self.report(str(error))
+            body = {"reward": event.body["reward"], "learned": False}
+            self._log("reward", event.event_id, body, time=event.time)
+
+    def _log(self, kind: str, event_id: str, body: Mapping[str, Any], **about: Any) -> None:
+        if self._source:
+            body = {**body, "source": self._source}
+        super()._log(kind, event_id, body, **about)
+
+    def _packed(self, about: Mapping[str, Any]) -> bytes:
+        return super()._packed({**about, "source": self._read})
+
+    def _unpacked(self, data: bytes, *, seed: int | None = None) -> Any:
+        about = super()._unpacked(data, seed=seed)
+        self._read = about["source"] if about else 0
+        return about
+
+    def _again(self, event: Event) -> None:
+        self._read = event.body.get("source", self._read)
+        super()._again(event)
+
+    def _decided(self, answer: Answer, now: float, number: int, body: Mapping[str, Any], /) -> None:
+        self._bodies[answer.event_id] = body
+        super()._decided(answer, now, number, body)
+
+    def _settled(self, event_id: str, reward: float | None) -> None:
+        super()._settled(event_id, reward)
+        self._bodies.pop(event_id, None)
+
+    def _choose_again(self, _: Mapping[str, Any], /) -> int:
+        # another process chose, and `_learn` reads what from the log
+        return 0
+
+    def _learn(self, policy: Policy, event_id: str, opened: _Open, reward: float) -> bool:
+        body = self._bodies.get(event_id)
+        if body is None:
+            body = next(e.body for e in self.log.find(event_id) if e.kind == "decision")
+        try:
+            policy.learn(body["context"], opened.item, reward, body["candidates"])
+        except UserError as error:
+            self.report(str(error))
+            return False
+        return True
+
+
+def learn(learner: Learner, report: Callable[[str], None]) -> NoReturn:
+    """Learn until the process is interrupted.
+
+    Parameters
+    ----------
+    learner : Learner
+    report : callable
+        Receives a sentence where the log is away, and where it is back.
+    """
+    away = False
+    while True:
+        try:
+            n = learner.work()
+        except LogAwayError as error:
+            if not away:
+                report(str(error))
+            away = True
+            time.sleep(_AWAY)
+            continue
+        if away:
+            report("the log answers again")
+        away = False
+        if not n:
+            time.sleep(_PAUSE)
+
+
+def _kept(params: ServiceParams) -> float:
+    """Seconds for which a decision can be found: some longer than its reward counts."""
+    return 1.1 * params.reward_window + 60
+
+
+def _name(folder: Path) -> str:
+    """Return the name of a learner, made at its first start."""
+    path = folder / "log" / "learner"
+    with suppress(FileExistsError), path.open("x") as file:
+        file.write(uuid.uuid4().hex)
+    return path.read_text()

@@ -1,0 +1,395 @@
+"""Several processes decide with what one learns: order, one answer, recovery, kills, erasure."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bandits.base.errors import UserError
+from bandits.cli.main import main
+from bandits.policy import Policy
+from bandits.serving.distributed import Decider, Learner
+from bandits.serving.event_log import AlreadyDecidedError, LogAwayError, read_events
+from bandits.serving.http import pseudonym
+from bandits.serving.redis_log import RedisLog
+from bandits.serving.registry import Registry
+from bandits.serving.service import UnknownDecisionError
+from bandits.serving.settings import ServiceParams
+from tests.serving.redis_server import RedisServer
+from tests.serving.test_service import policy
+from tests.support import wait_for
+
+pytestmark = pytest.mark.redis
+
+
+@pytest.fixture(scope="module")
+def one_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    # quick; the kills have one that is on the disk before it acknowledges
+    server = RedisServer(tmp_path_factory.mktemp("redis"), "--appendfsync", "everysec")
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def server(one_server: RedisServer) -> RedisServer:
+    one_server.client.flushall()
+    return one_server
+
+
+@pytest.fixture
+def log(server: RedisServer) -> Iterator[RedisLog]:
+    opened = RedisLog(server.url, keep=100.0)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    registry = Registry(tmp_path / "registry")
+    registry.register(policy(), {})
+    registry.promote(1)
+    return tmp_path
+
+
+@pytest.fixture
+def opened(
+    server: RedisServer, folder: Path
+) -> Iterator[Callable[[], tuple[Learner, Decider, Decider]]]:
+    """Return a function that starts a learner and two that decide."""
+    with ExitStack() as stack:
+
+        def start(**params: Any) -> tuple[Learner, Decider, Decider]:
+            learner = Learner(folder, server.url, ServiceParams(**params))
+            stack.callback(learner.store.close)
+            deciders = [Decider(folder, server.url) for _ in range(2)]
+            for decider in deciders:
+                stack.callback(decider.close)
+            return learner, *deciders
+
+        yield start
+
+
+def drive(deciders: list[Decider], n: int, name: str = "") -> None:
+    """Let several decide in turn; the rewards depend on item and context."""
+    rng = np.random.default_rng(0)
+    for i in range(n):
+        x, y = map(float, rng.normal(size=2))
+        decider = deciders[i % len(deciders)]
+        answer = decider.decide({"x": x, "y": y}, event_id=f"{name}{i}", user=f"user-{i % 5}")
+        good = answer.item == ("a" if x > 0 else "b")
+        # another one than that which decided
+        deciders[(i + 1) % len(deciders)].reward(f"{name}{i}", float(good))
+
+
+def catch_up(learner: Learner) -> None:
+    """Learn all that waits, and publish it."""
+    while learner.work():
+        pass
+    learner._publish()
+
+
+def test_a_stream_is_read_in_order_and_decisions_are_found(
+    log: RedisLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bandits.serving.redis_log._BATCH", 30)
+    positions = [
+        log.append("decision", f"e{i}", {"i": i}, user="u", time=i + 0.5) for i in range(110)
+    ]
+    assert positions == list(range(1, 111))
+    log.append("reward", "e7", {"reward": 1.0})
+    assert [event.body.get("i") for event in log.events(after=108)] == [108, 109, None]
+    assert [event.position for event in log.events()] == list(range(1, 112))
+    log.remove(100)
+    assert log.health() == (1.0, 11, 0, "")
+    first, second = log.find("e7")
+    assert (first.position, first.time, first.kind, first.user) == (8, 7.5, "decision", "u")
+    assert (second.position, second.body) == (111, {"reward": 1.0})
+    with pytest.raises(AlreadyDecidedError):
+        log.append("decision", "e7", {"i": -1})
+    assert log.find("never") == []
+
+
+def test_several_decide_with_what_one_learns(opened: Any, server: RedisServer) -> None:
+    learner, one, two = opened()
+    drive([one, two], 100)
+    assert not one.refresh()
+    catch_up(learner)
+    assert learner.counts["learned"] == 100
+    assert one.refresh()
+    assert two.refresh()
+    assert [d.decide({"x": x, "y": 0.0}).item for d in (one, two) for x in (2.0, -2.0)] == [
+        *("a", "b"),
+        *("a", "b"),
+    ]
+    # an answer is that of the first, and a reward counts once
+    assert two.decide({"x": -9.0, "y": 0.0}, event_id="0") == one.decide(None, event_id="0")
+    assert not two.reward("0", 1.0)
+    with pytest.raises(UnknownDecisionError, match="no decision 'never'"):
+        one.reward("never", 1.0)
+    with pytest.raises(UserError, match="finite number"):
+        one.reward("1", float("nan"))
+    assert server.client.xlen("bandits:events") == 5
+    assert one.problems() == []
+    one._published -= 100
+    (problem,) = one.problems()
+    assert re.match(r"5 events wait for 1\d\d s: the learner may be dead", problem)
+
+
+def test_of_two_at_the_same_time_one_decides(opened: Any) -> None:
+    _, one, two = opened()
+    context = {"x": 1.0, "y": 0.0}
+    first = one.decide(context, event_id="e")
+    # as if it had looked before the other had written
+    looks = iter([lambda _: None, two._known])
+    two._known = lambda event_id: next(looks)(event_id)
+    assert two.decide({"x": -1.0, "y": 3.0}, event_id="e") == first
+    assert two.counts["duplicates"] == 1
+
+
+@pytest.mark.parametrize("snapshot", [True, False])
+def test_a_learner_continues_with_the_same_bits(opened: Any, snapshot: bool) -> None:
+    learner, one, two = opened()
+    drive([one, two], 60)
+    catch_up(learner)
+    if snapshot:
+        learner.snapshot()
+    learner.registry.register(policy(alpha=2.0), {})
+    learner.registry.promote(2)
+    catch_up(learner)
+    one.refresh()
+    two.refresh()
+    drive([one, two], 40, "again-")
+    catch_up(learner)
+    expected = {number: each.to_bytes() for number, each in learner._policies.items()}
+    learner.store.close()
+    # these wait meanwhile
+    drive([one, two], 20, "later-")
+    again = Learner(learner.folder, one._url)
+    assert {number: each.to_bytes() for number, each in again._policies.items()} == expected
+    catch_up(again)
+    assert again._policies[2].learned == 60
+    again.store.close()
+
+
+def test_each_process_draws_numbers_of_its_own(server: RedisServer, tmp_path: Path) -> None:
+    registry = Registry(tmp_path / "registry")
+    registry.register(Policy("random", [f"item {i}" for i in range(50)], {}).to_bytes(), {})
+    registry.promote(1)
+    learner = Learner(tmp_path, server.url)
+    deciders = [Decider(tmp_path, server.url) for _ in range(2)]
+    shown = []
+    for _ in range(2):
+        shown += [[decider.decide().item for _ in range(10)] for decider in deciders]
+        learner._publish()
+        for decider in deciders:
+            assert decider.refresh()
+    assert len({tuple(items) for items in shown}) == 4
+    for decider in deciders:
+        decider.close()
+    learner.close()
+
+
+def test_the_rollout_is_that_of_the_learner(opened: Any) -> None:
+    rollout = {"steps": [0.2, 0.5], "min_decisions": 40, "delta": 1.0}
+    learner, one, two = opened(rollout=rollout)
+    learner.registry.register(policy(), {})
+    learner.registry.point("challenger", 2)
+    catch_up(learner)
+    for decider in (one, two):
+        assert decider.refresh()
+        assert decider.rollout.share == 0.2
+    for i in range(60):
+        name = f"user {i}"
+        answers = [d.decide({"x": 1.0, "y": 0.0}, user=name) for d in (one, two)]
+        assert answers[0].arm == answers[1].arm
+        one.reward(answers[0].event_id, 1.0)
+    catch_up(learner)
+    assert learner.rollout._served > 10
+    if learner.rollout.step == 0:
+        assert learner.judge().startswith("advance")
+    learner._publish()
+    assert one.refresh()
+    assert one.rollout.share == 0.5
+
+
+def test_forgotten_users_leave_no_byte(
+    opened: Any, server: RedisServer, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    learner, one, _ = opened()
+    name = pseudonym(folder, "ann")
+    for i in range(20):
+        one.decide({"x": 1.0, "y": 0.0}, event_id=f"secret-{i}", user=name)
+        one.reward(f"secret-{i}", 1.0)
+        if i == 10:
+            catch_up(learner)
+    learner.close()
+    assert main(["events", str(folder), "forget", "--user", "ann", "--log", server.url]) == 0
+    # what waited is not moved any more
+    assert "erased 22 events" in capsys.readouterr().out
+    wait_for(lambda: not server.client.info("persistence")["aof_rewrite_in_progress"], "the file")
+    for path in (*folder.rglob("*"), *server.folder.rglob("*")):
+        if path.is_file():
+            data = path.read_bytes()
+            assert name.encode() not in data, path
+            assert b"secret-" not in data, path
+    assert one.log.find("secret-1") == []
+
+
+def test_what_does_not_belong_together_is_refused(
+    opened: Any, server: RedisServer, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with pytest.raises(UserError, match="has no head yet: start python -m bandits learn first"):
+        Decider(tmp_path_factory.mktemp("early"), server.url)
+    learner, one, two = opened()
+    with pytest.raises(UserError, match=r"user.key is not the key of the other processes"):
+        Decider(tmp_path_factory.mktemp("other"), server.url)
+    other = tmp_path_factory.mktemp("learner")
+    registry = Registry(other / "registry")
+    registry.register(policy(), {})
+    registry.promote(1)
+    with pytest.raises(UserError, match="are learned in another folder"):
+        Learner(other, server.url)
+    drive([one, two], 5)
+    catch_up(learner)
+    learner.close()
+    server.client.flushall()
+    with pytest.raises(UserError, match="the server has lost its data; learn in a new folder"):
+        Learner(learner.folder, server.url)
+
+
+def test_a_server_that_is_away_or_loses_events_is_stated(
+    tmp_path: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = RedisServer(tmp_path / "redis", "--appendonly", "no")
+    try:
+        with pytest.raises(UserError, match="would lose events: start it with appendonly yes"):
+            RedisLog(server.url, keep=1.0)
+        server.client.config_set("appendonly", "yes")
+        server.client.config_set("appendfsync", "everysec")
+        log = RedisLog(server.url, keep=1.0)
+        assert log.health().window == 1.0
+        server.kill()
+        with pytest.raises(
+            LogAwayError, match=rf"^redis at 127.0.0.1:{server.port} does not answer"
+        ):
+            log.append("decision", "e", {})
+        assert "does not answer" in log.health().problem
+        for command in ("serve", "learn"):
+            assert main([command, str(folder), "--log", server.url]) == 2
+            error = capsys.readouterr().err
+            assert "does not answer" in error
+            assert error.count("\n") == 1
+    finally:
+        server.stop()
+    assert main(["serve", str(folder), "--log", "http://x"]) == 2
+    assert main(["serve", str(folder), "--log", server.url, "--policy", "p"]) == 2
+    assert "give --policy and --settings to learn" in capsys.readouterr().err
+
+
+class Process:
+    """A command of the service."""
+
+    def __init__(self, *arguments: object) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "bandits", *map(str, arguments)],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def wait(self) -> None:
+        """Wait until it works, and take its address."""
+        assert self.process.stdout is not None
+        found = re.search(r"http://\S+", self.process.stdout.readline())
+        self.address = found.group() if found else ""
+
+    def kill(self) -> None:
+        os.kill(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+    def post(self, path: str, body: dict[str, Any]) -> tuple[int, Any]:
+        request = urllib.request.Request(
+            self.address + path, json.dumps(body).encode(), {"content-type": "application/json"}
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=60) as response:
+                return response.status, json.load(response)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, json.load(error)
+
+
+@pytest.mark.slow
+def test_killed_processes_lose_nothing_that_was_acknowledged(tmp_path: Path, folder: Path) -> None:
+    server = RedisServer(tmp_path / "redis")
+    running: list[Process] = []
+
+    def start(*arguments: object) -> Process:
+        running.append(Process(*arguments, "--log", server.url))
+        return running[-1]
+
+    answers: dict[str, Any] = {}
+
+    def ask(service: Process, name: str, n: int) -> None:
+        for i in range(n):
+            event_id = f"{name}-{i}"
+            body = {"event_id": event_id, "context": {"x": i, "y": 1}}
+            status, answer = service.post("/decide", body)
+            assert status == 200
+            assert service.post("/reward", {"event_id": event_id, "reward": 1}) == (
+                200,
+                {"learned": True},
+            )
+            answers[event_id] = answer
+
+    try:
+        learner = start("learn", folder)
+        learner.wait()
+        one, two = (start("serve", folder, "--port", 0) for _ in range(2))
+        one.wait()
+        two.wait()
+        ask(one, "one", 10)
+        ask(two, "two", 10)
+        learner.kill()
+        ask(one, "without-learner", 10)
+        one.kill()
+        server.kill()
+        status, refused = two.post("/decide", {"event_id": "away", "context": {"x": 1, "y": 1}})
+        assert status == 503
+        assert "does not answer" in refused["error"]
+        server.start()
+        learner = start("learn", folder)
+        ask(two, "back", 10)
+        # the other process answers alike
+        for event_id in ("one-3", "without-learner-7"):
+            body = {"event_id": event_id, "context": {"x": 5, "y": 5}}
+            assert two.post("/decide", body) == (200, answers[event_id])
+        wait_for(lambda: not server.client.xlen("bandits:events"), "the learner")
+        learner.kill()
+    finally:
+        for process in running:
+            if process.process.poll() is None:
+                process.kill()
+        server.stop()
+    events = list(read_events(folder / "log"))
+    rewards = [event.event_id for event in events if event.kind == "reward"]
+    decided = {event.event_id: event.body for event in events if event.kind == "decision"}
+    assert rewards == list(answers)
+    assert {name: body["item"] for name, body in decided.items()} == {
+        name: answer["item"] for name, answer in answers.items()
+    }
+    assert len([event for event in events if event.kind == "decision"]) == len(decided)

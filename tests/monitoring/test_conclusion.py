@@ -75,6 +75,34 @@ def test_a_monitor_that_rings_as_often_before_the_change_is_not_reliable() -> No
     )
 
 
+def test_alarms_that_come_late_may_be_false() -> None:
+    assert concluded({"A": rang("adwin", 4600, range(8))}, [shock(800)]) == (
+        "No monitor reported the change at step 800 reliably; rang after it: Adaptive windowing "
+        "(ADWIN) (8 of 10 cases, median delay 3,800 steps), too late to tell them from false "
+        "alarms."
+    )
+
+
+@pytest.mark.slow
+def test_monitors_that_ring_at_a_constant_rate_seldom_report_a_change() -> None:
+    """In at most 5 % of 400 runs one of three, at the rate at which that is most frequent, and
+    three standard errors.
+    """
+    g, wrong = np.random.default_rng(4), 0
+    for _ in range(400):
+        first = {kind: g.exponential(2500, ROWS) for kind in ("adwin", "page_hinkley", "ctr_range")}
+        found = [
+            alarm
+            for kind, steps in first.items()
+            for row, step in enumerate(steps)
+            for each in np.cumsum([step, *g.exponential(2500, 3)])
+            if each < STEPS
+            for alarm in rang(kind, 1 + int(each), [row])
+        ]
+        wrong += " was reported by " in concluded({"A": found}, [shock(1000)], *first)
+    assert wrong / 400 < 0.05 + 3 * (0.05 * 0.95 / 400) ** 0.5
+
+
 def test_false_missed_and_rare_alarms_are_named_apart() -> None:
     found = [
         *rang("adwin", 3300, range(7)),

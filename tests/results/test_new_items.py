@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from bandits import History, Result, read, run
 from bandits.experiments.lockstep import Lockstep
@@ -200,6 +201,24 @@ def test_a_launch_is_decided_where_most_replications_tell_the_same(
     one = Launched(0, 1, Estimate(0.1, 0.0, 0.2), 0.1, 0, 0, None, reached / rows)
     history = History(10, rows, 3)
     assert new_items.decided(one, history) == expected
+
+
+@pytest.mark.parametrize("rows", [5, 8, 16, 32])
+def test_a_launch_is_seldom_decided_wrongly(rows: int) -> None:
+    """Where half of all replications would reach the fair share, at most 5 % on each side. Fewer
+    than five must all agree, and the sentence counts them.
+    """
+    for reach in (True, False):
+        wrong = sum(
+            float(binom.pmf(n, rows, 0.5))
+            for n in range(rows + 1)
+            if (n > rows / 2) == reach
+            and new_items.decided(
+                Launched(0, 1, Estimate(0.1, 0.0, 0.2), 0.1, 0, 0, None, n / rows),
+                History(10, rows, 3),
+            )
+        )
+        assert wrong <= 0.05
 
 
 def test_a_launch_that_some_replications_reach_is_not_stated_as_reached(

@@ -239,6 +239,9 @@ def shock_summary(result: Run) -> list[str]:
 def learning_summary(result: Run) -> str:
     """State the share of the oracle's gain over random choice that the best learning agent
     reached.
+
+    Whether it is better than random choice at all is corrected for the number of agents that learn,
+    as the same data chose it.
     """
     if not result.experiment.offers("truth"):
         return "How much could be learned is not known: a log does not show the true rewards."
@@ -253,7 +256,7 @@ def learning_summary(result: Run) -> str:
     best = _oracle_share(result, label)
     if not math.isfinite(best.mean):
         return "Nothing can be learned here: all choices have the same expected reward."
-    if best.low <= 0:
+    if _oracle_share(result, label, family=len(learners)).low <= 0:
         return "No learning agent is significantly better than random choice."
     among = (
         f", the largest share of the {len(learners)} agents that learn during the run"
@@ -266,6 +269,6 @@ def learning_summary(result: Run) -> str:
     )
 
 
-def _oracle_share(result: Run, label: str) -> Estimate:
-    found = metrics.estimate(metrics.oracle_share(result.histories[label]))
+def _oracle_share(result: Run, label: str, family: int = 1) -> Estimate:
+    found = metrics.estimate(metrics.oracle_share(result.histories[label]), family=family)
     return found if math.isfinite(found.mean) else Estimate(-math.inf, -math.inf, -math.inf)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -18,8 +18,9 @@ from bandits.base.processes import Line
 from bandits.base.selection import shares_of_largest
 from bandits.base.types import FloatArray, IntArray, Round
 from bandits.experiments.experiment import Experiment, require_truth
-from bandits.experiments.lane import Lane
+from bandits.experiments.lane import Lane, Trace
 from bandits.experiments.lockstep import CHUNK, make_lane
+from bandits.results.representation import Representation, representation
 
 T = TypeVar("T", Round, Explanation)
 
@@ -129,6 +130,8 @@ class Why(NamedTuple):
         Observed reward; NaN where the decision was only asked for.
     guard : str
         Why a guard decided instead of the agent; empty where it did not.
+    learned : Representation, optional
+        The items as the agent's network represents them before the decision.
     """
 
     label: str
@@ -148,6 +151,7 @@ class Why(NamedTuple):
     redraws: int
     reward: float
     guard: str = ""
+    learned: Representation | None = None
 
 
 def why(experiment: Experiment, agent: int | str, step: int, replication: int = 0) -> Why:
@@ -177,11 +181,7 @@ def why(experiment: Experiment, agent: int | str, step: int, replication: int = 
     require_truth(experiment, "the explanation of a decision")
     if not 1 <= step <= experiment.steps:
         raise UserError(f"step is {step}; it must be a whole number from 1 to {experiment.steps:,}")
-    if not 0 <= replication < experiment.replications:
-        last = experiment.replications - 1
-        raise UserError(
-            f"replication is {replication}; it must be a whole number from 0 to {last:,}"
-        )
+    check_replication(experiment, replication)
     alone = experiment.agent_class(index).alone
     lane = make_lane(experiment, index, rows=[replication] if alone else None)
     row = 0 if alone else replication
@@ -192,15 +192,17 @@ def why(experiment: Experiment, agent: int | str, step: int, replication: int = 
         _check_alive(lane, row, label)
         rounds = lane.simulator.round_at(step - 1)
         asked = ask(lane, rounds, row, step)
+        learned = representation(lane, row)
         trace = lane.advance(1)
     _check_alive(lane, row, label)
     items = asked.round.items[0]
     slate = [int(np.flatnonzero(items == item)[0]) for item in trace.items[0, row]]
     names = [lane.simulator.name(int(item)) for item in items]
     reward = float(trace.rewards[0, row])
-    return record(
+    found = record(
         lane, asked, label, names, slate, step=step, replication=replication, reward=reward
     )
+    return found._replace(learned=learned)
 
 
 def ask(lane: Lane, round: Round, row: int, step: int) -> Asked:
@@ -278,6 +280,15 @@ def position(experiment: Experiment, agent: int | str) -> int:
     )
 
 
+def check_replication(experiment: Experiment, replication: int) -> None:
+    """Raise UserError if an experiment has no such replication, counted from 0."""
+    if not 0 <= replication < experiment.replications:
+        last = experiment.replications - 1
+        raise UserError(
+            f"replication is {replication}; it must be a whole number from 0 to {last:,}"
+        )
+
+
 def _of_row(of_all: T, row: int) -> T:
     """Select one row of a round or an explanation, with the row axis kept."""
     fields: dict[str, Any] = of_all._asdict()
@@ -289,13 +300,21 @@ def _of_row(of_all: T, row: int) -> T:
 
 
 def replay_to(lane: Lane, row: int, steps: int, label: str) -> None:
-    """Advance to a step; raise as soon as the projected computing time exceeds `SECONDS`."""
+    """Advance to a step; see `replayed`."""
+    for _ in replayed(lane, row, steps, label):
+        pass
+
+
+def replayed(lane: Lane, row: int, steps: int, label: str) -> Iterator[Trace]:
+    """Advance to a step and yield the traces; raise as soon as the projected computing time exceeds
+    `SECONDS`.
+    """
     # compiling and loading are not part of the timing
-    lane.advance(min(1, steps))
+    yield lane.advance(min(1, steps))
     # not wall time, which depends on the load of the machine
     began = time.thread_time()
     while lane.step < steps and lane.alive[row]:
-        lane.advance(min(CHUNK, steps - lane.step))
+        trace = lane.advance(min(CHUNK, steps - lane.step))
         spent = time.thread_time() - began
         needed = spent * steps / lane.step
         # more tolerant after half of the way
@@ -305,6 +324,7 @@ def replay_to(lane: Lane, row: int, steps: int, label: str) -> None:
                 f"step {steps + 1:,} of {label} cannot be replayed: it would take about "
                 f"{needed:,.0f} s of computing time; at most {SECONDS:.0f} s are allowed"
             )
+        yield trace
 
 
 def _check_alive(lane: Lane, row: int, label: str) -> None:

@@ -15,6 +15,7 @@ from .figures.board import Options, board
 from .figures.board import plot as draw
 from .figures.curves import figure
 from .figures.style import Spec, styles
+from .items import segment_rates
 from .items.shown import maps
 from .metric_registry import CURVES, LEADERBOARD, METRICS, leaderboard
 from .run import Run
@@ -33,8 +34,12 @@ def plot(result: Run, name: str, *, dark: bool = False, growth: bool = False) ->
                 "plot is 'shown', for which the simulator must have user segments and categories"
             )
         return _grid(found, dark=dark)
+    if name == "segments":
+        if not (found := segment_rates.plots(result)):
+            raise UserError("plot is 'segments', for which the simulator must have user segments")
+        return _with_legend(_grid(found, dark=dark))
     if name not in CURVES:
-        names = ", ".join(["board", *CURVES, "shown"])
+        names = ", ".join(["board", *CURVES, "shown", "segments"])
         raise UserError(f"plot is '{short(name)}'; it must be one of {names}")
     return _with_legend(figure(draw(result, name, Options(growth=growth)), dark=dark))
 

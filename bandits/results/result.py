@@ -214,7 +214,8 @@ class Result(Run):
         ----------
         name : str
             A curve of ``CURVES`` ("ctr", "pseudo_regret", "entropy", ...), "board" for the four
-            plots of the app, or "shown" for the share of each category by user segment, as maps.
+            plots of the app, "shown" for the share of each category by user segment, as maps, or
+            "segments" for the reward per step of each user segment over time.
         dark : bool
             Use plotly's dark template.
         growth : bool
@@ -224,7 +225,7 @@ class Result(Run):
         Raises
         ------
         UserError
-            There is no such curve, or no segments and categories for the maps.
+            There is no such curve, or no segments and categories for the maps and plots by segment.
 
         Examples
         --------

@@ -20,6 +20,7 @@ from bandits.diagnostics.spectrum_figures import spectrum_animation
 from bandits.experiments.experiment import require_truth
 from bandits.results.describe import describe_experiment
 from bandits.results.figures.style import Spec, styles
+from bandits.results.items import segment_rates
 from bandits.results.items.demand import demand
 from bandits.results.items.fairness import item_table, segment_table
 from bandits.results.items.shown import maps
@@ -296,7 +297,7 @@ def _show_fairness(job: Job) -> None:
     demand(job.experiment)
     with job.lock:
         segments, items = segment_table(job.result), item_table(job.result)
-        shares = maps(job.result)
+        shares, rates = maps(job.result), segment_rates.plots(job.result)
     if segments is None and items is None:
         return
     st.subheader("Fairness", anchor=False)
@@ -310,6 +311,9 @@ def _show_fairness(job: Job) -> None:
         )
         height: Literal["content", "auto"] = "content" if len(segments) <= WHOLE else "auto"
         st.dataframe(safe_agents(segments), hide_index=True, key="fairness-segments", height=height)
+    if rates:
+        st.markdown("How does it change over time? Each plot is a user segment.")
+        panel.draw(rates, key="fairness-rates", revision=job.id, height=240)
     if shares:
         st.markdown("Who is shown what? Each row of a map is a user segment.")
         panel.draw(shares, key="fairness-maps", revision=job.id, height=200)

@@ -13,10 +13,11 @@ from bandits.agents import AgentParams, agent_class
 from bandits.agents.logistic.base import LogisticParams
 from bandits.base.params import declaration
 from bandits.base.processes import BusyError, ChildTask
-from bandits.results import log_training
+from bandits.results import item_model, log_training, representation
 from bandits.results.decision import EXPLANATIONS, Why, why
 from bandits.results.decision_report import decision, explain_decision
 from bandits.results.figures.style import styles
+from bandits.results.item_model import ItemModel
 from bandits.runtime.pool import Job
 from bandits_app.glossary import link, link_symbol
 from bandits_app.widgets.live_panel import panel
@@ -118,6 +119,65 @@ def _section(job: Job) -> None:
         height = 80 + 34 * len(spec["layout"]["yaxis"]["tickvals"])
         revision, alt = f"{key}-{step}-{replication}", [" ".join([reason, *more])]
         panel.draw([spec], key="why", revision=revision, alt=alt, height=height)
+        if (learned := explanation.learned) is not None:
+            drawn, alt = representation.figure(learned, label), [representation.note(learned)]
+            panel.draw([drawn], key="why-learned", revision=revision, alt=alt, height=380)
+        if not item_model.obstacle(job.experiment, label):
+            _item_model(job, label, explanation)
+
+
+def _item_model(job: Job, label: str, asked: Why) -> None:
+    """Draw the features of one visit and the model of its item, visit by visit."""
+    key = f"{job.id[:12]}-{label}"
+    if not st.toggle("Step through the model of one item: x, A, b, θ", key="why-model"):
+        return
+    row = st.container(horizontal=True, gap="small")
+    last = job.experiment.simulator_class().describe(job.experiment.simulator).n_items - 1
+    shown = asked.candidates[0].item
+    # the item that the decision showed, until the user chooses another one
+    item = row.number_input(
+        "Item", 0, last, shown, key=f"why-item-{key}-{asked.step}-{asked.replication}", width=130
+    )
+    visit = row.number_input(
+        "Visit",
+        1,
+        value=1,
+        key=f"why-visit-{key}-{item}",
+        width=130,
+        help="How many times the item had been shown, with this visit. 1 is the first time.",
+    )
+    try:
+        found = _model(job.experiment, job.id, label, item, visit, asked.replication)
+    except BusyError as error:
+        found = str(error)
+    if isinstance(found, str):
+        refuse(found)
+        return
+    told = item_model.sentence(found)
+    st.markdown(escape_markdown(told))
+    specs = item_model.figures(found, styles(job.experiment)[label])
+    alt = [f"{spec['layout']['title']['text']}. {told}" for spec in specs]
+    panel.draw(specs, key="why-model-drawn", revision=f"{key}-{item}", alt=alt, height=240)
+
+
+@st.cache_data(ttl=600, max_entries=256, show_spinner="Replaying the run up to this visit ...")
+def _model(
+    _experiment: Experiment,
+    run: str,  # noqa: ARG001
+    label: str,
+    item: int,
+    visit: int,
+    replication: int,
+) -> ItemModel | str:
+    """Return the model of an item after a visit, or the reason why there is none."""
+    arguments = _experiment, label, item, visit, replication
+    try:
+        found: ItemModel = ChildTask(EXPLANATIONS, item_model.item_model, *arguments).wait()
+        return found
+    except BusyError:
+        raise
+    except UserError as error:
+        return str(error)
 
 
 @st.cache_data(ttl=600, max_entries=256, show_spinner="Replaying the run up to this step ...")

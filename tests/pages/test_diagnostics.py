@@ -41,7 +41,8 @@ def status_line(at: AppTest) -> str:
 
 def titles(at: AppTest) -> list[str]:
     """Return the titles of all figures of diagnostics: first those that require attention."""
-    *diagnosed, _ = panels(at)
+    # the last two: rates of segments, and who is shown what
+    *diagnosed, _, _ = panels(at)
     return [_title(cell) for each in diagnosed for cell in each["cells"]]
 
 

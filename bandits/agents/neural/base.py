@@ -168,6 +168,15 @@ class NeuralAgent(WarmStart):
         """Predict the reward (or its log-odds) of every candidate, float64 (R, K)."""
         return expand(self.output(self.forward_pass(round)), self.candidate_index(round), DIVERGED)
 
+    def embedding(self, round: Round) -> FloatArray:
+        """Return the last hidden layer of every candidate, float64 (R, K, m), of the first network
+        of each row.
+        """
+        z = self.net.forward(self.per_network(self.encode(round).x)).inputs[-1]
+        array: FloatArray = z[:: self.copies].cpu().double().numpy()
+        index = self.candidate_index(round)
+        return array if index is None else np.take_along_axis(array, index[:, :, None], axis=1)
+
     # training
 
     def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:

@@ -282,7 +282,7 @@ def clicks_param() -> Any:
     return param(
         1.0,
         title="Prior clicks",
-        symbol="a",
+        symbol=r"\alpha_0",
         ge=0.01,
         le=1000,
         later=True,
@@ -300,7 +300,7 @@ def misses_param() -> Any:
     return param(
         1.0,
         title="Prior misses",
-        symbol="b",
+        symbol=r"\beta_0",
         ge=0.01,
         le=1000,
         later=True,
@@ -323,7 +323,7 @@ def every_param() -> Any:
     return param(
         500,
         title="Prior interval",
-        symbol="m",
+        symbol=r"\Delta_0",
         unit="steps",
         ge=1,
         le=1_000_000,

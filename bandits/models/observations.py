@@ -16,7 +16,7 @@ def refit_params() -> tuple[Any, Any, Any]:
         param(
             50,
             title="Fit interval",
-            symbol="m",
+            symbol=r"\Delta",
             unit="observations",
             ge=1,
             le=1_000_000,

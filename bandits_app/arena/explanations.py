@@ -286,6 +286,6 @@ def _symbols(experiment: Experiment) -> str:
             f"$f(x;\\,w)$: output of a {link('neural-bandit', 'network')} with weights $w$. "
             "$g_a=\\nabla_wf$: its gradient with respect to the weights. $\\sqrt{g^\\top "
             "A^{-1}g}$: confidence width. $z_a=\\phi(x_a;\\,w)$: last hidden layer, the input of "
-            "a linear head with weights $\\theta$, $\\omega$ or $\\beta$."
+            "a linear head with weights $\\theta$."
         )
     return "\n".join(f"- {line}" for line in lines)

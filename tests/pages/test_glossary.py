@@ -152,6 +152,30 @@ def test_symbols_of_basic_parameters_are_found_in_all_their_spellings() -> None:
     assert "epsilon" in [term.id for term in found(" Epsilon ")]
 
 
+# what a run's formulas call by other names: a share of random choices, a step against the gradient,
+# what a design matrix begins with, the spread of a posterior, members that choose in turn
+ALIKE = {
+    r"\varepsilon": {"Exploration rate", "Exploration", "Final exploration", "Mixing"},
+    r"\eta": {"Learning rate", "Step size"},
+    r"\lambda": {"Ridge", "Ridge penalty", "Prior precision"},
+    r"\sigma^2": {"Noise variance", "Posterior scale"},
+    r"\gamma": {"Discount factor", "Discount"},
+    "M": {"Ensemble size", "Bag size"},
+}
+
+
+def test_a_letter_has_one_meaning_in_all_formulas() -> None:
+    """An arm is a: no parameter is."""
+    meanings: dict[str, set[str]] = {}
+    for agent in AGENTS.values():
+        for field in agent.Params.model_fields.values():
+            if symbol := str(declaration(field)["symbol"] or ""):
+                meanings.setdefault(symbol, set()).add(str(field.title))
+    several = {symbol: titles for symbol, titles in meanings.items() if len(titles) > 1}
+    assert several == ALIKE
+    assert not meanings.keys() & {"a", "b", "x", "r", "t", "w", "K", "g", "f"}
+
+
 def test_links_of_the_formulas_lead_to_terms() -> None:
     source = (ROOT / "bandits_app" / "arena" / "explanations.py").read_text(encoding="utf-8")
     linked = set(re.findall(r"(?<!_)link\('?\"?([\w-]+)", source))

@@ -54,7 +54,7 @@ class ABTest(ContextFreeAgent):
         test: int = param(
             2000,
             title="Test length",
-            symbol="m",
+            symbol="T_0",
             unit="decisions",
             ge=1,
             le=10_000_000,
@@ -79,7 +79,7 @@ class ABTest(ContextFreeAgent):
 
     title = "A/B test"
     keywords = "split test"
-    formula = r"\mathrm{Uniform}\ \text{while}\ t<m,\quad\text{then}\ \bar r_a(m)"
+    formula = r"\mathrm{Uniform}\ \text{while}\ t<T_0,\quad\text{then}\ \bar r_a(T_0)"
     colour = "#7A5195"
     propensity = "exact"
 

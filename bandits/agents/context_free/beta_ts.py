@@ -96,7 +96,7 @@ class BetaTS(ForgettingContextFreeAgent):
         prior_clicks: float = param(
             1.0,
             title="Prior clicks",
-            symbol="a",
+            symbol=r"\alpha_0",
             ge=0.01,
             le=1000,
             basic=True,
@@ -108,7 +108,7 @@ class BetaTS(ForgettingContextFreeAgent):
         prior_misses: float = param(
             1.0,
             title="Prior misses",
-            symbol="b",
+            symbol=r"\beta_0",
             ge=0.01,
             le=1000,
             basic=True,
@@ -140,7 +140,9 @@ class BetaTS(ForgettingContextFreeAgent):
             return self
 
     title = "Beta Thompson"
-    formula = r"\tilde p_a\sim\mathrm{Beta}\big(a+\text{clicks}_a,\ b+\text{misses}_a\big)"
+    formula = (
+        r"\tilde p_a\sim\mathrm{Beta}\big(\alpha_0+\text{clicks}_a,\ \beta_0+\text{misses}_a\big)"
+    )
     uncertainty = "posterior"
     colour = "#D55E00"
     propensity: Propensity = "monte_carlo"

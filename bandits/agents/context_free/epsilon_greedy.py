@@ -63,7 +63,7 @@ class EpsilonGreedyAverages(ForgettingContextFreeAgent):
         step_size: float | None = param(
             None,
             title="Step size",
-            symbol=r"\alpha",
+            symbol=r"\eta",
             empty="averages",
             gt=0,
             le=1,

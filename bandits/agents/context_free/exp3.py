@@ -43,7 +43,7 @@ class EXP3(StochasticAgent, ContextFreeAgent):
         mixing: float = param(
             0.1,
             title="Mixing",
-            symbol=r"\gamma",
+            symbol=r"\varepsilon",
             gt=0,
             le=1,
             typical=(0.001, 1),
@@ -97,7 +97,7 @@ class EXP3(StochasticAgent, ContextFreeAgent):
 
     title = "EXP3"
     keywords = "adversarial"
-    formula = r"P(a)=(1-\gamma)\,w_a/\textstyle\sum_b w_b+\gamma/K"
+    formula = r"P(a)=(1-\varepsilon)\,w_a/\textstyle\sum_b w_b+\varepsilon/K"
     colour = "#CC79A7"
     dash = "dashdot"
     exploration_param = None

@@ -43,7 +43,7 @@ class GaussianTS(ForgettingContextFreeAgent):
         prior_mean: float = param(
             0.0,
             title="Prior mean",
-            symbol="m",
+            symbol="m_0",
             ge=-1e6,
             le=1e6,
             typical=(-5, 5),
@@ -56,7 +56,7 @@ class GaussianTS(ForgettingContextFreeAgent):
         strength: float = param(
             0.1,
             title="Prior strength",
-            symbol="k",
+            symbol="k_0",
             gt=0,
             le=1000,
             typical=(0.01, 10),

@@ -40,7 +40,7 @@ class GradientBandit(StochasticAgent, ContextFreeAgent):
         step_size: float = param(
             0.1,
             title="Step size",
-            symbol=r"\alpha",
+            symbol=r"\eta",
             gt=0,
             le=10,
             typical=(0.01, 2),
@@ -63,7 +63,7 @@ class GradientBandit(StochasticAgent, ContextFreeAgent):
         )
 
     title = "Gradient bandit"
-    formula = r"P(a)\propto e^{H_a},\quad H\mathrel{+}=\alpha\,(r-\bar r)\,\nabla\log P(a)"
+    formula = r"P(a)\propto e^{h_a},\quad h\mathrel{+}=\eta\,(r-\bar r)\,\nabla\log P(a)"
     colour = "#7A5195"
     dash = "dashdot"
 

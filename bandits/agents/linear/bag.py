@@ -52,7 +52,7 @@ class Bag(StochasticAgent, LinearAgent):
         members: int = param(
             10,
             title="Bag size",
-            symbol="B",
+            symbol="M",
             ge=2,
             le=100,
             structural=True,
@@ -77,7 +77,7 @@ class Bag(StochasticAgent, LinearAgent):
     title = "Bag"
     keywords = "VW, Vowpal Wabbit"
     uncertainty = "posterior"
-    formula = r"\hat\theta_{j,a}^\top x_a,\quad j\sim\mathcal U\{1..B\}"
+    formula = r"\hat\theta_{j,a}^\top x_a,\quad j\sim\mathcal U\{1..M\}"
     colour = "#7A5195"
     dash = "longdash"
     exploration_param = "epsilon"

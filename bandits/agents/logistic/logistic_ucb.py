@@ -142,8 +142,8 @@ class LogisticUCB(LogisticAgent):
     formula = (
         r"\hat\theta_a^\top x_a+\alpha\sqrt{x_a^\top H_a^{-1}x_a},"
         r"\quad H_a=\lambda I+\sum\mu(1-\mu)\,xx^\top,\ \mu=\frac{1}{1+e^{-\hat\theta_a^\top x}};"
-        r"\quad\text{GLM-UCB: }\mu(\hat\theta_a^\top x_a)+\alpha\sqrt{\log t}\,\sqrt{x_a^\top M_a^{-1}x_a},"  # noqa: E501
-        r"\ M_a=\lambda I+\sum xx^\top"
+        r"\quad\text{GLM-UCB: }\mu(\hat\theta_a^\top x_a)+\alpha\sqrt{\log t}\,\sqrt{x_a^\top A_a^{-1}x_a},"  # noqa: E501
+        r"\ A_a=\lambda I+\sum xx^\top"
     )
     uncertainty = "bonus"
     exploration_param = "alpha"

@@ -99,7 +99,7 @@ class SGDTS(Agent):
         batch: int = param(
             10,
             title="Batch size",
-            symbol=r"\tau",
+            symbol="N",
             unit="steps",
             ge=1,
             le=100_000,
@@ -113,7 +113,7 @@ class SGDTS(Agent):
         radius: float = param(
             10.0,
             title="Radius",
-            symbol=r"\rho",
+            symbol="R",
             gt=0,
             le=1000,
             typical=(1, 20),
@@ -139,7 +139,7 @@ class SGDTS(Agent):
     title = "SGD-TS"
     formula = (
         r"\tilde\theta^\top x_a,\quad\tilde\theta\sim\mathcal N(\bar\theta_j,\ \tfrac{\sigma^2}{j}I),\quad"  # noqa: E501
-        r"\theta_j=\Pi_{|\theta-\hat\theta|\le\rho}\big(\theta_{j-1}-\tfrac{\eta}{j}\nabla\ell_j(\theta_{j-1})\big),"
+        r"\theta_j=\Pi_{|\theta-\hat\theta|\le R}\big(\theta_{j-1}-\tfrac{\eta}{j}\nabla\mathcal L_j(\theta_{j-1})\big),"  # noqa: E501
         r"\ \bar\theta_j=\tfrac1j\textstyle\sum_{i\le j}\theta_i"
     )
     uncertainty = "posterior"

@@ -64,7 +64,7 @@ class Ensemble(NeuralAgent):
             ),
         )
         beta: float = bonus_param(
-            1.0, symbol=r"\beta", width="members' deviation (strategy bonus)", basic=False
+            1.0, symbol=r"\alpha", width="members' deviation (strategy bonus)", basic=False
         )
         # a single observation is often not used for a member
         training: Literal["replay", "everything"] = training_param("replay", "everything")
@@ -72,7 +72,7 @@ class Ensemble(NeuralAgent):
     PRETRAIN_READS: ClassVar[tuple[str, ...]] = (*NeuralAgent.PRETRAIN_READS, "members")
     title = "Ensemble"
     exploration_param = "beta"
-    formula = r"f_j(x_a),\ j\sim\mathcal U\{1..M\}\quad\text{or}\quad\bar f(x_a)+\beta\,\mathrm{std}_j f_j(x_a)"  # noqa: E501
+    formula = r"f_j(x_a),\ j\sim\mathcal U\{1..M\}\quad\text{or}\quad\bar f(x_a)+\alpha\,\mathrm{std}_j f_j(x_a)"  # noqa: E501
     colour = "#E69F00"
     dash = "dash"
 

@@ -66,7 +66,7 @@ class MCDropout(NeuralAgent):
         passes: int = param(
             10,
             title="Dropout samples",
-            symbol="T",
+            symbol="L",
             ge=2,
             le=100,
             structural=True,

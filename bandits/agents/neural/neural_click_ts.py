@@ -122,13 +122,13 @@ class NeuralClickTS(VectorAgent):
         epsilon: float = param(
             1.0,
             title="Prior precision",
-            symbol=r"\varepsilon",
+            symbol=r"\lambda",
             gt=0,
             le=1e4,
             typical=(1e-6, 1),
             log=True,
             help=(
-                "Initial eigenvalue of S in every direction. Larger values mean less uncertainty "
+                "Initial eigenvalue of A in every direction. Larger values mean less uncertainty "
                 "before any data (usually 0.000001 to 1)."
             ),
         )
@@ -144,7 +144,7 @@ class NeuralClickTS(VectorAgent):
             later=True,
             empty="that of the network",
             help=(
-                "Step size of the last layer, β, apart from the layers below. Larger values "
+                "Step size of the last layer apart from the layers below. Larger values "
                 "learn faster but may diverge (usually 0.001 to 1); empty means the learning "
                 "rate of the network."
             ),
@@ -216,8 +216,8 @@ class NeuralClickTS(VectorAgent):
     )
     title = "Neural click TS"
     formula = (
-        r"\phi_a^\top\beta+\sigma\sqrt{\phi_a^\top S^+\phi_a}\;\xi_a,\quad\xi_a\sim\mathcal N(0,1),\quad"  # noqa: E501
-        r"S=\varepsilon I+\textstyle\sum\phi\phi^\top"
+        r"\hat\theta^\top\phi_a+\sigma\sqrt{\phi_a^\top A^+\phi_a}\;\xi_a,\quad\xi_a\sim\mathcal N(0,1),\quad"  # noqa: E501
+        r"A=\lambda I+\textstyle\sum\phi\phi^\top"
     )
     uncertainty = "posterior"
     exploration_param = "sigma2"

@@ -44,7 +44,7 @@ class NeuralLinUCB(HeadAgent):
         pretrain: int = pretrain_param(later=False)
 
     title = "Neural-LinUCB"
-    formula = r"\hat\omega^\top z_a+\alpha\sqrt{z_a^\top A^{-1}z_a},\quad z_a=\phi(x_a;\,w)"
+    formula = r"\hat\theta^\top z_a+\alpha\sqrt{z_a^\top A^{-1}z_a},\quad z_a=\phi(x_a;\,w)"
     uncertainty = "bonus"
     exploration_param = "alpha"
     colour = "#56B4E9"

@@ -52,7 +52,7 @@ class QLearning(PlanningAgent):
         step_power: float = param(
             0.7,
             title="Step exponent",
-            symbol="w",
+            symbol=r"\kappa",
             ge=0.5,
             le=1,
             help=(
@@ -62,7 +62,7 @@ class QLearning(PlanningAgent):
         )
 
     title = "Q-learning"
-    formula = r"Q(s,a)\mathrel{+}=n^{-w}\left(r+\gamma\max_b Q(s',b)-Q(s,a)\right)"
+    formula = r"Q(s,a)\mathrel{+}=n^{-\kappa}\left(r+\gamma\max_b Q(s',b)-Q(s,a)\right)"
     needs = frozenset({"visits", "states"})
     colour = "#0072B2"
     dash = "longdash"

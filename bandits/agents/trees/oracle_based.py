@@ -117,7 +117,7 @@ class OracleBased(RefittedAgent, InverseGapAgent):
         members: int = param(
             5,
             title="Ensemble size",
-            symbol="B",
+            symbol="M",
             ge=2,
             le=100,
             structural=True,

@@ -92,7 +92,7 @@ class TreeTS(RefittedAgent, Agent):
         prior_clicks: float = param(
             1.0,
             title="Prior clicks",
-            symbol="a",
+            symbol=r"\alpha_0",
             ge=0.1,
             le=1000,
             help=(
@@ -103,7 +103,7 @@ class TreeTS(RefittedAgent, Agent):
         prior_misses: float = param(
             1.0,
             title="Prior misses",
-            symbol="b",
+            symbol=r"\beta_0",
             ge=0.5,
             le=1000,
             help=(
@@ -117,7 +117,7 @@ class TreeTS(RefittedAgent, Agent):
         window: int | None = window_param(later=False)
 
     title = "Tree TS"
-    formula = r"\tilde p_a\sim\mathrm{Beta}\big(a+\text{clicks}_{\ell(x_a)},\ b+\text{misses}_{\ell(x_a)}\big)"  # noqa: E501
+    formula = r"\tilde p_a\sim\mathrm{Beta}\big(\alpha_0+\text{clicks in the leaf of }x_a,\ \beta_0+\text{misses}\big)"  # noqa: E501
     uncertainty = "posterior"
     needs = frozenset({"binary"})
     colour = "#009E73"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bandits.base.errors import UserError
-from bandits.base.formatting import count, escaped, number, percent
+from bandits.base.formatting import count, count_of, escaped, number, percent
 from bandits.tables.problems import RowsError
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from bandits.offpolicy import Evaluation
 
 FILE = "estimates.json"
+# steps of a visit whose effective sample size is printed
+SHOWN_LENGTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500)
 
 
 def add_command(commands: Any) -> None:
@@ -45,7 +47,7 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--estimators",
         metavar="NAME,...",
-        help="for example ips,snips,dm,dr; default: all possible",
+        help="for example ips,snips,dm,dr, or pdis,wpdis per visit; default: all possible",
     )
     parser.add_argument(
         "--model", metavar="MODEL", help="of q: logistic, ridge or gradient_boosting"
@@ -160,8 +162,8 @@ def lines(found: Evaluation, name: str) -> Iterator[str]:
     yield from (f"alarm: {escaped(alarm.sentence)}" for alarm in found.alarms)
     yield from (f"note: {escaped(note)}" for note in found.notes)
     yield (
-        f"Value of {escaped(found.target)} on {count(found.n)} decisions, with 95 % confidence "
-        "intervals"
+        f"Value of {escaped(found.target)} on {count_of(found.n, f'{found.unit}s')}, with 95 % "
+        "confidence intervals"
     )
     for kind, e in found.estimates.items():
         chosen = f"  {number(found.tuned[kind])} chosen by SLOPE++" if kind in found.tuned else ""
@@ -181,5 +183,11 @@ def lines(found: Evaluation, name: str) -> Iterator[str]:
         f"({percent(s.largest_share, 1)} of the sum), mean weight {number(s.mean_weight)}, "
         f"unsupported mass {percent(s.unsupported_mass, 1)}"
     )
+    if found.ess_by_length:
+        shown = [h for h in SHOWN_LENGTHS if h < len(found.ess_by_length)]
+        ess = [
+            f"{h}: {count(found.ess_by_length[h - 1])}" for h in (*shown, len(found.ess_by_length))
+        ]
+        yield f"    effective sample size by step of the visit: {', '.join(ess)}"
     if name.startswith(PREFIX):
         yield ATTRIBUTION

@@ -17,7 +17,7 @@ from . import recording
 from .evaluation import CLICKS, ROUNDING, range_of_rewards
 from .log import DecisionLog
 from .recorded_columns import EXAMINED
-from .simulated import experiment_of
+from .simulated import experiment_of, known_experiment
 from .stored_run import DIGITS, KEPT
 from .targets import Random
 
@@ -65,6 +65,8 @@ class LogSummary(NamedTuple):
         Whether rows have weights.
     notes : tuple of str
         What the reader left out or assumed, in sentences.
+    visits : bool
+        Whether values are per visit.
     """
 
     n: int
@@ -78,6 +80,7 @@ class LogSummary(NamedTuple):
     reward_range: tuple[float, float] | None = None
     weighted: bool = False
     notes: tuple[str, ...] = ()
+    visits: bool = False
 
 
 def summarise(log: DecisionLog) -> LogSummary:
@@ -88,7 +91,8 @@ def summarise(log: DecisionLog) -> LogSummary:
             experiment = experiment_of(log)
         except UserError as error:
             # its data set is not here, say: the log itself can be evaluated all the same
-            problem = str(error)
+            here = known_experiment(log) is not None
+            problem = "" if log.visits is not None and here else str(error)
     agents = target_agents(experiment) if experiment else {}
     known = log.propensities is not None
     columns = tuple(name for name in log.columns if not (log.experiment and name == EXAMINED))
@@ -104,6 +108,7 @@ def summarise(log: DecisionLog) -> LogSummary:
         range_of_rewards(log),
         log.row_weights is not None,
         log.notes,
+        log.visits is not None and known,
     )
 
 
@@ -137,6 +142,7 @@ def summarise_run(experiment: Experiment, rows: int, label: str = "") -> LogSumm
         experiment=experiment,
         uniform=uniform,
         reward_range=CLICKS if "binary" in spec.capabilities else None,
+        visits=experiment.offers("visits"),
     )
 
 
@@ -168,9 +174,10 @@ def target_agents(experiment: Experiment) -> dict[str, str]:
     """Return the agents that can be the target policy, as JSON by label: not those that know the
     truth.
 
-    Nor random choice, which is a target without an agent. None where slates are shown.
+    Nor random choice, which is a target without an agent. None where slates are shown, or where
+    what is shown moves the visitor: the agents' visits would be others.
     """
-    if recording.slots(experiment) > 1:
+    if recording.slots(experiment) > 1 or experiment.offers("visits"):
         return {}
     pairs = zip(experiment.labels, experiment.agents, strict=True)
     return {

@@ -6,8 +6,7 @@ import math
 
 from bandits.base.formatting import percent, short
 
-from .estimators import REGISTRY
-from .evaluation import Evaluation
+from .evaluation import ALL, Evaluation
 
 UNRELIABLE = (
     "by_place",
@@ -41,7 +40,9 @@ def sentences(found: Evaluation) -> list[str]:
     policy, e, gain = described(found.target), found.estimates[found.main], found.gain
     digits = decimals(found)
     value, low, high, logged = (f"{x:.{digits}f}" for x in (e.value, e.low, e.high, found.logged))
-    earned = f"{value} per decision ({percent(found.level)} confidence interval {low} to {high})"
+    earned = (
+        f"{value} per {found.unit} ({percent(found.level)} confidence interval {low} to {high})"
+    )
     start = f"{policy[0].upper()}{policy[1:]} would have earned {earned}"
     if not math.isfinite(e.value):
         first = (
@@ -51,18 +52,18 @@ def sentences(found: Evaluation) -> list[str]:
     elif found.weights is None:
         first = (
             f"This log cannot answer reliably what {policy} would have earned, because it has no "
-            f"propensities: {REGISTRY[found.main].title} estimates {value} per decision, with an "
+            f"propensities: {ALL[found.main].title} estimates {value} per {found.unit}, with an "
             "unknown error."
         )
     elif not reliable(found):
         first = (
             f"This log cannot answer reliably what {policy} would have earned: "
-            f"{REGISTRY[found.main].title} estimates {earned}, but see the alarms."
+            f"{ALL[found.main].title} estimates {earned}, but see the alarms."
         )
     elif found.same:
         first = (
             f"{policy[0].upper()}{policy[1:]} is the policy that made this log, which earned "
-            f"{logged} per decision: there is no difference to estimate. Choose another target."
+            f"{logged} per {found.unit}: there is no difference to estimate. Choose another target."
         )
     elif gain.low == gain.high == 0:
         first = f"{start}, the same as the logging policy."
@@ -103,8 +104,8 @@ def sentences(found: Evaluation) -> list[str]:
             f"Even if the estimate were right: {found.verdict[0].lower() + found.verdict[1:]}",
         ]
     paired = (
-        " Both are measured on the same decisions, so that their difference is known better than "
-        "their values."
+        f" Both are measured on the same {found.unit}s, so that their difference is known better "
+        "than their values."
     )
     narrow = gain.high - gain.low < (e.high - e.low) / 2
     return [*stated, found.verdict + (paired if narrow else "")]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bandits.base.errors import UserError
-from bandits.base.formatting import short
+from bandits.base.formatting import count_of, short
 from bandits.base.types import FloatArray
 
 from .anytime import anytime
@@ -30,14 +30,14 @@ from .log import DecisionLog
 from .named_targets import read_target
 from .reading import read_log
 from .regression import cross_fit, estimated_propensities, read_model
-from .simulated import known_experiment, learned_agent, true_value
+from .simulated import known_experiment, learned_agent, true_value, value_of_visits
 from .stored_run import KEPT, stored_policy
 from .support import CONSTANT, Alarm, Support, alarms, few_rewards, measure, verdict
 from .targets import Matrix, Target, blocks
+from .visits import OF_VISITS, ess_by_length, gather, support_of, whole_visits
 from .weight_histogram import Histogram, histogram, slope, weight_grid
 
 INTERVALS = ("normal", "bootstrap", "bernstein", "anytime")
-DEFAULT = tuple(name for name, e in REGISTRY.items() if e.usual)
 # that are estimated one by one
 MAX_POSITIONS = 50
 # intervals for large samples
@@ -46,6 +46,9 @@ ADJUSTED = ("normal", "bootstrap")
 MAIN = ("dr", "snips", "ips")
 # where the target is the logging policy: the mean reward of the log
 MAIN_OF_SAME = ("snips", "ips", "dr")
+MAIN_OF_VISITS = "wpdis"
+# each estimator once
+ALL = {**REGISTRY, **OF_VISITS}
 # least and largest reward
 CLICKS = (0.0, 1.0)
 # of propensities, relative
@@ -67,7 +70,7 @@ class Evaluation:
     Attributes
     ----------
     n : int
-        Rows of the log.
+        Rows of the log that were evaluated, or visits.
     target : str
     estimates : mapping of str to Interval
         By estimator; NaN where a ratio has the denominator 0.
@@ -100,6 +103,10 @@ class Evaluation:
     relative : bool
         Whether a share of what the logging policy earned means something: rewards are not negative
         and not all 0.
+    unit : {"decision", "visit"}
+        What a value is the mean reward of.
+    ess_by_length : sequence of float
+        Effective number of visits up to each step of a visit; empty where the unit is a decision.
     """
 
     n: int
@@ -119,6 +126,8 @@ class Evaluation:
     same: bool = False
     notes: tuple[str, ...] = ()
     relative: bool = True
+    unit: str = "decision"
+    ess_by_length: Sequence[float] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content of ``estimates.json``; numbers that are not finite are None."""
@@ -140,6 +149,11 @@ class Evaluation:
             "logged": _finite(self.logged),
             "gain": {name: _finite(x) for name, x in self.gain._asdict().items()},
             **({"notes": list(self.notes)} if self.notes else {}),
+            **(
+                {"unit": self.unit, "ess_by_length": list(self.ess_by_length)}
+                if self.ess_by_length
+                else {}
+            ),
             **(
                 {
                     "positions": {
@@ -179,8 +193,8 @@ def evaluate(
         on the other half) or ``run:ID:LABEL``, an agent of a stored run as it was after half of the
         log's steps.
     estimators : sequence of str, optional
-        Names in `REGISTRY`; by default all that the log and the target allow, except `clipped_ips`
-        and `replay`.
+        Names in `REGISTRY`, or in `OF_VISITS` where the log has visits; by default all that the
+        log and the target allow, except `clipped_ips` and `replay`: of visits where it has some.
     q : float64 (n, K), optional
         Predicted rewards; by default cross-fitted.
     model : {"logistic", "ridge", "gradient_boosting"}, optional
@@ -218,7 +232,12 @@ def evaluate(
     target.check(log)
     names = _names(estimators, log, target, interval)
     bounds_of_reward = _range_for(interval, log, reward_range)
-    truth, unknown = (truth, []) if truth is not None else _simulated_truth(log, target)
+    if names[0] in OF_VISITS:
+        return _of_visits(log, target, names, interval, level, estimated, truth, generator)
+    if truth is None and log.visits is None:
+        truth, unknown = _simulated_truth(log, target)
+    else:
+        unknown = []
     rounds = _rounds(log, target, names, q, model, generator)
     support = measure(log, target, None if log.propensities is None else rounds.weights)
     close = log.propensities is not None and bool((np.abs(rounds.weights - 1) <= ROUNDING).all())
@@ -315,6 +334,76 @@ def _read(
     return log, target if isinstance(target, Target) else Matrix(target)
 
 
+def _of_visits(
+    log: DecisionLog,
+    target: Target,
+    names: Sequence[str],
+    interval: str,
+    level: float,
+    estimated: bool,
+    truth: Truth | None,
+    generator: np.random.Generator,
+) -> Evaluation:
+    """Estimate what a visit would have earned; visits are independent, their steps are not."""
+    whole, cut = whole_visits(log)
+    if log.row_weights is not None:
+        raise UserError("row_weight: not possible where values are per visit")
+    truth, unknown = (truth, []) if truth is not None else _simulated_truth(log, target)
+    assert log.propensities is not None
+    # the target sees the whole log
+    chosen = target.logged(log)
+    kept = np.isin(np.asarray(log.visits), np.unique(np.asarray(whole.visits)))
+    weights = (chosen / log.propensities)[kept]
+    visits = gather(whole, weights)
+    products, logged = visits.products, visits.logged
+    n, support = len(logged), support_of(whole, target, products)
+    compute = partial(bootstrap, generator=generator) if interval == "bootstrap" else normal
+    parts = {name: OF_VISITS[name].contributions(visits) for name in names}
+    main = MAIN_OF_VISITS if MAIN_OF_VISITS in names else names[0]
+    estimates, gains = (
+        {
+            name: compute(values, level=level)
+            if np.isfinite(values).all()
+            else Interval(*[float("nan")] * 4)
+            for name, values in each.items()
+        }
+        for each in (parts, {main: parts[main] - logged})
+    )
+    close = bool((np.abs(weights - 1) <= ROUNDING).all())
+    more = gains[main]
+    same = close and more.low <= 0 <= more.high
+    flat = [OF_VISITS[name].title for name, e in estimates.items() if e.standard_error == 0]
+    bounds = [
+        alarm for alarm in alarms(n, support, "visit") if not (same and alarm.kind == "mean_weight")
+    ]
+    if not {"ess", "max_weight"} & {alarm.kind for alarm in bounds}:
+        bounds += few_rewards(np.ones(n), parts[main], "visit")
+    left = f"{count_of(cut, 'visits')} left out, because the end of the log may cut them off."
+    mean = float(logged.mean())
+    relative = mean > 0 and bool(log.rewards.min() >= 0)
+    error = 0.0 if same else half_width_in_errors(more, level)
+    return Evaluation(
+        n=n,
+        target=target.name,
+        estimates=estimates,
+        tuned={},
+        support=support,
+        alarms=(*_assumptions(log, target, names, estimated, flat), *unknown, *bounds),
+        truth=truth,
+        verdict=verdict(n, mean, error, level, relative=relative, unit="visit"),
+        main=main,
+        logged=mean,
+        gain=more,
+        weights=histogram(products),
+        level=level,
+        same=same,
+        notes=(*log.notes, *([left] if cut else []), *_adaptive(log)),
+        relative=relative,
+        unit="visit",
+        ess_by_length=ess_by_length(visits).tolist(),
+    )
+
+
 def _simulated_truth(log: DecisionLog, target: Target) -> tuple[Truth | None, list[Alarm]]:
     """Return the true value where the log is one of a simulated run.
 
@@ -322,8 +411,9 @@ def _simulated_truth(log: DecisionLog, target: Target) -> tuple[Truth | None, li
     """
     if not (log.experiment and target.whole):
         return None, []
+    known = true_value if log.visits is None else value_of_visits
     try:
-        return Truth(*true_value(log, target)[:3]), []
+        return Truth(*known(log, target)[:3]), []
     except UserError as error:
         return None, [Alarm("truth", f"The true value is not known: {error}.")]
 
@@ -331,37 +421,53 @@ def _simulated_truth(log: DecisionLog, target: Target) -> tuple[Truth | None, li
 def _names(
     asked: Sequence[str] | None, log: DecisionLog, target: Target, interval: str
 ) -> list[str]:
-    """Return the estimators to compute."""
-    allowed = estimators_of(interval)
-    possible = [
-        name for name in asked or DEFAULT if name in REGISTRY and not _obstacle(name, log, target)
-    ]
+    """Return the estimators to compute: of visits or of decisions, which are not mixed."""
     if asked is None:
-        names = [name for name in possible if name in allowed]
-        if names:
-            return names
+        first = [OF_VISITS] if log.visits is not None and log.propensities is not None else []
+        for registry in (*first, REGISTRY):
+            allowed = estimators_of(interval, visits=registry is OF_VISITS)
+            names = [
+                name
+                for name, e in registry.items()
+                if name in allowed and e.usual and not _obstacle(name, log, target)
+            ]
+            if names:
+                return names
         asked = allowed[:1]
     for name in asked:
-        if name not in REGISTRY:
-            raise UserError(f"estimator '{short(name)}': must be one of {', '.join(REGISTRY)}")
+        if name not in ALL:
+            raise UserError(f"estimator '{short(name)}': must be one of {', '.join(ALL)}")
         if obstacle := _obstacle(name, log, target):
             raise UserError(f"estimator {name}: {obstacle}")
-        if name not in allowed:
+        if name not in (allowed := estimators_of(interval, visits=name in OF_VISITS)):
             raise UserError(
                 f"estimator {name}: the interval {interval} is only for {', '.join(allowed)}"
+                if allowed
+                else f"estimator {name}: the interval {interval} requires the range of a value, "
+                "which is not known of a visit; normal and bootstrap remain"
             )
+    of_visits = [name for name in asked if name in OF_VISITS]
+    if of_visits and len(of_visits) < len(asked):
+        raise UserError(
+            f"estimators {', '.join(asked)}: {', '.join(of_visits)} estimate a value per visit, "
+            "the others per decision; ask for one kind at a time"
+        )
     return list(dict.fromkeys(asked))
 
 
-def estimators_of(interval: str) -> tuple[str, ...]:
-    """Return the estimators that an interval of `INTERVALS` is for."""
+def estimators_of(interval: str, *, visits: bool = False) -> tuple[str, ...]:
+    """Return the estimators that an interval of `INTERVALS` is for, of visits or of decisions."""
+    if visits:
+        return tuple(OF_VISITS) if interval in ADJUSTED else ()
     if interval == "anytime":
         return ("ips",)
     return tuple(name for name, e in REGISTRY.items() if e.bounded or interval != "bernstein")
 
 
 def _obstacle(name: str, log: DecisionLog, target: Target) -> str:
-    estimator = REGISTRY[name]
+    estimator = ALL[name]
+    if name in OF_VISITS and log.visits is None:
+        return "requires a log with visits (column visit); this one has none"
     if estimator.weights and log.propensities is None:
         return (
             "requires propensities, and the log has none; dm, replay or estimated propensities "
@@ -576,6 +682,15 @@ def _assumptions(
                 "no_variation",
                 f"All contributions to {', '.join(flat)} are equal: the standard error is 0 "
                 "and their intervals mean nothing.",
+            )
+        )
+    if log.visits is not None and names[0] not in OF_VISITS:
+        found.append(
+            Alarm(
+                "visits",
+                "Values per decision take the states of visitors as the log has them, and what "
+                "the target would have shown leads to others: PDIS and WPDIS estimate a value per "
+                "visit.",
             )
         )
     if log.groups is not None:

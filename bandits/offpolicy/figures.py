@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from bandits.base.formatting import listed, percent
+from bandits.base.formatting import count, listed, percent
 from bandits.results.figures.parts import axis, drawing, error_bars, line, points
 from bandits.results.figures.style import REFERENCE, Spec, log_ticks
 
 from .estimators import REGISTRY
-from .evaluation import Evaluation
+from .evaluation import ALL, Evaluation
+from .support import MIN_ESS, MIN_ESS_SHARE
 from .weight_histogram import LEAST
 
 # of the palette of Okabe and Ito
@@ -64,27 +65,29 @@ def forest(found: Evaluation) -> Spec:
     return drawing(
         data,
         "Estimated value",
-        x=axis("mean reward per decision", hoverformat=".4~r", range=_range(found)),
+        x=axis(f"mean reward per {found.unit}", hoverformat=".4~r", range=_range(found)),
         y={
             "tickvals": list(range(len(names))),
-            "ticktext": [REGISTRY[name].title for name in names],
+            "ticktext": [ALL[name].title for name in names],
             "automargin": True,
             "range": [len(names) - 0.5, -0.5],
             "showgrid": False,
             "zeroline": False,
         },
         note=(
-            "Mean reward per decision under the target policy by each estimator, with "
+            f"Mean reward per {found.unit} under the target policy by each estimator, with "
             f"{percent(found.level)} confidence intervals; the conclusion uses "
-            f"{REGISTRY[found.main].title}. Lines: what the logging policy earned"
+            f"{ALL[found.main].title}. Lines: what the logging policy earned"
         )
         + (", and the true value, which the simulator knows. " if found.truth else ". ")
         + (
             "Estimates differ by chance, and where large weights are replaced by predicted "
             f"rewards ({listed(e.title for e in REGISTRY.values() if e.reference == 'dr')}) also "
             "by bias: these have the intervals of DR, extended to the estimate."
+            if found.unit == "decision"
+            else "Intervals are over visits."
         ),
-        caption=f"Mean reward per decision, {percent(found.level)} confidence intervals",
+        caption=f"Mean reward per {found.unit}, {percent(found.level)} confidence intervals",
         legend=True,
     )
 
@@ -100,7 +103,7 @@ def _range(found: Evaluation) -> list[float]:
 
 def _text(found: Evaluation, name: str) -> str:
     e = found.estimates[name]
-    title, full, words = REGISTRY[name].title, REGISTRY[name].name, REGISTRY[name].words
+    title, full, words = ALL[name].title, ALL[name].name, ALL[name].words
     return f"{title}, {full}:<br>{e.value:.4g} ({e.low:.4g} to {e.high:.4g})<br>{words}"
 
 
@@ -114,7 +117,7 @@ def weights(found: Evaluation) -> Spec | None:
         return None
     edges, data = np.asarray(bins.edges), []
     shares = {
-        "decisions": (bins.decisions, WEIGHT_COLORS[0]),
+        f"{found.unit}s": (bins.decisions, WEIGHT_COLORS[0]),
         "sum of weights": (bins.weight, WEIGHT_COLORS[1]),
     }
     for name, (share, color) in shares.items():
@@ -130,12 +133,50 @@ def weights(found: Evaluation) -> Spec | None:
         x=axis("importance weight", type="log", hoverformat=".3~r", **log_ticks([edges])),
         y=axis("share", tickformat=".0%", rangemode="tozero"),
         note=(
-            "How the decisions, and the sum of their weights, are spread over importance weights "
-            f"w (probability under the target / propensity). {percent(bins.zero, 1)} of the "
-            "decisions have the weight 0: the target would not have chosen what was shown. Where "
-            f"few decisions have most of the weight, intervals are wide. Weights below {LEAST} "
+            f"How the {found.unit}s, and the sum of their weights, are spread over importance "
+            f"weights w (probability under the target / propensity"
+            f"{'' if found.unit == 'decision' else ', multiplied over the steps of a visit'}). "
+            f"{percent(bins.zero, 1)} of the {found.unit}s have the weight 0: the target would "
+            f"not have chosen what was shown. Where few {found.unit}s have most of the weight, "
+            f"intervals are wide. Weights below {LEAST} "
             "stand at the left end."
         ),
-        caption=f"Weight 0: {percent(bins.zero, 1)} of the decisions",
+        caption=f"Weight 0: {percent(bins.zero, 1)} of the {found.unit}s",
+        legend=True,
+    )
+
+
+def lengths(found: Evaluation) -> Spec | None:
+    """Draw the effective number of visits by the step of a visit; None where values are per
+    decision.
+    """
+    if not found.ess_by_length:
+        return None
+    ess = np.asarray(found.ess_by_length)
+    steps = np.arange(1, 1 + len(ess))
+    required = max(MIN_ESS, MIN_ESS_SHARE * found.n)
+    hover = "step %{x}: %{y:,.0f} visits<extra></extra>"
+    data = [
+        line("effective sample size", steps, ess, WEIGHT_COLORS[0], hovertemplate=hover),
+        line(
+            "required",
+            np.array([1, len(ess)]),
+            np.array([required, required]),
+            REFERENCE,
+            dash="dot",
+            hovertemplate="at least %{y:,.0f} are required<extra></extra>",
+        ),
+    ]
+    return drawing(
+        data,
+        "Effective sample size by length",
+        x=axis("step of the visit", rangemode="tozero"),
+        y=axis("effective visits", type="log", **log_ticks([ess, np.array([required])])),
+        note=(
+            f"How many of the {count(found.n)} visits the weights up to each step are worth, "
+            "(sum w)² / sum w². A weight is a product over the steps of a visit so far: every "
+            "step spreads the weights further, and few visits carry all of the sum."
+        ),
+        caption=f"Of {count(found.n)} visits, by the steps whose weights are multiplied",
         legend=True,
     )

@@ -52,6 +52,8 @@ class DecisionLog:
         Segment of the user, identifier of the event, time, version of the model.
     rows, steps, contexts : int64 (n,), optional
         Replication, step and index of the context in the simulator.
+    visits : int64 (n,), optional
+        Number of the visit, where what was shown moves the visitor; its rows are in their order.
     row_weights : float64 (n,), optional
         How many decisions each row stands for, where a log keeps some kinds of decisions more
         often than others; by default one each.
@@ -96,6 +98,7 @@ class DecisionLog:
     rows: IntArray | None = None
     steps: IntArray | None = None
     contexts: IntArray | None = None
+    visits: IntArray | None = None
     row_weights: FloatArray | None = None
     columns: Mapping[str, FloatArray] = field(default_factory=dict)
     by_place: bool = False

@@ -30,6 +30,7 @@ MAX_VECTOR = 200
 COLUMNS = {
     "row": "rows",
     "step": "steps",
+    "visit": "visits",
     "event_id": "event_ids",
     "time": "times",
     "segment": "segments",

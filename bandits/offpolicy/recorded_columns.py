@@ -90,6 +90,9 @@ class RecordedColumns:
         # until a step does not offer every item
         self.available: NDArray[np.bool_] | None = None
         one_hot = len(self.feature_names) in (0, len(self.segment_names))
+        # steps that end a visit
+        visits = bool(lane.simulator.state)
+        self.ended = np.empty((steps, R), np.bool_) if visits else None
         self.features = None if one_hot else np.empty((steps, R, len(self.feature_names)))
 
     def see(self, round: Round) -> None:
@@ -117,6 +120,8 @@ class RecordedColumns:
         self.actions[steps], self.segments[steps] = shown, trace.segments
         # NaN after a replication has diverged
         self.rewards[steps] = trace.rewards[:, :, None]
+        if self.ended is not None:
+            self.ended[steps] = trace.ended
         if self.heard is not None and self.examined is not None:
             earned, self.examined[steps] = self.heard[:, :n]
             self.rewards[steps] = np.where(np.isfinite(self.rewards[steps]), earned, np.nan)
@@ -133,6 +138,14 @@ class RecordedColumns:
             self.available[steps] = at_items(
                 None if items is None else items[:, :, 0], offered, self.n_items
             )
+
+    def _visits(self) -> NDArray[np.int64] | None:
+        """Number the visits, those of the first replication first, int64 (T, R)."""
+        if self.ended is None:
+            return None
+        before = np.asarray(np.cumsum(self.ended, axis=0) - self.ended, np.int64)
+        before += np.append(0, np.cumsum(before[-1] + 1))[:-1]
+        return before
 
     def log(self, experiment: Experiment, replications: Sequence[int]) -> DecisionLog:
         """Return the log without the decisions of replications that have diverged."""
@@ -175,6 +188,7 @@ class RecordedColumns:
             rows=row,
             steps=step,
             contexts=each(self.contexts),
+            visits=each(self._visits()),
             columns={} if self.examined is None else {EXAMINED: _rows(self.examined, kept)},
             experiment=experiment.model_dump_json(by_alias=True),
         )

@@ -20,12 +20,13 @@ from bandits.experiments.experiment import Experiment, read
 from bandits.experiments.lane import Lane
 from bandits.experiments.lockstep import make_lane
 from bandits.simulators.base import Simulator
+from bandits.simulators.session_values import fixed_value
 
 from .intervals import Interval, normal
 from .log import DecisionLog
 from .recorded_columns import by_item
 from .recording import slots
-from .targets import Matrix, Random, Target
+from .targets import Always, Matrix, Random, Target
 
 # of the steps, from which an agent learns
 SHARE = 0.5
@@ -62,6 +63,27 @@ def true_value(log: DecisionLog, target: Target) -> Interval:
         truth = by_item(round, lane.simulator.probabilities(round), log.n_actions)
         values[index] = np.einsum("mk,mk->m", target.probabilities(log, index), truth[rows])
     return normal(values)
+
+
+def value_of_visits(log: DecisionLog, target: Target) -> Interval:
+    """Compute the expected reward per visit of a target that chooses alike in every state, by value
+    iteration: random, always one item, or one vector of probabilities.
+
+    Raises
+    ------
+    UserError
+        The simulator of the log is not here, or the target depends on more than the item.
+    """
+    experiment = read(json.loads(log.experiment))
+    alike = isinstance(target, Random | Always) or (
+        isinstance(target, Matrix) and target.matrix.ndim == 1
+    )
+    if experiment.simulator.kind != "sessions" or not alike:
+        raise UserError(
+            "it is that of the targets random and always:ITEM in the simulator sessions only"
+        )
+    value = fixed_value(experiment.simulator, target.probabilities(log, slice(0, 1))[0])
+    return Interval(value, value, value, 0.0)
 
 
 def learned_agent(log: DecisionLog, agent: str) -> tuple[DecisionLog, Matrix]:

@@ -173,20 +173,21 @@ def unsupported(log: DecisionLog, target: Target) -> tuple[float, dict[str, floa
     return mass / float(u.sum()), dict(zip(names, (mass_in_segment / sizes).tolist(), strict=True))
 
 
-def alarms(n: int, support: Support) -> tuple[Alarm, ...]:
+def alarms(n: int, support: Support, unit: str = "decision") -> tuple[Alarm, ...]:
     """Raise an alarm for each bound that is crossed.
 
     Parameters
     ----------
     n : int
-        Rows of the log.
+        Rows of the log, or visits.
     support : Support
+    unit : {"decision", "visit"}
     """
     found = []
     least = max(MIN_ESS, MIN_ESS_SHARE * n)
     if support.ess < least:
         text = (
-            f"The effective sample size is {count(support.ess)} of {count(n)} decisions; at least "
+            f"The effective sample size is {count(support.ess)} of {count(n)} {unit}s; at least "
             f"{count(least)} is "
         )
         found.append(Alarm("ess", f"{text}required."))
@@ -217,12 +218,15 @@ def alarms(n: int, support: Support) -> tuple[Alarm, ...]:
     return tuple(found)
 
 
-def few_rewards(weights: FloatArray, rewards: FloatArray) -> tuple[Alarm, ...]:
+def few_rewards(
+    weights: FloatArray, rewards: FloatArray, unit: str = "decision"
+) -> tuple[Alarm, ...]:
     """Warn where an estimate rests on few rewarded decisions.
 
     Parameters
     ----------
     weights, rewards : float64 (n,)
+    unit : {"decision", "visit"}
 
     Returns
     -------
@@ -235,7 +239,7 @@ def few_rewards(weights: FloatArray, rewards: FloatArray) -> tuple[Alarm, ...]:
     if number_of >= FEW_REWARDS:
         return ()
     text = (
-        f"The estimate rests on the rewards of {number(number_of)} decisions (effective number), "
+        f"The estimate rests on the rewards of {number(number_of)} {unit}s (effective number), "
         f"fewer than {FEW_REWARDS}: its intervals may cover as little as 60 %."
     )
     return (Alarm("few_rewards", text),)
@@ -301,7 +305,13 @@ def decisions_required(
 
 
 def verdict(
-    n: int, logged: float, standard_error: float, level: float = 0.95, *, relative: bool = True
+    n: int,
+    logged: float,
+    standard_error: float,
+    level: float = 0.95,
+    *,
+    relative: bool = True,
+    unit: str = "decision",
 ) -> str:
     """State in words which differences from the logging policy the log can tell apart.
 
@@ -318,6 +328,7 @@ def verdict(
     relative : bool
         Whether a share of what the logging policy earned means something: rewards are not negative
         and not all 0. Otherwise differences are stated in the unit of the reward.
+    unit : {"decision", "visit"}
     """
     if not np.isfinite(standard_error):
         return "The log is too small: the difference from the logging policy has no interval."
@@ -327,7 +338,7 @@ def verdict(
         least = float(ndtri(0.975) + ndtri(POWER)) * standard_error
         half = float(ndtri((1 + level) / 2)) * standard_error
         return (
-            f"The {count(n)} evaluated decisions find a difference of {number(least)} per decision "
+            f"The {count(n)} evaluated {unit}s find a difference of {number(least)} per {unit} "
             f"from the logging policy in {percent(POWER)} of such logs; four times as many find "
             f"half of it. The interval of the difference is now ±{number(half)}."
         )
@@ -336,13 +347,13 @@ def verdict(
     own = f"find a difference of {_share(least)}" if least < 1 else "do not even find a doubling"
     half = float(ndtri((1 + level) / 2)) * standard_error / abs(logged)
     needed = (
-        f"about {rounded(max(required, 1))} evaluated decisions are needed; the {count(n)} of this "
+        f"about {rounded(max(required, 1))} evaluated {unit}s are needed; the {count(n)} of this "
         "log"
     )
     if required < n:
         # rounded up, it would be more than all
         shown = rounded(max(required, 1)) if required < 0.95 * n else count(n)
-        needed = f"about {shown} of the {count(n)} evaluated decisions are enough; all of them"
+        needed = f"about {shown} of the {count(n)} evaluated {unit}s are enough; all of them"
     return (
         f"To find a difference of 10 % from the logging policy in {percent(POWER)} of such logs, "
         f"{needed} {own} as often. The interval of the difference is now ±{_share(half)}."

@@ -28,6 +28,7 @@ ROLES = (
     "propensities",
     "position",
     "event_id",
+    "visit",
     "segment",
     "time",
     "candidates",
@@ -41,6 +42,7 @@ USUAL_NAMES = {
     "propensities": ("propensities",),
     "position": ("position", "slot", "rank"),
     "event_id": ("event_id", "request_id", "impression_id"),
+    "visit": ("visit",),
     "segment": ("segment", "group", "persona"),
     "time": ("time", "timestamp", "datetime", "date"),
     "candidates": ("candidates",),
@@ -251,6 +253,7 @@ def from_table(
         "segments": texts("segment"),
         "event_ids": _event_ids(texts("event_id"), at),
         "times": texts("time"),
+        "visits": _visits(texts("visit"), found),
         "row_weights": numbers("weight"),
         **recorded,
         "columns": table.numbers_of([name for name in rest if OWN.get(name) not in recorded]),
@@ -404,6 +407,16 @@ def _event_ids(ids: TextArray | None, at: RowNames) -> TextArray | None:
     missing = np.flatnonzero(ids == "").tolist()
     ids[missing] = [at[i] for i in missing]
     return ids
+
+
+def _visits(names: TextArray | None, found: list[Wrong]) -> IntArray | None:
+    """Number the visits; add to ``found`` the rows without one."""
+    if names is None:
+        return None
+    import pandas as pd
+
+    found.append(Wrong(names == "", lambda i: "visit: is required; it is missing"))  # noqa: ARG005
+    return pd.factorize(names)[0].astype(np.int64)
 
 
 def _whole(values: FloatArray | None, found: list[Wrong]) -> IntArray | None:

@@ -106,11 +106,7 @@ def solve(params: Any) -> Solution:
     ----------
     Sutton, Barto (2018), Reinforcement Learning, section 4.4.
     """
-    model = visit_model(params)
-    shares = np.bincount(np.arange(params.n_users) % len(PERSONAS), minlength=len(PERSONAS))
-    shares = shares / params.n_users
-    weights = np.bincount(np.arange(params.n_products) % N_KINDS, minlength=N_KINDS)
-    weights = weights / params.n_products
+    model, shares = visit_model(params), _persona_shares(params)
 
     def at_start(choice: Choice) -> FloatArray:
         return _iterate(model, choice, params.limit)[1][:, START, NONE]
@@ -128,9 +124,24 @@ def solve(params: Any) -> Solution:
         float(shares @ best[:, START, NONE]),
         float(shares @ at_start(short)),
         float(shares @ fixed.max(axis=0)),
-        float(shares @ at_start(lambda q, _: q @ weights)),
+        fixed_value(params, np.full(params.n_products, 1 / params.n_products)),
         q,
     )
+
+
+def fixed_value(params: Any, probabilities: FloatArray) -> float:
+    """Compute the mean reward per visit of a policy that always shows the products with these
+    probabilities, float64 (K,).
+    """
+    kinds = np.arange(params.n_products) % N_KINDS
+    weights = np.bincount(kinds, weights=probabilities, minlength=N_KINDS)
+    value = _iterate(visit_model(params), lambda q, _: q @ weights, params.limit)[1]
+    return float(_persona_shares(params) @ value[:, START, NONE])
+
+
+def _persona_shares(params: Any) -> FloatArray:
+    users = np.arange(params.n_users) % len(PERSONAS)
+    return np.asarray(np.bincount(users, minlength=len(PERSONAS)) / params.n_users)
 
 
 def _iterate(model: VisitModel, choice: Choice, limit: int | None) -> tuple[FloatArray, FloatArray]:

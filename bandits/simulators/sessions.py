@@ -5,23 +5,21 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from numba import njit
 from pydantic import Field, model_validator
 
 from bandits.base.params import param
 from bandits.base.randomness import BlockedDraws, Streams
-from bandits.base.selection import hashed
 from bandits.base.types import (
     Contexts,
     Feedback,
     FloatArray,
     IntArray,
-    KeyArray,
     Round,
     SimulatorSpec,
     Truth,
 )
 
+from . import session_kernels
 from .base import Simulator, SimulatorParams
 from .petshop_rates import CATEGORIES, CLICK_RATES, PERSONAS, SPOKEN_PERSONAS, Table, users_param
 from .session_values import MOODS, N_KINDS, NONE, START, action_values, solve, visit_model
@@ -31,8 +29,6 @@ __all__ = ["Sessions", "solve"]
 _P, _C = len(PERSONAS), len(CATEGORIES)
 # clicked items that agents see with observed history
 REMEMBERED = 5
-# what a random number of a visitor's step decides
-_CLICK, _MOOD, _LEAVE = 0, 1, 2
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -232,9 +228,13 @@ class Sessions(Simulator):
         self.kinds = np.arange(K) % N_KINDS
         self.model = visit_model(params)
         self.solution = solve(params)
-        # (P, L)
-        self._best = self.model.rewards.max(axis=2)
-        self._average = self.model.rewards[:, :, self.kinds].mean(axis=2)
+        best, average = (
+            self.model.rewards.max(axis=2),
+            self.model.rewards[:, :, self.kinds].mean(axis=2),
+        )
+        self._tables = self.model.clicks, self.model.rewards, best, average, self.solution.q
+        self._moves = np.stack([self.model.up, self.model.down, self.model.missed])
+        self._limit = params.limit or 0
         self._contexts = _contexts(params, np.arange(N_KINDS))
         self._all = _contexts(params, self.kinds)
         self._all.distinct = self._contexts, self.kinds
@@ -271,7 +271,7 @@ class Sessions(Simulator):
 
     def users(self) -> IntArray:
         """Return the user of each row's visitor, int64 (R,)."""
-        return _users(self._users, self.visitor, self.params.n_users)
+        return session_kernels.users_of(self._users, self.visitor, self.params.n_users)
 
     def round_at(self, step: int) -> Round:
         users = self.users()
@@ -332,31 +332,25 @@ class Sessions(Simulator):
     def respond(
         self, round: Round, slate: IntArray, uniforms: FloatArray
     ) -> tuple[Feedback, Truth]:
-        kind, uniform = self.kinds[slate[:, 0]], uniforms[:, 0]
-        state = round.segments, self.last
-        value, best_value = self.model.rewards[(*state, kind)], self._best[state]
-        q = self._q(round.segments)
-        lost = q.max(axis=1) - q[self._rows, kind]
-        ended = self._after(round.segments, kind, uniform)[2]
-        reward = (uniform < value).astype(np.float64)
-        best_reward = (uniform < best_value).astype(np.float64)
+        (value, best_value, average, reward, best_reward, lost), ended = session_kernels.responses(
+            *(self._numbers, self._state, round.segments, self.kinds[slate[:, 0]], uniforms),
+            *(self._tables, self._moves, self.model.leave, self._limit),
+        )
         return (
             Feedback(reward[:, None], np.ones(slate.shape, np.bool_), ended),
-            Truth(value, best_value, self._average[state], best_reward, lost),
+            Truth(value, best_value, average, best_reward, lost),
         )
 
     def move(self, round: Round, slate: IntArray, uniforms: FloatArray) -> None:
-        kind = self.kinds[slate[:, 0]]
-        clicked, mood, ended = self._after(round.segments, kind, uniforms[:, 0])
-        self.last[clicked] = kind[clicked] // 2
-        self.clicked[clicked, 1:] = self.clicked[clicked, :-1]
-        self.clicked[clicked, 0] = kind[clicked]
-        self.mood[...] = mood
-        self.visited += 1
-        # the next visitor
-        self.visitor[ended] += 1
-        self.visited[ended], self.mood[ended], self.last[ended] = 0, START, NONE
-        self.clicked[ended] = N_KINDS
+        session_kernels.move(
+            *(self._numbers, self._state, self.clicked, (START, NONE, N_KINDS)),
+            *(round.segments, self.kinds[slate[:, 0]], uniforms),
+            *(self.model.clicks, self._moves, self.model.leave, self._limit),
+        )
+
+    @property
+    def _state(self) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+        return self.visitor, self.visited, self.mood, self.last
 
     def probabilities(self, round: Round) -> FloatArray:
         return np.ascontiguousarray(self.model.rewards[round.segments, self.last][:, self.kinds])
@@ -369,22 +363,6 @@ class Sessions(Simulator):
         limit = self.params.limit
         left = np.zeros_like(self.visited) if limit is None else limit - 1 - self.visited
         return np.asarray(self.solution.q[left, personas, self.mood, self.last])
-
-    def _after(
-        self, personas: IntArray, kind: IntArray, uniform: FloatArray
-    ) -> tuple[Any, IntArray, Any]:
-        """Return which rows click, their next mood, and in which the visit ends, each (R,)."""
-        clicked = uniform < self.model.clicks[personas, self.last, kind]
-        change = _numbers(self._numbers, self.visitor, self.visited, _MOOD)
-        up = np.where(clicked, self.model.up[kind], 0.0)
-        down = np.where(clicked, self.model.down[kind], self.model.missed[kind])
-        step = (change < up).astype(np.int64) - ((change >= up) & (change < up + down))
-        mood = np.clip(self.mood + step, 0, MOODS - 1)
-        leaves = _numbers(self._numbers, self.visitor, self.visited, _LEAVE)
-        ended = leaves < self.model.leave[mood]
-        if self.params.limit is not None:
-            ended |= self.visited + 1 >= self.params.limit
-        return clicked, mood, ended
 
     def action_values(self, value: FloatArray, discount: float = 1.0) -> FloatArray:
         """Return Q of a step after which states are worth ``value (P, M, L)``."""
@@ -401,26 +379,7 @@ class _VisitNumbers(BlockedDraws):
 
     def at(self, step: int) -> FloatArray:  # noqa: ARG002
         own = self._simulator
-        return _numbers(own._numbers, own.visitor, own.visited, _CLICK)[:, None]
-
-
-@njit(cache=True, nogil=True)
-def _numbers(keys: KeyArray, visitor: IntArray, visited: IntArray, what: int) -> FloatArray:
-    """Return uniforms in [0, 1), (R,): hashes of row, visitor, step of the visit and use."""
-    out = np.empty(len(keys))
-    for r in range(len(keys)):
-        word = hashed(hashed(hashed(keys[r], visitor[r]), visited[r]), what)
-        out[r] = np.float64(word >> np.uint64(11)) * 2.0**-53
-    return out
-
-
-@njit(cache=True, nogil=True)
-def _users(keys: KeyArray, visitor: IntArray, n_users: int) -> IntArray:
-    out = np.empty(len(keys), np.int64)
-    for r in range(len(keys)):
-        number = np.float64(hashed(keys[r], visitor[r]) >> np.uint64(11)) * 2.0**-53
-        out[r] = np.int64(number * n_users)
-    return out
+        return session_kernels.click_numbers(own._numbers, own.visitor, own.visited)
 
 
 def _columns(params: Any, kinds: IntArray) -> tuple[IntArray, int]:

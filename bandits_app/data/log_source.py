@@ -41,6 +41,7 @@ MAX_MEGABYTES = 50
 _OPTIONAL = {
     "propensity": "Probability with which the item was chosen. Without it only DM and replay are possible.",  # noqa: E501
     "propensities": "Probabilities of all items, separated by |, where they are known.",
+    "visit": "Identifier of the visit, where what is shown moves the user: values are per visit.",
     "segment": "User segment: alarms are checked per segment too.",
     "event_id": "Identifier of the event, where several items were shown at once.",
     "position": "Position of the item, where several were shown at once.",

@@ -7,8 +7,7 @@ from typing import Any
 import streamlit as st
 
 from bandits.offpolicy.choices import kept_agents, suggested_target
-from bandits.offpolicy.estimators import REGISTRY
-from bandits.offpolicy.evaluation import ADJUSTED, DEFAULT, INTERVALS, estimators_of
+from bandits.offpolicy.evaluation import ADJUSTED, ALL, INTERVALS, estimators_of
 from bandits.offpolicy.regression import MODELS
 from bandits_app.runs import run_lists
 
@@ -129,7 +128,8 @@ def options(source: Source | None) -> dict[str, Any]:
         asked = _reward_range(source)
         summary = None if source is None else source.summary
         known = asked or (summary and summary.reward_range)
-        bounded = known is not None and summary is not None and not summary.weighted
+        visits = summary is not None and summary.visits
+        bounded = known is not None and summary is not None and not (summary.weighted or visits)
         kind = st.selectbox(
             "Intervals",
             INTERVALS if bounded else ADJUSTED,
@@ -143,14 +143,14 @@ def options(source: Source | None) -> dict[str, Any]:
                 "without weights."
             ),
         )
-        possible = estimators_of(kind)
-        usual = [n for n in DEFAULT if n in possible]
+        possible = estimators_of(kind, visits=visits)
+        usual = [name for name in possible if ALL[name].usual]
         names = st.multiselect(
             "Estimators",
             possible,
             usual,
-            key=f"whatif-estimators-{kind}",
-            format_func=lambda name: REGISTRY[name].title,
+            key=f"whatif-estimators-{kind}-{visits}",
+            format_func=lambda name: ALL[name].title,
             placeholder="All that this log allows",
         )
         model = st.selectbox(

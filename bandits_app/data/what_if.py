@@ -14,8 +14,7 @@ from bandits import UserError
 from bandits.base.formatting import count, listed, number, percent
 from bandits.offpolicy import conclusion, figures
 from bandits.offpolicy.background import EvaluationTask, RecordTask
-from bandits.offpolicy.estimators import REGISTRY
-from bandits.offpolicy.evaluation import Evaluation
+from bandits.offpolicy.evaluation import ALL, Evaluation
 from bandits.offpolicy.stored_run import KEPT
 from bandits_app.data import log_replay, log_source, target_policy
 from bandits_app.glossary import link
@@ -31,7 +30,8 @@ from .log_source import Source, recorded
 _ASKED = "whatif-asked"
 _TEXT = """
 With the {weight} $w = \\pi_e(a \\mid x) / \\pi_b(a \\mid x)$ (probability under the {target},
-divided by the {propensity}), reward $r$ and predicted reward $q$:
+divided by the {propensity}), its product $\\rho_t$ over the steps of a visit up to $t$, reward $r$
+and predicted reward $q$:
 
 | Estimator | Name | Formula | In words |
 |---|---|---|---|
@@ -48,6 +48,8 @@ ANCHORS = {
     "dm": "direct-method",
     "dr": "doubly-robust-estimation",
     "sndr": "doubly-robust-estimation",
+    "pdis": "per-decision-importance-sampling",
+    "wpdis": "per-decision-importance-sampling",
 }
 
 
@@ -166,7 +168,7 @@ def _evaluated(source: Source, target: str, task: EvaluationTask) -> None:
         )
         note = (
             f"{escape_markdown(task.evaluation.target)} {how}; its value is estimated on the other "
-            f"{count(task.evaluation.n)} decisions, without learning any further."
+            f"{count(task.evaluation.n)} {task.evaluation.unit}s, without learning any further."
         )
     _draw_evaluation(task.evaluation, note)
     _downloads(source, task.evaluation)
@@ -181,31 +183,29 @@ def _draw_evaluation(found: Evaluation, note: str = "") -> None:
     bullets(rest)
     for alarm in found.alarms:
         st.warning(escape_markdown(alarm.sentence), icon=":material/warning:")
-    drawn = figures.weights(found)
-    specs = [figures.forest(found), *([] if drawn is None else [drawn])]
+    drawn = figures.forest(found), figures.weights(found), figures.lengths(found)
+    specs = [spec for spec in drawn if spec is not None]
     panel.draw(specs, key="whatif-figures", revision=f"{found.target}{found.n}")
     names = (
-        f"{link(ANCHORS[n], REGISTRY[n].title)} {REGISTRY[n].name}"
-        for n in found.estimates
-        if n in ANCHORS
+        f"{link(ANCHORS[n], ALL[n].title)} {ALL[n].name}" for n in found.estimates if n in ANCHORS
     )
     st.caption(" · ".join(names))
     digits = conclusion.decimals(found)
     with st.expander("Numbers"):
         st.table(
             {
-                "Estimator": [REGISTRY[name].title for name in found.estimates],
+                "Estimator": [ALL[name].title for name in found.estimates],
                 "Value": [f"{e.value:.{digits}f}" for e in found.estimates.values()],
                 f"{percent(found.level)} interval": [
                     f"{e.low:.{digits}f} to {e.high:.{digits}f}" for e in found.estimates.values()
                 ],
-                "What it averages": [REGISTRY[name].words for name in found.estimates],
+                "What it averages": [ALL[name].words for name in found.estimates],
             }
         )
         if found.positions:
             st.table(
                 {
-                    f"Position ({REGISTRY[found.main].title})": list(found.positions),
+                    f"Position ({ALL[found.main].title})": list(found.positions),
                     "Value": [f"{e.value:.{digits}f}" for e in found.positions.values()],
                     f"{percent(found.level)} interval": [
                         f"{e.low:.{digits}f} to {e.high:.{digits}f}"
@@ -215,10 +215,10 @@ def _draw_evaluation(found: Evaluation, note: str = "") -> None:
             )
         s = found.support
         st.markdown(
-            f"Effective sample size {count(s.ess)} of {count(found.n)} decisions · largest weight "
-            f"{number(s.max_weight)} ({percent(s.largest_share, 1)} of the sum) · mean weight "
-            f"{number(s.mean_weight)} · probability of the target on items that the log never "
-            f"shows {percent(s.unsupported_mass, 1)}"
+            f"Effective sample size {count(s.ess)} of {count(found.n)} {found.unit}s · largest "
+            f"weight {number(s.max_weight)} ({percent(s.largest_share, 1)} of the sum) · mean "
+            f"weight {number(s.mean_weight)} · probability of the target on items that the log "
+            f"never shows {percent(s.unsupported_mass, 1)}"
         )
 
 
@@ -236,9 +236,9 @@ def _downloads(source: Source, found: Evaluation) -> None:
 
 
 def _explain() -> None:
-    titles = {name: e.title for name, e in REGISTRY.items()}
+    titles = {name: e.title for name, e in ALL.items()}
     linked = titles | {name: link(anchor, titles[name]) for name, anchor in ANCHORS.items()}
-    biased = [e for e in REGISTRY.values() if e.reference]
+    biased = [e for e in ALL.values() if e.reference]
     st.markdown(
         _TEXT.format(
             weight=link("importance-weight", "importance weight"),
@@ -246,9 +246,9 @@ def _explain() -> None:
             propensity=link("propensity", "propensity"),
             rows="\n".join(
                 f"| {linked[name]} | {e.name} | {e.formula} | {e.words} |"
-                for name, e in REGISTRY.items()
+                for name, e in ALL.items()
             ),
-            tuned=listed(e.title for e in REGISTRY.values() if e.tuned),
+            tuned=listed(e.title for e in ALL.values() if e.tuned),
             biased=listed(e.title for e in biased),
             references=listed(dict.fromkeys(titles[e.reference] for e in biased), "or"),
         )

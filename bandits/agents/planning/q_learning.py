@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
+from numba import njit
 
 from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.types import (
+    BoolArray,
     Feedback,
     FloatArray,
     IntArray,
@@ -96,25 +98,48 @@ class QLearning(PlanningAgent):
 
     def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
         # complete the step before this one
-        waits = np.flatnonzero(self.waits)
         after = self.discount * self.q[self._rows, round.context].max(axis=1)
         target = self.pending_reward + after
-        self._update(waits, self.pending_state, self.pending_action, target)
+        self._update(self.waits, self.pending_state, self.pending_action, target)
         # a visit that has ended has no next state
         action, reward = _groups(round)[slate[:, 0]], feedback.rewards[:, 0]
         known = feedback.examined[:, 0]
         ended = known if feedback.ended is None else known & feedback.ended
-        self._update(np.flatnonzero(ended), round.context, action, reward)
+        self._update(ended, round.context, action, reward)
         self.waits[...] = known & ~ended
         self.pending_state[...], self.pending_action[...] = round.context, action
         self.pending_reward[...] = reward
 
     def _update(
-        self, rows: IntArray, state: IntArray, action: IntArray, target: FloatArray
+        self, rows: BoolArray, state: IntArray, action: IntArray, target: FloatArray
     ) -> None:
-        at = rows, state[rows], action[rows]
-        self.count[at] += 1
-        self.q[at] += self.count[at] ** -self.power[rows] * (target[rows] - self.q[at])
+        step_size = _counted(self.count, rows, state, action) ** -self.power
+        _add(self.q, rows, state, action, step_size, target)
+
+
+@njit(cache=True, nogil=True)
+def _counted(count: IntArray, rows: BoolArray, state: IntArray, action: IntArray) -> FloatArray:
+    """Count one more visit of each row's pair, and return the counts (R,); 1 where it has none."""
+    out = np.ones(len(rows))
+    for r in np.flatnonzero(rows):
+        count[r, state[r], action[r]] += 1
+        out[r] = count[r, state[r], action[r]]
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _add(
+    q: FloatArray,
+    rows: BoolArray,
+    state: IntArray,
+    action: IntArray,
+    step_size: FloatArray,
+    target: FloatArray,
+) -> None:
+    """Move the value of each row's pair towards its target."""
+    for r in np.flatnonzero(rows):
+        old = q[r, state[r], action[r]]
+        q[r, state[r], action[r]] = old + step_size[r] * (target[r] - old)
 
 
 def _groups(round: Round) -> IntArray:

@@ -18,7 +18,7 @@ CLICK, MOOD, LEAVE = 0, 1, 2
 def _uniform(key: Any, visitor: int, visited: int, what: int) -> float:
     """Return a uniform in [0, 1): a hash of row, visitor, step of the visit and use."""
     word = hashed(hashed(hashed(key, visitor), visited), what)
-    return np.float64(word >> np.uint64(11)) * 2.0**-53  # type: ignore[no-any-return]
+    return np.float64(word >> np.uint64(11)) * 2.0**-53
 
 
 @njit(cache=True, nogil=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import betainc
 
 from bandits.lessons import svg
 from bandits.lessons.expressions import evaluate, parse
@@ -17,6 +18,7 @@ from bandits.lessons.worked.base import Shop
 from bandits.lessons.worked.logbook import Logbook
 from bandits.lessons.worked.peeking import false_alarms
 from bandits.lessons.worked.popularity_log import PopularityLog
+from bandits.lessons.worked.posteriors import Posteriors
 from bandits.lessons.worked.rare_feature import CLICKS, GRAM, RARE, RareFeature
 from bandits.lessons.worked.trial import Trial
 from bandits.models.linear.ridge import Ridge
@@ -164,3 +166,22 @@ def test_ticks_of_a_figure_stand_where_its_points_do() -> None:
         line = np.polyfit(number, at, 1)
         np.testing.assert_allclose(np.polyval(line, number), at, atol=0.2)
         np.testing.assert_allclose(np.polyval(line, value), place, atol=0.3)
+
+
+@pytest.mark.parametrize(("pulls", "rate"), [(4, 0.25), (30, 0.6)])
+def test_the_new_lever_is_shown_as_often_as_it_has_the_larger_draw(pulls: int, rate: float) -> None:
+    params = Posteriors.Params(pulls=pulls, rate=rate)
+    a, b = Posteriors.posterior(params)
+    new = np.random.default_rng(3).beta(a[1], b[1], 40_000)
+    values = Posteriors.values(params)
+    # given its draw, that of the known lever is smaller with this probability
+    smaller = betainc(a[0], b[0], new)
+    error = smaller.std() / np.sqrt(len(new))
+    assert values["chance"] == pytest.approx(smaller.mean(), abs=4 * error)
+    assert values["points"] == round(pulls * rate)
+    (plot,) = Posteriors.figures(params)
+    densities = [trace for trace in plot["data"] if len(trace["x"]) > 2]
+    for trace in densities:
+        assert np.trapezoid(trace["y"], trace["x"]) == pytest.approx(1, abs=1e-3)
+    drawn = [trace["x"][0] for trace in plot["data"] if len(trace["x"]) == 2]
+    assert drawn == [values["draw_known"], values["draw_new"]]

@@ -12,6 +12,7 @@ from .logbook import Logbook
 from .network_size import NetworkSize
 from .peeking import Peeking
 from .popularity_log import PopularityLog
+from .posteriors import Posteriors
 from .rare_feature import RareFeature
 from .same_score import SameScore
 from .stale_head import StaleHead
@@ -24,6 +25,7 @@ REGISTRY: dict[str, type[WorkedExample]] = {
     "network_size": NetworkSize,
     "peeking": Peeking,
     "popularity_log": PopularityLog,
+    "posteriors": Posteriors,
     "rare_feature": RareFeature,
     "same_score": SameScore,
     "shop": Shop,

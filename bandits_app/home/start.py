@@ -80,7 +80,7 @@ ENTRANCES = (
     Entrance(
         "Teach",
         "school",
-        "Ten lessons: predict, see a run, compare. With handouts.",
+        "Eleven lessons: predict, see a run, compare. With handouts.",
         "learn",
     ),
     Entrance(

@@ -197,6 +197,8 @@ class ChildTask:
     result : object
         What the function returned, once the task has finished.
     cancelled : bool
+    nbytes : int
+        Of the messages and the result so far, as they were sent.
 
     Raises
     ------
@@ -211,7 +213,7 @@ class ChildTask:
         # emptied once it is sent: it may hold a large file
         self.line, self._call = line, [(function, arguments)]
         self.status: Status = "waiting"
-        self.error, self.result, self.cancelled = "", None, False
+        self.error, self.result, self.cancelled, self.nbytes = "", None, False, 0
         self._child: _Child | None = None
         line.enter(self)
         self._thread = threading.Thread(
@@ -246,6 +248,11 @@ class ChildTask:
         self.line.leave(self)
         if (child := self._child) is not None:
             child.kill()
+
+    def _receive(self, kind: str, value: Any, length: int) -> None:
+        self.nbytes += length
+        if kind == "message":
+            self.receive(value)
 
     def _run(self) -> None:
         try:
@@ -282,7 +289,7 @@ class ChildTask:
             child.kill()
         advice = f"; {line.advice}" if line.advice else ""
         try:
-            kind, value = child.call(self._call, self.receive, line.answer)
+            kind, value = child.call(self._call, self._receive, line.answer)
         except BaseException:
             child.end()
             raise
@@ -350,11 +357,11 @@ class _Child:
     def call(
         self,
         call: list[tuple[Callable[..., Any], tuple[Any, ...]]],
-        receive: Callable[[Any], None],
+        receive: Callable[[str, Any, int], None],
         most: int,
     ) -> tuple[str, Any]:
         """Call a function; return ``result``, ``error``, ``memory``, ``large`` or ``ended``, and a
-        value.
+        value; ``receive`` is given the kind, value and bytes of every answer.
 
         ``large``: a message has more than ``most`` bytes, and was not read. ``call`` holds the
         function and its arguments, and is emptied once they are sent.
@@ -362,12 +369,14 @@ class _Child:
         requests, answers = self._pipes()
         try:
             _write(requests, call.pop())
-            while (answer := _read(answers, most))[0] == "message":
-                receive(answer[1])
+            kind = "message"
+            while kind == "message":
+                kind, value, length = _read(answers, most)
+                receive(kind, value, length)
         except (BrokenPipeError, EOFError, pickle.UnpicklingError):
             # it has ended, perhaps while writing: its exit status is reported
             return "ended", None
-        return answer
+        return kind, value
 
     def kill(self) -> None:
         self._process.kill()
@@ -513,13 +522,13 @@ def _reply(stream: BinaryIO, value: Any) -> None:
     stream.flush()
 
 
-def _read(stream: BinaryIO, most: int) -> tuple[str, Any]:
-    """Read an answer of at most so many bytes; ``large`` and its length where it has more."""
+def _read(stream: BinaryIO, most: int) -> tuple[str, Any, int]:
+    """Read an answer of at most so many bytes, and its length; ``large`` where it has more."""
     length = int.from_bytes(_exactly(stream, _LENGTH))
     if length > most:
-        return "large", length
-    found: tuple[str, Any] = pickle.loads(_exactly(stream, length))  # noqa: S301
-    return found
+        return "large", length, 0
+    kind, value = pickle.loads(_exactly(stream, length))  # noqa: S301
+    return kind, value, length
 
 
 def _exactly(stream: BinaryIO, length: int) -> bytes:

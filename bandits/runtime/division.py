@@ -134,7 +134,7 @@ class Division:
     idle : int
         Workers that wait for work.
     full : bool
-        Whether the next run waits for memory.
+        Whether the next run or task waits for memory.
     """
 
     def __init__(self, change: Condition, scheduler: Scheduler) -> None:
@@ -184,13 +184,19 @@ class Division:
         try:
             n_tasks = sum(isinstance(work, Task) for work in self.processes)
             work = self.scheduler.next(self.n_runs, n_tasks)
-            if isinstance(work, Job):
-                self.full = not LEDGER.enter(work, _need(work))
+            if isinstance(work, Task):
+                if work.future.cancelled():
+                    return None
+                self.full = not LEDGER.enter(work, work.memory)
                 if not self.full:
-                    return self._start(work)
-                self.scheduler.add_run(work, first=True)
+                    return work
+                self.scheduler.add_task(work, first=True)
                 return None
-            return None if work.future.cancelled() else work
+            self.full = not LEDGER.enter(work, _need(work))
+            if not self.full:
+                return self._start(work)
+            self.scheduler.add_run(work, first=True)
+            return None
         finally:
             self.idle += 1
 
@@ -322,10 +328,12 @@ class Division:
         """
         self.processes[work].send(header, arrays)
 
-    def settle(self, job: Job) -> None:
-        """Remove a run from the ledger that no worker computes any more."""
-        if not self.shares(job) and all(offer.job is not job for offer in self.offers):
-            LEDGER.leave(job)
+    def settle(self, work: Job | Task) -> None:
+        """Remove a run or task from the ledger that no worker computes any more."""
+        if isinstance(work, Task) or (
+            not self.shares(work) and all(offer.job is not work for offer in self.offers)
+        ):
+            LEDGER.leave(work)
 
     def _offer(self, *shares: Share) -> None:
         self.offers.extend(shares)

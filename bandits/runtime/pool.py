@@ -372,7 +372,12 @@ class Pool:
     # ---------------------------------------------------------------------------------------------------  # noqa: E501
 
     def compute(
-        self, group: str, message: dict[str, Any], on_progress: Callable[[int], None]
+        self,
+        group: str,
+        message: dict[str, Any],
+        on_progress: Callable[[int], None],
+        *,
+        memory: int = 0,
     ) -> Future[Arrays]:
         """Have a worker compute a task, between the runs.
 
@@ -384,6 +389,8 @@ class Pool:
             The request that is sent to the worker.
         on_progress : callable
             Called with the step that the task has reached, a few times a second.
+        memory : int
+            Bytes that the task takes, as estimated: it waits until they fit.
 
         Returns
         -------
@@ -391,7 +398,7 @@ class Pool:
             Of the worker's arrays. Cancelling it ends the work within a second. It raises UserError
             if the task failed, or if several workers died while they computed it.
         """
-        task = Task(group, message, on_progress)
+        task = Task(group, message, on_progress, memory)
         self._supervisor.enqueue_task(task)
         return task.future
 

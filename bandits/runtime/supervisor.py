@@ -286,6 +286,8 @@ class Supervisor:
             alive = self._follow_task(task, process)
         with self.change:
             del self.division.processes[task]
+            self.division.settle(task)
+            self.change.notify_all()
             if not alive:
                 task.worker_deaths += 1
                 if task.worker_deaths < ATTEMPTS and not self.closed:

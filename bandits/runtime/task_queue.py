@@ -27,6 +27,8 @@ class Task:
     future : Future
         Never marked as running, so that it can be cancelled at any time; its worker then abandons
         the task.
+    memory : int
+        Bytes that it takes, as estimated.
     worker_deaths : int
         Workers that died while they computed this task.
     """
@@ -34,6 +36,7 @@ class Task:
     group: str
     message: dict[str, Any]
     on_progress: Callable[[int], None]
+    memory: int = 0
     future: Future[Arrays] = field(default_factory=Future)
     worker_deaths: int = 0
 

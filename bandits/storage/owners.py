@@ -9,17 +9,21 @@ from contextlib import suppress
 from pathlib import Path
 
 from bandits.base.errors import UserError
-from bandits.base.files import atomic_write
+from bandits.base.files import atomic_write, seal, unseal
 
 # any other text must not become a file name
 _ID = re.compile("[0-9a-f]{64}|[a-z0-9_-][a-z0-9_.-]{0,46}-[0-9a-f]{12}")
+
+# the owner where a record is damaged: no browser, so that the console alone may delete
+DAMAGED = "damaged"
 
 DELETE_REFUSED = (
     "only the browser that started or uploaded this, or the server's console, may delete it"
 )
 
 EDIT_REFUSED = (
-    "only the browser that started this, or the server's console, may change its title and notes"
+    "only the browser that started this, or the server's console, may change its title, notes and "
+    "star"
 )
 
 
@@ -40,10 +44,11 @@ class Owners:
         self._folder, self._known = folder, dict[str, str]()
 
     def of(self, item: str) -> str:
-        """Return the owner of a run or sweep; "" if none is known."""
+        """Return the owner of a run or sweep; "" if none is known, `DAMAGED` if the record is."""
         if item not in self._known and self._folder is not None and _ID.fullmatch(item):
-            with suppress(OSError, UnicodeDecodeError):
-                return (self._folder / item).read_text(encoding="utf-8")
+            with suppress(OSError):
+                found = unseal(item, (self._folder / item).read_bytes())
+                return DAMAGED if found is None else found.decode()
         return self._known.get(item, "")
 
     def record(self, item: str, owner: str) -> None:
@@ -56,7 +61,7 @@ class Owners:
         self._known[item] = owner
         if self._folder is not None and _ID.fullmatch(item):
             with suppress(OSError):
-                atomic_write(self._folder / item, owner.encode())
+                atomic_write(self._folder / item, seal(item, owner.encode()))
                 del self._known[item]
 
     def drop(self, item: str) -> None:

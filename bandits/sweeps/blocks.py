@@ -117,6 +117,11 @@ def _max_rows(sweep: Sweep, point: int) -> int:
     return max(1, int(min(limits)))
 
 
+def block_memory(sweep: Sweep, block: Block) -> int:
+    """Estimate the bytes of a block, before anything is allocated."""
+    return _memory(sweep.point(block.rows[0][0]), len(block.rows))
+
+
 def _memory(point: Experiment, rows: int) -> int:
     """Estimate the bytes of a block with this many rows.
 

@@ -28,6 +28,7 @@ from bandits.runtime.pool import Job
 from bandits_app.run_view import board
 from bandits_app.run_view.status import status
 from bandits_app.session import followed
+from bandits_app.session.results import shared
 from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.text import escape_markdown, glued, safe_agents, safe_cell
 from bandits_app.widgets.until_end import until_end
@@ -103,7 +104,7 @@ def _show_verdicts(job: Job, references: ReferenceTask) -> None:
         st.button(
             "Recompute reference values",
             key="health-again",
-            on_click=_reference_task.clear,
+            on_click=_reference_task.forget,
             args=key,
         )
     if not found.findings:
@@ -161,7 +162,7 @@ def _show_figures(figures: Figures, label: str) -> None:
         panel.mount(figures.folded, key="health-others")
 
 
-@st.cache_resource(max_entries=32, show_spinner=False)
+@shared(number=32)
 def _verdicts(_job: Job, _references: ReferenceTask, version: object) -> Verdicts:  # noqa: ARG001
     """Diagnose all agents; shared by all users who view the run."""
     pending = _references.pending
@@ -175,7 +176,7 @@ def _verdicts(_job: Job, _references: ReferenceTask, version: object) -> Verdict
         return _conclude_all(found)
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@shared(number=64)
 def _figures(
     _job: Job,
     _references: ReferenceTask,
@@ -220,7 +221,7 @@ def _reference_status(references: ReferenceTask) -> str:
     return f". No reference values: {escape_markdown(references.error)}" if references.error else ""
 
 
-@st.cache_resource(ttl=3600, max_entries=32, show_spinner=False)
+@shared(number=32, seconds=3600)
 def _reference_task(_experiment: Experiment, key: str) -> ReferenceTask:  # noqa: ARG001
     """Start one task per simulator and seed, shared by all users."""
     return ReferenceTask(_experiment)
@@ -336,7 +337,8 @@ def _show_fairness(job: Job) -> None:
 
 def _show_retrieval(job: Job) -> None:
     """Show one table, if the run's simulator retrieves candidates by an index."""
-    report = _report(job.experiment, job.experiment.hash)
+    with st.spinner("Comparing the index with exact search ..."):
+        report = _report(job.experiment, job.experiment.hash)
     if report is None:
         return
     with job.lock:
@@ -354,6 +356,6 @@ def _show_retrieval(job: Job) -> None:
     st.dataframe(table, hide_index=True, key="retriever")
 
 
-@st.cache_data(ttl=3600, max_entries=32, show_spinner="Comparing the index with exact search ...")
+@shared(number=32, seconds=3600)
 def _report(_experiment: Experiment, run: str) -> RetrievalReport | None:  # noqa: ARG001
     return evaluate_retrieval(_experiment)

@@ -20,6 +20,7 @@ from bandits.results.figures.style import styles
 from bandits.results.item_model import ItemModel
 from bandits.runtime.pool import Job
 from bandits_app.glossary import link, link_symbol
+from bandits_app.session.results import shared
 from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.text import bullets, escape_markdown, refuse
 
@@ -107,7 +108,8 @@ def _section(job: Job) -> None:
             help=f"Replication that the decision is taken from, 1 to {replications:,}.",
         )
         try:
-            explanation = _explain(job.experiment, job.id, label, step, replication - 1)
+            with st.spinner("Replaying the run up to this step ..."):
+                explanation = _explain(job.experiment, job.id, label, step, replication - 1)
         except BusyError as error:
             explanation = str(error)
         if isinstance(explanation, str):
@@ -180,7 +182,7 @@ def _model(
         return str(error)
 
 
-@st.cache_data(ttl=600, max_entries=256, show_spinner="Replaying the run up to this step ...")
+@shared(number=256, seconds=600)
 def _explain(
     _experiment: Experiment,
     run: str,  # noqa: ARG001

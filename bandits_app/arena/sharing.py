@@ -23,6 +23,7 @@ from bandits_app.data.log_source import recorded
 from bandits_app.run_view import unchanged
 from bandits_app.server.security import frame_ancestors
 from bandits_app.session import draft
+from bandits_app.session.results import shared
 from bandits_app.widgets import buttons
 from bandits_app.widgets.text import escape_markdown, refuse, sentence
 from bandits_app.widgets.until_end import until_end
@@ -201,7 +202,11 @@ def _recorded_decisions(task: RecordTask) -> None:
     try:
         made: RecordTask | ConvertTask = task
         if ending != ".parquet":
-            made = _converted(task, ending, f"{task.experiment.hash}-{task.label}-{task.rows}")
+            key = f"{task.experiment.hash}-{task.label}-{task.rows}"
+            made = _converted(task, ending, key)
+            if made.status == "failed":
+                _converted.forget(task, ending, key)
+                made = _converted(task, ending, key)
             with st.spinner("Converting ..."):
                 made.wait()
         file = f"{task.label}{ending}"
@@ -216,9 +221,6 @@ def _recorded_decisions(task: RecordTask) -> None:
     )
 
 
-# what was refused is asked for again
-@st.cache_resource(
-    ttl=600, max_entries=4, show_spinner=False, validate=lambda task: task.status != "failed"
-)
+@shared(number=4, seconds=600)
 def _converted(_task: RecordTask, ending: str, key: str) -> ConvertTask:  # noqa: ARG001
     return ConvertTask(_task, ending)

@@ -4,9 +4,9 @@ columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import streamlit as st
 
@@ -30,13 +30,13 @@ from bandits.offpolicy.reading import ending
 from bandits.offpolicy.user_table import ROLES
 from bandits.runtime.pool import Job
 from bandits_app.session.owner import address
-from bandits_app.session.page import SUMMARY
+from bandits_app.session.page import SUMMARY, known_of_file
+from bandits_app.session.results import shared
 from bandits_app.widgets.row_problems import row_problems
 from bandits_app.widgets.text import escape_markdown
 
 FILE = "file"
 _POLICIES = {"bts": "Thompson sampling", "random": "random choice"}
-T = TypeVar("T")
 MAX_MEGABYTES = 50
 _OPTIONAL = {
     "propensity": "Probability with which the item was chosen. Without it only DM and replay are possible.",  # noqa: E501
@@ -169,7 +169,7 @@ def describe(source: Source) -> str:
     return " ".join([text, *map(escape_markdown, source.summary.notes)])
 
 
-@st.cache_resource(show_spinner=False)
+@shared(number=8)
 def _shipped(name: str) -> LogSummary:
     return summarise(open_bandit.load(name))
 
@@ -209,12 +209,12 @@ def recorded(experiment: Experiment, label: str, rows: int) -> RecordTask:
     task = _recording(experiment, label, rows, key)
     if task.status == "failed":
         # the next press tries again
-        _recording.clear(experiment, label, rows, key)
+        _recording.forget(experiment, label, rows, key)
     return task
 
 
 # more than can wait
-@st.cache_resource(ttl=3600, max_entries=12, show_spinner=False)
+@shared(number=12, seconds=3600)
 def _recording(_experiment: Experiment, _label: str, _rows: int, key: str) -> RecordTask:  # noqa: ARG001
     return RecordTask(_experiment, _label, _rows, address=address())
 
@@ -255,7 +255,9 @@ def _choose_columns(file: LogFile) -> Mapping[str, str] | None:
     UserError
         The file is not a table.
     """
-    columns = _once("columns", file.identity, lambda: columns_of_file(file.content, file.ending))
+    columns = known_of_file(
+        SUMMARY, "columns", file.identity, lambda: columns_of_file(file.content, file.ending)
+    )
     if columns is None:
         return None
     names, guessed = list(columns.names), columns.guessed
@@ -320,20 +322,9 @@ def _summarise(
         The file holds values that are not allowed; the sentence names row and column.
     """
     identity = f"{file.identity}-{sorted((mapping or {}).items())}-{skip}"
-    return _once(
+    return known_of_file(
+        SUMMARY,
         "summary",
         identity,
         lambda: summarise_file(file.content, file.ending, mapping, skip=skip),
     )
-
-
-def _once(what: str, identity: str, make: Callable[[], T]) -> T:
-    """Return what is known of the file that is shown.
-
-    Make it where it is not kept in the session.
-    """
-    kept = st.session_state.setdefault(SUMMARY, {})
-    if kept.get(what, (None,))[0] != identity:
-        kept[what] = identity, make()
-    found: T = kept[what][1]
-    return found

@@ -25,7 +25,7 @@ from bandits.tables.problems import RowsError
 from bandits.tables.reading_line import READINGS
 from bandits_app.session import workers
 from bandits_app.session.owner import deleter, may_delete, owner, refusal
-from bandits_app.session.page import TABLE
+from bandits_app.session.page import TABLE, known_of_file
 from bandits_app.widgets import buttons
 from bandits_app.widgets.row_problems import row_problems
 from bandits_app.widgets.text import bullets, escape_markdown, refuse, safe_cell
@@ -294,8 +294,7 @@ def stored_file(
         text_at.html(f"<b>{escape(title)}</b><br><small>{escape(sizes)}</small>")
         with delete_at.popover("Delete", icon=":material/delete:", width="stretch"):
             st.markdown(lost)
-            owners = workers.pool().owners
-            refused = refusal(may_delete([name], owners))
+            refused = refusal(may_delete([name], workers.pool().owners))
             if buttons.delete(
                 f"Delete {kind}",
                 key=name,
@@ -304,27 +303,38 @@ def stored_file(
                 disabled=refused is not None,
                 help=refused,
             ):
-                owners.require(name, deleter())
-                delete()
-                owners.drop(name)
+                delete_stored(name, delete)
                 st.rerun()
         return run_at.button(
             "Run", key=f"run-{name}", icon=":material/play_arrow:", width="stretch"
         )
 
 
+def delete_stored(name: str, delete: Callable[[], None]) -> None:
+    """Delete a stored file and the record of its owner.
+
+    Raises
+    ------
+    UserError
+        It belongs to another visitor.
+    """
+    owners = workers.pool().owners
+    owners.require(name, deleter())
+    delete()
+    owners.drop(name)
+
+
 def _read(file: Any) -> Table:
     """Parse a file once per upload, not again at every rerun."""
-    file_id, table = st.session_state.get(TABLE, ("", None))
-    if file_id != file.file_id:
+
+    def parsed() -> Table:
         if isinstance(file, SampleFile):
-            table = inspect(file.content)
-        else:
-            with st.spinner("Reading the file ..."):
-                table = ChildTask(READINGS, inspect, file.getvalue()).wait()
-        st.session_state[TABLE] = file.file_id, table
-    parsed: Table = table
-    return parsed
+            return inspect(file.content)
+        with st.spinner("Reading the file ..."):
+            table: Table = ChildTask(READINGS, inspect, file.getvalue()).wait()
+        return table
+
+    return known_of_file(TABLE, "", file.file_id, parsed)
 
 
 def _described(column: Column) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from bandits_app.data import log_replay, log_source, target_policy
 from bandits_app.glossary import link
 from bandits_app.session import followed
 from bandits_app.session.owner import address
+from bandits_app.session.results import shared
 from bandits_app.widgets import buttons
 from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.text import bullets, escape_markdown, glued, refuse
@@ -118,14 +119,14 @@ def _show(source: Source, target: str, options: Mapping[str, Any], *, pressed: b
         if task.status == "failed":
             # the next press tries again
             st.session_state.pop(_ASKED)
-            _evaluation.clear(source, target, options, wanted)
+            _evaluation.forget(source, target, options, wanted)
     except UserError as error:
         refuse(error)
         return
     until_end(_evaluated, source, target, task)
 
 
-@st.cache_resource(ttl=3600, max_entries=32, show_spinner=False)
+@shared(number=32, seconds=3600)
 def _evaluation(
     _source: Source,
     _target: str,

@@ -20,6 +20,7 @@ from bandits.results.figures.style import styles
 from bandits.runtime.pool import Job
 from bandits_app.labs import lab
 from bandits_app.run_view.status import status
+from bandits_app.session.results import shared
 from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.text import bullets, escape_markdown, refuse
 from bandits_app.widgets.until_end import until_end
@@ -123,7 +124,7 @@ def _choose_title(job: Job) -> tuple[int, str]:
     return title, label
 
 
-@st.cache_data(ttl=3600, max_entries=16, show_spinner=False)
+@shared(number=16, seconds=3600)
 def _titles(_experiment: Experiment, key: str) -> dict[int, str]:  # noqa: ARG001
     return artwork.titles(_experiment)
 
@@ -178,13 +179,17 @@ def _estimate(visit: Visit) -> str:
     return f"{visit.estimate:.3f}".replace("-", "−") if math.isfinite(visit.estimate) else "–"
 
 
-@st.cache_resource(ttl=3600, max_entries=12, show_spinner=False)
+def _bytes_of_replay(experiment: Experiment, *_: object) -> int:
+    return experiment.model_copy(update={"replications": 1}).memory()
+
+
+@shared(number=12, seconds=3600, weigh=_bytes_of_replay)
 def _replay(_experiment: Experiment, _label: str, _steps: int, key: str) -> Replay:  # noqa: ARG001
     """Replay once per run and agent, shared by all users."""
     return artwork.replay(_experiment, _label, _steps)
 
 
-@st.cache_data(ttl=3600, max_entries=256, show_spinner=False)
+@shared(number=256, seconds=3600)
 def _explain(_played: Replay, _title: int, _visit: Visit, _label: str, key: str) -> Why:  # noqa: ARG001
     """Ask once per run, agent, title and visitor: some agents draw a thousand samples."""
     return artwork.explanation(_played, _title, _visit, _label)

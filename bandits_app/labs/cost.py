@@ -14,6 +14,7 @@ from bandits.width_cost import CostReport, CostRequest, LinearRequest, NeuralReq
 from bandits.width_cost import text as cost_text
 from bandits.width_cost.figures import cost_figures
 from bandits.width_cost.measurement import Measurement
+from bandits_app.session.results import shared
 from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.params_form import fields, form
 from bandits_app.widgets.text import escape_markdown, refuse
@@ -68,7 +69,7 @@ def draw() -> None:
             _tab(LinearRequest)
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@shared(number=64)
 def measurement(kind: type[CostRequest], text: str) -> Measurement:
     """Return the measurement of a request, shared by all sessions of the server."""
     return Measurement(kind.model_validate_json(text))
@@ -180,7 +181,7 @@ def _start(kind: type[CostRequest], data: dict[str, Any]) -> None:
     """
     request, key = read(data, kind).model_dump_json(), f"{KEYS[kind]}-request"
     if st.session_state.get(key) == request and not measurement(kind, request).active:
-        measurement.clear(kind, request)
+        measurement.forget(kind, request)
     st.session_state[key] = request
 
 
@@ -237,7 +238,7 @@ class CostSnapshot(NamedTuple):
     rows: list[dict[str, str]]
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@shared(number=64)
 def _snapshot(
     _report: CostReport,
     max_seconds: float,

@@ -24,6 +24,7 @@ from bandits.results.guard_cost import guarded_pairs
 from bandits.runtime.pool import Job
 from bandits_app.labs.lab import Lab
 from bandits_app.run_view.status import status
+from bandits_app.session.results import shared
 from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.params_form import fields, form
 from bandits_app.widgets.text import bullets, escape_markdown, glued, refuse, sentence
@@ -161,7 +162,7 @@ def _alarms(job: Job) -> None:
         task = _task(job.experiment, reached, wanted)
         if task.status == "failed" and not task.alarms:
             # the next press searches again
-            _task.clear(job.experiment, reached, wanted)
+            _task.forget(job.experiment, reached, wanted)
             st.session_state.pop("alarms-of")
     except UserError as error:
         refuse(error)
@@ -213,7 +214,7 @@ def _show_alarms(job: Job, task: AlarmTask) -> None:
         bullets(first_observations(alarms))
 
 
-@st.cache_resource(ttl=3600, max_entries=32, show_spinner=False)
+@shared(number=32, seconds=3600)
 def _task(_experiment: Experiment, _steps: dict[str, int], key: str) -> AlarmTask:  # noqa: ARG001
     """Start one search per run and steps reached, shared by all users."""
     return AlarmTask(_experiment, _steps)

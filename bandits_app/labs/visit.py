@@ -17,6 +17,7 @@ from bandits.runtime.pool import Job
 from bandits_app.labs import lab
 from bandits_app.run_view.status import status
 from bandits_app.session.owner import address
+from bandits_app.session.results import shared
 from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.params_form import form
 from bandits_app.widgets.text import escape_markdown, glued, refuse
@@ -132,7 +133,7 @@ def _choices(frame: Frame, names: list[str]) -> pd.DataFrame:
     )
 
 
-@st.cache_data(ttl=3600, max_entries=64, show_spinner=False)
+@shared(number=64, seconds=3600)
 def _replay(_experiment: Experiment, _steps: int, key: str) -> dict[str, list[Frame]]:  # noqa: ARG001
     """Replay once per run, for all users, in a process of its own."""
     found: dict[str, list[Frame]] = ChildTask(

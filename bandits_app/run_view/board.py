@@ -41,6 +41,7 @@ from bandits.results.result import Result
 from bandits.runtime.pool import Job
 from bandits_app.glossary import link
 from bandits_app.session import followed
+from bandits_app.session.results import shared
 from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.text import escape_markdown, glued
 
@@ -257,7 +258,7 @@ def _explanation(
     )
 
 
-@st.cache_resource(max_entries=16, show_spinner=False)
+@shared(number=16)
 def _previous_curves(
     _previous: Job,
     view: View,
@@ -342,7 +343,7 @@ def _so_far(job: Job) -> _Found:
         return _Found(first, agent_notes(result))
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
+@shared(number=64)
 def _conclusions(_job: Job, reference: str, moment: object) -> _Found:  # noqa: ARG001
     """State the conclusions of a run that has ended, and what its intervals cover.
 

@@ -269,16 +269,17 @@ def actions(selected: Sequence[StoredRun]) -> None:
         st.session_state[_COMPARED] = [run.id for run in reversed(selected)]
         st.rerun()
     starred = bool(selected) and all(run.starred for run in selected)
+    owners = workers.pool().owners
+    editable = all(owners.may_edit(run.id, deleter()) for run in selected)
     if st.button(
         "Unstar" if starred else "Star",
         key="star-runs",
         icon=":material/star:",
-        disabled=not selected,
+        disabled=not (selected and editable),
+        help=refusal(editable, EDIT_REFUSED),
     ):
         attempt(lambda: _star(selected, not starred))
         st.rerun()
-    owners = workers.pool().owners
-    editable = all(owners.may_edit(run.id, deleter()) for run in selected)
     if st.button(
         "Edit",
         key="edit-run",
@@ -310,6 +311,7 @@ def _store() -> Store:
 
 def _star(runs: Sequence[StoredRun], starred: bool) -> None:
     for run in runs:
+        workers.pool().owners.require_editor(run.id, deleter())
         _store().star(run.id, starred)
 
 

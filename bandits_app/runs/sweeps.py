@@ -71,16 +71,17 @@ def _actions(selected: Sequence[CatalogueEntry]) -> None:
         selection.select(selected[0].sweep)
         st.switch_page("sweep.py")
     starred = bool(selected) and all(entry.starred for entry in selected)
+    owners = workers.pool().owners
+    editable = all(owners.may_edit(entry.sweep.hash, deleter()) for entry in selected)
     if st.button(
         "Unstar" if starred else "Star",
         key="star-sweeps",
         icon=":material/star:",
-        disabled=not selected,
+        disabled=not (selected and editable),
+        help=refusal(editable, EDIT_REFUSED),
     ):
         attempt(lambda: _star(selected, not starred))
         st.rerun()
-    owners = workers.pool().owners
-    editable = all(owners.may_edit(entry.sweep.hash, deleter()) for entry in selected)
     if st.button(
         "Notes",
         key="edit-sweep",
@@ -115,4 +116,5 @@ def _note(sweep: str, texts: dict[str, str]) -> None:
 
 def _star(entries: Sequence[CatalogueEntry], starred: bool) -> None:
     for entry in entries:
+        workers.pool().owners.require_editor(entry.sweep.hash, deleter())
         selection.manager().star(entry.sweep.hash, starred)

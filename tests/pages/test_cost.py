@@ -30,7 +30,7 @@ SMALL = NeuralRequest(hidden=(6,), n_candidates=5, past=20)
 @pytest.fixture(autouse=True, scope="module")
 def _nothing_measured() -> Iterator[None]:
     yield
-    cost.measurement.clear()
+    cost.measurement.forget_all()
 
 
 @pytest.fixture(autouse=True)
@@ -78,7 +78,7 @@ def texts(at: AppTest) -> str:
 
 
 def test_from_the_first_visit_to_tables_and_summary(pool: Pool) -> None:
-    cost.measurement.clear()
+    cost.measurement.forget_all()
     # it waits for its turn until it was looked at
     with hold(LINE):
         at = visit()
@@ -248,7 +248,7 @@ def ended_linear(at: AppTest) -> AppTest:
 
 @pytest.mark.slow
 def test_linucb_has_a_tab_with_condition_numbers(pool: Pool) -> None:
-    cost.measurement.clear()
+    cost.measurement.forget_all()
     # one measurement of either tab runs at a time
     with hold(LINE):
         at = visit_linear()

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bandits.serving.dashboard import production
-from bandits.serving.loop import Loop
-from bandits_app.labs.production import Started, figure, held
+from bandits_app.labs.production import figure
 from tests.pages.support import open_page
 from tests.serving.test_trainer import shop
 
@@ -16,19 +15,6 @@ def test_nothing_runs_before_it_is_started() -> None:
     assert not at.exception
     assert at.title[0].value == "Production"
     assert [button.label for button in at.button] == ["Start"]
-
-
-def test_a_stranger_watches_and_breaks_nothing(tmp_path: Path) -> None:
-    loop = Loop(tmp_path, rate=1)
-    held()[:] = [Started(loop, "another visitor")]
-    try:
-        at = open_page("labs/production", owner="me")
-        assert not at.exception
-        assert not at.button
-        assert any("Another visitor" in caption.value for caption in at.caption)
-    finally:
-        loop.stop()
-        held().clear()
 
 
 def test_the_figure_holds_what_log_and_registry_hold(tmp_path: Path) -> None:

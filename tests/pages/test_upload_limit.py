@@ -15,6 +15,7 @@ from bandits.base.ledger import LEDGER
 from bandits_app.server import upload_limit
 from bandits_app.server.upload_limit import MAX_FILES, UploadLimit
 from bandits_app.session.page import TABLE
+from bandits_app.session.results import RESULTS
 from tests.pages.support import open_page
 
 
@@ -92,15 +93,20 @@ def test_all_visitors_together_leave_a_bounded_total(monkeypatch: pytest.MonkeyP
     LEDGER.leave("uploads")
 
 
+def tables() -> list[object]:
+    return [key for key in RESULTS._kept if key[0] == TABLE]
+
+
 def test_a_page_that_is_left_keeps_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
     manager = MemoryUploadedFileManager("/_stcore/upload_file")
     monkeypatch.setattr(upload_limit, "upload_manager", lambda: manager)
+    RESULTS.forget(TABLE)
     at = open_page("data")
     at = next(b for b in at.button if (b.key or "").startswith("try-")).click().run()
     assert not at.exception
-    assert at.session_state[TABLE]
+    assert tables()
     manager.add_file("test session id", UploadedFileRec("file", "a.csv", "text/csv", b"12345"))
     at.switch_page("learn.py").run()
     assert not at.exception
-    assert TABLE not in at.session_state
+    assert not tables()
     assert not manager.file_storage.get("test session id")

@@ -15,6 +15,9 @@ from bandits.runtime import division as division_module
 from bandits.runtime.division import Division, Share, deal, plan
 from bandits.runtime.job import Job
 from bandits.runtime.scheduler import Scheduler
+from bandits.runtime.task_queue import Task
+from bandits.sweeps.blocks import MAX_BYTES, Block, block_memory
+from bandits.sweeps.sweep import read as read_sweep
 from tests.support import experiment, same
 
 AGENTS = ("linucb", "lints", "epsilon_greedy", "random")
@@ -58,6 +61,33 @@ def test_a_run_waits_until_its_memory_fits(monkeypatch: pytest.MonkeyPatch) -> N
         division.withdraw(job)
         division.settle(job)
         assert not ledger.entries
+
+
+def test_a_block_of_a_sweep_waits_until_its_memory_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = Ledger(2**30)
+    monkeypatch.setattr(division_module, "LEDGER", ledger)
+    change = Condition()
+    division, task = Division(change, Scheduler()), Task("a sweep", {}, lambda _: None, 2**20)
+    with change:
+        ledger.enter("others", 2**30 - 1)
+        division.scheduler.add_task(task)
+        assert (division.take(), division.full) == (None, True)
+        ledger.leave("others")
+        assert division.take() is task
+        assert ledger.entries == {task: 2**20}
+        division.settle(task)
+        assert not ledger.entries
+
+
+def test_a_block_of_a_sweep_states_its_memory() -> None:
+    sweep = read_sweep(
+        {
+            "experiment": experiment("linucb", steps=200, replications=4).model_dump(mode="json"),
+            "axes": [{"path": "agents.0.alpha", "values": [0.5, 1.0]}],
+        }
+    )
+    small, large = (block_memory(sweep, Block(((0, 0),) * n)) for n in (1, 200))
+    assert 0 < small < large < 8 * MAX_BYTES
 
 
 def test_the_largest_states_are_dealt_to_different_workers() -> None:

@@ -746,6 +746,8 @@ def test_tampered_files_are_refused(folder: Path) -> None:
     path = folder / f"{name}.parquet"
     whole, table = path.read_bytes(), pq.ParquetFile(path).read()
     facts = json.loads(table.schema.metadata[b"bandit-playground"])
+    # without it the facts themselves are judged, as in the first files
+    checksum = facts.pop("checksum")
     damaged = f"the file of data '{name}' is damaged: upload the CSV again on the page Data"
 
     def rewrite(data: pa.Table, **changes: Any) -> None:
@@ -767,6 +769,7 @@ def test_tampered_files_are_refused(folder: Path) -> None:
         lambda: rewrite(table, features=10**9),
         lambda: rewrite(table, classes="2"),
         lambda: rewrite(table, title="<b>"),
+        lambda: rewrite(table, title="Yours", checksum=checksum),
         lambda: rewrite(table, content="0" * 64),
         lambda: rewrite(table, more=1),
         lambda: path.write_bytes(whole[:-10]),

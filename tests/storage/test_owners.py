@@ -14,6 +14,7 @@ import pytest
 
 from bandits import sweeps
 from bandits.base.files import cached_arrays, damaged_caches, pack, seal, unpack, unseal
+from bandits.storage.owners import DAMAGED, Owners
 from bandits.storage.run_store import Store
 from bandits.sweeps.storage.block_files import BlockFiles, remove_damaged
 from tests.support import experiment
@@ -121,3 +122,22 @@ def test_damaged_arrays_raise_one_type_of_error() -> None:
     ):
         with pytest.raises(ValueError, match="the arrays cannot be read"):
             unpack(data)
+
+
+def test_a_damaged_record_of_an_owner_leaves_the_console_alone(tmp_path: Path) -> None:
+    owners, (a, b) = Owners(tmp_path), ("a" * 64, "b" * 64)
+    owners.record(a, "one browser")
+    owners.record(b, "another browser")
+    assert (owners.of(a), owners.of(b)) == ("one browser", "another browser")
+    # every flipped bit, and the record of another run
+    whole = (tmp_path / a).read_bytes()
+    for i in range(len(whole)):
+        (tmp_path / a).write_bytes(whole[:i] + bytes([whole[i] ^ 1]) + whole[i + 1 :])
+        assert owners.of(a) == DAMAGED
+    (tmp_path / a).write_bytes(whole)
+    exchange(tmp_path / a, tmp_path / b)
+    for run, owner in itertools.product((a, b), ("one browser", "another browser")):
+        owners.record(run, owner)
+        assert not owners.may_delete(run, owner)
+        assert not owners.may_edit(run, owner)
+        assert owners.may_delete(run, None)

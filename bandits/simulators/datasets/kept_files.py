@@ -4,6 +4,7 @@ metadata.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import re
@@ -15,7 +16,7 @@ from typing import Any, Generic, TypeVar
 from bandits.base.errors import UserError
 from bandits.base.files import atomic_write, home
 
-_KEY = b"bandit-playground"
+_KEY, _CHECKSUM = b"bandit-playground", "checksum"
 Info = TypeVar("Info")
 
 
@@ -83,9 +84,8 @@ class KeptFiles(Generic[Info]):
         import pyarrow.parquet as pq
 
         buffer = io.BytesIO()
-        pq.write_table(
-            data.replace_schema_metadata({_KEY: json.dumps(facts)}), buffer, compression="zstd"
-        )
+        sealed = json.dumps({**facts, _CHECKSUM: _checksum(facts)})
+        pq.write_table(data.replace_schema_metadata({_KEY: sealed}), buffer, compression="zstd")
         try:
             atomic_write(self.path(name), buffer.getvalue())
         except OSError as error:
@@ -95,7 +95,17 @@ class KeptFiles(Generic[Info]):
 
 
 def stored_facts(path: Path) -> dict[str, Any]:
-    """Read the facts of a file, unchecked; raises what pyarrow and json raise."""
+    """Read the facts of a file; raises what pyarrow and json raise, and ValueError where they do
+    not match their checksum. The first files have none.
+    """
     import pyarrow.parquet as pq
 
-    return dict(json.loads(pq.ParquetFile(path).schema_arrow.metadata[_KEY]))
+    facts = dict(json.loads(pq.ParquetFile(path).schema_arrow.metadata[_KEY]))
+    checksum = facts.pop(_CHECKSUM, None)
+    if checksum is not None and checksum != _checksum(facts):
+        raise ValueError("the facts do not match their checksum")
+    return facts
+
+
+def _checksum(facts: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()

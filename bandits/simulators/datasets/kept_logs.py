@@ -124,7 +124,9 @@ def save_log(log: KeptLog, *, title: str, at: RowNames = ROWS) -> str:
         stored = None
     if stored is None and len(listing()) >= MAX_LOGS:
         raise UserError(f"at most {MAX_LOGS} logs can be kept; delete one first")
-    _FILES.write(info.id, data, {**info._asdict(), "names": log.names})
+    # an equal one keeps its title: another visitor may have chosen it
+    title = info.title if stored is None else stored.title
+    _FILES.write(info.id, data, {**info._asdict(), "title": title, "names": log.names})
     return info.id
 
 

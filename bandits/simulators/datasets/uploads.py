@@ -105,7 +105,8 @@ def save_dataset(
         raise UserError(f"other data are stored under the same id, {info.id}: choose another name")
     if stored is None and len(listing()) >= MAX_SETS:
         raise UserError(f"at most {MAX_SETS} data sets can be stored; delete one first")
-    _FILES.write(info.id, data, info._asdict())
+    # an equal one keeps its title: another visitor may have chosen it
+    _FILES.write(info.id, data, (stored or info)._asdict())
     return info.id
 
 

@@ -13,7 +13,7 @@ from typing import Protocol
 from bandits.base.files import Arrays
 from bandits.runtime.pool import Pool
 from bandits.runtime.task_queue import settle
-from bandits.sweeps.blocks import Block, compute
+from bandits.sweeps.blocks import Block, block_memory, compute
 from bandits.sweeps.sweep import Sweep
 
 
@@ -77,7 +77,8 @@ class PoolExecutor:
     def submit(self, sweep: Sweep, block: Block, on_step: Callable[[int], None]) -> Future[Arrays]:
         """Queue a block."""
         message = {"sweep": sweep.model_dump(mode="json"), "rows": block.rows}
-        return self._pool.compute(sweep.hash, message, on_step)
+        need = block_memory(sweep, block)
+        return self._pool.compute(sweep.hash, message, on_step, memory=need)
 
     def close(self) -> None:
         """Do nothing: the pool belongs to the caller."""

@@ -74,6 +74,9 @@ OTHERS: dict[type, set[str]] = {
 FUNCTIONS = {"bad_model", "slow_model", "unlink", "rmtree", "rmdir", "rename", "write_bytes"}
 FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
 FUNCTIONS |= {"save_dataset", "save_log", "keep_file", "enforce"}
+# names under which pages hand on a method without calling it
+SHARED = {"pool", "manager", "store", "_store", "loop", "registry", "owners", "scores"}
+SHARED |= {"uploads", "kept_logs", "breaks", "task", "job"}
 # uses that are no action on what is shared
 HARMLESS = {
     ("st", "stop"): "ends a script",
@@ -84,12 +87,9 @@ HARMLESS = {
     ("", "keep_file"): "adds a file, or keeps an equal one with its title",
     ("task", "stop"): "of this session",
     ("shutil", "rmtree"): "of a loop that has ended",
-    ("box", "note"): "text of a box",
     ("newest", "put"): "a question",
-    **dict.fromkeys(
-        [(owner, "point") for owner in ("best", "middle", "setting", "result", "found", "sweep")],
-        "of a sweep",
-    ),
+    ("representation", "note"): "a text",
+    ("sweep", "point"): "an experiment",
 }
 # each action of a page, by folder and function, and what the last test does with it
 ACTIONS = {
@@ -133,10 +133,14 @@ def uses() -> Iterator[tuple[str, str, str, str]]:
     names = FUNCTIONS.union(*CHANGES.values())
     for file in [*(ROOT / "bandits_app").rglob("*.py"), *(ROOT / "pages").glob("*.py")]:
         tree = ast.parse(file.read_text(encoding="utf-8"))
+        called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
         place = str(file.relative_to(ROOT)).removeprefix("bandits_app/")
         for function, node in _nodes(tree, ""):
             if isinstance(node, ast.Attribute) and node.attr in names:
                 owner = ast.unparse(node.value).rpartition(".")[2]
+                # else a text or number of that name
+                if id(node) not in called and owner.removesuffix("()") not in SHARED:
+                    continue
             elif isinstance(node, ast.Name) and node.id in FUNCTIONS:
                 owner = ""
             else:

@@ -333,8 +333,15 @@ class Sessions(Simulator):
         self, round: Round, slate: IntArray, uniforms: FloatArray
     ) -> tuple[Feedback, Truth]:
         (value, best_value, average, reward, best_reward, lost), ended = session_kernels.responses(
-            *(self._numbers, self._state, round.segments, self.kinds[slate[:, 0]], uniforms),
-            *(self._tables, self._moves, self.model.leave, self._limit),
+            self._numbers,
+            self._state,
+            round.segments,
+            self.kinds[slate[:, 0]],
+            uniforms,
+            self._tables,
+            self._moves,
+            self.model.leave,
+            self._limit,
         )
         return (
             Feedback(reward[:, None], np.ones(slate.shape, np.bool_), ended),
@@ -343,9 +350,17 @@ class Sessions(Simulator):
 
     def move(self, round: Round, slate: IntArray, uniforms: FloatArray) -> None:
         session_kernels.move(
-            *(self._numbers, self._state, self.clicked, (START, NONE, N_KINDS)),
-            *(round.segments, self.kinds[slate[:, 0]], uniforms),
-            *(self.model.clicks, self._moves, self.model.leave, self._limit),
+            self._numbers,
+            self._state,
+            self.clicked,
+            (START, NONE, N_KINDS),
+            round.segments,
+            self.kinds[slate[:, 0]],
+            uniforms,
+            self.model.clicks,
+            self._moves,
+            self.model.leave,
+            self._limit,
         )
 
     @property

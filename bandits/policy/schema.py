@@ -17,6 +17,8 @@ from bandits.base.types import FloatArray
 VALUES = 16
 # standard deviations beyond which a scaled number is cut off
 LIMIT = 5.0
+# largest size of a number; the square of a larger one may be no number
+LARGEST = 1e100
 # columns of a schema
 MAX_COLUMNS = 10_000
 # characters of a category's value
@@ -262,7 +264,7 @@ def as_array(context: Any) -> FloatArray:
     """
     try:
         found = np.asarray(context, np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise UserError(
             f"the context is {short(context)}; it must be a dictionary or an array of numbers"
         ) from None
@@ -271,8 +273,10 @@ def as_array(context: Any) -> FloatArray:
             f"the context is an array of the shape {found.shape}; it must be (features,), or "
             "(candidates, features)"
         )
-    if np.isinf(found).any():
-        raise UserError("the context has a number that is infinite; give NaN where it is unknown")
+    if (np.abs(found) > LARGEST).any():
+        raise UserError(
+            f"the context has a number above {LARGEST:g} in size; give NaN where it is unknown"
+        )
     return found
 
 
@@ -289,9 +293,9 @@ def _number(name: str, value: Any) -> float:
     if isinstance(value, bool | int | float | np.bool_ | np.number):
         # an int may be larger than any float
         with suppress(OverflowError):
-            if math.isfinite(found := float(value)):
+            if abs(found := float(value)) <= LARGEST:
                 return found
     raise UserError(
-        f"the column '{short(name)}' is {short(value)}; it must be a finite number, or None where "
-        "it is unknown"
+        f"the column '{short(name)}' is {short(value)}; it must be a finite number of at most "
+        f"{LARGEST:g} in size, or None where it is unknown"
     )

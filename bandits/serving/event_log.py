@@ -162,6 +162,8 @@ class EventLog:
         self._dropped, self._problem = 0, ""
         # of the file and of what waits for it; a commit holds the first alone
         self._commit, self._lock = threading.RLock(), threading.Lock()
+        # of the files of days
+        self._moving = threading.Lock()
         self._full, self._closed = threading.Event(), False
         self._next = 1 + self._last()
         self._thread = threading.Thread(target=self._commit_groups, daemon=True)
@@ -252,24 +254,45 @@ class EventLog:
             A file cannot be written; its events stay where they are.
         """
         today = today or datetime.now(UTC).date()
-        written = []
-        with self._commit:
+        written: list[Path] = []
+        with self._moving:
             self.flush()
-            events = [_event(row) for row in self._select(f"{_SELECT} ORDER BY position")]
-            done = max((_read_day(path)[-1].position for path in self.days()[-1:]), default=0)
-            by_day: dict[date, list[Event]] = {}
-            newest = date.min
-            for event in events:
-                # a clock that was set back does not break the order of positions
-                newest = max(newest, datetime.fromtimestamp(event.time, UTC).date())
-                if event.position > done:
-                    by_day.setdefault(newest, []).append(event)
-            for day, of_day in by_day.items():
-                if day < today:
-                    written.append(self._write_day(day, of_day))
-                    done = of_day[-1].position
-            self._file.execute("DELETE FROM events WHERE position <= ?", (done,))
+            done = max((_last_of(path) for path in self.days()[-1:]), default=0)
+            # events go on to be written and found meanwhile
+            for day, of_day in self._before(today, done):
+                written.append(self._write_day(day, of_day))
+                done = of_day[-1].position
+            while self._delete(done):
+                pass
         return written
+
+    def _before(self, today: date, after: int) -> Iterator[tuple[date, list[Event]]]:
+        """Yield the events of each day before ``today`` behind a position."""
+        of_day: list[Event] = []
+        newest = date.min
+        with _reading(self.folder) as select:
+            select("BEGIN")
+            for event in _events([], select, after):
+                # a clock that was set back does not break the order of positions
+                day = max(newest, datetime.fromtimestamp(event.time, UTC).date())
+                if day > newest and of_day:
+                    yield newest, of_day
+                    of_day = []
+                newest = day
+                if day >= today:
+                    return
+                of_day.append(event)
+        if of_day:
+            yield newest, of_day
+
+    def _delete(self, until: int) -> int:
+        """Delete some events up to a position; return how many."""
+        with self._commit:
+            return self._file.execute(
+                "DELETE FROM events WHERE position IN (SELECT position FROM events "
+                "WHERE position <= ? ORDER BY position LIMIT 2000)",
+                (until,),
+            ).rowcount
 
     def forget(self, user: str) -> int:
         """Erase every event of a user, and the rewards of their decisions; return how many.
@@ -281,7 +304,7 @@ class EventLog:
         """
         if not user:
             raise UserError("user: must not be empty")
-        with self._commit:
+        with self._moving, self._commit:
             self.flush()
             mine = {event.event_id for event in self.events() if event.user == user}
             erased = 0
@@ -341,7 +364,7 @@ class EventLog:
     def _last(self) -> int:
         """Return the last position that was given, 0 for an empty log."""
         (found,) = self._select("SELECT max(position) FROM events")[0]
-        return max([found or 0, *(_read_day(path)[-1].position for path in self.days()[-1:])])
+        return max([found or 0, *(_last_of(path) for path in self.days()[-1:])])
 
     def _select(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         with self._commit:
@@ -422,6 +445,8 @@ def _events(
     days: Sequence[Path], select: Callable[..., list[tuple[Any, ...]]], after: int
 ) -> Iterator[Event]:
     for path in days:
+        if _last_of(path) <= after:
+            continue
         stored = _read_day(path)
         for event in stored:
             if event.position > after:
@@ -457,6 +482,19 @@ def _day_file(events: Sequence[Event]) -> bytes:
     buffer = pa.BufferOutputStream()
     pq.write_table(table, buffer, compression="zstd")
     return bytes(buffer.getvalue())
+
+
+def _last_of(path: Path) -> int:
+    """Return the last position in the file of a day, from its statistics."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        about = pq.read_metadata(path)
+        groups = [about.row_group(i).column(0) for i in range(about.num_row_groups)]
+        return max(int(group.statistics.max) for group in groups)
+    except (OSError, AttributeError, ValueError, pa.ArrowException) as error:
+        raise UserError(f"{path.name} cannot be read: {error}") from error
 
 
 def _read_day(path: Path) -> list[Event]:

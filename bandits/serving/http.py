@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import BaseModel, ValidationError
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -25,36 +25,14 @@ from bandits import __version__
 from bandits.base.errors import UserError
 from bandits.experiments.validation import refusal
 
+from . import api
 from .event_log import LogAwayError
 from .service import ARMS, COUNTED, Service, UnknownDecisionError
 
-MAX_BODY = 256 * 1024
-MAX_CANDIDATES = 10_000
 _EVERY = 0.05
 _JUDGE = 1.0
 Handler = Callable[[Request], Awaitable[Response]]
 T = TypeVar("T", bound=BaseModel)
-
-
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
-
-
-class DecideBody(_Body):
-    """The body of ``POST /decide``."""
-
-    event_id: str | None = Field(None, min_length=1, max_length=200)
-    user: str | None = Field(None, min_length=1, max_length=200)
-    context: dict[str, JsonValue] | list[JsonValue] | None = None
-    candidates: list[str | int] | None = Field(None, min_length=1, max_length=MAX_CANDIDATES)
-    consent: bool = True
-
-
-class RewardBody(_Body):
-    """The body of ``POST /reward``."""
-
-    event_id: str = Field(min_length=1, max_length=200)
-    reward: float = Field(strict=False)
 
 
 def application(service: Service, *, token: str = "") -> Starlette:
@@ -70,7 +48,7 @@ def application(service: Service, *, token: str = "") -> Starlette:
     started = time.time()
 
     async def decide(request: Request) -> Response:
-        body = await _body(request, DecideBody)
+        body = await _body(request, api.DecideBody)
         user = ""
         if body.user is not None and body.consent:
             user = _pseudonym(key, body.user)
@@ -83,38 +61,41 @@ def application(service: Service, *, token: str = "") -> Starlette:
         return JSONResponse(answer._asdict())
 
     async def reward(request: Request) -> Response:
-        body = await _body(request, RewardBody)
-        return JSONResponse({"learned": service.reward(body.event_id, body.reward)})
+        body = await _body(request, api.RewardBody)
+        return _answer(api.RewardAnswer(learned=service.reward(body.event_id, body.reward)))
 
     async def health(_: Request) -> Response:
         log = service.log.health()
         reasons = service.problems()
-        state = {
-            "healthy": not reasons,
-            "problems": reasons,
-            "loss_window_seconds": log.window,
-            "waiting_events": log.waiting,
-            "uptime_seconds": time.time() - started,
-        }
-        return JSONResponse(state, status_code=200 if not reasons else 503)
+        state = api.HealthAnswer(
+            healthy=not reasons,
+            problems=reasons,
+            loss_window_seconds=log.window,
+            waiting_events=log.waiting,
+            uptime_seconds=time.time() - started,
+        )
+        return _answer(state, 200 if not reasons else 503)
 
     async def metrics(_: Request) -> Response:
         return Response(exposition(service), media_type="text/plain; version=0.0.4")
 
     async def version(_: Request) -> Response:
         aliases = service.aliases
-        return JSONResponse(
-            {
-                "code": __version__,
-                "champion": aliases.champion,
-                "challenger": aliases.challenger,
-                "previous": aliases.previous,
-                "share": service.rollout.share if aliases.challenger is not None else 0.0,
-            }
+        return _answer(
+            api.VersionAnswer(
+                code=__version__,
+                champion=aliases.champion,
+                challenger=aliases.challenger,
+                previous=aliases.previous,
+                share=service.rollout.share if aliases.challenger is not None else 0.0,
+            )
         )
 
     async def explain(request: Request) -> Response:
         return JSONResponse(service.explain(request.path_params["event_id"]))
+
+    async def described(_: Request) -> Response:
+        return JSONResponse(api.openapi(token=bool(token)))
 
     async def run() -> None:
         judged = time.monotonic()
@@ -164,6 +145,7 @@ def application(service: Service, *, token: str = "") -> Starlette:
         Route("/metrics", guarded(metrics)),
         Route("/version", guarded(version)),
         Route("/explain/{event_id}", guarded(explain)),
+        Route("/openapi.json", guarded(described)),
     ]
     return Starlette(routes=routes, lifespan=lifespan)
 
@@ -224,12 +206,16 @@ async def _body(request: Request, model: type[T]) -> T:
     body = bytearray()
     async for part in request.stream():
         body += part
-        if len(body) > MAX_BODY:
+        if len(body) > api.MAX_BODY:
             raise _RequestError(413, "the body must have at most 256 kB")
     try:
         return model.model_validate_json(bytes(body))
     except ValidationError as error:
         raise _RequestError(422, refusal(error, model)) from None
+
+
+def _answer(model: BaseModel, status: int = 200) -> Response:
+    return JSONResponse(model.model_dump(), status_code=status)
 
 
 def _refused(status: int, sentence: str) -> Response:
@@ -292,14 +278,3 @@ def serve(
         app = application(service, token=token)
         config = uvicorn.Config(app, log_level="warning", access_log=False)
         uvicorn.Server(config).run(sockets=[listening])
-
-
-__all__ = [
-    "DecideBody",
-    "RewardBody",
-    "application",
-    "exposition",
-    "fingerprint",
-    "pseudonym",
-    "serve",
-]

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import random
+import threading
 import time
 import uuid
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -102,6 +104,8 @@ class Service:
         self.verdict: Verdict | None = None
         self._slow, self._paused_until = 0, 0.0
         self._random = random.Random(0)
+        # day before which all is in files
+        self._rotated, self._moving = date.min, threading.Thread()
         self._position = self._updates = 0
         self.log: Log = self._open_log()
         try:
@@ -265,7 +269,7 @@ class Service:
             self.registry.point("challenger", None)
             self.refresh()
         if verdict.action in ("advance", "promote", "roll back"):
-            self.log.append("verdict", "", {"action": verdict.action, "why": verdict.sentence})
+            self._log("verdict", "", {"action": verdict.action, "why": verdict.sentence})
         return f"{verdict.action}: {verdict.sentence}"
 
     def explain(self, event_id: str) -> dict[str, Any]:
@@ -286,7 +290,10 @@ class Service:
             # a copy: asking must change nothing
             copy = Policy.from_bytes(self._policies[body["version"]].to_bytes())
             scores = copy.choose(body["context"], body["candidates"], scores=True).scores or {}
-            found["scores_now"] = {str(item): score for item, score in scores.items()}
+            # an item that was never shown may have an infinite one
+            found["scores_now"] = {
+                str(item): score if np.isfinite(score) else None for item, score in scores.items()
+            }
         return found
 
     # state
@@ -347,9 +354,10 @@ class Service:
         return self.store.forget(user)
 
     def tick(self) -> None:
-        """Do what is due: close windows, take over versions, store the state."""
+        """Do what is due: close windows, take over versions, store the state, move earlier days."""
         self.settle()
         self.refresh()
+        self._rotate()
         params = self.params
         if self._updates >= params.snapshot_updates or (
             self._updates and self._now() - self._stored >= params.snapshot_seconds
@@ -358,8 +366,24 @@ class Service:
 
     def close(self) -> None:
         """Store the state and give the folder free."""
+        if self._moving.is_alive():
+            self._moving.join()
         self.snapshot()
         self.log.close()
+
+    def _rotate(self) -> None:
+        """Move the days to files whose reward windows have ended, beside what is served."""
+        day = datetime.fromtimestamp(self._now() - self.params.reward_window, UTC).date()
+        if day > self._rotated and not self._moving.is_alive():
+            self._rotated = day
+            self._moving = threading.Thread(target=self._move, args=(day,), daemon=True)
+            self._moving.start()
+
+    def _move(self, day: date) -> None:
+        try:
+            self.store.rotate(day)
+        except (UserError, OSError) as error:
+            self.report(f"the events of earlier days cannot be moved: {error}")
 
     # what events do to the state: the same live and in `_recover`
 
@@ -442,7 +466,7 @@ class Service:
             if first is not None:
                 self.aliases = Aliases(*first.body["aliases"])
             else:
-                self.log.append("versions", "", {"aliases": self.aliases})
+                self._log("versions", "", {"aliases": self.aliases})
             self._load(self.aliases)
         self.store.flush()
         for event in self.log.events(after):
@@ -488,12 +512,17 @@ class Service:
         return self.store
 
     def _log(self, kind: str, event_id: str, body: Mapping[str, Any], **about: Any) -> None:
-        self._position = self.log.append(kind, event_id, body, **about)
+        self._position = self.log.append(kind, event_id, body, **{"time": self._now(), **about})
 
     def _load(self, aliases: Aliases) -> None:
         for number in (aliases.champion, aliases.challenger, aliases.shadow):
             if number is not None and number not in self._policies:
-                self._policies[number] = Policy.from_bytes(self.registry.version(number).policy)
+                policy = Policy.from_bytes(self.registry.version(number).policy)
+                if policy.propensity == "monte_carlo" and not policy.redraws:
+                    raise UserError(
+                        f"version {number} states no propensities: its policy needs redraws"
+                    )
+                self._policies[number] = policy
 
     def _champion(self) -> tuple[str, int | None]:
         return "champion", self.aliases.champion

@@ -283,6 +283,7 @@ def test_agents_that_cannot_act_outside_are_refused(agent: Any, reason: str) -> 
         ({"x": "much"}, "must be a finite number"),
         ({"x": float("inf")}, "must be a finite number"),
         ({"x": 10**400}, "must be a finite number"),
+        ({"x": -1e101}, "of at most 1e\\+100 in size"),
         ({"x": [1, 2]}, "must be a finite number"),
         ([1.0], "expects the columns x"),
     ],
@@ -290,6 +291,12 @@ def test_agents_that_cannot_act_outside_are_refused(agent: Any, reason: str) -> 
 def test_other_contexts_are_refused(context: Any, reason: str) -> None:
     with pytest.raises(UserError, match=reason):
         make(features={"x": "number"}).choose(context)
+
+
+@pytest.mark.parametrize("context", [[10**400], [1e101], [float("-inf")]])
+def test_arrays_that_overflow_are_refused(context: list[float]) -> None:
+    with pytest.raises(UserError, match=r"array of numbers|above 1e\+100 in size"):
+        make(features=1).choose(context)
 
 
 @pytest.mark.parametrize("reward", [float("nan"), float("inf"), "much", None, 2])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -262,6 +263,38 @@ def test_an_old_version_is_a_problem_until_a_newer_one_comes(folder: Path) -> No
     passed = 0.0
     assert service.problems() == []
     service.close()
+
+
+def test_earlier_days_are_moved_while_the_service_runs(
+    service: Service, folder: Path, clock: Clock
+) -> None:
+    for day in range(4):
+        service.decide({"x": 1.0, "y": 0.0}, event_id=f"e{day}", user=f"user-{day % 2}")
+        service.tick()
+        if day:
+            # within its window, the decision of yesterday is there
+            assert service.reward(f"e{day - 1}", 1.0)
+        clock.time += 80_000
+    service.tick()
+    service._moving.join()
+    stored = [path.name for path in service.store.days()]
+    assert stored == ["events-1970-01-12.parquet", "events-1970-01-13.parquet"]
+    assert [e.event_id for e in service.log.events() if e.kind == "decision"] == [
+        *("e0", "e1", "e2", "e3")
+    ]
+    expected = states(service)
+    service.log.close()
+    again = Service(folder, now=clock)
+    assert states(again) == expected
+    # erased from the files too
+    assert again.forget("user-0") == 4
+    again.snapshot()
+    for path in folder.rglob("*"):
+        assert path.is_dir() or b"user-0" not in path.read_bytes(), path
+    moved = again.store.retain(1, today=date(1970, 1, 14))
+    assert [path.name for path in moved] == ["events-1970-01-12.parquet"]
+    assert {e.user for e in again.log.events() if e.kind == "decision"} == {"user-1"}
+    again.log.close()
 
 
 def test_a_registry_without_champion_is_refused(tmp_path: Path) -> None:

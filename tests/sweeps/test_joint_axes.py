@@ -86,6 +86,17 @@ def test_curves_compare_the_choices_along_the_number(landscape: Landscape) -> No
     assert lines.curves_by_choice(with_means(numbers, [1, 2, 3, 4]), "ctr") == []
 
 
+def test_other_parameters_have_the_values_of_the_best_point() -> None:
+    third = {"path": "agents.0.alpha", "values": [0.1, 1.0]}
+    s = sweep(third, *sweep().model_dump(exclude_unset=True)["axes"])
+    means = np.arange(1, 13) / 100
+    for best in (means, means[::-1]):
+        (spec,) = lines.curves_by_choice(with_means(s, best), "ctr")
+        drawn = {t["name"]: t["y"] for t in spec["data"] if t.get("mode") == "lines"}
+        expected = best.reshape(2, 3, 2)[int(best.argmax()) // 6]
+        np.testing.assert_allclose([drawn[name] for name in grid_names()], expected.T, atol=1e-5)
+
+
 def grid_names() -> list[str]:
     return [grid.format_value(way) for way in WAYS]
 

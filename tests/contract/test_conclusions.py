@@ -163,7 +163,10 @@ OTHERS = {
         *("results.log_training.", "serving.traffic.", "serving.dashboard."),
         *("diagnostics.finding.by_severity", "diagnostics.findings.reservations"),
     ),
-    "exact replays of one decision": ("results.decision_report.", "results.artwork_title."),
+    "exact replays of one decision": (
+        *("results.decision_report.", "results.artwork_title."),
+        *("results.item_model.", "results.representation."),
+    ),
     "seconds and bytes on this machine": ("width_cost.text.",),
     "texts of lessons, whose claims `lesson check` holds at eight seeds": ("lessons.",),
     "the order of agents so far, which decides nothing": (

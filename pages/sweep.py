@@ -3,7 +3,7 @@
 import streamlit as st
 
 from bandits import UserError
-from bandits.results.metric_registry import OBJECTIVES
+from bandits.results.metric_registry import OBJECTIVES, objectives
 from bandits.sweeps import read
 from bandits_app.arena.controls import controls
 from bandits_app.session import draft
@@ -50,9 +50,13 @@ run_pressed = row.button(
     on_click=fold_settings,
 )
 stop_pressed = row.button("Stop", icon=":material/stop:", disabled=job is None or not job.active)
+known = objectives(None if job is None else job.sweep.experiment)
+if st.session_state.get("sweep-metric") not in known:
+    # of a sweep with another simulator
+    st.session_state.pop("sweep-metric", None)
 metric = row.selectbox(
     "Metric",
-    list(OBJECTIVES),
+    known,
     format_func=lambda name: OBJECTIVES[name].of().title,
     key="sweep-metric",
     width=220,

@@ -20,7 +20,16 @@ from .worked import REGISTRY, WorkedExample
 Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,30}$")]
 Expression = Annotated[str, Field(min_length=1, max_length=400)]
 Plot = Literal[
-    "ctr", "clicks", "pseudo_regret", "average_regret", "entropy", "spectrum", "lead", "worked"
+    "ctr",
+    "clicks",
+    "pseudo_regret",
+    "average_regret",
+    "per_visit",
+    "visit_length",
+    "entropy",
+    "spectrum",
+    "lead",
+    "worked",
 ]
 HINTS = 3
 # label of the agent that a reader has changed

@@ -406,6 +406,23 @@ def leaderboard(history: History) -> dict[str, Estimate]:
     return {name: METRICS[name].estimate(history) for name in LEADERBOARD}
 
 
-Objective = Literal["ctr", "late_ctr", "pseudo_regret", "oracle_share", "optimal_choice"]
+Objective = Literal[
+    "ctr",
+    "late_ctr",
+    "pseudo_regret",
+    "oracle_share",
+    "optimal_choice",
+    "per_visit",
+    "late_per_visit",
+]
 OBJECTIVES: dict[str, Metric] = {name: METRICS[name] for name in get_args(Objective)}
 """The metrics by which sweeps rank their points."""
+
+
+def objectives(experiment: Experiment | None) -> list[str]:
+    """Name the metrics by which sweeps of an experiment can rank their points."""
+    return [
+        name
+        for name, metric in OBJECTIVES.items()
+        if not metric.needs or (experiment is not None and metric.known(experiment))
+    ]

@@ -20,7 +20,7 @@ from bandits.base.types import IntArray
 from bandits.experiments.experiment import Experiment, require_truth
 from bandits.experiments.experiment import read as read_experiment
 from bandits.experiments.validation import describe_range, parse, refusal
-from bandits.results.metric_registry import Objective
+from bandits.results.metric_registry import Objective, objectives
 
 from .axis import Axis, Value, rounded
 from .parameters import is_integer, is_numeric, sweepable
@@ -267,6 +267,11 @@ class Sweep(Params):
         if (n := len(self.experiment.agents)) != 1:
             raise ValueError(f"a sweep varies one agent; its experiment has {n}")
         require_truth(self.experiment, "a sweep, whose points are compared by pairs,")
+        if self.metric not in (known := objectives(self.experiment)):
+            raise ValueError(
+                f"metric {self.metric} is not known in the simulator "
+                f"{self.experiment.simulator_class().title}; known are {', '.join(known)}"
+            )
         paths = [axis.path_of(name) for axis in self.axes for name in axis.names]
         if repeated := next((p for p in paths if paths.count(p) > 1), None):
             raise ValueError(f"axes: {repeated} is listed twice")

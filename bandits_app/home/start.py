@@ -80,7 +80,7 @@ ENTRANCES = (
     Entrance(
         "Teach",
         "school",
-        "Eleven lessons: predict, see a run, compare. With handouts.",
+        "Twelve lessons: predict, see a run, compare. With handouts.",
         "learn",
     ),
     Entrance(

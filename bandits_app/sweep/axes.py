@@ -12,7 +12,7 @@ from bandits.agents.guards.params import GuardParams
 from bandits.base.formatting import count_of
 from bandits.base.params import Params
 from bandits.experiments.guarding import guard_kinds
-from bandits.results.metric_registry import OBJECTIVES
+from bandits.results.metric_registry import OBJECTIVES, objectives
 from bandits.simulators import REGISTRY as SIMULATORS
 from bandits.sweeps import Axis, Sweep
 from bandits.sweeps.axis import JOINT
@@ -102,9 +102,11 @@ def choose(errors: list[str]) -> SweepData | None:
         owners |= {f"agents.0.guards.{i}.{n}": guard for n in _sweepable(type(guard))}
     owners |= {f"simulator.{n}": simulator for n in _sweepable(type(simulator))}
     owners |= _joint(owners, filled)
-    data: SweepData = {"search": search, "metric": filled["metric"] if filled else "ctr"}
+    known = objectives(experiment)
+    metric = filled["metric"] if filled and filled["metric"] in known else "ctr"
+    data: SweepData = {"search": search, "metric": metric}
     if search == "optuna":
-        data |= {"axes": _ranges(owners, swept.kind), **_proposals()}
+        data |= {"axes": _ranges(owners, swept.kind), **_proposals(known, metric)}
     else:
         data["axes"] = _grid(owners, swept.kind)
         if filled and filled.get("refinements") and _equal(data["axes"], filled["axes"]):
@@ -180,11 +182,9 @@ def _ranges(owners: Owners, kind: str) -> list[SweepData]:
     return axes
 
 
-def _proposals() -> SweepData:
+def _proposals(known: list[str], metric: str) -> SweepData:
     version, filled = _filled()
-    usual: SweepData = (
-        filled if filled else {"number": 64, "batch": 8, "sampler": "tpe", "metric": "ctr"}
-    )
+    usual: SweepData = filled if filled else {"number": 64, "batch": 8, "sampler": "tpe"}
     columns, key = st.columns(4), f"sweep-{version}"
     return {
         "number": columns[0].number_input(
@@ -222,9 +222,9 @@ def _proposals() -> SweepData:
         ),
         "metric": columns[3].selectbox(
             "Objective",
-            list(OBJECTIVES),
-            list(OBJECTIVES).index(usual["metric"]),
-            key=f"{key}-metric",
+            known,
+            known.index(metric),
+            key=f"{key}-metric-{len(known)}",
             format_func=lambda name: OBJECTIVES[name].of().title,
             help="The metric that Optuna optimises.",
         ),

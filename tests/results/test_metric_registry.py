@@ -40,7 +40,7 @@ def test_metrics_of_a_known_history() -> None:
     np.testing.assert_allclose(actual["oracle_share"], (np.arange(R) / 10 - 0.1) / 0.4, atol=1e-9)
     # no row is worth the 0.5 of the best
     np.testing.assert_array_equal(actual["optimal_choice"], 0.0)
-    assert [metric.better for metric in OBJECTIVES.values()] == [1, 1, -1, 1, 1]
+    assert [metric.better for metric in OBJECTIVES.values()] == [1, 1, -1, 1, 1, 1, 1]
 
 
 def test_the_final_part_has_at_least_one_interval() -> None:

@@ -333,11 +333,27 @@ def test_a_point_equals_its_experiment_run_alone(agent: dict[str, Any]) -> None:
     for p, point in enumerate(sweep.points):
         (alone,) = bandits.run(point).histories.values()
         for metric, actual in OBJECTIVES.items():
-            assert np.array_equal(landscape.numbers(metric)[p], actual.rows(alone)), metric
+            found = landscape.numbers(metric)[p]
+            assert np.array_equal(found, actual.rows(alone), equal_nan=True), metric
         grid = landscape.curves(p).grid
         at = np.searchsorted(alone.grid, grid)
         for column, sums in landscape.curves(p).sums.items():
             assert np.array_equal(sums, alone.sums[column][at])
+
+
+def test_points_of_agents_that_plan_are_ranked_by_the_visit() -> None:
+    simulator = {"kind": "sessions", "n_products": 10, "observed": "mood"}
+    axis = {"path": "agents.0.discount", "values": [0, 0.9]}
+    agent = {"kind": "q_learning"}
+    sweep = small([axis], agent, simulator=simulator, metric="late_per_visit")
+    landscape = sweeps.run(sweep)
+    for p, point in enumerate(sweep.points):
+        (alone,) = bandits.run(point).histories.values()
+        expected = OBJECTIVES["late_per_visit"].rows(alone)
+        np.testing.assert_array_equal(landscape.numbers("late_per_visit")[p], expected)
+    assert landscape.best("late_per_visit") is not None
+    with pytest.raises(UserError, match="metric late_per_visit is not known"):
+        small(metric="late_per_visit")
 
 
 def test_networks_depend_on_other_rows_by_rounding_only() -> None:

@@ -50,6 +50,10 @@ def test_price_and_gain_are_paired_differences_to_the_first_agent() -> None:
         ends = [0.0, *(end for f in found for end in getattr(f, name))]
         assert low < min(ends)
         assert max(ends) < high
+        bars = figure["data"][1][f"error_{axis[0]}"]
+        for f, above, below in zip(found, bars["array"], bars["arrayminus"], strict=True):
+            mean, *interval = getattr(f, name)
+            np.testing.assert_allclose([mean - below, mean + above], interval)
 
 
 def test_a_value_is_named_best_without_cause_in_at_most_one_of_twenty_runs() -> None:

@@ -44,6 +44,7 @@ from bandits_app.session import followed
 from bandits_app.session.results import shared
 from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.text import escape_markdown, glued
+from bandits_app.widgets.until_end import part
 
 from .frames import Frames
 from .options import View
@@ -81,8 +82,8 @@ def show(
     # A fragment of its own: one that writes to a container outside it fails where a page was
     # interrupted before it.
     with (above or st).container(key="run-status", width="stretch"):
-        st.fragment(_progress, run_every=every)(shown)
-    st.fragment(_board, run_every=every)(shown, key, choose_reference, job.active)
+        part(_progress, shown, every=every)
+    part(_board, shown, key, choose_reference, every is not None, every=every)
 
 
 class _Shown(NamedTuple):

@@ -11,6 +11,22 @@ from typing import Any
 import streamlit as st
 
 
+def part(show: Callable[..., None], *args: Any, every: float | None) -> None:
+    """Draw a part of the page by ``show(*args)``, every so many seconds; once if ``every`` is None.
+
+    Streamlit tells parts by name and place, and starts a run of the page for a tick of the browser
+    that arrives as the run before ends: what that one had not sent yet is lost. A part that is
+    drawn once has a name of its own, so that a late tick of the part before finds none."""
+
+    @wraps(show)
+    def draw() -> None:
+        show(*args)
+
+    if every is None:
+        draw.__qualname__ += " once"
+    st.fragment(draw, run_every=every)()
+
+
 def until_end(show: Callable[..., None], *args: Any, every: float = 1.0) -> None:
     """Call ``show(*args)``, every so many seconds while one of the arguments is ``active``: a run,
     a task.
@@ -20,11 +36,10 @@ def until_end(show: Callable[..., None], *args: Any, every: float = 1.0) -> None
     work = [arg for arg in args if isinstance(getattr(arg, "active", None), bool)]
     was_active = any(one.active for one in work)
 
-    # By its name Streamlit distinguishes this part from others at the same place.
     @wraps(show)
     def draw() -> None:
         if was_active and not any(one.active for one in work):
             st.rerun()
         show(*args)
 
-    st.fragment(draw, run_every=every if was_active else None)()
+    part(draw, every=every if was_active else None)

@@ -20,8 +20,10 @@ from bandits.lessons.worked.peeking import false_alarms
 from bandits.lessons.worked.popularity_log import PopularityLog
 from bandits.lessons.worked.posteriors import Posteriors
 from bandits.lessons.worked.rare_feature import CLICKS, GRAM, RARE, RareFeature
+from bandits.lessons.worked.rollout import DECISIONS, Rollout, signed_rewards
 from bandits.lessons.worked.trial import Trial
 from bandits.models.linear.ridge import Ridge
+from bandits.serving import rollout as serving
 
 
 def model(gram: np.ndarray, b: np.ndarray, ridge: float) -> Ridge:
@@ -185,3 +187,18 @@ def test_the_new_lever_is_shown_as_often_as_it_has_the_larger_draw(pulls: int, r
         assert np.trapezoid(trace["y"], trace["x"]) == pytest.approx(1, abs=1e-3)
     drawn = [trace["x"][0] for trace in plot["data"] if len(trace["x"]) == 2]
     assert drawn == [values["draw_known"], values["draw_new"]]
+
+
+def test_the_gate_of_the_lesson_is_that_of_the_service() -> None:
+    g, share = np.random.default_rng(0), 0.2
+    new = g.random(300) < share
+    rewards = (g.random(300) < 0.3).astype(float)
+    gate = serving.Rollout(serving.RolloutParams(steps=(share,)))
+    for reward, challenger in zip(rewards, new, strict=True):
+        gate.observe(reward, challenger=bool(challenger), share=share)
+    np.testing.assert_allclose(gate._signed, signed_rewards(rewards, new, share), atol=1e-12)
+    worse, equal = (Rollout.values(Rollout.Params(share=0.5, worse=loss)) for loss in (0.6, 0.0))
+    assert worse["caught"] == 1
+    assert worse["stopped"] < 2_000
+    assert equal["caught"] == 0
+    assert equal["stopped"] == DECISIONS

@@ -14,6 +14,7 @@ from .peeking import Peeking
 from .popularity_log import PopularityLog
 from .posteriors import Posteriors
 from .rare_feature import RareFeature
+from .rollout import Rollout
 from .same_score import SameScore
 from .stale_head import StaleHead
 from .trial import Trial
@@ -27,6 +28,7 @@ REGISTRY: dict[str, type[WorkedExample]] = {
     "popularity_log": PopularityLog,
     "posteriors": Posteriors,
     "rare_feature": RareFeature,
+    "rollout": Rollout,
     "same_score": SameScore,
     "shop": Shop,
     "stale_head": StaleHead,

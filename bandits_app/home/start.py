@@ -80,7 +80,7 @@ ENTRANCES = (
     Entrance(
         "Teach",
         "school",
-        "Twelve lessons: predict, see a run, compare. With handouts.",
+        "Thirteen lessons: predict, see a run, compare. With handouts.",
         "learn",
     ),
     Entrance(

@@ -14,7 +14,7 @@ import streamlit as st
 def part(show: Callable[..., None], *args: Any, every: float | None) -> None:
     """Draw a part of the page by ``show(*args)``, every so many seconds; once if ``every`` is None.
 
-    Streamlit tells parts by name and place, and starts a run of the page for a tick of the browser
+    Streamlit knows parts by name and place, and starts a run of the page for a tick of the browser
     that arrives as the run before ends: what that one had not sent yet is lost. A part that is
     drawn once has a name of its own, so that a late tick of the part before finds none."""
 

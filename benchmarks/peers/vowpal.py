@@ -1,4 +1,5 @@
-"""Compare with Vowpal Wabbit on the pet shop, clicks and time: ``python -m benchmarks.peers.vowpal
+"""Compare with Vowpal Wabbit on the pet shop, clicks and time, and its explorers with ours on three
+problems, each at its default and at its best: ``python -m benchmarks.peers.vowpal [explorers]
 --write``.
 
 Vowpal Wabbit runs in an environment of its own, on the same shops, visitors and random numbers as
@@ -10,8 +11,9 @@ from __future__ import annotations
 import argparse
 import json
 import subprocess
+import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -148,6 +150,154 @@ def run(steps: int = STEPS, runs: int = RUNS) -> Section:
     return section
 
 
+# of the comparison of explorers: steps, runs that choose a setting, runs that are reported
+SHORT, TUNING, REPORTED = 1_000, 3, 8
+# costs are from -1 to 0
+COSTS = "--cb_min_cost -1 --cb_max_cost 0"
+PROBLEMS: dict[str, tuple[dict[str, Any], str]] = {
+    "pet shop": (SHOP, "shared"),
+    "digits": ({"kind": "classification", "data": "digits", "encoding": "context"}, "per_arm"),
+    "census income": (
+        {"kind": "classification", "data": "adult", "encoding": "context"},
+        "per_arm",
+    ),
+}
+# three settings each, the default first
+THEIR_EXPLORERS = {
+    "squarecb": [
+        f"--squarecb {COSTS}{more}" for more in ("", " --gamma_scale 100", " --gamma_scale 1000")
+    ],
+    "cover": ["--cover 5", "--cover 16", "--cover 5 --psi 0.1"],
+    "bag": ["--bag 5", "--bag 10", "--bag 10 --greedify"],
+    "softmax": ["--softmax", "--softmax --lambda 10", "--softmax --lambda 100"],
+    "regcb": [
+        f"--regcb {COSTS}{more}" for more in ("", " --mellowness 0.01", " --mellowness 0.001")
+    ],
+}
+OUR_EXPLORERS: dict[str, list[dict[str, Any]]] = {
+    "squarecb": [{}, {"gap_weight": 10.0}, {"gap_weight": 1000.0}],
+    "bag": [{}, {"members": 5}, {"members": 30}],
+    "linucb": [{}, {"alpha": 0.2}, {"alpha": 1.0}],
+    "lints": [{}, {"sigma2": 0.05}, {"sigma2": 0.25}],
+    "epsilon_greedy": [{}, {"epsilon": 0.01}, {"epsilon": 0.2}],
+}
+
+
+def explorers(steps: int = SHORT, runs: int = REPORTED) -> Section:
+    """Compare explorers of both sides on three problems, each at its default and at the best of
+    three settings.
+    """
+    version = install(["vowpalwabbit"])["vowpalwabbit"]
+    section = Section(
+        f"Explorers of Vowpal Wabbit and ours: share of decisions with a reward, {steps:,} steps",
+        f"`python -m benchmarks.peers.vowpal explorers --write`; {machine()}. {runs} runs, 95 % "
+        f"intervals. Each side has three settings; {TUNING} other runs choose the best. Vowpal "
+        f"Wabbit {version} with `-q SA`: a linear model per class, or products of persona and "
+        "category. Ours: the same models. In brackets: the setting that was chosen.",
+        ("explorer", *(f"{name}, {which}" for name in PROBLEMS for which in ("default", "best"))),
+        code=stamp(explorers),
+    )
+    cells: dict[str, list[str]] = {}
+    for name, (simulator, sharing) in PROBLEMS.items():
+        for explorer, (default, best, setting) in _problem(simulator, sharing, steps, runs):
+            print(name, explorer, default.mean(), best.mean(), setting, file=sys.stderr, flush=True)
+            chosen = f" [{setting}]" if setting else ""
+            cells.setdefault(explorer, []).extend(
+                [_interval(estimate(default)), f"{_interval(estimate(best))}{chosen}"]
+            )
+    section.rows = [(explorer, *found) for explorer, found in cells.items()]
+    return section
+
+
+def _problem(
+    simulator: Mapping[str, Any], sharing: str, steps: int, runs: int
+) -> Iterator[tuple[str, tuple[FloatArray, FloatArray, str]]]:
+    """Yield each explorer with its rewards at the default and at its best, and that setting."""
+    with tempfile.TemporaryDirectory() as folder:
+        tuning, reported = Path(folder) / "tuning.npz", Path(folder) / "reported.npz"
+        sizes = {tuning: (1, TUNING), reported: (2, runs)}
+        for file, (seed, rows) in sizes.items():
+            np.savez(file, **_drawn(simulator, steps, rows, seed))
+
+        def vowpal(setting: str, file: Path) -> FloatArray:
+            return theirs(f"{BASE} {setting}", file, sizes[file][1], steps)[0]
+
+        def own(agent: Mapping[str, Any], file: Path) -> FloatArray:
+            seed, rows = sizes[file]
+            lane = _seeded({**agent, "sharing": sharing}, simulator, steps, rows, seed)
+            return np.asarray(lane.advance(steps).rewards.mean(axis=0))
+
+        for name, settings in THEIR_EXPLORERS.items():
+            words = [s.replace(COSTS, "").replace("  ", " ").strip() for s in settings]
+            yield f"VW: {name}", _at_best(settings, words, vowpal, tuning, reported)
+        for kind, changes in OUR_EXPLORERS.items():
+            agents = [{"kind": kind, **change} for change in changes]
+            words = [", ".join(f"{k} {v:g}" for k, v in change.items()) for change in changes]
+            yield f"ours: {kind}", _at_best(agents, words, own, tuning, reported)
+
+
+def _at_best(
+    settings: Sequence[Any],
+    words: Sequence[str],
+    play: Callable[[Any, Path], FloatArray],
+    tuning: Path,
+    reported: Path,
+) -> tuple[FloatArray, FloatArray, str]:
+    """Return the rewards at the default and at the setting that is best on other runs, and the
+    words of that setting; empty if it is the default.
+    """
+    best = int(np.argmax([play(setting, tuning).mean() for setting in settings]))
+    default = play(settings[0], reported)
+    if best == 0:
+        return default, default, ""
+    return default, play(settings[best], reported), words[best]
+
+
+def _seeded(
+    agent: Mapping[str, Any], simulator: Mapping[str, Any], steps: int, runs: int, seed: int
+) -> Any:
+    size = {"steps": steps, "replications": runs, "seed": seed}
+    lane = make_lane(
+        Experiment.model_validate({"simulator": simulator, "agents": [agent], **size}), 0
+    )
+    lane.agent.prepare()
+    return lane
+
+
+def _drawn(simulator: Mapping[str, Any], steps: int, runs: int, seed: int) -> dict[str, Any]:
+    """Return what happens whatever is shown, as `vowpal_child` reads it: each step is a kind of
+    visitor.
+    """
+    lane = _seeded({"kind": "random"}, simulator, steps, runs, seed)
+    world = lane.simulator
+    segments, rates, features, uniforms = [], [], [], []
+    for step in range(steps):
+        round = world.round_at(step)
+        rates.append(world.probabilities(round))
+        segments.append(round.segments)
+        features.append(round.features[:, 0])
+        uniforms.append(world.uniforms.at(step)[:, 0])
+    found = {
+        "uniforms": np.array(uniforms),
+        "personas": np.repeat(np.arange(steps)[:, None], runs, axis=1),
+        "rates": np.array(rates).swapaxes(0, 1),
+    }
+    if simulator["kind"] == "petshop":
+        # the persona instead of the step: what is learned of one holds for its next visits
+        persona = np.array(segments)
+        table = np.empty((runs, int(persona.max()) + 1, world.spec.n_items))
+        for row in range(runs):
+            table[row, persona[:, row]] = found["rates"][row]
+        names = [
+            [world.name(item, row) for item in range(world.spec.n_items)] for row in range(runs)
+        ]
+        categories = np.char.replace(np.array(names), " ", "_")
+        return {**found, "categories": categories, "personas": persona, "rates": table}
+    classes = np.array([f"class_{item}" for item in range(world.spec.n_items)])
+    x = np.array(features).swapaxes(0, 1)
+    return {**found, "categories": np.tile(classes, (runs, 1)), "features": x}
+
+
 def _interval(e: Estimate) -> str:
     return f"{e.mean:.4f} ({e.low:.4f} to {e.high:.4f})"
 
@@ -155,14 +305,19 @@ def _interval(e: Estimate) -> str:
 def main() -> None:
     """Print the section; with ``--write``, put it into RESULTS.md."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "part", nargs="?", choices=["explorers"], help="the second comparison alone"
+    )
     parser.add_argument("--write", action="store_true", help="put the section into RESULTS.md")
-    parser.add_argument("--steps", type=int, default=STEPS)
-    parser.add_argument("--runs", type=int, default=RUNS)
+    parser.add_argument("--steps", type=int, help=f"by default {STEPS:,}, of explorers {SHORT:,}")
+    parser.add_argument("--runs", type=int, help=f"by default {RUNS}, of explorers {REPORTED}")
     parsed = parser.parse_args()
-    section = run(parsed.steps, parsed.runs)
-    print(section)
-    if parsed.write:
-        keep(section)
+    sizes = {name: size for name in ("steps", "runs") if (size := getattr(parsed, name))}
+    for part in (explorers,) if parsed.part else (run, explorers):
+        section = part(**sizes)
+        print(section)
+        if parsed.write:
+            keep(section)
 
 
 if __name__ == "__main__":

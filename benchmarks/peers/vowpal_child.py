@@ -1,11 +1,12 @@
-"""Runs in the peers' own environment: plays Vowpal Wabbit in a pet shop whose visitors were drawn
-before.
+"""Runs in the peers' own environment: plays Vowpal Wabbit before visitors that were drawn before.
 
     python vowpal_child.py DATA.npz
 
-DATA.npz holds personas and uniforms (T, R), categories (R, K) and click probabilities (R, 4, K).
-Reads lines "RUN OPTIONS" and answers each with the clicks and the microseconds of processor time
-per decision, learning included. Nothing of this project is imported here."""
+DATA.npz holds visitors and uniforms (T, R), categories (R, K) and click probabilities (R, V, K) of
+V kinds of visitors. Where visitors have features, it also holds these (R, V, D); otherwise their
+kind is their persona. Reads lines "RUN OPTIONS" and answers each with the clicks and the
+microseconds of processor time per decision, learning included. Nothing of this project is imported
+here."""
 
 from __future__ import annotations
 
@@ -25,6 +26,7 @@ def play(
     uniforms: np.ndarray,
     categories: np.ndarray,
     rates: np.ndarray,
+    features: np.ndarray | None = None,
 ) -> int:
     """Return the clicks of one run: predict, draw an action from the probabilities, learn from its
     click.
@@ -32,7 +34,11 @@ def play(
     model = vowpalwabbit.Workspace(f"{options} -q SA --random_seed 7 --quiet")
     generator = random.Random(7)
     actions = [f"|A category={category}" for category in categories]
-    shared = [f"shared |S persona={persona}" for persona in range(len(rates))]
+    shared = (
+        [f"shared |S persona={persona}" for persona in range(len(rates))]
+        if features is None
+        else [f"shared |S {_numbers(x)}" for x in features]
+    )
     everything = range(len(actions))
     clicks = 0
     for persona, uniform in zip(personas.tolist(), uniforms.tolist(), strict=True):
@@ -45,6 +51,11 @@ def play(
         model.learn([shared[persona], *actions[:action], shown, *actions[action + 1 :]])
     model.finish()
     return int(clicks)
+
+
+def _numbers(x: np.ndarray) -> str:
+    """Write features as Vowpal Wabbit reads them."""
+    return " ".join(f"x{d}:{value:.5g}" for d, value in enumerate(x.tolist()) if value)
 
 
 def main() -> None:
@@ -60,6 +71,7 @@ def main() -> None:
             data["uniforms"][:, r],
             data["categories"][r],
             data["rates"][r],
+            data["features"][r] if "features" in data else None,
         )
         spent = 1e6 * (time.process_time() - began) / len(data["personas"])
         print(json.dumps({"clicks": clicks, "microseconds": spent}), flush=True)

@@ -11,6 +11,7 @@ import pytest
 from scipy.stats import t as student
 
 from bandits import UserError, read
+from bandits.agents.context_free.kl_ucb import upper_bounds
 from bandits.base.types import FloatArray
 from bandits.simulators.levers import Levers
 from tests.contract.worlds import make
@@ -120,6 +121,29 @@ def test_kl_ucb_is_the_bound_of_its_definition() -> None:
         if q < 1:
             assert n * divergence(mean, q - 1e-10) <= math.log(STEPS)
             assert n * divergence(mean, min(q + 1e-10, 1 - 1e-16)) >= math.log(STEPS) - 1e-12
+
+
+def test_kl_bounds_equal_those_of_bisection() -> None:
+    generator = np.random.default_rng(8)
+    shape = 40, 10
+    shows = np.exp(generator.uniform(0, np.log(1e6), shape))
+    clicks = shows * generator.random(shape) ** generator.integers(1, 9, shape)
+    clicks[0], clicks[1], shows[2, 0] = 0.0, shows[1], 0.0
+    limit = np.ascontiguousarray(np.broadcast_to(generator.uniform(0, 14, (40, 1)), shape))
+    limit[3] = 0.0
+    found = upper_bounds(shows, clicks, limit)
+    assert np.isinf(found[2, 0])
+    np.testing.assert_allclose(found[3], clicks[3] / shows[3], rtol=1e-15)
+    for q, n, total, most in np.nditer([found, shows, clicks, limit]):
+        # halvings cannot tell divergences of 0 from those that rounding makes 0
+        if not n or not most:
+            continue
+        mean = float(total / n)
+        low, high = mean, 1.0
+        while low < (middle := (low + high) / 2) < high:
+            inside = n * divergence(mean, middle) <= most
+            low, high = (middle, high) if inside else (low, middle)
+        assert q == pytest.approx(low, abs=1e-10)
 
 
 def test_gaussian_thompson_draws_from_the_posterior_of_the_textbook() -> None:

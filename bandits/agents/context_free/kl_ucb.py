@@ -11,12 +11,27 @@ from numba import njit
 from bandits.agents.model_params import bonus_param
 from bandits.base.explanation import Explanation
 from bandits.base.randomness import Streams
-from bandits.base.types import FloatArray, Round, SimulatorAccess, SimulatorSpec
+from bandits.base.selection import best_of
+from bandits.base.types import (
+    BoolArray,
+    Feedback,
+    FloatArray,
+    IntArray,
+    KeyArray,
+    PredrawnSteps,
+    Round,
+    SimulatorAccess,
+    SimulatorSpec,
+)
 
 from .base import ForgettingContextFreeAgent, ForgettingCountsParams
 
-# halvings of the interval in which a bound lies: to the last bit of a number in [0, 1]
-HALVINGS = 60
+# Newton steps; five or six reach the last digits
+MOST_STEPS = 60
+# a last step below this share of the distance leaves an error of its square
+CLOSE = 1e-7
+# a score that is certain to be lower by so much cannot be the best, whatever is rounded
+SLACK = 1e-9
 
 
 class KLUCB(ForgettingContextFreeAgent):
@@ -60,6 +75,25 @@ class KLUCB(ForgettingContextFreeAgent):
             return float(np.log(max(round.step, 1)))
         return np.asarray(np.log(np.maximum(self.shown.sum(axis=1, keepdims=True), 1)))
 
+    def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray | None:
+        if self.forgets(self.params[0]):
+            return None
+        once = self.exposure(Feedback(np.zeros((1, 1)), np.ones((1, 1), np.bool_)))[0, 0]
+        logarithms = np.log(np.maximum(np.arange(steps.start, steps.start + len(steps.context)), 1))
+        return _play(
+            self.shown,
+            self.clicks,
+            float(once),
+            logarithms,
+            self.alpha[:, 0],
+            steps.row,
+            steps.probabilities,
+            steps.uniforms,
+            alive,
+            self.streams.ties,
+            steps.start,
+        )
+
     def explain(self, round: Round) -> Explanation:
         shows, clicks = self.counts(round)
         mean = np.where(shows <= 0, np.nan, clicks / np.where(shows > 0, shows, 1))
@@ -67,32 +101,103 @@ class KLUCB(ForgettingContextFreeAgent):
 
 
 @njit(cache=True, nogil=True)
-def upper_bounds(shows: FloatArray, clicks: FloatArray, limit: FloatArray) -> FloatArray:
-    """Compute the largest q with n KL(mean, q) <= limit, by bisection, float64 (R, K); inf where n
-    is 0.
+def _bound(n: float, mean: float, limit: float) -> float:
+    """Compute the largest q with n KL(mean, q) <= limit, by Newton's method.
+
+    KL is convex and increasing in q above the mean, so that steps from an upper bound never pass
+    the solution.
     """
+    if mean >= 1:
+        return 1.0
+    share = limit / n
+    if mean <= 0:
+        return 1 - np.exp(-share)
+    inner = mean * np.log(mean) + (1 - mean) * np.log(1 - mean) - share
+    # by Pinsker's inequality, and by -mean ln q >= 0
+    q = min(mean + np.sqrt(share / 2), 1 - np.exp(inner / (1 - mean)))
+    for _ in range(MOST_STEPS):
+        if q <= mean:
+            return mean
+        if q >= 1:
+            # within rounding of 1
+            return 1.0
+        above = inner - mean * np.log(q) - (1 - mean) * np.log(1 - q)
+        step = above * q * (1 - q) / (q - mean)
+        if not step > 0:
+            break
+        q -= step
+        if step <= CLOSE * (q - mean):
+            break
+    return max(q, mean)
+
+
+@njit(cache=True, nogil=True)
+def upper_bounds(shows: FloatArray, clicks: FloatArray, limit: FloatArray) -> FloatArray:
+    """Compute the bound of every candidate, float64 (R, K); inf where it was never shown."""
     out = np.full(shows.shape, np.inf)
     for r in range(shows.shape[0]):
         for k in range(shows.shape[1]):
             n = shows[r, k]
-            if n <= 0:
-                continue
-            mean = min(max(clicks[r, k] / n, 0.0), 1.0)
-            low, high = mean, 1.0
-            # by Pinsker's inequality
-            high = min(high, mean + np.sqrt(limit[r, k] / (2 * n)))
-            for _ in range(HALVINGS):
-                middle = (low + high) / 2
-                if middle <= low or middle >= high:
-                    break
-                divergence = 0.0
-                if mean > 0:
-                    divergence += mean * np.log(mean / middle)
-                if mean < 1:
-                    divergence += (1 - mean) * np.log((1 - mean) / (1 - middle))
-                if n * divergence <= limit[r, k]:
-                    low = middle
-                else:
-                    high = middle
-            out[r, k] = low
+            if n > 0:
+                out[r, k] = _bound(n, min(max(clicks[r, k] / n, 0.0), 1.0), limit[r, k])
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _play(
+    shown: FloatArray,
+    clicks: FloatArray,
+    exposure: float,
+    logarithms: FloatArray,
+    alpha: FloatArray,
+    row: IntArray,
+    probabilities: FloatArray,
+    uniforms: FloatArray,
+    alive: BoolArray,
+    ties: KeyArray,
+    start: int,
+) -> IntArray:
+    """Advance T steps with the same choices as `KLUCB.scores`; ``logarithms (T,)`` are ln t.
+
+    A bound is a concave function of the limit: beyond the last limit at which it was computed, its
+    tangent lies above it. An arm whose tangent is below the best score is left out.
+
+    Returns int64 (T, R).
+    """
+    T, R = row.shape
+    K = shown.shape[1]
+    out = np.full((T, R), -1)
+    score, every = np.empty(K), np.ones(K, np.bool_)
+    bound, slope, at = np.empty(K), np.empty(K), np.empty(K)
+    for r in range(R):
+        # nothing is known of the bounds
+        at[:] = np.nan
+        first = 0
+        for t in range(T):
+            if not alive[r]:
+                break
+            limit, highest = alpha[r] * logarithms[t], -np.inf
+            for i in range(K):
+                # the last choice first: its score is high
+                k = first if i == 0 else i - 1 if i <= first else i
+                score[k] = -np.inf
+                n = shown[r, k]
+                if n <= 0:
+                    score[k] = highest = np.inf
+                    continue
+                if bound[k] + slope[k] * (limit - at[k]) < highest - SLACK:
+                    continue
+                if at[k] != limit:
+                    mean = min(max(clicks[r, k] / n, 0.0), 1.0)
+                    bound[k], at[k] = _bound(n, mean, limit), limit
+                    q = bound[k]
+                    slope[k] = q * (1 - q) / (n * (q - mean)) if q > mean else np.inf
+                score[k] = bound[k]
+                highest = max(highest, score[k])
+            best = best_of(score, every, ties[r], start + t)
+            out[t, r] = first = best
+            shown[r, best] += exposure
+            if uniforms[t, r] < probabilities[row[t, r], best]:
+                clicks[r, best] += 1.0
+            at[best] = np.nan
     return out

@@ -31,7 +31,7 @@ help:
 	@echo "make lint       run ruff and mypy only"
 	@echo "make bench      measure speed as ratios and write benchmarks/RESULTS.md (10 minutes)"
 	@echo "make reproduce  recompute the published figures and write docs/ (hours)"
-	@echo "make stress     repeat kills, bit flips, malformed input and property tests; load tests (85 minutes)"
+	@echo "make stress     repeat kills, bit flips, malformed input and property tests; load tests (2 hours)"
 	@echo "make mutants    put faults into the files that differ from the main branch; print those that no test notices"
 	@echo "make static     write static/: a lesson and presets that run in the browser, without an installation"
 	@echo "make docs       install MkDocs and write site/: guide, lessons and reference; links are checked"
@@ -118,6 +118,7 @@ stress: setup-dev
 	$(BIN)/python -m benchmarks.load.viewers --viewers 30 --minutes $(MINUTES)
 	$(BIN)/python -m benchmarks.load.mixed --sessions 50 --minutes 5
 	$(BIN)/python -m benchmarks.load.attacks
+	$(BIN)/python -m benchmarks.random_memory 200
 	$(BIN)/python -m benchmarks.load.serving --kills 60
 
 mutants: setup-dev

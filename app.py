@@ -19,6 +19,7 @@ from bandits_app.server.security import (
     console_token,
     frame_ancestors,
 )
+from bandits_app.server.sockets import Sockets
 from bandits_app.server.upload_limit import UploadLimit
 from bandits_app.widgets.live_panel import panel
 
@@ -33,5 +34,7 @@ if CONSOLE_VARIABLE not in os.environ:
     print(f"  Console, which may delete everything: {console_link()}", flush=True)
 routes = [panel.route, *channel.routes, *addresses.routes]
 app = st.App(
-    "pages/main.py", routes=routes, middleware=[Middleware(Guard), Middleware(UploadLimit)]
+    "pages/main.py",
+    routes=routes,
+    middleware=[Middleware(Sockets), Middleware(Guard), Middleware(UploadLimit)],
 )

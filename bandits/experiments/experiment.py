@@ -17,6 +17,7 @@ from bandits.agents.guards.stack import stack_memory
 
 # re-exported beside `read`, which raises it
 from bandits.base.errors import UserError as UserError
+from bandits.base.files import LARGE
 from bandits.base.params import Params, hash_content, param
 from bandits.base.randomness import block_length
 from bandits.base.types import SimulatorSpec
@@ -34,6 +35,8 @@ from .validation import parse, refusal
 MEMORY_LIMIT = 4 * 2**30
 # bytes of a run itself: its records, and small arrays of agents and simulators
 RUN = 2**24
+# of the records of a run in the process that follows it
+FOLLOWED = 2**22
 # bytes per candidate while calibration is measured: means, widths and truth of its rounds
 PROBED = 96
 # capabilities by their names in messages
@@ -222,6 +225,18 @@ class Experiment(Params):
         # every agent's kernels are compiled with one row of its own before its first step, one
         # agent after the other
         return total + max(rows) + self.simulator_class().memory(self.simulator, 1)
+
+    def server_memory(self) -> int:
+        """Estimate the bytes of memory that a run takes in the process that follows it: its
+        histories, twice while they are packed, and a state that is too small for a file.
+        """
+        cls = self.simulator_class()
+        spec = cls.describe(self.simulator)
+        state = self.replications * sum(
+            self.agent_class(i).memory(agent, spec) for i, agent in enumerate(self.agents)
+        )
+        histories = len(self.agents) * self.empty_history().nbytes
+        return FOLLOWED + 2 * histories + min(state, LARGE)
 
     def max_processes(self) -> int:
         """Return the number of processes that its agents can be spread over within the limit of

@@ -341,9 +341,9 @@ class Division:
 
 
 def _need(job: Job) -> int:
-    """Return the bytes that a run takes in as many workers as it may have."""
+    """Return the bytes that a run takes here and in as many workers as it may have."""
     try:
-        return job.experiment.memory(job.max_workers)
+        return job.experiment.memory(job.max_workers) + job.experiment.server_memory()
     except UserError:
         # its data set was deleted, which its start states
         return 0

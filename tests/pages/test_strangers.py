@@ -88,6 +88,7 @@ HARMLESS = {
     ("task", "stop"): "of this session",
     ("shutil", "rmtree"): "of a loop that has ended",
     ("newest", "put"): "a question",
+    ("lines", "discard"): "a closed websocket",
     ("representation", "note"): "a text",
     ("sweep", "point"): "an experiment",
 }

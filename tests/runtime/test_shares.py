@@ -56,7 +56,8 @@ def test_a_run_waits_until_its_memory_fits(monkeypatch: pytest.MonkeyPatch) -> N
         share = division.take()
         assert isinstance(share, Share)
         assert share.job is job
-        assert ledger.entries == {job: job.experiment.memory(job.max_workers)}
+        need = job.experiment.memory(job.max_workers) + job.experiment.server_memory()
+        assert ledger.entries == {job: need}
         # no worker computes it any more
         division.withdraw(job)
         division.settle(job)

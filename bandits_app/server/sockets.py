@@ -1,0 +1,106 @@
+"""Bound how many websockets are open, for each address and in all, and how long a message is."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocketClose
+
+# of one network address, which a class may share: a page has one, and one more for its sliders
+PER_ADDRESS, IN_ALL = 200, 600
+# seconds without a message after which a websocket gives way to a new one
+SILENT = 30.0
+# bytes of a message of a browser; files come another way
+LONGEST = 2**20
+TOO_MANY = 1013
+
+
+class _Line:
+    """An open websocket: its address, when it sent last, and whether it shall leave."""
+
+    def __init__(self, address: str) -> None:
+        self.address, self.heard, self.leave = address, time.monotonic(), asyncio.Event()
+
+
+class Sockets:
+    """Middleware that counts websockets, Streamlit's and those of the sliders.
+
+    Where there are too many, the one of the address with most that has been silent for longest
+    gives way; its browser may connect again. If all of them ask, the new one is refused.
+
+    Parameters
+    ----------
+    app : ASGIApp
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self.lines: set[_Line] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on; let a websocket in where there is room."""
+        if scope["type"] != "websocket":
+            return await self._app(scope, receive, send)
+        line = _Line((scope.get("client") or ("",))[0])
+        if not self._make_room(line.address):
+            return await WebSocketClose(TOO_MANY)(scope, receive, send)
+        _bound_messages(receive)
+        self.lines.add(line)
+        leaving = asyncio.ensure_future(line.leave.wait())
+
+        async def receive_or_leave() -> Message:
+            coming = asyncio.ensure_future(receive())
+            try:
+                await asyncio.wait((coming, leaving), return_when=asyncio.FIRST_COMPLETED)
+                if coming.done():
+                    line.heard = time.monotonic()
+                    return coming.result()
+            finally:
+                # the server gives no message to what waits no more
+                coming.cancel()
+            await send({"type": "websocket.close", "code": TOO_MANY})
+            return {"type": "websocket.disconnect", "code": TOO_MANY}
+
+        async def send_unless_left(message: Message) -> None:
+            if not line.leave.is_set():
+                await send(message)
+
+        try:
+            await self._app(scope, receive_or_leave, send_unless_left)
+        finally:
+            self.lines.discard(line)
+            leaving.cancel()
+
+    def _make_room(self, address: str) -> bool:
+        """Return whether there is room for one more of an address; one that is silent gives way."""
+        each = Counter(line.address for line in self.lines)
+        if each[address] >= PER_ADDRESS:
+            most = address
+        elif len(self.lines) >= IN_ALL:
+            most = max(each, key=each.__getitem__)
+        else:
+            return True
+        silent = min(
+            (line for line in self.lines if line.address == most), key=lambda line: line.heard
+        )
+        if time.monotonic() - silent.heard < SILENT:
+            return False
+        self.lines.discard(silent)
+        silent.leave.set()
+        return True
+
+
+def _bound_messages(receive: Receive) -> None:
+    """Refuse long messages by their header, before they are held.
+
+    The server's own limit is Streamlit's, which also holds for what pages send. Here the limit of
+    the connection is lowered, where the protocol has one (uvicorn with websockets); elsewhere the
+    server's holds.
+    """
+    protocol: Any = getattr(getattr(receive, "__self__", None), "conn", None)
+    if getattr(protocol, "max_message_size", None) is not None:
+        protocol.max_message_size = LONGEST

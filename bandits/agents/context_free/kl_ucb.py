@@ -111,7 +111,7 @@ def _bound(n: float, mean: float, limit: float) -> float:
         return 1.0
     share = limit / n
     if mean <= 0:
-        return 1 - np.exp(-share)
+        return float(1 - np.exp(-share))
     inner = mean * np.log(mean) + (1 - mean) * np.log(1 - mean) - share
     # by Pinsker's inequality, and by -mean ln q >= 0
     q = min(mean + np.sqrt(share / 2), 1 - np.exp(inner / (1 - mean)))
@@ -128,7 +128,7 @@ def _bound(n: float, mean: float, limit: float) -> float:
         q -= step
         if step <= CLOSE * (q - mean):
             break
-    return max(q, mean)
+    return float(max(q, mean))
 
 
 @njit(cache=True, nogil=True)

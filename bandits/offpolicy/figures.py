@@ -177,6 +177,6 @@ def lengths(found: Evaluation) -> Spec | None:
             "(sum w)² / sum w². A weight is a product over the steps of a visit so far: every "
             "step spreads the weights further, and few visits carry all of the sum."
         ),
-        caption=f"Of {count(found.n)} visits, by the steps whose weights are multiplied",
+        caption=f"Of {count(found.n)} visits, up to each step",
         legend=True,
     )

@@ -192,11 +192,12 @@ def alarms(n: int, support: Support, unit: str = "decision") -> tuple[Alarm, ...
         )
         found.append(Alarm("ess", f"{text}required."))
     if support.largest_share > MAX_SHARE:
+        name = "event" if unit == "decision" else unit
+        of = "its rows have weights" if unit == "decision" else "it has a weight"
         text = (
-            f"One event has {percent(support.largest_share)} of the sum of all weights (its rows "
-            "have weights of up to "
+            f"One {name} has {percent(support.largest_share)} of the sum of all weights ({of} of "
+            f"up to {number(support.max_weight)}); at most {percent(MAX_SHARE)} is allowed."
         )
-        text += f"{number(support.max_weight)}); at most {percent(MAX_SHARE)} is allowed."
         found.append(Alarm("max_weight", text))
     found += _mean_weight(support)
     bound = f"at most {percent(MAX_UNSUPPORTED)} is allowed."

@@ -171,12 +171,14 @@ def _evaluated(source: Source, target: str, task: EvaluationTask) -> None:
             f"{escape_markdown(task.evaluation.target)} {how}; its value is estimated on the other "
             f"{count(task.evaluation.n)} {task.evaluation.unit}s, without learning any further."
         )
-    _draw_evaluation(task.evaluation, note)
+    known = source.summary.notes
+    notes = [escape_markdown(text) for text in task.evaluation.notes if text not in known]
+    _draw_evaluation(task.evaluation, " ".join([note, *notes]).strip())
     _downloads(source, task.evaluation)
 
 
 def _draw_evaluation(found: Evaluation, note: str = "") -> None:
-    """Draw an evaluation; ``note`` states what the target is."""
+    """Draw an evaluation; ``note`` states what the target is, and what was left out."""
     first, *rest = conclusion.sentences(found)
     st.markdown(glued(f"**{escape_markdown(first)}**"))
     if note:

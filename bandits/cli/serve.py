@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from bandits.base.errors import UserError
 from bandits.base.extras import require
+from bandits.base.formatting import listed
 from bandits.experiments.validation import refusal
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def add_commands(commands: Any) -> None:
         )
     driving.add_argument("--seed", metavar="N", type=int, default=0, help="default: 0")
 
-    events = commands.add_parser("events", help="erase or export events of a service")
+    events = commands.add_parser("events", help="erase, export or watch events of a service")
     events.add_argument("folder", metavar="FOLDER")
     doing = events.add_subparsers(dest="action", required=True, metavar="ACTION")
     forgetting = doing.add_parser(
@@ -137,6 +138,11 @@ def add_commands(commands: Any) -> None:
     doing.add_parser(
         "retention", help="erase days that are older; the service must not run"
     ).add_argument("--days", required=True, type=int)
+    watching = doing.add_parser("alarms", help="let monitors read the log")
+    watching.add_argument(
+        "--monitor", metavar="KIND", action="append", help="only this monitor; can be repeated"
+    )
+    watching.add_argument("--settings", metavar="FILE.json", help="settings of the service")
     exporting = doing.add_parser("export", help="write the decisions that have a reward as a log")
     exporting.add_argument("out", metavar="FILE", help="FILE.parquet, or FILE.json for dsjson")
 
@@ -320,7 +326,7 @@ def _kind(what: str, given: str) -> Any:
 
 
 def events(parsed: argparse.Namespace) -> int:
-    """Erase a user or old days, or export decisions."""
+    """Erase a user or old days, export decisions, or print the alarms of monitors."""
     from bandits.serving.http import pseudonym
     from bandits.serving.redis_log import RedisLog
     from bandits.serving.service import Service
@@ -330,6 +336,8 @@ def events(parsed: argparse.Namespace) -> int:
         raise UserError(f"{folder}: there is no event log")
     if parsed.action == "export":
         return _export(folder, Path(parsed.out))
+    if parsed.action == "alarms":
+        return _watch(folder, parsed)
     service = Service(folder)
     try:
         if parsed.action == "forget":
@@ -345,6 +353,18 @@ def events(parsed: argparse.Namespace) -> int:
             print(f"erased {len(service.store.retain(parsed.days)):,} days")
     finally:
         service.close()
+    return 0
+
+
+def _watch(folder: Path, parsed: argparse.Namespace) -> int:
+    from bandits.serving.watch import watch
+
+    found = watch(folder, _settings(parsed.settings), monitors=parsed.monitor)
+    print(f"{found.decisions:,} decisions with a reward, read by {listed(found.monitors)}")
+    for moment, alarm in found.alarms:
+        print(f"{moment}  {alarm.monitor}: {alarm.sentence}")
+    if not found.alarms:
+        print("no alarm")
     return 0
 
 

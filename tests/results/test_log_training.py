@@ -80,6 +80,16 @@ def test_the_training_is_stated_in_words_and_its_time_apart(result: Result) -> N
     assert "training_seconds" not in timing["Cold"]
 
 
+def test_curves_of_the_training_are_means_over_layouts(result: Result) -> None:
+    (figure,) = log_training.training_curves(result).values()
+    drawn = {t["name"]: t["y"] for t in figure["data"] if t.get("mode") == "lines"}
+    training = result.histories["Static MLP"].training
+    assert training is not None
+    np.testing.assert_allclose(drawn["Training"], training.train_loss.mean(axis=0))
+    np.testing.assert_allclose(drawn["Validation"], training.validation_loss.mean(axis=0))
+    np.testing.assert_allclose(drawn["perfect model"], training.perfect_loss.mean())
+
+
 @pytest.mark.parametrize("label", ["Warm", "Static MLP"])
 @pytest.mark.parametrize("load", ["merge", "load_state_dict"])
 def test_a_history_keeps_the_training_in_every_stored_form(

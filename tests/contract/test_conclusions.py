@@ -150,8 +150,9 @@ CONCLUSIONS = {
 OTHERS = {
     "names of experiments, agents and parameters": (
         *("results.describe.", "results.comparison.run_title.", "results.figures."),
-        *("results.change.marks.", "results.items.new_items.about", "results.visit.kinds"),
-        *("results.visit.watched", "sweeps.figures.grid.", "sweeps.parameters."),
+        *("results.metric_registry.", "results.change.marks.", "results.visit.kinds"),
+        *("results.items.new_items.about", "results.visit.watched", "sweeps.figures.grid."),
+        "sweeps.parameters.",
         "results.comparison.run_comparison.describe_difference",
     ),
     "formats of numbers and files": ("results.words.", "results.export.", "offpolicy.background."),

@@ -23,8 +23,10 @@ from .simulated import learned_agent, true_value
 from .support import Alarm, Support
 from .targets import Always, Column, Matrix, Random, Target
 from .user_table import from_frame
+from .visits import OF_VISITS, Visits
 
 __all__ = [
+    "OF_VISITS",
     "REGISTRY",
     "Alarm",
     "Always",
@@ -40,6 +42,7 @@ __all__ = [
     "Support",
     "Target",
     "Truth",
+    "Visits",
     "evaluate",
     "from_frame",
     "keep_for_replay",

@@ -7,7 +7,7 @@ import re
 from bandits.agents import REGISTRY as AGENTS
 from bandits.base.params import declaration
 from bandits.monitoring.registry import REGISTRY as MONITORS
-from bandits.offpolicy.estimators import REGISTRY as ESTIMATORS
+from bandits.offpolicy.evaluation import ALL as ESTIMATORS
 from bandits.results.metric_registry import METRICS
 from bandits.runtime.pool import Pool
 from bandits_app.glossary import document, found, link_symbol, terms

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from bandits.base.formatting import count, count_of
+from bandits.base.formatting import count, count_of, percent
 from bandits.results import guard_cost, metrics, words
 from bandits.results.caveats import (
     agent_notes,
@@ -36,7 +36,7 @@ from bandits.results.figures.board import Bands, bands
 from bandits.results.figures.board import board as plots
 from bandits.results.figures.curves import zoom
 from bandits.results.figures.style import styles
-from bandits.results.metric_registry import first_three
+from bandits.results.metric_registry import METRICS, first_three
 from bandits.results.result import Result
 from bandits.runtime.pool import Job
 from bandits_app.glossary import link
@@ -278,6 +278,7 @@ def _tiles(job: Job, result: Result) -> list[dict[str, str]]:
     leader = result.histories[order[0]] if order else None
     tiles, noun = [], job.experiment.simulator_class().reward_noun
     for place, label in enumerate([*order, *waiting]):
+        more = ""
         rate, spread, detail = "–", "", "in training" if label in job.waiting else "waiting"
         if job.status in ("stopped", "failed"):
             detail = "no results"
@@ -296,6 +297,8 @@ def _tiles(job: Job, result: Result) -> list[dict[str, str]]:
             else:
                 lead = paired_tests.mean_lead(history, leader)
                 detail = "leads" if place == 0 and alive else _difference(lead, noun)
+            optimal = METRICS["optimal_choice"].estimate(history).mean
+            more = f"Optimal choice: {percent(optimal)}" if math.isfinite(optimal) else ""
             if history.step < leader.step or history.step < reached(job):
                 detail += f" · at step {count(history.step)}"
             if not alive:
@@ -312,6 +315,8 @@ def _tiles(job: Job, result: Result) -> list[dict[str, str]]:
                 "rate": rate,
                 "spread": spread,
                 "detail": detail,
+                # under the pointer, and for screen readers: a phone's tile has no room for it
+                "more": more,
             }
         )
     return tiles

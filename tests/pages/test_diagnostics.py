@@ -15,6 +15,7 @@ from bandits.experiments import url
 from bandits.runtime.pool import Job, Pool
 from bandits.simulators.datasets import csv_table, uploads
 from bandits_app.arena.diagnostics import NOT_INFORMATIVE
+from bandits_app.run_view.board import _tiles
 from tests.gate import Gate
 from tests.pages.support import open_page, panels
 from tests.support import experiment, hold, wait_for
@@ -85,6 +86,11 @@ def test_verdicts_of_all_agents_and_figures_of_one(pool: Pool) -> None:
     # who is shown what
     maps = [_title(cell) for cell in panels(at)[-1]["cells"]]
     assert maps == ["Optimal choice", "LinUCB (alpha 10)", "LinTS", "Random"]
+    # the Arena's tiles state the share of optimal choices under the pointer
+    (random,) = (tile for tile in _tiles(job, job.result) if tile["label"] == "Random")
+    share = float(random["more"].removeprefix("Optimal choice: ").removesuffix("%").strip())
+    # four of the 20 products are best for a visitor
+    assert 10 < share < 30
 
 
 @pytest.mark.slow

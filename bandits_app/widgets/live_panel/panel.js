@@ -251,7 +251,7 @@ function applyVisibility(panel) {
     const alone = shown && panel.tiles.size > 1 && panel.hidden.size === panel.tiles.size - 1;
     item.classList.toggle("bp-off", !shown);
     tile.setAttribute("aria-pressed", String(shown));
-    tile.title = shown ? `Hide ${label} in all plots` : `Show ${label} again`;
+    tile.title = (shown ? `Hide ${label} in all plots` : `Show ${label} again`) + (tile.dataset.more ?? "");
     only.textContent = alone ? "all" : "only";
     only.setAttribute("aria-label", alone ? "Show all agents" : `Show only ${label}`);
   }
@@ -266,7 +266,7 @@ function drawLegend(panel, legend) {
     panel.tiles.delete(label);
     panel.hidden.delete(label);
   }
-  for (const [place, { label, name, color, dash, rate, spread, detail }] of legend.entries()) {
+  for (const [place, { label, name, color, dash, rate, spread, detail, more }] of legend.entries()) {
     if (!panel.tiles.has(label)) panel.tiles.set(label, makeTile(panel, label));
     const tile = panel.tiles.get(label);
     tile.item.style.setProperty("--look", color);
@@ -275,6 +275,7 @@ function drawLegend(panel, legend) {
     tile.mean.textContent = rate;
     tile.spread.textContent = spread;
     tile.detail.textContent = detail;
+    tile.tile.dataset.more = more ? `. ${more}` : "";
     // Moved only when ranks change: a moved button loses the keyboard focus.
     if (panel.board.children[place] !== tile.item) panel.board.insertBefore(tile.item, panel.board.children[place]);
   }

@@ -99,8 +99,9 @@ def draw(
         note not included.
     legend : sequence of dict
         Tiles above the plots, in order: ``label, color, dash, rate, spread, detail``, and a
-        ``name`` where another one than the label is shown. Pressing one hides every trace whose
-        ``legendgroup`` is its label, in all plots at once; its *only* hides all others.
+        ``name`` where another one than the label is shown, and ``more`` that a pointer shows.
+        Pressing one hides every trace whose ``legendgroup`` is its label, in all plots at once; its
+        *only* hides all others.
     note : str
         A sentence above the tiles that explains their numbers.
     alt : sequence of str, optional

@@ -51,8 +51,9 @@ def test_why_and_how_well(visit: Open) -> None:
     expect(page.get_by_test_id("stDataFrame").first).to_be_visible()
     page.get_by_text(re.compile(r"^Show the \d+ figures")).click()
     cells = page.locator(".bp-cell")
-    # figures, and who is shown what: a map for each agent and one of the optimal choice
-    expect(cells).to_have_count(18)
+    # figures, rates of each of four segments, and who is shown what: a map for each agent and one
+    # of the optimal choice
+    expect(cells).to_have_count(22)
     # the linearity check says nothing about an agent that loses little
     expect(page.locator(".bp-plot[data-wait='Nothing to draw.']")).to_have_count(1)
     for i in range(10):

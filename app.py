@@ -23,6 +23,8 @@ from bandits_app.server.sockets import Sockets
 from bandits_app.server.upload_limit import UploadLimit
 from bandits_app.widgets.live_panel import panel
 
+# what the server and its workers write is for no other user of this machine
+os.umask(0o077)
 # a mistake in a setting ends the start, not the first visit
 try:
     frame_ancestors()

@@ -197,6 +197,8 @@ class Index:
                     Path(f"{self.path}{ending}").unlink(missing_ok=True)
             # titles and notes are for no other user of this machine; its log has the same mode
             self.path.touch(0o600)
+            # where it was there already, empty
+            self.path.chmod(0o600)
             with self._connected() as index:
                 index.execute("PRAGMA journal_mode=WAL")
                 with _transaction(index):

@@ -11,7 +11,7 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 # a class, or several
@@ -95,6 +95,9 @@ class Scores:
 
     def _connect(self) -> sqlite3.Connection:
         for last in (False, True):
+            # what cannot be written is stated by the table
+            with suppress(OSError):
+                self._file.touch(0o600)
             db = sqlite3.connect(self._file, timeout=5)
             try:
                 db.executescript(_SCHEMA)

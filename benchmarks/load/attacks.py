@@ -1,6 +1,6 @@
 """Repeat attacks on the memory of the server, and print its peak in each.
 
-    python -m benchmarks.load.attacks
+    python -m benchmarks.load.attacks [NAME ...]
 
 Each attack has a server of its own in an empty home, and ends within two minutes. Visitors have no
 right: they open connections, upload files and send messages. The files that name many or long
@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from bandits.base.formatting import size
+from bandits_app.server.sockets import SILENT
 
 from .sessions import ROOT, Server
 
@@ -52,6 +53,29 @@ def silent_sockets(server: Server) -> str:
             honest.send("{}")
             answer = honest.recv(timeout=60)
         return f"the visitor after them is answered ({len(answer)} bytes)"
+
+
+def many_pages(server: Server) -> str:
+    """Hold 300 connections of pages that ask nothing; another visitor connects after them."""
+    from websockets.exceptions import ConnectionClosed, InvalidStatus
+    from websockets.sync.client import connect
+    from websockets.typing import Subprotocol
+
+    options: dict[str, Any] = {
+        "origin": f"http://{server.host}",
+        "subprotocols": [Subprotocol("streamlit")],
+        "ping_interval": None,
+        "open_timeout": 60,
+    }
+    address, held = f"ws://{server.host}/_stcore/stream", 0
+    with ExitStack() as stack:
+        for _ in range(300):
+            with suppress(ConnectionClosed, InvalidStatus):
+                stack.enter_context(connect(address, **options))
+                held += 1
+        time.sleep(SILENT + 1)
+        stack.enter_context(connect(address, **options))
+        return f"{held} of 300 are held; the visitor after them is let in"
 
 
 def large_frames(server: Server) -> str:
@@ -184,12 +208,16 @@ def _of_file(make: Callable[[], tuple[bytes, str]]) -> tuple[int, str]:
 
 def main() -> int:
     """Run all attacks; return the exit status."""
-    failed = False
+    failed, chosen = False, set(sys.argv[1:])
     for make in (many_names, long_names):
+        if chosen and make.__name__ not in chosen:
+            continue
         peak, found = _of_file(make)
         print(f"{make.__name__}: peak of the caller {size(peak)}; {found}", flush=True)
         failed |= peak > LIMIT or found == "accepted"
-    for attack in (silent_sockets, large_frames, uploads):
+    for attack in (silent_sockets, many_pages, large_frames, uploads):
+        if chosen and attack.__name__ not in chosen:
+            continue
         with tempfile.TemporaryDirectory() as home:
             server = Server.start(home)
             try:

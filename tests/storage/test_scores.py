@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
 
 import pytest
 
 from bandits.storage import scores
+from bandits.storage.run_store import Store
 from bandits.storage.scores import Scores
+from bandits.sweeps.storage.catalogue import Catalogue
 
 
 def test_the_first_result_of_a_browser_counts_and_no_address_is_stored(tmp_path: Path) -> None:
@@ -52,3 +55,18 @@ def test_a_damaged_file_is_begun_anew_and_a_locked_one_is_a_sentence(tmp_path: P
     with sqlite3.connect(file) as db:
         assert db.execute("SELECT count(*) FROM scores").fetchone() == (1,)
     db.close()
+
+
+def test_titles_and_results_are_for_no_other_user_of_the_machine(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        store = Store(tmp_path / "home")
+        store.scores.record("a", "ann", "10.1.2.3", 1, 2.0)
+        Catalogue(tmp_path / "home" / "sweeps").entries()
+    finally:
+        os.umask(before)
+    modes = {
+        path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "home").rglob("*.sqlite")
+    }
+    assert set(modes) >= {"index.sqlite", "scores.sqlite"}
+    assert set(modes.values()) == {0o600}

@@ -134,6 +134,8 @@ reproduce: setup
 	$(BIN)/python -m benchmarks.reproduction.levers --write
 	$(BIN)/python -m benchmarks.reproduction.sessions
 	$(BIN)/python -m benchmarks.reproduction.networks
+	$(BIN)/python -m benchmarks.reproduction.rollout
+	$(BIN)/python -m benchmarks.reproduction.trained_versions
 	$(BIN)/python -m benchmarks.reproduction.sources
 	$(BIN)/python -m benchmarks.reproduction.questions --write
 	$(BIN)/python -m benchmarks.reproduction.preset_values --write

@@ -225,12 +225,15 @@ class Learner(Service):
         else:
             # not before: a window closes after the rewards that came within it
             self._clock = time.time()
-        before = self.aliases, self.rollout.step
-        self.tick()
-        now = time.monotonic()
-        if now - self._judged > _JUDGE:
-            self.judge()
-            self._judged = now
+        before, now = (self.aliases, self.rollout.step), time.monotonic()
+        try:
+            self.tick()
+            if now - self._judged > _JUDGE:
+                self._judged = now
+                self.judge()
+        except (UserError, OSError) as error:
+            # the versions that serve go on
+            self.report(str(error))
         self._changed |= before != (self.aliases, self.rollout.step)
         if self._changed and now - self._shown > HEAD:
             self._publish()
@@ -326,9 +329,9 @@ def learn(learner: Learner, report: Callable[[str], None]) -> NoReturn:
     ----------
     learner : Learner
     report : callable
-        Receives a sentence where the log is away, and where it is back.
+        Receives a sentence where the log is away, where it is back, and what else goes wrong.
     """
-    away = False
+    away, stated = False, ""
     while True:
         try:
             n = learner.work()
@@ -341,6 +344,10 @@ def learn(learner: Learner, report: Callable[[str], None]) -> NoReturn:
         if away:
             report("the log answers again")
         away = False
+        if (problem := learner.problem) != stated:
+            stated = problem
+            if problem:
+                report(problem)
         if not n:
             time.sleep(_PAUSE)
 

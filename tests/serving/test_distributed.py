@@ -21,7 +21,7 @@ import pytest
 from bandits.base.errors import UserError
 from bandits.cli.main import main
 from bandits.policy import Policy
-from bandits.serving.distributed import Decider, Learner
+from bandits.serving.distributed import Decider, Learner, learn
 from bandits.serving.event_log import AlreadyDecidedError, LogAwayError, read_events
 from bandits.serving.http import pseudonym
 from bandits.serving.redis_log import RedisLog
@@ -223,6 +223,24 @@ def test_the_rollout_is_that_of_the_learner(opened: Any) -> None:
     learner._publish()
     assert one.refresh()
     assert one.rollout.share == 0.5
+
+
+def test_a_damaged_registry_does_not_stop_the_learner(opened: Any) -> None:
+    learner, one, two = opened()
+    (learner.folder / "registry" / "aliases.json").write_bytes(b"damaged")
+    drive([one, two], 4)
+    catch_up(learner)
+    assert learner.counts["learned"] == 4
+    assert learner.problem.startswith("the aliases of the registry are damaged")
+    sentences: list[str] = []
+
+    def take(sentence: str) -> None:
+        sentences.append(sentence)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        learn(learner, take)
+    assert sentences == [learner.problem]
 
 
 def test_forgotten_users_leave_no_byte(

@@ -142,6 +142,9 @@ class Decider(Service):
     def snapshot(self) -> None:
         """Store nothing: the log and the learner have all."""
 
+    def _rotate(self) -> None:
+        """Leave the days to the learner."""
+
     def _first_aliases(self) -> Aliases:
         return Aliases()
 

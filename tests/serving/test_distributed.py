@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +27,7 @@ from bandits.serving.registry import Registry
 from bandits.serving.service import UnknownDecisionError
 from bandits.serving.settings import ServiceParams
 from tests.serving.redis_server import RedisServer
+from tests.serving.test_http import ask, running
 from tests.serving.test_service import policy
 from tests.support import wait_for
 
@@ -129,7 +128,10 @@ def test_several_decide_with_what_one_learns(opened: Any, server: RedisServer) -
     catch_up(learner)
     assert learner.counts["learned"] == 100
     assert one.refresh()
-    assert two.refresh()
+    # what is due is a look at the head
+    two.tick()
+    assert not two._moving.is_alive()
+    assert not two.refresh()
     assert [d.decide({"x": x, "y": 0.0}).item for d in (one, two) for x in (2.0, -2.0)] == [
         *("a", "b"),
         *("a", "b"),
@@ -339,36 +341,29 @@ class Process:
         assert self.process.stdout is not None
         self.process.stdout.close()
 
-    def post(self, path: str, body: dict[str, Any]) -> tuple[int, Any]:
-        request = urllib.request.Request(
-            self.address + path, json.dumps(body).encode(), {"content-type": "application/json"}
-        )
-        try:
-            with urllib.request.urlopen(request, timeout=60) as response:
-                return response.status, json.load(response)
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, json.load(error)
+    def post(self, path: str, body: Any) -> tuple[int, Any]:
+        return ask(int(self.address.rpartition(":")[2]), path, body)
 
 
 @pytest.mark.slow
 def test_killed_processes_lose_nothing_that_was_acknowledged(tmp_path: Path, folder: Path) -> None:
     server = RedisServer(tmp_path / "redis")
-    running: list[Process] = []
+    started: list[Process] = []
+    stack = ExitStack()
 
     def start(*arguments: object) -> Process:
-        running.append(Process(*arguments, "--log", server.url))
-        return running[-1]
+        started.append(Process(*arguments, "--log", server.url))
+        return started[-1]
 
     answers: dict[str, Any] = {}
 
-    def ask(service: Process, name: str, n: int) -> None:
+    def drive_over(post: Callable[[str, Any], tuple[int, Any]], name: str, n: int) -> None:
         for i in range(n):
             event_id = f"{name}-{i}"
             body = {"event_id": event_id, "context": {"x": i, "y": 1}}
-            status, answer = service.post("/decide", body)
+            status, answer = post("/decide", body)
             assert status == 200
-            assert service.post("/reward", {"event_id": event_id, "reward": 1}) == (
+            assert post("/reward", {"event_id": event_id, "reward": 1}) == (
                 200,
                 {"learned": True},
             )
@@ -377,29 +372,32 @@ def test_killed_processes_lose_nothing_that_was_acknowledged(tmp_path: Path, fol
     try:
         learner = start("learn", folder)
         learner.wait()
-        one, two = (start("serve", folder, "--port", 0) for _ in range(2))
+        one = start("serve", folder, "--port", 0)
+        # this process is another that decides
+        port = stack.enter_context(running(Decider(folder, server.url)))
+        two = partial(ask, port)
         one.wait()
-        two.wait()
-        ask(one, "one", 10)
-        ask(two, "two", 10)
+        drive_over(one.post, "one", 10)
+        drive_over(two, "two", 10)
         learner.kill()
-        ask(one, "without-learner", 10)
+        drive_over(one.post, "without-learner", 10)
         one.kill()
         server.kill()
-        status, refused = two.post("/decide", {"event_id": "away", "context": {"x": 1, "y": 1}})
+        status, refused = two("/decide", {"event_id": "away", "context": {"x": 1, "y": 1}})
         assert status == 503
         assert "does not answer" in refused["error"]
         server.start()
         learner = start("learn", folder)
-        ask(two, "back", 10)
+        drive_over(two, "back", 10)
         # the other process answers alike
         for event_id in ("one-3", "without-learner-7"):
             body = {"event_id": event_id, "context": {"x": 5, "y": 5}}
-            assert two.post("/decide", body) == (200, answers[event_id])
+            assert two("/decide", body) == (200, answers[event_id])
         wait_for(lambda: not server.client.xlen("bandits:events"), "the learner")
         learner.kill()
     finally:
-        for process in running:
+        stack.close()
+        for process in started:
             if process.process.poll() is None:
                 process.kill()
         server.stop()

@@ -85,8 +85,10 @@ class Client:
         return answer if response.status == 200 else None
 
 
-def kills(folder: Path, n: int, seed: int) -> tuple[Client, list[tuple[float, str]]]:
-    """Run the loop and kill parts of it; return the client, and when what was killed."""
+def kills(folder: Path, n: int, seed: int) -> tuple[Client, list[tuple[float, float, str]]]:
+    """Run the loop and kill parts of it; return the client, and from when to when what was
+    killed.
+    """
     generator, killed = np.random.default_rng(seed), []
     loop = Loop(folder, rate=20, seconds=3_600, every=300)
     client = Client(loop.url)
@@ -102,27 +104,29 @@ def kills(folder: Path, n: int, seed: int) -> tuple[Client, list[tuple[float, st
             if i % 10 == 5:
                 breaks.bad_model(folder)
             parts = (("service",), ("trainer",), ("service", "trainer"))[i % 3]
-            killed.append((time.time(), "+".join(parts)))
+            begin = time.time()
             for part in parts:
                 loop.kill(part)
+            # on a busy machine a part may go on for a while
+            killed.append((begin, time.time(), "+".join(parts)))
     finally:
         client.stop()
         loop.stop()
     return client, killed
 
 
-def lost(folder: Path, client: Client, killed: list[tuple[float, str]]) -> dict[str, int]:
+def lost(folder: Path, client: Client, killed: list[tuple[float, float, str]]) -> dict[str, int]:
     """Count what may not happen."""
     events = list(read_events(folder / "log"))
     decided = [event for event in events if event.kind == "decision"]
     names = {event.event_id for event in decided}
     rewarded = {event.event_id for event in events if event.kind == "reward"}
-    ends = np.array([moment for moment, part in killed if "service" in part] + [time.time()])
+    kills_of_service = [(begin, end) for begin, end, part in killed if "service" in part]
+    begins, ends = np.array([*kills_of_service, (time.time(), np.inf)]).T
 
     def protected(moment: float) -> bool:
         """Whether no kill came within the window behind a moment."""
-        gap = ends - moment
-        return bool(np.all((gap < 0) | (gap > WINDOW + _COMMIT)))
+        return bool(np.all((moment > ends) | (moment < begins - WINDOW - _COMMIT)))
 
     found = {
         "decisions lost": sum(

@@ -5,7 +5,7 @@ checkout would compile the same ones at the same time: here one compiles while t
 then loads what was stored.
 
 ``python -m bandits.runtime.kernels`` writes ``kernels.json``: the kernels that each agent calls in
-the simulator of its default, with default parameters."""
+the pet shop (one that plans: in visits), with default parameters."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from typing import Any
 
 from numba.core.dispatcher import Dispatcher
 
+from bandits.agents import REGISTRY
 from bandits.base.files import lock_file
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.lockstep import Lockstep, run_to_end
@@ -44,7 +45,9 @@ _depth = threading.local()
 
 def compile_for(agent: dict[str, Any]) -> None:
     """Compile what an agent calls, or load it, by a short run."""
-    short = {"agents": [agent], "steps": 4, "replications": 2}
+    short: dict[str, Any] = {"agents": [agent], "steps": 4, "replications": 2}
+    if "visits" in REGISTRY[agent["kind"]].requires(REGISTRY[agent["kind"]].Params(**agent)):
+        short["simulator"] = {"kind": "sessions", "observed": "mood"}
     run_to_end(Lockstep(Experiment.model_validate(short)))
 
 
@@ -154,8 +157,6 @@ def main() -> None:
     """Write the list anew: each kind in a process of its own that finds nothing stored, since those
     that a stored kernel calls are not loaded (5 minutes).
     """
-    from bandits.agents import REGISTRY
-
     found = {}
     for kind in REGISTRY:
         with tempfile.TemporaryDirectory() as empty:

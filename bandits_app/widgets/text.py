@@ -71,6 +71,7 @@ _SYMBOLS = {
     "varepsilon": "ε",
     "eta": "η",
     "theta": "θ",
+    "kappa": "κ",
     "lambda": "λ",
     "mu": "μ",
     "nu": "ν",

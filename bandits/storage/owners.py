@@ -13,6 +13,7 @@ from bandits.base.files import atomic_write, seal, unseal
 
 # any other text must not become a file name
 _ID = re.compile("[0-9a-f]{64}|[a-z0-9_-][a-z0-9_.-]{0,46}-[0-9a-f]{12}")
+_FIRST = re.compile(rb"[0-9a-f]{32}")
 
 # the owner where a record is damaged: no browser, so that the console alone may delete
 DAMAGED = "damaged"
@@ -47,7 +48,9 @@ class Owners:
         """Return the owner of a run or sweep; "" if none is known, `DAMAGED` if the record is."""
         if item not in self._known and self._folder is not None and _ID.fullmatch(item):
             with suppress(OSError):
-                found = unseal(item, (self._folder / item).read_bytes())
+                record = (self._folder / item).read_bytes()
+                # the first records have no checksum
+                found = record if _FIRST.fullmatch(record) else unseal(item, record)
                 return DAMAGED if found is None else found.decode()
         return self._known.get(item, "")
 

@@ -149,7 +149,8 @@ def _item_model(job: Job, label: str, asked: Why) -> None:
         help="How many times the item had been shown, with this visit. 1 is the first time.",
     )
     try:
-        found = _model(job.experiment, job.id, label, item, visit, asked.replication)
+        with st.spinner("Replaying the run up to this visit ..."):
+            found = _model(job.experiment, job.id, label, item, visit, asked.replication)
     except BusyError as error:
         found = str(error)
     if isinstance(found, str):
@@ -162,7 +163,7 @@ def _item_model(job: Job, label: str, asked: Why) -> None:
     panel.draw(specs, key="why-model-drawn", revision=f"{key}-{item}", alt=alt, height=240)
 
 
-@st.cache_data(ttl=600, max_entries=256, show_spinner="Replaying the run up to this visit ...")
+@shared(number=256, seconds=600)
 def _model(
     _experiment: Experiment,
     run: str,  # noqa: ARG001

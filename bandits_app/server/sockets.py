@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
+from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -29,8 +30,8 @@ class _Line:
 class Sockets:
     """Middleware that counts websockets, Streamlit's and those of the sliders.
 
-    Where there are too many, the one of the address with most that has been silent for longest
-    gives way; its browser may connect again. If all of them ask, the new one is refused.
+    Where there are too many, one that is silent gives way, of the address with most the one that
+    has been so for longest; its browser may connect again. If all ask, the new one is refused.
 
     Parameters
     ----------
@@ -45,7 +46,7 @@ class Sockets:
         """Pass a request on; let a websocket in where there is room."""
         if scope["type"] != "websocket":
             return await self._app(scope, receive, send)
-        line = _Line((scope.get("client") or ("",))[0])
+        line = _Line(_network((scope.get("client") or ("",))[0]))
         if not self._make_room(line.address):
             return await WebSocketClose(TOO_MANY)(scope, receive, send)
         _bound_messages(receive)
@@ -77,21 +78,35 @@ class Sockets:
 
     def _make_room(self, address: str) -> bool:
         """Return whether there is room for one more of an address; one that is silent gives way."""
-        each = Counter(line.address for line in self.lines)
-        if each[address] >= PER_ADDRESS:
-            most = address
-        elif len(self.lines) >= IN_ALL:
-            most = max(each, key=each.__getitem__)
-        else:
+        each, now = Counter(line.address for line in self.lines), time.monotonic()
+        full = each[address] >= PER_ADDRESS
+        if not full and len(self.lines) < IN_ALL:
             return True
-        silent = min(
-            (line for line in self.lines if line.address == most), key=lambda line: line.heard
+        silent = max(
+            (
+                line
+                for line in self.lines
+                if now - line.heard >= SILENT and (not full or line.address == address)
+            ),
+            key=lambda line: (each[line.address], -line.heard),
+            default=None,
         )
-        if time.monotonic() - silent.heard < SILENT:
+        if silent is None:
             return False
         self.lines.discard(silent)
         silent.leave.set()
         return True
+
+
+def _network(address: str) -> str:
+    """Return what one visitor has: an address, or the first half of one of version 6."""
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(found, IPv6Address) and found.ipv4_mapped is None:
+        return str(ip_network((found.packed, 64), strict=False))
+    return address
 
 
 def _bound_messages(receive: Receive) -> None:

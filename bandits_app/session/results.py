@@ -38,7 +38,18 @@ class _Kept:
     @property
     def nbytes(self) -> int:
         """Bytes in memory: those of a task grow while it answers."""
-        return EXPANSION * self.value.nbytes if isinstance(self.value, ChildTask) else self.weight
+        if not isinstance(self.value, ChildTask):
+            return self.weight
+        if self.value.active:
+            return self.value.nbytes
+        if not self.weight:
+            self.weight = max(weight(self.value.result), self.value.nbytes)
+        return self.weight
+
+    @property
+    def going(self) -> bool:
+        """Whether it is made, or a task that goes on: another one would begin at its side."""
+        return self.made is None or (isinstance(self.value, ChildTask) and self.value.active)
 
 
 class Results:
@@ -77,7 +88,12 @@ class Results:
             self._kept.move_to_end(key)
         with kept.lock:
             if kept.made is None or time.monotonic() - kept.made > seconds:
-                kept.value, kept.made = make(), time.monotonic()
+                try:
+                    kept.value, kept.made = make(), time.monotonic()
+                except BaseException:
+                    self._drop(key, kept)
+                    raise
+                kept.weight = 0
                 if not isinstance(kept.value, ChildTask):
                     kept.weight = weigh() if weigh else weight(kept.value)
             found: T = kept.value
@@ -91,6 +107,11 @@ class Results:
                 del self._kept[known]
         self._tidy()
 
+    def _drop(self, key: tuple[Any, ...], kept: _Kept) -> None:
+        with self._lock:
+            if self._kept.get(key) is kept:
+                del self._kept[key]
+
     @property
     def nbytes(self) -> int:
         """Bytes of all results."""
@@ -102,11 +123,12 @@ class Results:
         with self._lock:
             if number is not None:
                 alike = [known for known in self._kept if known[0] == key[0]]
-                for known in alike[: len(alike) - number]:
-                    del self._kept[known]
+                for known in alike[: max(0, len(alike) - number)]:
+                    if not self._kept[known].going:
+                        del self._kept[known]
             total = sum(kept.nbytes for kept in self._kept.values())
             for known, kept in list(self._kept.items()):
-                if total > self.most and kept.nbytes and known != key:
+                if total > self.most and kept.nbytes and known != key and not kept.going:
                     total -= kept.nbytes
                     del self._kept[known]
             LEDGER.keep("results", total)

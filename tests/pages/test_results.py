@@ -12,7 +12,7 @@ from bandits.base.ledger import LEDGER
 from bandits.base.processes import ChildTask, Line
 from bandits_app.session import results
 from bandits_app.session.results import EXPANSION, Results, shared, weight
-from tests.base.child_functions import double
+from tests.base.child_functions import double, leave_a_file_and_sleep
 
 
 @pytest.fixture(autouse=True)
@@ -66,6 +66,7 @@ def test_age_number_and_forgetting(kept: Results) -> None:
 def test_what_fails_is_made_again(kept: Results) -> None:
     with pytest.raises(ZeroDivisionError):
         kept.use(("kind",), lambda: 1 / 0)
+    assert not kept._kept
     assert kept.use(("kind",), lambda: 7) == 7
 
 
@@ -93,4 +94,14 @@ def test_a_task_weighs_what_it_has_answered(kept: Results) -> None:
     task = kept.use(("kind",), lambda: ChildTask(Line("tests", waiting=0), double, 21))
     assert task.wait() == 42
     assert 0 < task.nbytes < 100
-    assert kept.nbytes == EXPANSION * task.nbytes
+    assert kept.nbytes == weight(42)
+
+
+def test_a_task_that_goes_on_is_not_begun_again(kept: Results) -> None:
+    line = Line("tests", waiting=1)
+    first = kept.use(("task", 1), lambda: ChildTask(line, leave_a_file_and_sleep))
+    first.nbytes = 20_000
+    kept.use(("array",), lambda: np.zeros(4000, np.uint8))
+    kept.use(("task", 2), lambda: 7, number=0)
+    assert kept.use(("task", 1), lambda: None) is first
+    first.cancel()

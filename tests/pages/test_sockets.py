@@ -86,10 +86,23 @@ def test_the_silent_one_of_the_address_with_most_gives_way(monkeypatch: pytest.M
         await settled()
         assert len(app.lines) == 3
         assert (await visit("fourth")).state == "open"
+        # the address with most asks now: a silent one of another gives way
+        now[0] = 200.0
+        await first.says("still here")
+        assert (await visit("fifth")).state == "open"
+        assert first.state == "open"
+        assert len(app.lines) == 4
         for task in [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]:
             task.cancel()
 
     with_new_loop(visits)
+
+
+def test_half_an_address_of_version_6_is_one_visitors() -> None:
+    lines = {sockets._Line(sockets._network(f"2001:db8:1:2::{i}")).address for i in range(9)}
+    assert lines == {"2001:db8:1:2::/64"}
+    assert sockets._network("192.0.2.1") == "192.0.2.1"
+    assert sockets._network("") == ""
 
 
 def with_new_loop(work: Callable[[], object]) -> None:

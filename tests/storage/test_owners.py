@@ -141,3 +141,6 @@ def test_a_damaged_record_of_an_owner_leaves_the_console_alone(tmp_path: Path) -
         assert not owners.may_delete(run, owner)
         assert not owners.may_edit(run, owner)
         assert owners.may_delete(run, None)
+    # a record of the first files, which had no checksum
+    (tmp_path / a).write_bytes(b"0123456789abcdef" * 2)
+    assert owners.may_delete(a, "0123456789abcdef" * 2)

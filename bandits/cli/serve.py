@@ -327,9 +327,9 @@ def _kind(what: str, given: str) -> Any:
 
 def events(parsed: argparse.Namespace) -> int:
     """Erase a user or old days, export decisions, or print the alarms of monitors."""
+    from bandits.serving.distributed import opened
     from bandits.serving.http import pseudonym
     from bandits.serving.redis_log import RedisLog
-    from bandits.serving.service import Service
 
     folder = Path(parsed.folder)
     if not (folder / "log").is_dir():
@@ -338,7 +338,7 @@ def events(parsed: argparse.Namespace) -> int:
         return _export(folder, Path(parsed.out))
     if parsed.action == "alarms":
         return _watch(folder, parsed)
-    service = Service(folder)
+    service = opened(folder)
     try:
         if parsed.action == "forget":
             name = pseudonym(folder, parsed.user)

@@ -18,12 +18,12 @@ from typing import Any, NoReturn
 from bandits.base.errors import UserError
 from bandits.policy.policy import Policy
 
-from .event_log import AlreadyDecidedError, Event, Log, LogAwayError
+from .event_log import AlreadyDecidedError, Event, EventLog, Log, LogAwayError
 from .http import fingerprint
 from .redis_log import RedisLog
 from .registry import Aliases
 from .rollout import Rollout
-from .service import Answer, Service, UnknownDecisionError, _Open
+from .service import LEARNER, Answer, Service, UnknownDecisionError, _Open, learns
 from .settings import ServiceParams
 
 # seconds between two heads, where something changed
@@ -84,9 +84,8 @@ class Decider(Service):
         """Choose an item; the same event id gets the same answer from all processes."""
         try:
             return super().decide(context, candidates, event_id=event_id, user=user)
-        except AlreadyDecidedError:
-            assert event_id is not None
-            known = self._known(event_id)
+        except AlreadyDecidedError as error:
+            known = self._known(error.event_id)
             assert known is not None
             self.counts["duplicates"] += 1
             return known
@@ -124,6 +123,8 @@ class Decider(Service):
         self._head, self._published = number, about["published"]
         self._registered = about["registered"]
         self.params = ServiceParams.model_validate(about["params"])
+        # a decision is found for as long as its reward counts
+        self._redis.keep = _kept(self.params)
         if self.rollout.params != self.params.rollout or before != self.aliases:
             self.rollout = Rollout(self.params.rollout)
         self.rollout.step = about["step"]
@@ -157,8 +158,6 @@ class Decider(Service):
             raise UserError(
                 f"{self._redis.name} has no head yet: start python -m bandits learn first"
             )
-        # a decision is found for as long as its reward counts
-        self._redis.keep = _kept(self.params)
         if not self._redis.same_users(fingerprint(self.folder)):
             raise UserError(
                 f"{self.folder / 'user.key'} is not the key of the other processes: copy theirs"
@@ -171,7 +170,78 @@ class Decider(Service):
         """Leave the shadow to the learner."""
 
 
-class Learner(Service):
+class Learned(Service):
+    """The folder of a learner, opened without the common log: other processes chose what it holds.
+
+    Parameters
+    ----------
+    folder : Path
+        Holds the events, the registry and the snapshot.
+    params : ServiceParams, optional
+    now : callable
+        Returns seconds since 1970.
+
+    Raises
+    ------
+    UserError
+        The registry has no champion, or the folder is in use.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        params: ServiceParams | None = None,
+        *,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        # position in the common log up to which all is here
+        self._read = 0
+        # of decisions whose window is open; others are looked up
+        self._bodies: dict[str, Mapping[str, Any]] = {}
+        super().__init__(folder, params, now=now)
+
+    def _open_log(self) -> Log:
+        self.store = EventLog(self.folder / "log")
+        return self.store
+
+    def _packed(self, about: Mapping[str, Any]) -> bytes:
+        return super()._packed({**about, "source": self._read})
+
+    def _unpacked(self, data: bytes, *, seed: int | None = None) -> Any:
+        about = super()._unpacked(data, seed=seed)
+        # a service of one machine may have stored it
+        self._read = about.get("source", 0) if about else 0
+        return about
+
+    def _again(self, event: Event) -> None:
+        self._read = event.body.get("source", self._read)
+        super()._again(event)
+
+    def _decided(self, answer: Answer, now: float, number: int, body: Mapping[str, Any], /) -> None:
+        self._bodies[answer.event_id] = body
+        super()._decided(answer, now, number, body)
+
+    def _settled(self, event_id: str, reward: float | None) -> None:
+        super()._settled(event_id, reward)
+        self._bodies.pop(event_id, None)
+
+    def _choose_again(self, _: Mapping[str, Any], /) -> int:
+        # another process chose, and `_learn` reads what from the log
+        return 0
+
+    def _learn(self, policy: Policy, event_id: str, opened: _Open, reward: float) -> bool:
+        body = self._bodies.get(event_id)
+        if body is None:
+            body = next(e.body for e in self.log.find(event_id) if e.kind == "decision")
+        try:
+            policy.learn(body["context"], opened.item, reward, body["candidates"])
+        except UserError as error:
+            self.report(str(error))
+            return False
+        return True
+
+
+class Learner(Learned):
     """The process that learns: it moves the events of the common log to its folder, and publishes
     what it knows.
 
@@ -191,13 +261,13 @@ class Learner(Service):
     """
 
     def __init__(self, folder: Path, url: str, params: ServiceParams | None = None) -> None:
-        # position in the common log up to which all is in the folder; of the event in hand
-        self._read, self._source = 0, 0
+        # positions up to which the server was read, and of the event in hand
+        self._at = self._source = 0
         self._clock = time.time()
         self._judged = self._shown = 0.0
         self._changed = True
-        # of decisions whose window is open; others are looked up
-        self._bodies: dict[str, Mapping[str, Any]] = {}
+        # start of the server that is read; position up to which events may be in the folder already
+        self._start, self._doubtful = "", 0
         self._stream = RedisLog(url, keep=_kept(params or ServiceParams()))
         super().__init__(folder, params, now=lambda: self._clock)
         try:
@@ -213,17 +283,21 @@ class Learner(Service):
 
     def work(self) -> int:
         """Learn what waits, do what is due, and publish a head; return how many events."""
+        # a disk that refuses may not take more than waits already
+        self._store()
+        self._look()
         n = 0
-        for event in self._stream.events(self._read):
-            self._consume(event)
+        for event in self._stream.events(self._at):
+            if event.position > self._doubtful or not self._holds(event):
+                self._consume(event)
+            self._at = self._read = event.position
             n += 1
             if n == _GROUP:
                 break
         if n:
             # stored here before it is removed there
-            if not self.store.flush():
-                raise LogAwayError(self.store.health().problem)
-            self._stream.remove(self._read)
+            self._store()
+            self._stream.remove(self._at, self._start)
             self._changed = True
         else:
             # not before: a window closes after the rewards that came within it
@@ -273,7 +347,29 @@ class Learner(Service):
             else:
                 self._take_reward(event)
         finally:
-            self._read, self._source = event.position, 0
+            self._source = 0
+
+    def _store(self) -> None:
+        """Commit what was consumed."""
+        if not self.store.flush():
+            problem = self.store.health().problem
+            raise LogAwayError(f"the events in {self.folder} cannot be stored: {problem}")
+
+    def _look(self) -> None:
+        """Read from the beginning where the server was started again.
+
+        It may have lost its latest events and given their positions to others.
+        """
+        start, end = self._stream.started()
+        if start != self._start or end < self._at:
+            self._start, self._doubtful, self._at = start, end, 0
+
+    def _holds(self, event: Event) -> bool:
+        """Return whether an event is in the folder."""
+        return any(
+            (found.kind, found.time) == (event.kind, event.time)
+            for found in self.log.find(event.event_id)
+        )
 
     def _take_reward(self, event: Event) -> None:
         try:
@@ -285,44 +381,21 @@ class Learner(Service):
             self._log("reward", event.event_id, body, time=event.time)
 
     def _log(self, kind: str, event_id: str, body: Mapping[str, Any], **about: Any) -> None:
-        if self._source:
+        # windows that end before a reward are not what was read
+        if self._source and kind in ("decision", "reward"):
             body = {**body, "source": self._source}
         super()._log(kind, event_id, body, **about)
 
-    def _packed(self, about: Mapping[str, Any]) -> bytes:
-        return super()._packed({**about, "source": self._read})
 
-    def _unpacked(self, data: bytes, *, seed: int | None = None) -> Any:
-        about = super()._unpacked(data, seed=seed)
-        self._read = about["source"] if about else 0
-        return about
+def opened(folder: Path) -> Service:
+    """Open the folder of a service or of a learner, to work on what it holds.
 
-    def _again(self, event: Event) -> None:
-        self._read = event.body.get("source", self._read)
-        super()._again(event)
-
-    def _decided(self, answer: Answer, now: float, number: int, body: Mapping[str, Any], /) -> None:
-        self._bodies[answer.event_id] = body
-        super()._decided(answer, now, number, body)
-
-    def _settled(self, event_id: str, reward: float | None) -> None:
-        super()._settled(event_id, reward)
-        self._bodies.pop(event_id, None)
-
-    def _choose_again(self, _: Mapping[str, Any], /) -> int:
-        # another process chose, and `_learn` reads what from the log
-        return 0
-
-    def _learn(self, policy: Policy, event_id: str, opened: _Open, reward: float) -> bool:
-        body = self._bodies.get(event_id)
-        if body is None:
-            body = next(e.body for e in self.log.find(event_id) if e.kind == "decision")
-        try:
-            policy.learn(body["context"], opened.item, reward, body["candidates"])
-        except UserError as error:
-            self.report(str(error))
-            return False
-        return True
+    Raises
+    ------
+    UserError
+        The registry has no champion, or the folder is in use.
+    """
+    return Learned(folder) if learns(folder) else Service(folder)
 
 
 def learn(learner: Learner, report: Callable[[str], None]) -> NoReturn:
@@ -362,7 +435,7 @@ def _kept(params: ServiceParams) -> float:
 
 def _name(folder: Path) -> str:
     """Return the name of a learner, made at its first start."""
-    path = folder / "log" / "learner"
+    path = folder / LEARNER
     with suppress(FileExistsError), path.open("x") as file:
         file.write(uuid.uuid4().hex)
     return path.read_text()

@@ -114,6 +114,10 @@ class Log(Protocol):
 class AlreadyDecidedError(Exception):
     """Another process has logged a decision with this event id."""
 
+    def __init__(self, event_id: str) -> None:
+        super().__init__(event_id)
+        self.event_id = event_id
+
 
 class LogAwayError(UserError):
     """The log cannot be reached now."""

@@ -8,6 +8,7 @@ that the server holds what is not yet learned, and of each decision what its rew
 from __future__ import annotations
 
 import json
+import secrets
 import time as clock
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -24,8 +25,12 @@ _OF = "bandits:of:"
 # seconds that an answer of the server may take
 _TIMEOUT = 5.0
 _BATCH = 500
-# in one step, so that of two processes with the same event id one decides
+# in one step, so that of two processes with the same event id one decides; an append that is sent
+# again, because its answer was lost, is known by its token
 _APPEND = """
+for _, row in ipairs(redis.call('LRANGE', KEYS[2], -100, -1)) do
+  if string.find(row, ARGV[7], 1, true) then return cjson.decode(row)[1] end
+end
 if ARGV[2] == 'decision' and redis.call('EXISTS', KEYS[2]) == 1 then return 0 end
 local id = redis.call('XADD', KEYS[1], '0-*', 'time', ARGV[1], 'kind', ARGV[2],
   'event_id', ARGV[3], 'user', ARGV[4], 'body', ARGV[5])
@@ -33,6 +38,12 @@ local position = tonumber(string.sub(id, 3))
 redis.call('RPUSH', KEYS[2], cjson.encode({position, unpack(ARGV)}))
 redis.call('EXPIRE', KEYS[2], ARGV[6])
 return position
+"""
+# nothing, where the server was started again since the events were read
+_REMOVE = """
+if string.find(redis.call('INFO', 'server'), ARGV[1], 1, true) then
+  redis.call('XTRIM', KEYS[1], 'MINID', ARGV[2])
+end
 """
 T = TypeVar("T")
 
@@ -88,6 +99,7 @@ class RedisLog:
             )
         self.window = 0.0 if stores["appendfsync"] == "always" else 1.0
         self._append = self._server.register_script(_APPEND)
+        self._remove = self._server.register_script(_REMOVE)
 
     def append(
         self,
@@ -116,12 +128,13 @@ class RedisLog:
             user,
             text,
             max(1, round(self.keep)),
+            secrets.token_hex(16),
         ]
         position = self._asked(
             lambda: self._append(keys=[_STREAM, f"{_OF}{event_id}"], args=values)
         )
         if not position:
-            raise AlreadyDecidedError
+            raise AlreadyDecidedError(event_id)
         return int(position)
 
     def events(self, after: int = 0) -> Iterator[Event]:
@@ -168,23 +181,27 @@ class RedisLog:
         UserError
             The stream has another reader, or has begun anew since it was read.
         """
+        if after and not self._asked(lambda: self._server.exists(_READER)):
+            raise UserError(
+                f"{self.name} has no reader, and the folder holds {after:,} of its events: the "
+                "server has lost its data; learn in a new folder"
+            )
         self._asked(lambda: self._server.set(_READER, reader, nx=True))
         if self._asked(lambda: self._server.get(_READER)) != reader.encode():
             raise UserError(f"the events of {self.name} are learned in another folder")
+
+    def started(self) -> tuple[str, int]:
+        """Return the name of the server's last start, and the last position that it gave."""
+        name = self._asked(lambda: self._server.info("server")["run_id"])
         exists = self._asked(lambda: self._server.exists(_STREAM))
         last = self._asked(lambda: self._server.xinfo_stream(_STREAM)) if exists else None
-        end = int(last["last-generated-id"].split(b"-")[1]) if last else 0
-        if end < after:
-            raise UserError(
-                f"{self.name} has {end:,} events, and the folder holds {after:,} of them: the "
-                "server has lost its data; learn in a new folder"
-            )
+        return str(name), int(last["last-generated-id"].split(b"-")[1]) if last else 0
 
-    def remove(self, position: int) -> None:
-        """Remove the events up to a position from the stream; `find` still finds them."""
-        self._asked(
-            lambda: self._server.xtrim(_STREAM, minid=f"0-{position + 1}", approximate=False)
-        )
+    def remove(self, position: int, start: str) -> None:
+        """Remove the events up to a position, which were read since a start of the server; `find`
+        still finds them.
+        """
+        self._asked(lambda: self._remove(keys=[_STREAM], args=[start, f"0-{position + 1}"]))
 
     def publish(self, head: bytes) -> None:
         """Replace the head with which the others decide."""

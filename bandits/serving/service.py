@@ -30,6 +30,8 @@ from .rollout import Rollout, Verdict
 from .settings import ServiceParams
 
 _SNAPSHOT = "snapshot"
+# name of the learner whose folder it is, where one is
+LEARNER = Path("log", "learner")
 # answers that are repeated without a look into the log
 _REMEMBERED = 10_000
 _SLOW = 5
@@ -221,8 +223,10 @@ class Service:
         opened = self._open.get(event_id)
         if opened is None and not self.log.find(event_id):
             raise UnknownDecisionError(f"event_id: there was no decision {event_id[:80]!r}")
-        if opened is not None:
-            self._policies[opened.version].check_reward(reward)
+        # a version that has left may have decided last
+        policy = self._policies.get(opened.version) if opened else None
+        if policy is not None:
+            policy.check_reward(reward)
         elif not np.isfinite(reward):
             raise UserError(f"the reward is {reward}; it must be a finite number")
         learned = opened is not None
@@ -508,6 +512,8 @@ class Service:
         return aliases
 
     def _open_log(self) -> Log:
+        if learns(self.folder):
+            raise UserError(f"{self.folder} is the folder of a learner: give --log to serve")
         self.store = EventLog(self.folder / "log")
         return self.store
 
@@ -554,6 +560,11 @@ class Service:
             self.report(
                 f"{_SLOW} decisions in a row took longer than {1_000 * self.params.budget:.3g} ms"
             )
+
+
+def learns(folder: Path) -> bool:
+    """Return whether a folder is that of a learner."""
+    return (folder / LEARNER).exists()
 
 
 def answer_of(event: Event) -> Answer:

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -111,7 +112,8 @@ def test_a_stream_is_read_in_order_and_decisions_are_found(
     log.append("reward", "e7", {"reward": 1.0})
     assert [event.body.get("i") for event in log.events(after=108)] == [108, 109, None]
     assert [event.position for event in log.events()] == list(range(1, 112))
-    log.remove(100)
+    log.remove(100, "another start")
+    log.remove(100, log.started()[0])
     assert log.health() == (1.0, 11, 0, "")
     first, second = log.find("e7")
     assert (first.position, first.time, first.kind, first.user) == (8, 7.5, "decision", "u")
@@ -119,6 +121,18 @@ def test_a_stream_is_read_in_order_and_decisions_are_found(
     with pytest.raises(AlreadyDecidedError):
         log.append("decision", "e7", {"i": -1})
     assert log.find("never") == []
+
+
+def test_an_append_that_is_sent_again_is_there_once(
+    log: RedisLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = log._asked
+    # the answer to the first is lost
+    monkeypatch.setattr(log, "_asked", lambda ask: (asked(ask), asked(ask))[1])
+    assert log.append("decision", "e", {"item": "a"}) == 1
+    assert [log.append("reward", "e", {"reward": 1.0}) for _ in range(2)] == [2, 3]
+    assert [event.position for event in log.find("e")] == [1, 2, 3]
+    assert log.health().waiting == 3
 
 
 def test_several_decide_with_what_one_learns(opened: Any, server: RedisServer) -> None:
@@ -159,6 +173,110 @@ def test_of_two_at_the_same_time_one_decides(opened: Any) -> None:
     two._known = lambda event_id: next(looks)(event_id)
     assert two.decide({"x": -1.0, "y": 3.0}, event_id="e") == first
     assert two.counts["duplicates"] == 1
+
+
+def test_a_reward_of_a_version_that_has_left_is_logged(opened: Any) -> None:
+    learner, one, _ = opened()
+    for number in (2, 3):
+        learner.registry.register(policy(), {})
+        learner.registry.promote(number)
+        catch_up(learner)
+    # this one has not yet seen the head
+    one.decide({"x": 1.0, "y": 0.0}, event_id="old")
+    one.reward("old", 1.0)
+    catch_up(learner)
+    assert [event.kind for event in learner.log.find("old")] == ["decision", "reward"]
+    assert learner._policies.keys() == {2, 3}
+
+
+def test_an_event_that_fails_is_read_again(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    learner, one, _ = opened()
+    drive([one], 1)
+    with monkeypatch.context() as broken:
+        broken.setattr(learner, "_take_reward", lambda _: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            learner.work()
+    learner.close()
+    again = Learner(learner.folder, one._url)
+    catch_up(again)
+    assert again.counts["learned"] == 1
+    again.store.close()
+
+
+def test_a_disk_that_refuses_leaves_the_events_with_the_server(
+    opened: Any, server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learner, one, two = opened()
+    drive([one, two], 10)
+    with monkeypatch.context() as full:
+        full.setattr(learner.store, "flush", lambda: False)
+        for _ in range(3):
+            with pytest.raises(LogAwayError, match=r"the events in .* cannot be stored"):
+                learner.work()
+    assert learner.store.health().waiting == 0
+    assert server.client.xlen("bandits:events") == 20
+    catch_up(learner)
+    assert learner.counts["learned"] == 10
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_server_that_lost_its_latest_events_is_read_from_the_beginning(
+    opened: Any, server: RedisServer, monkeypatch: pytest.MonkeyPatch, restarted: bool
+) -> None:
+    learner, one, two = opened()
+    # the server loses that the first were removed, too
+    monkeypatch.setattr(learner._stream, "remove", lambda *_: None)
+    drive([one, two], 10)
+    catch_up(learner)
+    for position in range(11, 21):
+        server.client.xdel("bandits:events", f"0-{position}")
+    rows = server.client.xrange("bandits:events")
+    server.client.delete("bandits:events")
+    for name, fields in rows:
+        server.client.xadd("bandits:events", fields, name)
+    drive([one, two], 3, "new-")
+    monkeypatch.undo()
+    if restarted:
+        learner.close()
+        learner = Learner(learner.folder, one._url)
+    else:
+        learner._start = "an earlier one"
+    catch_up(learner)
+    learner.store.flush()
+    rewards = [event.event_id for event in learner.log.events() if event.kind == "reward"]
+    assert rewards == [*map(str, range(10)), "new-0", "new-1", "new-2"]
+    assert learner._policies[1].learned == 13
+    learner.store.close()
+
+
+def test_windows_that_end_before_a_reward_do_not_skip_it(
+    opened: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learner, one, _ = opened(reward_window=100.0)
+    now = time.time()
+    monkeypatch.setattr(one, "_now", lambda: now)
+    one.decide({"x": 1.0, "y": 0.0}, event_id="old")
+    now += 60
+    one.decide({"x": 1.0, "y": 0.0}, event_id="new")
+    now += 60
+    one.reward("new", 1.0)
+    log = learner._log
+
+    def die(kind: str, *rest: Any, **about: Any) -> None:
+        if kind == "reward":
+            raise KeyboardInterrupt
+        log(kind, *rest, **about)
+
+    monkeypatch.setattr(learner, "_log", die)
+    with pytest.raises(KeyboardInterrupt):
+        learner.work()
+    # what was settled is on the disk, and no snapshot
+    learner.store.close()
+    again = Learner(learner.folder, one._url, ServiceParams(reward_window=100.0))
+    catch_up(again)
+    assert [event.kind for event in again.log.find("old")] == ["decision", "settled"]
+    assert again.counts["learned"] == 1
+    again.store.close()
 
 
 @pytest.mark.parametrize("snapshot", [True, False])
@@ -225,6 +343,11 @@ def test_the_rollout_is_that_of_the_learner(opened: Any) -> None:
     learner._publish()
     assert one.refresh()
     assert one.rollout.share == 0.5
+    # a longer window keeps decisions longer
+    learner.params = ServiceParams(reward_window=1e6)
+    learner._publish()
+    assert one.refresh()
+    assert one.log.keep > 1e6
 
 
 def test_a_damaged_registry_does_not_stop_the_learner(opened: Any) -> None:
@@ -266,6 +389,13 @@ def test_forgotten_users_leave_no_byte(
             assert name.encode() not in data, path
             assert b"secret-" not in data, path
     assert one.log.find("secret-1") == []
+    assert main(["events", str(folder), "retention", "--days", "90"]) == 0
+    again = Learner(folder, server.url)
+    assert again.counts["learned"] == 0
+    assert again._policies[1].learned == 11
+    again.close()
+    assert main(["serve", str(folder)]) == 2
+    assert "is the folder of a learner: give --log to serve" in capsys.readouterr().err
 
 
 def test_what_does_not_belong_together_is_refused(

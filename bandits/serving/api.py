@@ -139,7 +139,7 @@ def openapi(*, token: bool) -> dict[str, Any]:
         "/metrics": {"get": operation("Numbers in the text format of Prometheus", None)},
         "/version": {"get": operation("Versions that serve", VersionAnswer)},
         "/explain/{event_id}": {
-            "get": operation("Explain a decision", ExplainAnswer, 404, 503, parameters=[name])
+            "get": operation("Explain a decision", ExplainAnswer, 404, 422, 503, parameters=[name])
         },
     }
     described: dict[str, Any] = {

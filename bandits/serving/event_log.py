@@ -261,7 +261,7 @@ class EventLog:
         written: list[Path] = []
         with self._moving:
             self.flush()
-            done = max((_last_of(path) for path in self.days()[-1:]), default=0)
+            done = max((_last_of(path) for path in self.days()), default=0)
             # events go on to be written and found meanwhile
             for day, of_day in self._before(today, done):
                 written.append(self._write_day(day, of_day))
@@ -273,11 +273,11 @@ class EventLog:
     def _before(self, today: date, after: int) -> Iterator[tuple[date, list[Event]]]:
         """Yield the events of each day before ``today`` behind a position."""
         of_day: list[Event] = []
-        newest = date.min
+        # a clock that was set back does not break the order of positions
+        newest = max((_day_of(path) for path in self.days()), default=date.min)
         with _reading(self.folder) as select:
             select("BEGIN")
             for event in _events([], select, after):
-                # a clock that was set back does not break the order of positions
                 day = max(newest, datetime.fromtimestamp(event.time, UTC).date())
                 if day > newest and of_day:
                     yield newest, of_day
@@ -368,7 +368,7 @@ class EventLog:
     def _last(self) -> int:
         """Return the last position that was given, 0 for an empty log."""
         (found,) = self._select("SELECT max(position) FROM events")[0]
-        return max([found or 0, *(_last_of(path) for path in self.days()[-1:])])
+        return max([found or 0, *(_last_of(path) for path in self.days())])
 
     def _select(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         with self._commit:

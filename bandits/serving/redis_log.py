@@ -22,7 +22,7 @@ _STREAM, _HEAD, _NUMBER, _READER, _USERS = (
     f"bandits:{name}" for name in ("events", "head", "head-number", "reader", "users")
 )
 _OF = "bandits:of:"
-# seconds that an answer of the server may take
+# seconds that an answer of the server may take, and until it is asked again where it took longer
 _TIMEOUT = 5.0
 _BATCH = 500
 # in one step, so that of two processes with the same event id one decides; an append that is sent
@@ -73,6 +73,8 @@ class RedisLog:
         self.keep = keep
         self._errors: Any = redis.RedisError
         self._away: Any = (redis.ConnectionError, redis.TimeoutError)
+        # a server that hangs is not asked again until then: each question would wait as long
+        self._hangs, self._silent_until = redis.TimeoutError, 0.0
         try:
             self._server: Any = redis.Redis.from_url(
                 url,
@@ -253,9 +255,13 @@ class RedisLog:
         return bool(self._asked(lambda: self._server.get(_USERS)) == fingerprint.encode())
 
     def _asked(self, ask: Callable[[], T]) -> T:
+        if clock.monotonic() < self._silent_until:
+            raise LogAwayError(f"{self.name} does not answer: it hangs")
         try:
             return ask()
         except self._errors as error:
+            if isinstance(error, self._hangs):
+                self._silent_until = clock.monotonic() + _TIMEOUT
             problem = "does not answer" if isinstance(error, self._away) else "refuses"
             raise LogAwayError(f"{self.name} {problem}: {error}") from error
 

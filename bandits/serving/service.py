@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+import sqlite3
 import threading
 import time
 import uuid
@@ -23,6 +24,7 @@ import numpy as np
 from bandits.base.errors import UserError
 from bandits.base.files import atomic_write, pack, seal, unpack, unseal
 from bandits.policy.policy import REMEMBERED, Policy
+from bandits.policy.schema import as_mapping, is_missing
 
 from .event_log import Event, EventLog, Log
 from .registry import Aliases, Registry
@@ -108,6 +110,8 @@ class Service:
         self._random = random.Random(0)
         # day before which all is in files
         self._rotated, self._moving = date.min, threading.Thread()
+        # time before which a day that could not be moved is left alone
+        self._move_at = 0.0
         self._position = self._updates = 0
         self.log: Log = self._open_log()
         try:
@@ -165,6 +169,7 @@ class Service:
             self.counts["duplicates"] += 1
             return known
         event_id = event_id or uuid.uuid4().hex
+        asked = _asked(context, candidates)
         self.settle()
         share = self.rollout.share if self.aliases.challenger is not None else 0.0
         mine = share > 0 and self.rollout.assigned(user or event_id)
@@ -200,8 +205,7 @@ class Service:
             **answer._asdict(),
             "number": number,
             "share": share,
-            "context": _plain(context),
-            "candidates": None if candidates is None else list(candidates),
+            **asked,
         }
         del body["event_id"]
         if mine and served:
@@ -378,16 +382,19 @@ class Service:
     def _rotate(self) -> None:
         """Move the days to files whose reward windows have ended, beside what is served."""
         day = datetime.fromtimestamp(self._now() - self.params.reward_window, UTC).date()
-        if day > self._rotated and not self._moving.is_alive():
-            self._rotated = day
+        due = day > self._rotated and self._now() >= self._move_at
+        if due and not self._moving.is_alive():
             self._moving = threading.Thread(target=self._move, args=(day,), daemon=True)
             self._moving.start()
 
     def _move(self, day: date) -> None:
         try:
             self.store.rotate(day)
-        except (UserError, OSError) as error:
+        except (UserError, OSError, sqlite3.Error) as error:
+            self._move_at = self._now() + _SHOWN
             self.report(f"the events of earlier days cannot be moved: {error}")
+        else:
+            self._rotated = day
 
     # what events do to the state: the same live and in `_recover`
 
@@ -475,7 +482,11 @@ class Service:
         self.store.flush()
         for event in self.log.events(after):
             self._again(event)
-        self.refresh()
+        try:
+            self.refresh()
+        except UserError as error:
+            # the versions that served go on, as they did before the restart
+            self.report(str(error))
 
     def _again(self, event: Event) -> None:
         body = event.body
@@ -576,10 +587,25 @@ class _TooSlowError(Exception):
     """The policies are paused."""
 
 
+def _asked(context: Any, candidates: Sequence[str | int] | None) -> dict[str, Any]:
+    """Return what is asked as the log holds it, before a policy draws a number for it."""
+    asked = {
+        "context": _plain(context),
+        "candidates": None if candidates is None else list(candidates),
+    }
+    try:
+        json.dumps(asked, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"the context and the candidates cannot be logged: {error}") from None
+    return asked
+
+
 def _plain(context: Any) -> Any:
-    """Return a context as JSON can hold it."""
-    if isinstance(context, Mapping):
-        return {str(name): _plain(value) for name, value in context.items()}
+    """Return a context as JSON can hold it; what is unknown is None."""
+    if (named := as_mapping(context)) is not None:
+        return {str(name): _plain(value) for name, value in named.items()}
     if isinstance(context, np.ndarray | np.generic):
-        return context.tolist()
-    return context
+        return _plain(context.tolist())
+    if isinstance(context, list | tuple):
+        return [_plain(value) for value in context]
+    return None if is_missing(context) else context

@@ -5,10 +5,12 @@ from __future__ import annotations
 import http.client
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import jsonschema
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -29,9 +31,22 @@ DESCRIBED = openapi(token=False)
 @pytest.fixture(scope="module")
 def send(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Send]:
     """Start a service; return a function that sends over one connection."""
-    folder = tmp_path_factory.mktemp("service")
+    with started(tmp_path_factory.mktemp("service"), policy()) as ask:
+        yield ask
+
+
+@pytest.fixture(scope="module")
+def send_arrays(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Send]:
+    """Start a service whose contexts are two numbers."""
+    made = Policy("linucb", ["a", "b", "c"], 2).to_bytes()
+    with started(tmp_path_factory.mktemp("arrays"), made) as ask:
+        yield ask
+
+
+@contextmanager
+def started(folder: Path, made: bytes) -> Iterator[Send]:
     registry = Registry(folder / "registry")
-    registry.register(policy(), {})
+    registry.register(made, {})
     registry.promote(1)
     with running(Service(folder)) as port:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
@@ -84,6 +99,7 @@ JSON = st.recursive(
     ),
     max_leaves=6,
 )
+NUMBERS = st.sampled_from([float("nan"), float("inf"), 1.0]) | st.floats()
 LIKELY = {
     "event_id": st.sampled_from(["e1", "e2", "\0é"]) | st.text(max_size=201),
     "context": st.fixed_dictionaries({"x": st.floats() | st.integers(), "y": JSON}),
@@ -111,6 +127,14 @@ def test_no_body_is_answered_with_500(send: Send, path: str, data: st.DataObject
     body = data.draw(BODIES[path])
     status, answer = send("POST", path, json.dumps(body).encode())
     check("POST", path, status, answer)
+
+
+@settings(max_examples=often(50, 1_000), suppress_health_check=list(HealthCheck))
+@given(context=st.lists(NUMBERS, min_size=2, max_size=2) | st.lists(JSON, max_size=3))
+def test_no_array_is_answered_with_500(send_arrays: Send, context: list[Any]) -> None:
+    body = json.dumps({"context": context}).encode()
+    status, answer = send_arrays("POST", "/decide", body)
+    check("POST", "/decide", status, answer)
 
 
 @pytest.mark.parametrize(
@@ -147,9 +171,20 @@ def test_scores_that_are_no_numbers_are_explained(tmp_path: Path) -> None:
         connection.request("GET", "/explain/e")
         response = connection.getresponse()
         answer = json.loads(response.read())
+        assert response.status == 200
+        check("GET", "/explain/{event_id}", 200, answer)
+        # a policy that has diverged has none
+        agent = service._policies[1].agent
+        state = agent.state_dict()
+        agent.load_state_dict(
+            {n: np.full_like(v, np.nan) if v.dtype == np.float64 else v for n, v in state.items()}
+        )
+        connection.request("GET", "/explain/e")
+        response = connection.getresponse()
+        refused = json.loads(response.read())
         connection.close()
-    assert response.status == 200
-    check("GET", "/explain/{event_id}", 200, answer)
+    assert response.status == 422
+    check("GET", "/explain/{event_id}", 422, refused)
 
 
 def test_a_version_without_propensities_is_refused(tmp_path: Path) -> None:

@@ -398,6 +398,28 @@ def test_forgotten_users_leave_no_byte(
     assert "is the folder of a learner: give --log to serve" in capsys.readouterr().err
 
 
+def test_a_server_that_hangs_is_not_waited_for_again(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as quick:
+        quick.setattr("bandits.serving.redis_log._TIMEOUT", 0.1)
+        log = RedisLog(server.url, keep=1.0)
+    server.process.send_signal(signal.SIGSTOP)
+    try:
+        with pytest.raises(LogAwayError, match="does not answer"):
+            log.append("decision", "e", {})
+        asked: list[int] = []
+        with pytest.raises(LogAwayError, match="does not answer: it hangs"):
+            log._asked(lambda: asked.append(1))
+        assert "it hangs" in log.health().problem
+        assert asked == []
+    finally:
+        server.process.send_signal(signal.SIGCONT)
+    log._silent_until = 0.0
+    assert log.health().problem == ""
+    log.close()
+
+
 def test_what_does_not_belong_together_is_refused(
     opened: Any, server: RedisServer, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

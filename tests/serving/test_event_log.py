@@ -100,6 +100,21 @@ def test_a_clock_that_is_set_back_keeps_the_order(log: EventLog) -> None:
     assert [event.position for event in log.events()] == [1, 2, 3, 4, 5, 6]
 
 
+def test_a_clock_that_was_ahead_hides_no_later_event(log: EventLog) -> None:
+    log.append("decision", "ahead", {}, time=DAY + 5 * 86_400)
+    log.rotate(date(2026, 1, 12))
+    log.append("decision", "now", {}, time=DAY)
+    # it waits for the day of the last file
+    assert log.rotate(date(2026, 1, 7)) == []
+    log.rotate(date(2026, 1, 12))
+    log.close()
+    again = EventLog(log.folder)
+    assert again.append("decision", "next", {}) == 3
+    assert again.flush()
+    assert [event.event_id for event in again.events()] == ["ahead", "now", "next"]
+    again.close()
+
+
 def test_damage_is_stated(log: EventLog) -> None:
     fill(log)
     (path,) = log.rotate(date(2026, 1, 6))

@@ -238,6 +238,40 @@ def test_what_does_not_fit_is_refused_and_not_logged(service: Service) -> None:
     assert service.counts["champion"] == service.counts["fallback"] == 0
 
 
+def test_what_cannot_be_logged_is_refused_before_a_number_is_drawn(tmp_path: Path) -> None:
+    registry = Registry(tmp_path / "registry")
+    registry.register(Policy("lints", ITEMS, 2).to_bytes(), {})
+    registry.promote(1)
+    service = Service(tmp_path)
+    unknown = np.array([np.nan, 2.0])
+    assert service.decide(unknown, event_id="unknown").arm == "champion"
+    before = states(service)
+    for context, candidates in (([np.inf, 2.0], None), ([1.0, 2.0], [np.int64(1)])):
+        with pytest.raises(UserError):
+            service.decide(context, candidates)
+    assert states(service) == before
+    service.log.close()
+    again = Service(tmp_path)
+    assert states(again) == before
+    assert again.log.find("unknown")[0].body["context"] == [None, 2.0]
+    again.log.close()
+
+
+def test_a_restart_tolerates_what_a_running_service_does(service: Service) -> None:
+    drive(service, 5)
+    service.registry.register(
+        Policy("logistic_ts", ITEMS, {"x": "number"}, redraws=0).to_bytes(), {}
+    )
+    service.registry.point("challenger", 2)
+    with pytest.raises(UserError, match="version 2 states no propensities"):
+        service.refresh()
+    service.close()
+    again = Service(service.folder, now=service._now)
+    assert again.problem.startswith("version 2 states no propensities")
+    assert again.decide({"x": 1.0, "y": 0.0}).version == 1
+    again.log.close()
+
+
 def test_a_decision_is_explained_without_changing_anything(service: Service) -> None:
     drive(service, 50)
     before = states(service)
@@ -271,14 +305,22 @@ def test_earlier_days_are_moved_while_the_service_runs(
     for day in range(4):
         service.decide({"x": 1.0, "y": 0.0}, event_id=f"e{day}", user=f"user-{day % 2}")
         service.tick()
+        if service._moving.is_alive():
+            service._moving.join()
         if day:
             # within its window, the decision of yesterday is there
             assert service.reward(f"e{day - 1}", 1.0)
         clock.time += 80_000
+    service.store._file.execute("PRAGMA query_only = ON")
+    service.tick()
+    service._moving.join()
+    assert "events of earlier days cannot be moved" in service.problem
+    service.store._file.execute("PRAGMA query_only = OFF")
+    clock.time += 60
     service.tick()
     service._moving.join()
     stored = [path.name for path in service.store.days()]
-    assert stored == ["events-1970-01-12.parquet", "events-1970-01-13.parquet"]
+    assert stored == [f"events-1970-01-{day}.parquet" for day in (12, 13, 14)]
     assert [e.event_id for e in service.log.events() if e.kind == "decision"] == [
         *("e0", "e1", "e2", "e3")
     ]

@@ -57,6 +57,8 @@ class Decider(Service):
 
     def __init__(self, folder: Path, url: str, *, now: Callable[[], float] = time.time) -> None:
         self._url, self._head, self._published, self._registered = url, 0, 0.0, 0.0
+        # what the learner states
+        self._stated = ""
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         super().__init__(folder, now=now)
 
@@ -67,7 +69,7 @@ class Decider(Service):
 
     def problems(self) -> list[str]:
         """State all that is wrong."""
-        found = super().problems()
+        found = [*super().problems(), *filter(None, [self._stated])]
         waiting, age = self.log.health().waiting, self._now() - self._published
         if waiting and age > _DEAD:
             found.append(f"{waiting:,} events wait for {age:.0f} s: the learner may be dead")
@@ -121,7 +123,7 @@ class Decider(Service):
         if about is None:
             raise UserError("the head of the learner is damaged")
         self._head, self._published = number, about["published"]
-        self._registered = about["registered"]
+        self._registered, self._stated = about["registered"], about["problem"]
         self.params = ServiceParams.model_validate(about["params"])
         # a decision is found for as long as its reward counts
         self._redis.keep = _kept(self.params)
@@ -323,7 +325,7 @@ class Learner(Learned):
         super().close()
         self._stream.close()
 
-    def _publish(self) -> None:
+    def _publish(self, problem: str = "") -> None:
         self._stream.publish(
             self._packed(
                 {
@@ -332,6 +334,7 @@ class Learner(Learned):
                     "step": self.rollout.step,
                     "params": self.params.model_dump(mode="json"),
                     "learned": self.counts["learned"],
+                    "problem": problem,
                 }
             )
         )
@@ -352,8 +355,13 @@ class Learner(Learned):
     def _store(self) -> None:
         """Commit what was consumed."""
         if not self.store.flush():
-            problem = self.store.health().problem
-            raise LogAwayError(f"the events in {self.folder} cannot be stored: {problem}")
+            problem = f"the learner cannot store its events: {self.store.health().problem}"
+            if time.monotonic() - self._shown > HEAD:
+                # those that decide state it in their /health
+                self._publish(problem)
+            # also where nothing else changes until it can
+            self._changed = True
+            raise LogAwayError(problem)
 
     def _look(self) -> None:
         """Read from the beginning where the server was started again.

@@ -210,12 +210,18 @@ def test_a_disk_that_refuses_leaves_the_events_with_the_server(
     drive([one, two], 10)
     with monkeypatch.context() as full:
         full.setattr(learner.store, "flush", lambda: False)
+        learner._shown = 0.0
         for _ in range(3):
-            with pytest.raises(LogAwayError, match=r"the events in .* cannot be stored"):
+            with pytest.raises(LogAwayError, match="the learner cannot store its events"):
                 learner.work()
     assert learner.store.health().waiting == 0
     assert server.client.xlen("bandits:events") == 20
+    assert one.refresh()
+    assert one.problems() == ["the learner cannot store its events: "]
+    assert learner._changed
     catch_up(learner)
+    assert one.refresh()
+    assert one.problems() == []
     assert learner.counts["learned"] == 10
 
 

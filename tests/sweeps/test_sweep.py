@@ -394,7 +394,8 @@ def test_stored_blocks_are_not_recomputed(tmp_path: Path) -> None:
     again = sweeps.run(sweep, Watched(), files)
     assert asked == blocks[len(blocks) // 2 :]
     for metric in OBJECTIVES:
-        assert np.array_equal(again.numbers(metric), whole.numbers(metric))
+        # unknown where a simulator has no visits
+        np.testing.assert_array_equal(again.numbers(metric), whole.numbers(metric))
 
 
 def test_a_damaged_block_is_recomputed(tmp_path: Path) -> None:

@@ -199,6 +199,19 @@ def sentence(result: Run, label: str, base: str) -> str:
     )
 
 
+def per_visit(result: Run) -> str:
+    """State what the first agent that does not know the truth earns per visit beside the second;
+    empty without visits that have ended, or two such agents."""
+    experiment = result.experiment
+    if not isinstance(experiment.simulator, Sessions.Params):
+        return ""
+    labels = [label for label in watched(experiment) if label in result.histories][:2]
+    values = [METRICS["late_per_visit"].rows(result.histories[label]) for label in labels]
+    if len(labels) < 2 or not np.isfinite(values).all():
+        return ""
+    return sentence(result, *labels)
+
+
 def treats(frames: Sequence[Frame]) -> float:
     """Return the share of treats among the products shown in a visit."""
     return float(np.mean([frame.shown % 2 for frame in frames]))

@@ -38,6 +38,7 @@ from bandits.results.figures.curves import zoom
 from bandits.results.figures.style import styles
 from bandits.results.metric_registry import METRICS, first_three
 from bandits.results.result import Result
+from bandits.results.visit import per_visit
 from bandits.runtime.pool import Job
 from bandits_app.glossary import link
 from bandits_app.session import followed
@@ -370,6 +371,8 @@ def _conclusions(_job: Job, reference: str, moment: object) -> _Found:  # noqa: 
     if not first:
         # an agent alone
         first, conclusions = learning_summary(result), conclusions[:-1]
+    if planned := per_visit(result):
+        first, conclusions = planned, [first, *conclusions]
     # names of columns are a user's texts
     conclusions += map(escape_markdown, table_notes(result))
     if _job.experiment.offers("replay"):

@@ -125,11 +125,14 @@ def choose(experiment: Experiment, arms: int, reached: int | None = None) -> Vie
     titles = {
         METRICS[name].of(experiment).title: name for name in reversed(fourth_plots(experiment))
     }
+    visits = experiment.offers("visits")
+    usual = METRICS["per_visit" if visits else SPECTRUM].of(experiment).title
     title = st.selectbox(
         "Fourth plot",
         list(reversed(titles)),
-        list(reversed(titles)).index(METRICS[SPECTRUM].title),
-        key="view-fourth",
+        list(reversed(titles)).index(usual),
+        # another usual one, another choice
+        key="view-fourth-visits" if visits else "view-fourth",
         help=(
             "A curve of all agents over the steps. Eigenvalue spectrum: information collected in "
             "each direction of feature space. Calibration: how often the true expected reward "

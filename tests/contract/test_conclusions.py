@@ -109,6 +109,7 @@ CONCLUSIONS = {
         "results/test_fairness.py::test_chance_explains_three_standard_deviations_of_a_thousand_draws",
         "results/test_fairness.py::test_the_interval_of_a_median_holds_it",
     ),
+    "results.visit.per_visit": (ALIKE,),
     "results.visit.sentence": (ALIKE,),
     "results.instant.Answer.sentence": (ALIKE,),
     "diagnostics.finding.conclude": EXPLORING,

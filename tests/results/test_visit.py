@@ -11,8 +11,11 @@ from bandits import UserError, run
 from bandits.base.randomness import Streams
 from bandits.experiments.experiment import Experiment, read
 from bandits.results import visit
+from bandits.results.figures import board
 from bandits.simulators.session_values import MOODS, N_KINDS, START
 from bandits.simulators.sessions import Sessions
+
+METRIC_NAMES = ("per_visit", "ctr")
 
 
 def experiment(**simulator: Any) -> Experiment:
@@ -53,6 +56,30 @@ def test_the_sentence_states_difference_break_even_and_optimum() -> None:
     text = visit.sentence(run(e), "Q-learning", "LinUCB")
     assert "clicks per visit than LinUCB" in text
     assert "the optimum is 7.25, the best next click over and over earns 4.99" in text
+
+
+def test_a_run_of_visits_is_judged_per_visit_and_others_are_not() -> None:
+    e = experiment()
+    result = run(e)
+    assert visit.per_visit(result) == visit.sentence(result, "Q-learning", "LinUCB")
+    assert (
+        visit.per_visit(
+            run(read({"agents": [{"kind": "linucb"}, {"kind": "random"}], "steps": 20}))
+        )
+        == ""
+    )
+    # a curve per visit is above 1, with its whole band; the rate per step stays within 0 and 1
+    per_visit, rate = (
+        board.drawn_band(e, result.histories["Oracle"], n, 100) for n in METRIC_NAMES
+    )
+    assert per_visit is not None
+    assert rate is not None
+    assert (per_visit.mid[1:] > 1).any()
+    assert (per_visit.high >= per_visit.mid).all()
+    assert rate.high.max() <= 1
+    references = {t["name"] for t in board.plot(result, "ctr")["data"]}
+    assert {"best next click", "Oracle"} <= references
+    assert "oracle" not in references
 
 
 def test_break_even_is_the_last_time_that_an_agent_catches_up() -> None:

@@ -20,7 +20,7 @@ from bandits.results.metrics import Band
 from bandits.results.run import Run
 
 from . import break_even
-from .curves import agent_curve, clip_band, curves, cut, settled, thin
+from .curves import agent_curve, clip_band, curves, cut, settled, thin, upper_reference
 from .growth import Growth
 from .growth import growth as lines_of_growth
 from .style import COUNT, FORMATS, STEP, Spec, Style, styles
@@ -213,8 +213,8 @@ def _notes(
         )
     else:
         note = (
-            " Dashed: oracle (upper) and random choice (lower), expected values: a curve can lie "
-            "above the oracle "
+            f" Dashed: {upper_reference(e)} (upper) and random choice (lower), expected values: a "
+            f"curve can lie above the {upper_reference(e)} "
         )
         note += "by chance."
     if e.replications > 1:
@@ -240,7 +240,8 @@ def _references(
     """
     first, x = _first(result), options.x
     if metric.references and first is not None and result.experiment.offers("truth"):
-        for label, name in (("oracle", "best_value"), ("random choice", "random_value")):
+        upper = upper_reference(result.experiment)
+        for label, name in ((upper, "best_value"), ("random choice", "random_value")):
             if metric.average:
                 band = settled(metrics.reference(first, name, options.window), options.window)
             else:
@@ -280,7 +281,7 @@ def drawn_band(experiment: Experiment, history: History, name: str, window: int)
         # There is no rate until an event has counted
         if metrics.replayed(history):
             band = cut(band, np.isfinite(band.mid))
-        if _binary(experiment):
+        if metric.form == "rate" and _binary(experiment):
             band = clip_band(band, 0.0, 1.0)
     return clip_band(band, *metric.within) if metric.within else band
 

@@ -22,6 +22,8 @@ from bandits.results.run import Run
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
+    from bandits.experiments.experiment import Experiment
+
 # points of a drawn line
 MAX_POINTS = 400
 
@@ -174,6 +176,11 @@ MARGIN = 0.04  # of the height
 MOST_NAMED = 2
 
 
+def upper_reference(experiment: Experiment) -> str:
+    """Name the dashed line of the best choice at each step; it is no optimum of a whole visit."""
+    return "best next click" if experiment.offers("visits") else "oracle"
+
+
 def zoom(plots: list[Spec], result: Run) -> list[Spec]:
     """Fit the vertical axes of the first two plots of `figures.board` to the leading agents.
 
@@ -200,7 +207,8 @@ def zoom(plots: list[Spec], result: Run) -> list[Spec]:
     rate, regret, *rest = plots
     # also where the axis shows the reward that was earned
     begun = FIRST * max(_last(rate, name) for name in leading)
-    late = np.concatenate([_values(rate, name, begun) for name in (*leading, "oracle")])
+    upper = upper_reference(result.experiment)
+    late = np.concatenate([_values(rate, name, begun) for name in (*leading, upper)])
     # a logarithmic axis has no zero
     lost = np.concatenate([[0.0], *(_values(regret, name, 0) for name in leading)])
     return [

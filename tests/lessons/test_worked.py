@@ -202,3 +202,14 @@ def test_the_gate_of_the_lesson_is_that_of_the_service() -> None:
     assert worse["stopped"] < 2_000
     assert equal["caught"] == 0
     assert equal["stopped"] == DECISIONS
+
+
+def test_the_stop_of_a_rollout_is_marked_and_the_stopped_are_counted() -> None:
+    worse, equal = (Rollout.Params(share=0.5, worse=loss) for loss in (0.6, 0.0))
+    for params, count in ((worse, "20"), (equal, "0")):
+        marks = [each for each in Rollout.figures(params)[0]["data"] if each["name"] == "stopped"]
+        assert len(marks) == (count != "0")
+        assert all(each["x"][0] == each["x"][1] < 2_000 for each in marks)
+        ((rollouts, stopped, _),) = Rollout.tables(params)[0].rows
+        assert (rollouts, stopped) == ("20", count)
+        assert Rollout.slow_values(params) == {"stopped_equal": 0}

@@ -61,7 +61,7 @@ class Posteriors(WorkedExample):
     """Thompson sampling and UCB1 between a lever that is known and one that is not.
 
     A lever with p points in n pulls has the posterior Beta(1 + p, 1 + n - p). Thompson sampling
-    draws from both; UCB1 adds a bonus to both means.
+    draws from both; UCB1 adds a bonus to both shares of points.
     """
 
     Params = PosteriorsParams
@@ -137,7 +137,14 @@ class Posteriors(WorkedExample):
                 strict=True,
             )
         )
-        columns = ("lever", "points", "mean", "this draw", "UCB1", "shown with probability")
+        columns = (
+            "lever",
+            "points",
+            "posterior mean",
+            "this draw",
+            "UCB1",
+            "shown with probability",
+        )
         return [Table("What each method looks at", columns, rows, (2, 3, 4, 5))]
 
     @classmethod

@@ -13,7 +13,7 @@ from bandits.offpolicy.anytime import confidence_sequence
 from bandits.results.figures.parts import axis, drawing, line, reference
 from bandits.results.figures.style import RATE, STEP, Spec, distinct_styles
 
-from .base import Values, WorkedExample
+from .base import Table, Values, WorkedExample
 
 CHAMPION = 0.3
 DECISIONS, EVERY = 30_000, 500
@@ -70,6 +70,7 @@ class Rollout(WorkedExample):
         r"\hat\Delta_n=\frac1n\sum_{t\le n}(r_t-c_t)\Big(\frac{\mathbf 1\{\text{new}\}}{p}"
         r"-\frac{\mathbf 1\{\text{old}\}}{1-p}\Big)"
     )
+    slow = ("stopped_equal",)
     known = ("share", "worse", "champion", "decisions", "rollouts", "level")
 
     @classmethod
@@ -92,6 +93,22 @@ class Rollout(WorkedExample):
         }
 
     @classmethod
+    def slow_values(cls, params: Any) -> Values:
+        """Return how many rollouts of a version without a loss are stopped."""
+        equal = simulated(params.share, 0.0).stopped
+        return {"stopped_equal": float(np.isfinite(equal).sum())}
+
+    @classmethod
+    def tables(cls, params: Any) -> list[Table]:
+        """Count the rollouts that are stopped."""
+        stopped = simulated(params.share, params.worse).stopped
+        middle = np.median(stopped)
+        median = f"{middle:,.0f}" if np.isfinite(middle) else f"beyond {DECISIONS:,}"
+        row = f"{ROLLOUTS}", f"{np.isfinite(stopped).sum()}", median
+        columns = ("rollouts", "stopped", "median decisions")
+        return [Table("How many the gate stops", columns, (row,), (1, 2))]
+
+    @classmethod
     def figures(cls, params: Any) -> list[Spec]:
         """Draw the interval of one rollout against the decisions."""
         found, looks = simulated(params.share, params.worse), np.array(LOOKS, np.float64)
@@ -104,11 +121,17 @@ class Rollout(WorkedExample):
             reference("no difference", looks[[0, -1]], np.zeros(2)),
         ]
         end = found.stopped[0]
-        note = "Interval of new minus old, in clicks per decision, of one rollout. " + (
-            f"The gate stops it after {end:,.0f} decisions, where the upper end is below 0."
-            if np.isfinite(end)
-            else f"The gate does not stop it within {DECISIONS:,} decisions."
-        )
+        note = "Interval of new minus old, in clicks per decision, of one rollout. "
+        if np.isfinite(end):
+            drawn = found.first[shown]
+            ends = np.array([drawn.min(), drawn.max()])
+            data.append(reference("stopped", np.full(2, end), ends, "dashdot"))
+            note += (
+                f"The gate stops it after {end:,.0f} decisions, where the upper end is below 0. "
+                "Right of this line: the interval if both versions had served on."
+            )
+        else:
+            note += f"The gate does not stop it within {DECISIONS:,} decisions."
         x, y = axis("decisions", hoverformat=STEP), axis("new minus old", hoverformat=RATE)
         return [drawing(data, "The gate of a rollout", x=x, y=y, note=note, legend=True)]
 

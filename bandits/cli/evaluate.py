@@ -16,6 +16,7 @@ from bandits.tables.problems import RowsError
 if TYPE_CHECKING:
     from bandits.experiments.experiment import Experiment
     from bandits.offpolicy import Evaluation
+    from bandits.offpolicy.intervals import Interval
 
 FILE = "estimates.json"
 # steps of a visit whose effective sample size is printed
@@ -162,18 +163,21 @@ def lines(found: Evaluation, name: str) -> Iterator[str]:
     yield from (f"alarm: {escaped(alarm.sentence)}" for alarm in found.alarms)
     yield from (f"note: {escaped(note)}" for note in found.notes)
     yield (
-        f"Value of {escaped(found.target)} on {count_of(found.n, f'{found.unit}s')}, with 95 % "
-        "confidence intervals"
+        f"Value of {escaped(found.target)} on {count_of(found.n, f'{found.unit}s')}"
+        + (", with 95 % confidence intervals" if found.has_intervals else "")
     )
+
+    def ends(e: Interval) -> str:
+        return f"  {number(e.low)} to {number(e.high)}" if found.has_intervals else ""
+
     for kind, e in found.estimates.items():
         chosen = f"  {number(found.tuned[kind])} chosen by SLOPE++" if kind in found.tuned else ""
-        yield f"    {kind:12} {number(e.value):>8}  {number(e.low)} to {number(e.high)}{chosen}"
+        yield f"    {kind:12} {number(e.value):>8}{ends(e)}{chosen}"
     for position, e in found.positions.items():
         name_of = f"at {escaped(position)}"
-        yield (
-            f"    {name_of:12} {number(e.value):>8}  {number(e.low)} to {number(e.high)} "
-            f"({found.main})"
-        )
+        yield (f"    {name_of:12} {number(e.value):>8}{ends(e)} ({found.main})")
+    if note := conclusion.how_to_read(found):
+        yield f"    {note}"
     if found.truth is not None:
         low, high = number(found.truth.low), number(found.truth.high)
         yield f"    {'truth':12} {number(found.truth.value):>8}  {low} to {high} (of the simulator)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from bandits.base.formatting import percent, short
+from bandits.base.formatting import listed, percent, short
 
 from .evaluation import ALL, Evaluation
 
@@ -55,6 +55,13 @@ def sentences(found: Evaluation) -> list[str]:
             f"propensities: {ALL[found.main].title} estimates {value} per {found.unit}, with an "
             "unknown error."
         )
+    elif not found.has_intervals:
+        first = (
+            f"This log cannot answer reliably what {policy} would have earned: "
+            f"{ALL[found.main].title} estimates {value} per {found.unit}, and too few "
+            f"{found.unit}s carry that for a confidence interval or a comparison with the {logged} "
+            "of the logging policy."
+        )
     elif not reliable(found):
         first = (
             f"This log cannot answer reliably what {policy} would have earned: "
@@ -87,8 +94,12 @@ def sentences(found: Evaluation) -> list[str]:
     if found.truth is not None:
         inside = e.low <= found.truth.value <= e.high
         stated.append(
-            f"The simulator knows the true value, {found.truth.value:.{digits}f}: the interval "
-            f"{'contains it' if inside else 'misses it'}."
+            f"The simulator knows the true value, {found.truth.value:.{digits}f}"
+            + (
+                f": the interval {'contains it' if inside else 'misses it'}."
+                if found.has_intervals
+                else "."
+            )
         )
     if found.weights is None:
         stated.append(
@@ -96,7 +107,8 @@ def sentences(found: Evaluation) -> list[str]:
             "estimate these propensities from the features, if nothing else decided what was "
             "shown."
         )
-    if not math.isfinite(e.value) or found.weights is None or gain.low == gain.high == 0:
+    silent = found.weights is None or not found.has_intervals
+    if silent or not math.isfinite(e.value) or gain.low == gain.high == 0:
         return stated
     if not reliable(found):
         return [
@@ -109,6 +121,24 @@ def sentences(found: Evaluation) -> list[str]:
     )
     narrow = gain.high - gain.low < (e.high - e.low) / 2
     return [*stated, found.verdict + (paired if narrow else "")]
+
+
+def how_to_read(found: Evaluation) -> str:
+    """State how to read the intervals of a table of the estimates; empty where each is its own."""
+    if not found.has_intervals:
+        return f"No intervals: too few {found.unit}s carry the estimates (see the alarms)."
+    if found.weights is None:
+        return ""
+    biased: dict[str, list[str]] = {}
+    for name in found.estimates:
+        if reference := ALL[name].reference:
+            biased.setdefault(reference, []).append(ALL[name].title)
+    return " ".join(
+        f"The values of {listed(titles)} are biased, and their own spread does not show it: by "
+        f"design they have the interval of {ALL[reference].title}, extended to the value where "
+        "it is outside."
+        for reference, titles in biased.items()
+    )
 
 
 def _relative(found: Evaluation) -> str:

@@ -42,6 +42,10 @@ INTERVALS = ("normal", "bootstrap", "bernstein", "anytime")
 MAX_POSITIONS = 50
 # intervals for large samples
 ADJUSTED = ("normal", "bootstrap")
+# alarms that so few decisions carry the estimates that no interval for large samples holds
+FEW = ("ess", "max_weight")
+# alarms that the log may lack what the target shows
+NO_SUPPORT = (*FEW, "mean_weight", "unsupported", "unsupported_segment", "deterministic")
 # the first of these that is computed is the one that conclusions use
 MAIN = ("dr", "snips", "ips")
 # where the target is the logging policy: the mean reward of the log
@@ -107,6 +111,7 @@ class Evaluation:
         What a value is the mean reward of.
     ess_by_length : sequence of float
         Effective number of visits up to each step of a visit; empty where the unit is a decision.
+    interval : {"normal", "bootstrap", "bernstein", "anytime"}
     """
 
     n: int
@@ -128,6 +133,15 @@ class Evaluation:
     relative: bool = True
     unit: str = "decision"
     ess_by_length: Sequence[float] = ()
+    interval: str = "normal"
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether enough decisions carry the estimates for intervals for large samples; the others
+        hold for every number.
+        """
+        few = any(alarm.kind in FEW for alarm in self.alarms)
+        return not (few and self.interval in ADJUSTED)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content of ``estimates.json``; numbers that are not finite are None."""
@@ -288,9 +302,10 @@ def evaluate(
         alarm for alarm in alarms(len(log), support) if not (same and alarm.kind == "mean_weight")
     ]
     # few decisions have few rewards too
-    few = {"ess", "max_weight"} & {alarm.kind for alarm in bounds}
-    if log.propensities is not None and interval in ("normal", "bootstrap") and not few:
+    few = any(alarm.kind in FEW for alarm in bounds)
+    if log.propensities is not None and interval in ADJUSTED and not few:
         bounds += few_rewards(rounds.weights, rounds.logged)
+    found_alarms = (*_assumptions(log, target, names, estimated, flat), *unknown, *bounds)
     logged = float(rounds.logged.mean())
     relative = logged > 0 and bool(log.rewards.min() >= 0)
     return Evaluation(
@@ -299,7 +314,7 @@ def evaluate(
         estimates=estimates,
         tuned=tuned,
         support=support,
-        alarms=(*_assumptions(log, target, names, estimated, flat), *unknown, *bounds),
+        alarms=found_alarms,
         truth=truth,
         verdict=verdict(
             len(log),
@@ -315,8 +330,9 @@ def evaluate(
         level=level,
         positions=_by_position(log, rounds, main, partial(interval_of, level=level)),
         same=same,
-        notes=(*log.notes, *_adaptive(log)),
+        notes=(*log.notes, *_adaptive(log, found_alarms)),
         relative=relative,
+        interval=interval,
     )
 
 
@@ -376,19 +392,20 @@ def _of_visits(
     bounds = [
         alarm for alarm in alarms(n, support, "visit") if not (same and alarm.kind == "mean_weight")
     ]
-    if not {"ess", "max_weight"} & {alarm.kind for alarm in bounds}:
+    if not any(alarm.kind in FEW for alarm in bounds):
         bounds += few_rewards(np.ones(n), parts[main], "visit")
     left = f"{count_of(cut, 'visits')} left out, because the end of the log may cut them off."
     mean = float(logged.mean())
     relative = mean > 0 and bool(log.rewards.min() >= 0)
     error = 0.0 if same else half_width_in_errors(more, level)
+    found_alarms = (*_assumptions(log, target, names, estimated, flat), *unknown, *bounds)
     return Evaluation(
         n=n,
         target=target.name,
         estimates=estimates,
         tuned={},
         support=support,
-        alarms=(*_assumptions(log, target, names, estimated, flat), *unknown, *bounds),
+        alarms=found_alarms,
         truth=truth,
         verdict=verdict(n, mean, error, level, relative=relative, unit="visit"),
         main=main,
@@ -397,10 +414,11 @@ def _of_visits(
         weights=histogram(products),
         level=level,
         same=same,
-        notes=(*log.notes, *([left] if cut else []), *_adaptive(log)),
+        notes=(*log.notes, *([left] if cut else []), *_adaptive(log, found_alarms)),
         relative=relative,
         unit="visit",
         ess_by_length=ess_by_length(visits).tolist(),
+        interval=interval,
     )
 
 
@@ -634,15 +652,23 @@ def range_of_rewards(log: DecisionLog) -> tuple[float, float] | None:
     return log.reward_range
 
 
-def _adaptive(log: DecisionLog) -> list[str]:
-    """State what intervals mean on a log whose agent learned while it chose."""
+def _adaptive(log: DecisionLog, found: Sequence[Alarm]) -> list[str]:
+    """State what intervals mean on a log whose agent learned while it chose, and that weights are
+    right all the same where no alarm contradicts the support of the target.
+    """
     experiment = known_experiment(log)
-    if experiment is None or not experiment.agent_class(0).learns:
+    if experiment is None:
         return []
+    # a log that does not name its agent: any of them
+    chose = [i for i, name in enumerate(experiment.labels) if log.agent in ("", name)]
+    if not all(experiment.agent_class(i).learns for i in chose):
+        return []
+    unbiased = not any(alarm.kind in NO_SUPPORT for alarm in found)
     return [
         "The agent of this log learned while it chose, so its decisions depend on earlier rewards. "
-        "Estimates by weights stay unbiased, but normal and bootstrap intervals take decisions as "
-        "independent and may hold the truth less often than they state."
+        + ("Estimates by weights stay unbiased, but normal" if unbiased else "Normal")
+        + " and bootstrap intervals take decisions as independent and may hold the truth less "
+        "often than they state."
     ]
 
 

@@ -31,20 +31,20 @@ def forest(found: Evaluation) -> Spec:
             continue
         values = np.array([found.estimates[names[i]][:3] for i in places])
         color = MAIN_COLOR if main else OTHER_COLOR
-        bars = error_bars(
-            values[:, 2] - values[:, 0],
-            color,
-            below=values[:, 0] - values[:, 1],
-            thickness=2 if main else 1.2,
-        )
+        bars = {}
+        if found.has_intervals:
+            bars["error_x"] = error_bars(
+                values[:, 2] - values[:, 0],
+                color,
+                below=values[:, 0] - values[:, 1],
+                thickness=2 if main else 1.2,
+            )
         hover = {
             "text": [_text(found, names[i]) for i in places],
             "hovertemplate": "%{text}<extra></extra>",
         }
         name, y = "used in the conclusion" if main else "other estimators", np.array(places, float)
-        data.append(
-            points(name, values[:, 0], y, color, size=11 if main else 8, error_x=bars, **hover)
-        )
+        data.append(points(name, values[:, 0], y, color, size=11 if main else 8, **bars, **hover))
     marks = [("logging policy", found.logged, REFERENCE, "dot")]
     if found.truth is not None:
         marks.append(("true value", found.truth.value, TRUTH_COLOR, "solid"))
@@ -75,26 +75,29 @@ def forest(found: Evaluation) -> Spec:
             "zeroline": False,
         },
         note=(
-            f"Mean reward per {found.unit} under the target policy by each estimator, with "
-            f"{percent(found.level)} confidence intervals; the conclusion uses "
-            f"{ALL[found.main].title}. Lines: what the logging policy earned"
+            f"Mean reward per {found.unit} under the target policy by each estimator, "
+            f"{_with(found)}; the conclusion uses {ALL[found.main].title}. Lines: what the logging "
+            "policy earned"
         )
         + (", and the true value, which the simulator knows. " if found.truth else ". ")
         + (
-            "Estimates differ by chance, and where large weights are replaced by predicted "
+            ""
+            if not found.has_intervals
+            else "Estimates differ by chance, and where large weights are replaced by predicted "
             f"rewards ({listed(e.title for e in REGISTRY.values() if e.reference == 'dr')}) also "
             "by bias: these have the intervals of DR, extended to the estimate."
             if found.unit == "decision"
             else "Intervals are over visits."
         ),
-        caption=f"Mean reward per {found.unit}, {percent(found.level)} confidence intervals",
+        caption=f"Mean reward per {found.unit}, {_with(found)}",
         legend=True,
     )
 
 
 def _range(found: Evaluation) -> list[float]:
     """Return ends between which all intervals and lines lie with some space around them."""
-    ends = [x for e in found.estimates.values() for x in e[:3]] + [found.logged]
+    shown = 3 if found.has_intervals else 1
+    ends = [x for e in found.estimates.values() for x in e[:shown]] + [found.logged]
     ends += [] if found.truth is None else [found.truth.value]
     low, high = (f(x for x in ends if np.isfinite(x)) for f in (min, max))
     space = 0.06 * (high - low) or 0.5
@@ -104,7 +107,16 @@ def _range(found: Evaluation) -> list[float]:
 def _text(found: Evaluation, name: str) -> str:
     e = found.estimates[name]
     title, full, words = ALL[name].title, ALL[name].name, ALL[name].words
-    return f"{title}, {full}:<br>{e.value:.4g} ({e.low:.4g} to {e.high:.4g})<br>{words}"
+    ends = f" ({e.low:.4g} to {e.high:.4g})" if found.has_intervals else ""
+    return f"{title}, {full}:<br>{e.value:.4g}{ends}<br>{words}"
+
+
+def _with(found: Evaluation) -> str:
+    return (
+        f"with {percent(found.level)} confidence intervals"
+        if found.has_intervals
+        else f"without intervals: too few {found.unit}s carry the estimates"
+    )
 
 
 def weights(found: Evaluation) -> Spec | None:

@@ -70,6 +70,8 @@ class DecisionLog:
     experiment : str
         Of a simulated run: the experiment as JSON, from which the truth is known. Empty for other
         logs.
+    agent : str
+        Of a simulated run: the label of the agent that chose.
     unique_ids : bool
         The event ids are made unique by their writer, and not compared. Not kept.
 
@@ -106,6 +108,7 @@ class DecisionLog:
     notes: tuple[str, ...] = ()
     places: RowNames = ROWS
     experiment: str = ""
+    agent: str = ""
     unique_ids: InitVar[bool] = False
 
     def __post_init__(self, unique_ids: bool) -> None:
@@ -193,11 +196,12 @@ class DecisionLog:
         if not isinstance(other, DecisionLog):
             return NotImplemented
         mine, theirs = self._arrays(), other._arrays()
-        same_names = (self.names, self.feature_names, self.experiment) == (
-            other.names,
-            other.feature_names,
-            other.experiment,
-        )
+        same_names = (
+            self.names,
+            self.feature_names,
+            self.experiment,
+            self.agent,
+        ) == (other.names, other.feature_names, other.experiment, other.agent)
         return (
             same_names
             and mine.keys() == theirs.keys()

@@ -79,6 +79,8 @@ def to_parquet(log: DecisionLog) -> bytes:
     }
     if log.experiment:
         header["experiment"] = log.experiment
+    if log.agent:
+        header["agent"] = log.agent
     header["sha256"] = _checksum(header, arrays)
     table = table.replace_schema_metadata({METADATA: json.dumps(header).encode()})
     buffer = io.BytesIO()
@@ -114,6 +116,8 @@ def from_table(table: pa.Table) -> DecisionLog:
     plain: dict[str, Any] = {"version": version, "names": names, "feature_names": feature_names}
     if experiment := header.get("experiment", ""):
         plain["experiment"] = experiment
+    if agent := header.get("agent", ""):
+        plain["agent"] = agent
     if _checksum(plain, arrays) != stated or not {"action", "reward"} <= arrays.keys():
         raise UserError("the log is damaged: its content does not fit its checksum")
     columns = {
@@ -131,6 +135,7 @@ def from_table(table: pa.Table) -> DecisionLog:
         feature_names=feature_names,
         columns=columns,
         experiment=experiment,
+        agent=agent,
         places=IN_TABLE,
         **known,
     )

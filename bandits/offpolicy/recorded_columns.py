@@ -147,7 +147,7 @@ class RecordedColumns:
         before += np.append(0, np.cumsum(before[-1] + 1))[:-1]
         return before
 
-    def log(self, experiment: Experiment, replications: Sequence[int]) -> DecisionLog:
+    def log(self, experiment: Experiment, agent: int, replications: Sequence[int]) -> DecisionLog:
         """Return the log without the decisions of replications that have diverged."""
         T, R, S = self.actions.shape
         decisions = np.isfinite(self.rewards[:, :, 0])
@@ -191,6 +191,7 @@ class RecordedColumns:
             visits=each(self._visits()),
             columns={} if self.examined is None else {EXAMINED: _rows(self.examined, kept)},
             experiment=experiment.model_dump_json(by_alias=True),
+            agent=experiment.labels[agent],
         )
 
 

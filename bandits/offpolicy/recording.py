@@ -126,7 +126,7 @@ def record(
                 trace.start, steps
             ):
                 progress(lane.step)
-    return decisions.log(experiment, replications)
+    return decisions.log(experiment, index, replications)
 
 
 def _traces(

@@ -52,7 +52,10 @@ def true_value(log: DecisionLog, target: Target) -> Interval:
     values = np.empty(len(log))
     if (S := slots(experiment)) > 1:
         if not isinstance(target, Random):
-            raise UserError("where slates are shown, it is that of the target random only")
+            raise UserError(
+                "what an item earns depends on the whole slate; to see how near estimates on this "
+                "log come to the truth, choose the target uniformly random choice"
+            )
         # any slate: the value of a random one is the same
         first = np.zeros((lane.rows, S), np.int64) + np.arange(S)
         for round, rows, index in rounds_of(log, lane.simulator):
@@ -78,9 +81,15 @@ def value_of_visits(log: DecisionLog, target: Target) -> Interval:
     alike = isinstance(target, Random | Always) or (
         isinstance(target, Matrix) and target.matrix.ndim == 1
     )
-    if experiment.simulator.kind != "sessions" or not alike:
+    if experiment.simulator.kind != "sessions":
         raise UserError(
-            "it is that of the targets random and always:ITEM in the simulator sessions only"
+            f"{experiment.simulator_class().title} has visits, and no formula for what one earns"
+        )
+    if not alike:
+        raise UserError(
+            "what a visit earns is known for targets that choose alike in every state; to see how "
+            "near estimates on this log come to the truth, choose the target uniformly random "
+            "choice or always one item"
         )
     value = fixed_value(experiment.simulator, target.probabilities(log, slice(0, 1))[0])
     return Interval(value, value, value, 0.0)

@@ -241,7 +241,9 @@ def few_rewards(
         return ()
     text = (
         f"The estimate rests on the rewards of {number(number_of)} {unit}s (effective number), "
-        f"fewer than {FEW_REWARDS}: its intervals may cover as little as 60 %."
+        f"fewer than {FEW_REWARDS}: its intervals may cover as little as 60 %. The effective "
+        f"sample size counts all {unit}s, each by its weight; this number only those with a "
+        "reward, each by weight times reward."
     )
     return (Alarm("few_rewards", text),)
 

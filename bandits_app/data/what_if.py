@@ -15,6 +15,7 @@ from bandits.base.formatting import count, listed, number, percent
 from bandits.offpolicy import conclusion, figures
 from bandits.offpolicy.background import EvaluationTask, RecordTask
 from bandits.offpolicy.evaluation import ALL, Evaluation
+from bandits.offpolicy.intervals import Interval
 from bandits.offpolicy.stored_run import KEPT
 from bandits_app.data import log_replay, log_source, target_policy
 from bandits_app.glossary import link
@@ -194,31 +195,34 @@ def _draw_evaluation(found: Evaluation, note: str = "") -> None:
     )
     st.caption(" · ".join(names))
     digits = conclusion.decimals(found)
+
+    def intervals(estimates: Mapping[str, Interval]) -> dict[str, list[str]]:
+        shown = [f"{e.low:.{digits}f} to {e.high:.{digits}f}" for e in estimates.values()]
+        return {f"{percent(found.level)} interval": shown} if found.has_intervals else {}
+
     with st.expander("Numbers"):
         st.table(
             {
                 "Estimator": [ALL[name].title for name in found.estimates],
                 "Value": [f"{e.value:.{digits}f}" for e in found.estimates.values()],
-                f"{percent(found.level)} interval": [
-                    f"{e.low:.{digits}f} to {e.high:.{digits}f}" for e in found.estimates.values()
-                ],
+                **intervals(found.estimates),
                 "What it averages": [ALL[name].words for name in found.estimates],
             }
         )
+        if note := conclusion.how_to_read(found):
+            st.caption(note)
         if found.positions:
             st.table(
                 {
                     f"Position ({ALL[found.main].title})": list(found.positions),
                     "Value": [f"{e.value:.{digits}f}" for e in found.positions.values()],
-                    f"{percent(found.level)} interval": [
-                        f"{e.low:.{digits}f} to {e.high:.{digits}f}"
-                        for e in found.positions.values()
-                    ],
+                    **intervals(found.positions),
                 }
             )
         s = found.support
         st.markdown(
-            f"Effective sample size {count(s.ess)} of {count(found.n)} {found.unit}s · largest "
+            f"Effective sample size {count(s.ess)} of {count(found.n)} {found.unit}s "
+            "(all, with a reward or without) · largest "
             f"weight {number(s.max_weight)} ({percent(s.largest_share, 1)} of the sum) · mean "
             f"weight {number(s.mean_weight)} · probability of the target on items that the log "
             f"never shows {percent(s.unsupported_mass, 1)}"

@@ -123,6 +123,7 @@ CONCLUSIONS = {
     "monitoring.conclusion.conclusion": (
         "monitoring/test_conclusion.py::test_monitors_that_ring_at_a_constant_rate_seldom_report_a_change",
     ),
+    "offpolicy.conclusion.how_to_read": LOG[2:],
     "offpolicy.conclusion.sentences": LOG,
     "offpolicy.evaluation.Evaluation.verdict": LOG,
     "offpolicy.support.Alarm.sentence": (

@@ -275,6 +275,9 @@ def test_the_rewards_that_an_estimate_rests_on_are_counted_by_their_weight() -> 
     (alarm,) = few_rewards(np.where(np.arange(1000) == 3, 100.0, 1.0), clicks)
     assert f"rewards of {119**2 / (100**2 + 19):.3g} decisions" in alarm.sentence
     assert "of 0 decisions" in few_rewards(np.ones(1000), np.zeros(1000))[0].sentence
+    assert (
+        "sample size counts all decisions, each by its weight; this number only" in alarm.sentence
+    )
     assert few_rewards(np.ones(50), np.linspace(-1, 1, 50)) == ()
 
 
@@ -494,9 +497,11 @@ def test_the_command_writes_estimates(tmp_path: Path, capsys: pytest.CaptureFixt
     assert cli.main(arguments) == 0
     printed = capsys.readouterr().out
     assert printed.startswith(
-        "This log cannot answer reliably what choosing at random would have earned"
+        "This log cannot answer reliably what choosing at random would have earned: DR estimates "
     )
-    assert "\nEven if the estimate were right: to find a difference of 10 %" in printed
+    assert "too few decisions carry that for a confidence interval" in printed
+    assert "find a difference" not in printed
+    assert " to " not in printed.partition("\n    ips")[2].partition("\n")[0]
     assert "alarm: The effective sample size is 2 of 10,000 decisions" in printed
     assert "CC BY 4.0" in printed
     found = json.loads((tmp_path / "out" / "estimates.json").read_text(encoding="utf-8"))

@@ -758,7 +758,7 @@ def test_a_recorded_log_as_text_is_read_back(ending: str, tmp_path: Path) -> Non
     columns = reading.column_names(path)
     back = read_log(path, None if columns is None else suggested_map(columns))
     if ending == ".dsjson":
-        assert back == replace(log, experiment="")
+        assert back == replace(log, experiment="", agent="")
     for name in ("actions", "rewards", "segments", "event_ids", "features", "available"):
         np.testing.assert_array_equal(getattr(back, name), getattr(log, name))
     np.testing.assert_allclose(back.propensities, log.propensities, rtol=1e-15)  # type: ignore[arg-type]

@@ -307,8 +307,8 @@ def test_a_log_of_slates_states_the_probability_of_each_item_at_each_position(
     assert read_log(tmp_path / "log.parquet") == log
     write_dsjson(log, tmp_path / "log.dsjson")
     back = read_log(tmp_path / "log.dsjson")
-    # dsjson holds everything but the experiment
-    assert replace(back, experiment=log.experiment) == log
+    # dsjson holds everything but the experiment and the name of its agent
+    assert replace(back, experiment=log.experiment, agent=log.agent) == log
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from bandits import UserError
 from bandits.experiments.experiment import read
 from bandits.offpolicy.conclusion import sentences
 from bandits.offpolicy.evaluation import evaluate
-from bandits.offpolicy.figures import lengths
+from bandits.offpolicy.figures import forest, lengths
 from bandits.offpolicy.log import DecisionLog
 from bandits.offpolicy.parquet import write_parquet
 from bandits.offpolicy.reading import read_log
@@ -108,6 +109,50 @@ def test_what_is_impossible_with_visits_is_refused_in_one_sentence(
     with pytest.raises(UserError, match=sentence) as refused:
         evaluate(DecisionLog(**{**SMALL, **change}), "random", **options)
     assert "\n" not in str(refused.value)
+
+
+def test_few_effective_visits_give_neither_an_interval_nor_a_comparison() -> None:
+    found = evaluate(logged(10, 600), near(0.9))
+    assert not found.has_intervals
+    first, *rest = sentences(found)
+    assert first.startswith(
+        "This log cannot answer reliably what matrix would have earned: WPDIS estimates "
+    )
+    assert "too few visits carry that for a confidence interval or a comparison" in first
+    assert len(rest) == 1
+    assert re.fullmatch(r"The simulator knows the true value, [\d.]+\.", rest[0])
+    forest_of = forest(found)
+    assert not any("error_x" in trace for trace in forest_of["data"])
+    assert "without intervals" in str(forest_of["layout"])
+    near_enough = evaluate(logged(10, 600), near(0.02))
+    assert near_enough.has_intervals
+    assert "confidence interval" in sentences(near_enough)[0]
+
+
+def test_whether_the_agent_of_the_log_learned_is_that_of_the_agent_and_not_of_the_first(
+    tmp_path: Path,
+) -> None:
+    """With weights called unbiased only where the log supports the target."""
+    agents = [{"kind": "epsilon_greedy"}, {"kind": "random"}]
+    simulator = {"kind": "sessions", "n_products": 10}
+    e = read({"simulator": simulator, "agents": agents, "steps": 40, "replications": 5})
+    for agent, stated in ((0, True), (1, False)):
+        write_parquet(record(e, agent), tmp_path / "log.parquet")
+        notes = " ".join(evaluate(tmp_path / "log.parquet", "random").notes)
+        assert ("learned while it chose" in notes) is stated
+        assert "unbiased" not in notes
+    e = read({"agents": agents, "steps": 700, "replications": 5})
+    supported, alone = (evaluate(record(e, 0), target) for target in ("random", "always:3"))
+    assert not supported.alarms
+    assert "Estimates by weights stay unbiased, but normal" in supported.notes[-1]
+    assert {"ess", "max_weight"} & {alarm.kind for alarm in alone.alarms}
+    assert "unbiased" not in alone.notes[-1]
+
+
+def test_an_unknown_value_of_a_visit_names_the_targets_that_have_one() -> None:
+    log = logged(2, 100)
+    (alarm,) = (a for a in evaluate(log, "greedy:ridge").alarms if a.kind == "truth")
+    assert "choose the target uniformly random choice or always one item" in alarm.sentence
 
 
 def test_visits_are_kept_in_files_and_read_from_tables(tmp_path: Path) -> None:

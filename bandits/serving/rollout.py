@@ -216,7 +216,9 @@ class Rollout:
                 high,
             )
         if self.step + 1 < len(params.steps):
-            return Verdict("advance", f"it is not certain that the challenger is worse: {stated}", low, high)
+            return Verdict(
+                "advance", f"it is not certain that the challenger is worse: {stated}", low, high
+            )
         if low > -params.delta:
             word = "better" if params.delta == 0 else "good enough"
             return Verdict("promote", f"the challenger is {word}: {stated}", low, high)

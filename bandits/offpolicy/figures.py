@@ -115,7 +115,7 @@ def _with(found: Evaluation) -> str:
     return (
         f"with {percent(found.level)} confidence intervals"
         if found.has_intervals
-        else f"without intervals: too few {found.unit}s carry the estimates"
+        else f"without intervals (too few {found.unit}s)"
     )
 
 

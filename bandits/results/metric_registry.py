@@ -6,6 +6,7 @@ The board of the Arena, notebooks, sweeps, lessons, summaries and reports read t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -204,7 +205,9 @@ def _level(level: float) -> Metric:
 def _per_visit(
     name: str, title: str, unit: str, of: str, better: int, *, late: bool = False
 ) -> Metric:
-    metric = Metric(name, title, unit, "number", needs="visits", average=not late)
+    metric = Metric(
+        name, title, unit, "number", needs="visits", average=not late, within=(0.0, math.inf)
+    )
     return metric.measured(
         None if late else lambda history, window: metrics.per_visit(history, of, window),
         lambda history: metrics.per_visit_rows(history, of, late=late),

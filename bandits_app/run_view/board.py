@@ -205,8 +205,10 @@ def _content(job: Job, view: View, previous: Job | None, *, fill: bool) -> Board
         tiles = _tiles(job, result)
         caption, note = _explanation(job, result, previous, changes)
     ended_early = job.status in ("stopped", "failed")
-    for spec in specs:
-        for placeholder in spec["layout"].get("annotations", ()) if ended_early else ():
+    # other plots name what lies outside of them there
+    empty = [spec for spec in specs if not any(len(trace["x"]) for trace in spec["data"])]
+    for spec in empty if ended_early else ():
+        for placeholder in spec["layout"].get("annotations", ()):
             placeholder["text"] = "This run ended before its first results."
     revision = f"{job.id}{view.x}{view.log_regret}{view.fourth}{view.zoom}"
     packed = panel.pack(

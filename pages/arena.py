@@ -57,7 +57,7 @@ if not presenting:
 run_buttons.start(row)
 # just before the page was rerun
 refused = st.session_state.pop("refused", [])
-shown = options.View()
+shown = options.usual(job.experiment)
 try:
     if source := draft.requested_run():
         job = followed.submit_and_follow(read(draft.current().data()), by_slider=source == "slider")

@@ -183,7 +183,7 @@ def break_even(mine: History, other: History) -> int | None:
 def sentence(result: Run, label: str, base: str) -> str:
     """State what an agent earns per visit beside another one, when it broke even, and the optimum
     that `solve` computes."""
-    noun = result.experiment.simulator_class().reward_noun
+    noun, names = result.experiment.simulator_class().reward_noun, result.experiment.names
     truth = solve(result.experiment.simulator)
     mine, other = result.histories[label], result.histories[base]
     values = METRICS["late_per_visit"].rows
@@ -193,9 +193,9 @@ def sentence(result: Run, label: str, base: str) -> str:
     even = "it did not break even" if when is None else f"it broke even after {count(when)} visits"
     undecided = "" if words.excludes_zero(gain) else ", undecided"
     return (
-        f"{label} earns {more.mean:.2f} {word} {noun} per visit than {base} in the last fifth of "
-        f"the run ({words.interval(more, 'number')}{undecided}); {even}; the optimum is "
-        f"{truth.optimal:.2f}, the best next click over and over earns {truth.short_sighted:.2f}."
+        f"{names[label]} earns {more.mean:.2f} {word} {noun} per visit than {names[base]} in the "
+        f"last fifth of the run ({words.interval(more, 'number')}{undecided}); {even}; the optimum "
+        f"is {truth.optimal:.2f}, the best next click over and over earns {truth.short_sighted:.2f}."
     )
 
 

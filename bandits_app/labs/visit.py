@@ -57,10 +57,9 @@ def _show(job: Job) -> None:
     st.caption(escape_markdown(status(job)))
     if not job.result.histories:
         return
-    first, second = visit.watched(job.experiment)[:2]
     with job.lock:
         specs = [plot(job.result, "per_visit"), plot(job.result, "visit_length")]
-        text = "" if job.active else visit.sentence(job.result, first, second)
+        text = "" if job.active else visit.per_visit(job.result)
     if text:
         st.markdown(f"**{escape_markdown(text)}**")
     panel.draw(specs, key="visit-board", revision=job.id, height=280)

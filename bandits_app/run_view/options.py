@@ -13,7 +13,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from bandits import Experiment
 from bandits.experiments.snapshots import LEVELS, snapshot_steps
-from bandits.results.figures.board import SPECTRUM, Options, XAxis, fourth_plots
+from bandits.results.figures.board import SPECTRUM, Options, XAxis, fourth_plots, usual_fourth
 from bandits.results.metric_registry import METRICS
 
 WINDOWS = [100, 200, 500, 1000, 2000, 5000]
@@ -55,6 +55,11 @@ class View(NamedTuple):
             for name, value in self._asdict().items()
             if name not in ("previous", "zoom", "plots")
         }
+
+
+def usual(experiment: Experiment) -> View:
+    """Return the view where nothing can be chosen."""
+    return View(fourth=usual_fourth(experiment))
 
 
 def choose(experiment: Experiment, arms: int, reached: int | None = None) -> View:
@@ -126,7 +131,7 @@ def choose(experiment: Experiment, arms: int, reached: int | None = None) -> Vie
         METRICS[name].of(experiment).title: name for name in reversed(fourth_plots(experiment))
     }
     visits = experiment.offers("visits")
-    usual = METRICS["per_visit" if visits else SPECTRUM].of(experiment).title
+    usual = METRICS[usual_fourth(experiment)].of(experiment).title
     title = st.selectbox(
         "Fourth plot",
         list(reversed(titles)),

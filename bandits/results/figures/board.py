@@ -52,13 +52,18 @@ def fourth_plots(experiment: Experiment) -> list[str]:
     ]
 
 
+def usual_fourth(experiment: Experiment) -> str:
+    """Name the fourth plot where none is chosen: what visits earn, or the spectrum."""
+    return "per_visit" if experiment.offers("visits") else SPECTRUM
+
+
 def board(
     result: Run,
     window: int = metrics.WINDOW,
     *,
     x: XAxis = "step",
     log_regret: bool = False,
-    fourth: str = SPECTRUM,
+    fourth: str | None = None,
     at: int | None = None,
     arm: int | None = None,
     growth: bool = False,
@@ -81,8 +86,8 @@ def board(
         Horizontal axis, but of the spectrum; "earned" is the agent's mean cumulative reward.
     log_regret : bool
         Use a logarithmic axis for the regret.
-    fourth : str
-        A metric of `fourth_plots`.
+    fourth : str, optional
+        A metric of `fourth_plots`; by default that of `usual_fourth`.
     at, arm : int, optional
         Step and arm of the spectrum; by default the latest snapshot and all arms.
     growth : bool
@@ -95,7 +100,7 @@ def board(
         What has changed since the previous run, by label; the dotted curves name it.
     """
     options = Options(window, x, log_regret, at, arm, growth, whole)
-    names = [*first_three(result.experiment), fourth]
+    names = [*first_three(result.experiment), fourth or usual_fourth(result.experiment)]
     return [plot(result, name, options, before=before, changes=changes) for name in names]
 
 

@@ -195,7 +195,8 @@ def sentence(result: Run, label: str, base: str) -> str:
     return (
         f"{names[label]} earns {more.mean:.2f} {word} {noun} per visit than {names[base]} in the "
         f"last fifth of the run ({words.interval(more, 'number')}{undecided}); {even}; the optimum "
-        f"is {truth.optimal:.2f}, the best next click over and over earns {truth.short_sighted:.2f}."
+        f"is {truth.optimal:.2f}, the best next click over and over earns "
+        f"{truth.short_sighted:.2f}."
     )
 
 

@@ -110,7 +110,6 @@ CONCLUSIONS = {
         "results/test_fairness.py::test_the_interval_of_a_median_holds_it",
     ),
     "results.visit.per_visit": (ALIKE,),
-    "results.visit.sentence": (ALIKE,),
     "results.instant.Answer.sentence": (ALIKE,),
     "diagnostics.finding.conclude": EXPLORING,
     "diagnostics.finding.Conclusion.verdict": EXPLORING,

@@ -32,7 +32,7 @@ from .reading import read_log
 from .regression import cross_fit, estimated_propensities, read_model
 from .simulated import known_experiment, learned_agent, true_value, value_of_visits
 from .stored_run import KEPT, stored_policy
-from .support import CONSTANT, Alarm, Support, alarms, few_rewards, measure, verdict
+from .support import CONSTANT, MIN_ESS, Alarm, Support, alarms, few_rewards, measure, verdict
 from .targets import Matrix, Target, blocks
 from .visits import OF_VISITS, ess_by_length, gather, support_of, whole_visits
 from .weight_histogram import Histogram, histogram, slope, weight_grid
@@ -140,7 +140,8 @@ class Evaluation:
         """Whether enough decisions carry the estimates for intervals for large samples; the others
         hold for every number.
         """
-        few = any(alarm.kind in FEW for alarm in self.alarms)
+        # a share of a large log may be alarming, and enough for an interval
+        few = self.support.ess < MIN_ESS or any(a.kind == "max_weight" for a in self.alarms)
         return not (few and self.interval in ADJUSTED)
 
     def as_dict(self) -> dict[str, Any]:

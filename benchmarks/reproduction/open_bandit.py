@@ -183,7 +183,7 @@ def logs_text() -> str:
         "weight: the share of one decision in the sum of all. Last column: decisions that such a "
         "log would need to find a difference of 10 % from its own policy in 80 % of cases. With a "
         "few dozen clicks, no log of this size does; *What if?* states which difference each "
-        f"would find, except where an alarm on the effective sample size refuses intervals. `{worst[1]}` can answer least, for the target `{worst[2]}`: one decision has "
+        f"would find, except where too few decisions carry an estimate for an interval. `{worst[1]}` can answer least, for the target `{worst[2]}`: one decision has "
         f"{percent(worst[0])} of the sum of all weights.\n\n"
         + table(
             (

@@ -37,7 +37,7 @@ class ItemModel(NamedTuple):
     name : str
         Of the item.
     visit : int
-        The how-manieth time the item was shown, from 1.
+        How many times the item had been shown, with this visit.
     step, replication : int
         Of that visit; the step is counted from 1, the replication from 0.
     visitor : str

@@ -45,8 +45,12 @@ _depth = threading.local()
 
 def compile_for(agent: dict[str, Any]) -> None:
     """Compile what an agent calls, or load it, by a short run."""
-    short: dict[str, Any] = {"agents": [agent], "steps": 4, "replications": 2}
-    if "visits" in REGISTRY[agent["kind"]].requires(REGISTRY[agent["kind"]].Params(**agent)):
+    cls = REGISTRY[agent["kind"]]
+    params = cls.Params(**agent)
+    # one that learns later is run until it does
+    steps = 1 + getattr(params, "learning_starts", 3)
+    short: dict[str, Any] = {"agents": [agent], "steps": steps, "replications": 2}
+    if "visits" in cls.requires(params):
         short["simulator"] = {"kind": "sessions", "observed": "mood"}
     run_to_end(Lockstep(Experiment.model_validate(short)))
 

@@ -74,8 +74,8 @@ Open = Callable[..., Page]
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     """Run a test of the browser once more that waited in vain, and warn of it.
 
-    Streamlit loses what it draws once in some thousand page loads of a busy machine; a fault of
-    ours is lost twice.
+    On a busy machine one page in many was never drawn to its end, and the next one was. What is
+    broken fails twice.
     """
     if item.get_closest_marker("browser") is None:
         return None

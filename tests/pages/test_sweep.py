@@ -232,7 +232,7 @@ def test_processes_come_to_the_same_bits(pool: Pool, two: Landscape, tmp_path: P
     found = finished(SweepManager(pool, tmp_path), two.sweep)
     assert (found.status, found.error, found.progress) == ("finished", "", 1.0)
     for metric in OBJECTIVES:
-        assert np.array_equal(found.landscape.numbers(metric), two.numbers(metric))
+        np.testing.assert_array_equal(found.landscape.numbers(metric), two.numbers(metric))
 
 
 def test_equal_sweeps_are_one_and_are_found_again(

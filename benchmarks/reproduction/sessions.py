@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
 
+from bandits.base.formatting import listed
 from bandits.experiments.experiment import Experiment, read
 from bandits.experiments.history import History
 from bandits.experiments.lockstep import Lockstep, run_to_end
@@ -279,7 +280,7 @@ def even(steps: int, rows: int, settings: dict[str, Any]) -> list[str]:
         "behind, whole run | visits until ahead |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    values = METRICS["late_per_visit"].rows
+    values, found = METRICS["late_per_visit"].rows, {}
     for c in CONSEQUENCES[:-1]:
         agents = [dqn(steps, settings), {"kind": "linucb", "sharing": "shared"}]
         e = experiment(agents, steps, rows, seed=SEED, consequence=c, features="interaction")
@@ -289,12 +290,31 @@ def even(steps: int, rows: int, settings: dict[str, Any]) -> list[str]:
         gain = estimate(values(far) - values(base))
         lost = estimate(base.sums["clicks"][-1] - far.sums["clicks"][-1])
         visits = break_even(far, base)
+        found[c] = verdict(gain), visits
         lines.append(
             f"| {c:g} | {truth.optimal:.2f} | {truth.short_sighted:.2f} | {interval(late(far))} | "
             f"{interval(late(base))} | {interval(gain)}: {verdict(gain)} | {interval(lost, 0)} | "
             f"{'never' if visits is None else f'{visits:,}'} |"
         )
-    return lines
+    return [*lines, "", summary(steps, found)]
+
+
+def summary(steps: int, found: Mapping[float, tuple[str, int | None]]) -> str:
+    """State at which consequences DQN earns more than LinUCB, per visit and over the whole run."""
+
+    def at(consequences: list[float]) -> str:
+        return listed([f"{c:g}" for c in consequences]) if consequences else "none"
+
+    judged = {word: at([c for c in found if found[c][0] == word]) for word in VERDICTS}
+    ahead = at([c for c in found if found[c][1] is not None])
+    return (
+        f"Consequences at which DQN earns more per visit than LinUCB in the last fifth: "
+        f"{judged['above']}; less: {judged['below']}; undecided: {judged['undecided']}. At which its "
+        f"clicks stay above those of LinUCB within {steps:,} steps: {ahead}."
+    )
+
+
+VERDICTS = "above", "below", "undecided"
 
 
 def verdict(found: Estimate) -> str:

@@ -9,17 +9,15 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
 from bandits.base.errors import UserError
 from bandits.base.extras import require
 from bandits.base.formatting import listed
-from bandits.experiments.validation import refusal
 
 if TYPE_CHECKING:
     from bandits.serving.trainer import Trained
 
 TOKEN = "BANDITS_SERVE_TOKEN"  # noqa: S105
+_SERVED = "settings of the service; default: those that it was served with last"
 
 
 def add_commands(commands: Any) -> None:
@@ -69,7 +67,7 @@ def add_commands(commands: Any) -> None:
         default=100_000,
         help="latest decisions with a reward that are learned; default: 100,000",
     )
-    training.add_argument("--settings", metavar="FILE.json", help="settings of the service")
+    training.add_argument("--settings", metavar="FILE.json", help=_SERVED)
     training.add_argument(
         "--challenge",
         action="store_true",
@@ -142,7 +140,7 @@ def add_commands(commands: Any) -> None:
     watching.add_argument(
         "--monitor", metavar="KIND", action="append", help="only this monitor; can be repeated"
     )
-    watching.add_argument("--settings", metavar="FILE.json", help="settings of the service")
+    watching.add_argument("--settings", metavar="FILE.json", help=_SERVED)
     exporting = doing.add_parser("export", help="write the decisions that have a reward as a log")
     exporting.add_argument("out", metavar="FILE", help="FILE.parquet, or FILE.json for dsjson")
 
@@ -305,7 +303,7 @@ def loop(parsed: argparse.Namespace) -> int:
         rate=parsed.rate,
         seconds=getattr(parsed, "for"),
         every=parsed.every,
-        params=_settings(parsed.settings) if parsed.settings else SETTINGS,
+        params=_settings(parsed.settings) or SETTINGS,
         report=lambda sentence: print(sentence, flush=True),
     )
     try:
@@ -399,11 +397,7 @@ def _register(registry: Any, path: str) -> int:
 
 
 def _settings(path: str | None) -> Any:
-    from bandits.serving.settings import ServiceParams
+    """Read the settings that are given; None: none are."""
+    from bandits.serving.settings import read_settings
 
-    if path is None:
-        return ServiceParams()
-    try:
-        return ServiceParams.model_validate_json(Path(path).read_bytes())
-    except ValidationError as error:
-        raise UserError(f"{path}: {refusal(error, ServiceParams)}") from None
+    return read_settings(Path(path)) if path else None

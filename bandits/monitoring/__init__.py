@@ -19,7 +19,7 @@ Example
 """
 
 from .alarm import Alarm, Need, Samples, Setting, Steps
-from .base import Monitor, MonitorParams
+from .base import FELL, Monitor, MonitorParams
 from .false_alarms import Score, score
 from .observation import EVERY, observe, offered
 from .registry import REGISTRY, read
@@ -27,6 +27,7 @@ from .replay import alarms, table
 
 __all__ = [
     "EVERY",
+    "FELL",
     "REGISTRY",
     "Alarm",
     "Monitor",

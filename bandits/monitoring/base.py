@@ -15,6 +15,10 @@ from bandits.models.detectors import Detections
 
 from .alarm import Alarm, Need, Setting, Steps, join
 
+MEAN = "The mean reward"
+# with this begins the sentence of a detector that found a fall
+FELL = f"{MEAN} fell"
+
 
 class MonitorParams(Params):
     """Parameters of a monitor."""
@@ -92,7 +96,7 @@ class Monitor(ABC):
             words = sentence.format(
                 rose="rose" if statistic > 0 else "fell", by=number(abs(statistic))
             )
-            text = f"The mean reward {words}, more than {number(bound)}."
+            text = f"{MEAN} {words}, more than {number(bound)}."
             alarms.append(self.alarm(start + t + 1, r, abs(statistic), bound, text))
         return alarms
 

@@ -42,6 +42,7 @@ class RewardBody(_Body):
 
     event_id: str = Field(min_length=1, max_length=_NAME)
     reward: float = Field(strict=False)
+    reward_id: str | None = Field(None, min_length=1, max_length=_NAME)
 
 
 _FIELDS: dict[str, Any] = {name: (kind, ...) for name, kind in get_type_hints(Answer).items()}
@@ -55,10 +56,11 @@ class RewardAnswer(BaseModel):
 
 
 class HealthAnswer(BaseModel):
-    """The state of the service."""
+    """The state of the service; the latest alarms of its monitors do not make it unhealthy."""
 
     healthy: bool
     problems: list[str]
+    alarms: list[str]
     loss_window_seconds: float
     waiting_events: int
     uptime_seconds: float

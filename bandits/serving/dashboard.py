@@ -9,18 +9,21 @@ import math
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bandits.base.formatting import count_of
+from bandits.monitoring import REGISTRY
 
 from .event_log import Event, newest
 from .registry import Aliases, Registry
 
 # seconds over which rates are counted, and the most events of them
 _RECENT, _EVENTS = 10.0, 5_000
-_SHOWN = 12
+# changes and alarms that are read, and of them shown; seconds for which an alarm is marked
+_CHANGES, _SHOWN, _ALARMS, _RUNG = 200, 12, 5, 60.0
 _TIMEOUT = 2.0
 NOTHING = "–"
 
@@ -45,7 +48,7 @@ class Box(NamedTuple):
 
 
 class Happened(NamedTuple):
-    """Something that changed what serves."""
+    """Something that changed what serves, or an alarm."""
 
     time: str
     sentence: str
@@ -64,15 +67,20 @@ class Production(NamedTuple):
         Whether the service answers.
     happened : list of Happened
         Latest first.
+    alarms : list of Happened
+        Of the monitors, latest first.
     """
 
     groups: dict[str, list[Box]]
     problems: list[str]
     answers: bool
     happened: list[Happened]
+    alarms: list[Happened]
 
 
-def production(folder: Path, url: str, *, trainer: bool, rollout: tuple[float, ...]) -> Production:
+def production(
+    folder: Path, url: str, *, active: bool, trainer: bool, rollout: tuple[float, ...]
+) -> Production:
     """Read the state of a loop.
 
     Parameters
@@ -81,6 +89,8 @@ def production(folder: Path, url: str, *, trainer: bool, rollout: tuple[float, .
         Of the service.
     url : str
         Of the service.
+    active : bool
+        Whether the loop goes on: without it there are no rates, only what the log holds.
     trainer : bool
         Whether the trainer runs.
     rollout : tuple of float
@@ -88,7 +98,11 @@ def production(folder: Path, url: str, *, trainer: bool, rollout: tuple[float, .
     """
     there = (folder / "log" / "events.sqlite").is_file()
     events = newest(folder / "log", _EVENTS) if there else []
-    metrics, problems = _metrics(url), _problems(url)
+    metrics, problems = (_metrics(url), _problems(url)) if active else ({}, None)
+    changes = newest(folder / "log", _CHANGES, ("versions", "verdict", "alarm")) if there else []
+    alarms = [event for event in changes if event.kind == "alarm"]
+    rung = bool(alarms) and alarms[-1].time > time.time() - _RUNG and active
+    silent = "stopped" if not active else "no answer"
     registry = Registry(folder / "registry")
     aliases, numbers = registry.aliases(), registry.numbers()
     card = registry.version(numbers[-1]).card if numbers else {}
@@ -103,13 +117,17 @@ def production(folder: Path, url: str, *, trainer: bool, rollout: tuple[float, .
     age = metrics.get("bandits_version_age_seconds")
     share = metrics.get("bandits_rollout_share", 0.0)
     fallback = metrics.get("bandits_decisions.fallback", 0.0)
+
+    def rate(kind: str, unit: str) -> str:
+        return f"{_rate(events, kind)} {unit}/s" if active else silent
+
     step = f"steps {', '.join(f'{100 * s:.0f} %' for s in rollout)}"
     groups = {
         "Online serving": [
-            Box("Visitors", f"{_rate(events, 'decision')} requests/s"),
+            Box("Visitors", rate("decision", "requests")),
             Box("Bandit service", _version(aliases.champion), "features frozen, head learns"),
             Box("Choice", f"p50 {milliseconds('0.5')}", f"p99 {milliseconds('0.99')}"),
-            Box("Reward", f"{_rate(events, 'reward')} rewards/s", f"{whole('bandits_late')} late"),
+            Box("Reward", rate("reward", "rewards"), f"{whole('bandits_late')} late"),
             Box("Update", f"{whole('bandits_learned')} updates"),
             Box(
                 "Log",
@@ -141,14 +159,24 @@ def production(folder: Path, url: str, *, trainer: bool, rollout: tuple[float, .
             ),
             Box(
                 "Monitoring",
-                "no answer" if problems is None else count_of(len(problems), "alarms"),
-                alarm=bool(problems),
+                count_of(len(alarms), "alarms"),
+                silent if problems is None else f"/health: {count_of(len(problems), 'problems')}",
+                alarm=bool(problems) or rung,
             ),
-            Box("Fallback", f"{fallback:,.0f} decisions", alarm=bool(problems) and fallback > 0),
+            Box(
+                "Fallback",
+                f"{whole('bandits_decisions.fallback')} decisions",
+                alarm=bool(problems) and fallback > 0,
+            ),
         ],
     }
-    happened = _happened(folder) if there else []
-    return Production(groups, problems or [], problems is not None, happened)
+    return Production(
+        groups,
+        problems or [],
+        problems is not None,
+        _happened([event for event in changes if event.kind != "alarm"]),
+        [_alarm(event) for event in alarms[: -_ALARMS - 1 : -1]],
+    )
 
 
 def _rate(events: list[Event], kind: str) -> str:
@@ -188,9 +216,20 @@ def _difference(metrics: dict[str, float]) -> str:
     return f"difference {low:+.3f} to {high:+.3f}"
 
 
-def _happened(folder: Path) -> list[Happened]:
+def _alarm(event: Event) -> Happened:
+    about, version = REGISTRY[event.body["monitor"]].title, event.body["version"]
+    if version is not None:
+        about += f", version {version}"
+    return Happened(_moment(event), f"{about}: {event.body['sentence']}")
+
+
+def _moment(event: Event) -> str:
+    return datetime.fromtimestamp(event.time, UTC).strftime("%H:%M:%S")
+
+
+def _happened(events: Sequence[Event]) -> list[Happened]:
     found, before = [], Aliases()
-    for event in newest(folder / "log", 10 * _SHOWN, ("versions", "verdict")):
+    for event in events:
         if event.kind == "verdict":
             sentences = [f"The gate decided to {event.body['action']}: {event.body['why']}."]
         else:
@@ -201,8 +240,7 @@ def _happened(folder: Path) -> list[Happened]:
                 if new != old and alias in ("champion", "challenger")
             ]
             before = now
-        moment = datetime.fromtimestamp(event.time, UTC).strftime("%H:%M:%S")
-        found += [Happened(moment, sentence) for sentence in sentences]
+        found += [Happened(_moment(event), sentence) for sentence in sentences]
     return found[: -_SHOWN - 1 : -1]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,13 +19,23 @@ from typing import Any, NoReturn
 from bandits.base.errors import UserError
 from bandits.policy.policy import Policy
 
+from .alarms import Seen
 from .event_log import AlreadyDecidedError, Event, EventLog, Log, LogAwayError
 from .http import fingerprint
 from .redis_log import RedisLog
 from .registry import Aliases
 from .rollout import Rollout
-from .service import LEARNER, Answer, Service, UnknownDecisionError, _Open, learns
-from .settings import ServiceParams
+from .service import (
+    LEARNER,
+    Answer,
+    Service,
+    UnknownDecisionError,
+    _Open,
+    learns,
+    named,
+    rewarded,
+)
+from .settings import ServiceParams, stored
 
 # seconds between two heads, where something changed
 HEAD = 0.5
@@ -92,8 +103,8 @@ class Decider(Service):
             self.counts["duplicates"] += 1
             return known
 
-    def reward(self, event_id: str, reward: float) -> bool:
-        """Log a reward; return whether it counts."""
+    def reward(self, event_id: str, reward: float, *, reward_id: str | None = None) -> bool:
+        """Log a reward; return whether it counts. One with a known id is not logged again."""
         events = self.log.find(event_id)
         decision = next((event for event in events if event.kind == "decision"), None)
         if decision is None:
@@ -101,12 +112,17 @@ class Decider(Service):
         version = decision.body["version"]
         policy = self._policies.get(version) or self._policies[self.aliases.champion or 0]
         policy.check_reward(reward)
-        now = self._now()
-        first = all(event.kind != "reward" for event in events)
+        known = None if reward_id is None else rewarded(events, reward_id)
+        now = self._now() if known is None else known.time
+        before = events if known is None else events[: events.index(known)]
+        first = all(event.kind != "reward" for event in before)
         counts = now - decision.time <= self.params.reward_window and (
             first or self.params.several == "sum"
         )
-        self._log("reward", event_id, {"reward": reward}, time=now)
+        if known is not None:
+            self.counts["duplicates"] += 1
+            return counts
+        self._log("reward", event_id, {"reward": reward, **named(reward_id)}, time=now)
         self.counts["rewards"] += 1
         self.counts["late"] += not counts
         return counts
@@ -131,6 +147,8 @@ class Decider(Service):
             self.rollout = Rollout(self.params.rollout)
         self.rollout.step = about["step"]
         self.counts["learned"] = about["learned"]
+        self.alarms = deque(Seen(*alarm) for alarm in about["alarms"])
+        self.alarmed = about["alarmed"]
         if before != self.aliases:
             self._slow, self._paused_until, self._problem = 0, 0.0, ""
         return True
@@ -147,6 +165,9 @@ class Decider(Service):
 
     def _rotate(self) -> None:
         """Leave the days to the learner."""
+
+    def _watched(self) -> None:
+        """Leave the monitors to the learner."""
 
     def _first_aliases(self) -> Aliases:
         return Aliases()
@@ -304,7 +325,7 @@ class Learner(Learned):
         else:
             # not before: a window closes after the rewards that came within it
             self._clock = time.time()
-        before, now = (self.aliases, self.rollout.step), time.monotonic()
+        before, now = self._stage(), time.monotonic()
         try:
             self.tick()
             if now - self._judged > _JUDGE:
@@ -313,10 +334,14 @@ class Learner(Learned):
         except (UserError, OSError) as error:
             # the versions that serve go on
             self.report(str(error))
-        self._changed |= before != (self.aliases, self.rollout.step)
+        self._changed |= before != self._stage()
         if self._changed and now - self._shown > HEAD:
             self._publish()
         return n
+
+    def _stage(self) -> tuple[Any, ...]:
+        """Return what those that decide learn at once where it changes."""
+        return self.aliases, self.rollout.step, sum(self.alarmed.values())
 
     def close(self) -> None:
         """Store the state, publish it, and give folder and log free."""
@@ -334,6 +359,8 @@ class Learner(Learned):
                     "step": self.rollout.step,
                     "params": self.params.model_dump(mode="json"),
                     "learned": self.counts["learned"],
+                    "alarms": list(self.alarms),
+                    "alarmed": self.alarmed,
                     "problem": problem,
                 }
             )
@@ -381,11 +408,12 @@ class Learner(Learned):
 
     def _take_reward(self, event: Event) -> None:
         try:
-            self.reward(event.event_id, event.body["reward"])
+            reward_id = event.body.get("reward_id")
+            self.reward(event.event_id, event.body["reward"], reward_id=reward_id)
         except UserError as error:
             # another version may allow other rewards; it is logged, not learned
             self.report(str(error))
-            body = {"reward": event.body["reward"], "learned": False}
+            body = {**event.body, "learned": False}
             self._log("reward", event.event_id, body, time=event.time)
 
     def _log(self, kind: str, event_id: str, body: Mapping[str, Any], **about: Any) -> None:
@@ -396,14 +424,16 @@ class Learner(Learned):
 
 
 def opened(folder: Path) -> Service:
-    """Open the folder of a service or of a learner, to work on what it holds.
+    """Open the folder of a service or of a learner, with the settings that it was served with, to
+    work on what it holds.
 
     Raises
     ------
     UserError
-        The registry has no champion, or the folder is in use.
+        The registry has no champion, the folder is in use, or its settings are damaged.
     """
-    return Learned(folder) if learns(folder) else Service(folder)
+    params = stored(folder)
+    return Learned(folder, params) if learns(folder) else Service(folder, params)
 
 
 def learn(learner: Learner, report: Callable[[str], None]) -> NoReturn:

@@ -412,6 +412,20 @@ def newest(folder: Path, n: int, kinds: Sequence[str] = ()) -> list[Event]:
     return [_event(row) for row in reversed(rows)]
 
 
+def following(folder: Path, after: int, n: int) -> list[Event]:
+    """Return the next n events behind a position that are not yet moved to the file of a day, in
+    their order.
+
+    Raises
+    ------
+    UserError
+        As in `read_events`.
+    """
+    with _reading(folder) as select:
+        rows = select(f"{_SELECT} WHERE position > ? ORDER BY position LIMIT ?", after, n)
+    return [_event(row) for row in rows]
+
+
 def rewards_behind(folder: Path, after: int) -> tuple[int, int]:
     """Count the rewards behind a position that are not yet moved to the file of a day; return their
     number and the position of the last, ``after`` without one.

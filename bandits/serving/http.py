@@ -62,7 +62,8 @@ def application(service: Service, *, token: str = "") -> Starlette:
 
     async def reward(request: Request) -> Response:
         body = await _body(request, api.RewardBody)
-        return _answer(api.RewardAnswer(learned=service.reward(body.event_id, body.reward)))
+        learned = service.reward(body.event_id, body.reward, reward_id=body.reward_id)
+        return _answer(api.RewardAnswer(learned=learned))
 
     async def health(_: Request) -> Response:
         log = service.log.health()
@@ -70,6 +71,7 @@ def application(service: Service, *, token: str = "") -> Starlette:
         state = api.HealthAnswer(
             healthy=not reasons,
             problems=reasons,
+            alarms=[alarm.text() for alarm in reversed(service.alarms)],
             loss_window_seconds=log.window,
             waiting_events=log.waiting,
             uptime_seconds=time.time() - started,
@@ -172,6 +174,9 @@ def exposition(service: Service) -> bytes:
     Gauge("bandits_log_waiting", "Events not committed", registry=registry).set(log.waiting)
     Gauge("bandits_log_dropped", "Events given up", registry=registry).set(log.dropped)
     share = service.rollout.share if service.aliases.challenger is not None else 0.0
+    alarms = Gauge("bandits_alarms", "Alarms by monitor", ["monitor"], registry=registry)
+    for kind, n in service.alarmed.items():
+        alarms.labels(kind).set(n)
     Gauge("bandits_rollout_share", "Share of the challenger", registry=registry).set(share)
     if (verdict := service.verdict) is not None:
         interval = Gauge(

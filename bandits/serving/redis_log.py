@@ -7,6 +7,7 @@ that the server holds what is not yet learned, and of each decision what its rew
 
 from __future__ import annotations
 
+import hashlib
 import json
 import secrets
 import time as clock
@@ -130,7 +131,7 @@ class RedisLog:
             user,
             text,
             max(1, round(self.keep)),
-            secrets.token_hex(16),
+            _token(event_id, body.get("reward_id")),
         ]
         position = self._asked(
             lambda: self._append(keys=[_STREAM, f"{_OF}{event_id}"], args=values)
@@ -264,6 +265,13 @@ class RedisLog:
                 self._silent_until = clock.monotonic() + _TIMEOUT
             problem = "does not answer" if isinstance(error, self._away) else "refuses"
             raise LogAwayError(f"{self.name} {problem}: {error}") from error
+
+
+def _token(event_id: str, reward_id: str | None) -> str:
+    """Return a name of one append; the same for a reward with an id, from all processes."""
+    if reward_id is None:
+        return secrets.token_hex(16)
+    return hashlib.sha256(json.dumps([event_id, reward_id]).encode()).hexdigest()
 
 
 def _event(position: int, time: str, kind: str, event_id: str, user: str, body: str) -> Event:

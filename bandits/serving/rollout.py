@@ -137,6 +137,7 @@ class Rollout:
         self._since = 0
         self._latencies: deque[float] = deque(maxlen=10_000)
         self._served = self._failed = 0
+        self._alarm = ""
 
     @property
     def share(self) -> float:
@@ -163,6 +164,10 @@ class Rollout:
         self._signed.append((min(max(reward, params.low), params.high) - centre) * weight)
         self._rewards += reward
         self._since += 1
+
+    def alarmed(self, sentence: str) -> None:
+        """Take an alarm of a monitor on the challenger's decisions: the rollout is to end."""
+        self._alarm = self._alarm or sentence
 
     def interval(self) -> tuple[float, float]:
         """Return the interval of challenger minus champion; it holds at all looks at once."""
@@ -208,6 +213,9 @@ class Rollout:
                 )
         if high < -params.delta:
             return Verdict("roll back", f"the challenger is worse: {stated}", low, high)
+        if self._alarm:
+            why = f"an alarm on the challenger's decisions: {self._alarm.rstrip('.')}; {stated}"
+            return Verdict("roll back", why, low, high)
         if self._since < params.min_decisions:
             return Verdict(
                 "wait",

@@ -26,10 +26,11 @@ from bandits.base.files import atomic_write, pack, seal, unpack, unseal
 from bandits.policy.policy import REMEMBERED, Policy
 from bandits.policy.schema import as_mapping, is_missing
 
+from .alarms import WATCHED, Seen, Watcher
 from .event_log import Event, EventLog, Log
 from .registry import Aliases, Registry
 from .rollout import Rollout, Verdict
-from .settings import ServiceParams
+from .settings import ServiceParams, store
 
 _SNAPSHOT = "snapshot"
 # name of the learner whose folder it is, where one is
@@ -37,6 +38,8 @@ LEARNER = Path("log", "learner")
 # answers that are repeated without a look into the log
 _REMEMBERED = 10_000
 _SLOW = 5
+# seconds between two looks of the monitors, and alarms that are remembered
+_LOOK, _ALARMS = 2.0, 10
 # seconds for which a problem is stated
 _SHOWN = 60.0
 ARMS = ("champion", "challenger", "fallback")
@@ -108,6 +111,11 @@ class Service:
         self.verdict: Verdict | None = None
         self._slow, self._paused_until = 0, 0.0
         self._random = random.Random(0)
+        # of the monitors, the latest last
+        self.alarms: deque[Seen] = deque(maxlen=_ALARMS)
+        self.alarmed = dict.fromkeys(WATCHED, 0)
+        self._found: list[Seen] = []
+        self._looking, self._looked = threading.Thread(), 0.0
         # day before which all is in files
         self._rotated, self._moving = date.min, threading.Thread()
         # time before which a day that could not be moved is left alone
@@ -119,6 +127,7 @@ class Service:
         except BaseException:
             self.log.close()
             raise
+        self._watcher = self._watched()
         self._stored = self._now()
 
     @property
@@ -215,8 +224,9 @@ class Service:
         self._shadow(answer, context, candidates)
         return answer
 
-    def reward(self, event_id: str, reward: float) -> bool:
-        """Take a reward; return whether it is learned, now or at the end of its window.
+    def reward(self, event_id: str, reward: float, *, reward_id: str | None = None) -> bool:
+        """Take a reward; return whether it is learned, now or at the end of its window. One with
+        the id of an earlier one of its decision is that one, sent again.
 
         Raises
         ------
@@ -224,6 +234,9 @@ class Service:
             The decision is unknown, or the policy cannot learn such a reward.
         """
         self.settle()
+        if reward_id is not None and (known := rewarded(self.log.find(event_id), reward_id)):
+            self.counts["duplicates"] += 1
+            return bool(known.body["learned"])
         opened = self._open.get(event_id)
         if opened is None and not self.log.find(event_id):
             raise UnknownDecisionError(f"event_id: there was no decision {event_id[:80]!r}")
@@ -234,7 +247,8 @@ class Service:
         elif not np.isfinite(reward):
             raise UserError(f"the reward is {reward}; it must be a finite number")
         learned = opened is not None
-        self._log("reward", event_id, {"reward": reward, "learned": learned}, time=self._now())
+        body = {"reward": reward, "learned": learned, **named(reward_id)}
+        self._log("reward", event_id, body, time=self._now())
         self._rewarded(event_id, reward, learned)
         return learned
 
@@ -362,10 +376,13 @@ class Service:
         return self.store.forget(user)
 
     def tick(self) -> None:
-        """Do what is due: close windows, take over versions, store the state, move earlier days."""
+        """Do what is due: close windows, take over versions and alarms, store the state, move
+        earlier days.
+        """
         self.settle()
         self.refresh()
         self._rotate()
+        self._monitor()
         params = self.params
         if self._updates >= params.snapshot_updates or (
             self._updates and self._now() - self._stored >= params.snapshot_seconds
@@ -374,10 +391,38 @@ class Service:
 
     def close(self) -> None:
         """Store the state and give the folder free."""
-        if self._moving.is_alive():
-            self._moving.join()
+        for beside in (self._moving, self._looking):
+            if beside.is_alive():
+                beside.join()
         self.snapshot()
         self.log.close()
+
+    def _watched(self) -> Watcher | None:
+        return Watcher(self.folder, self.params, self._position)
+
+    def _monitor(self) -> None:
+        """Take over what the monitors found, and let them read on beside what is served."""
+        if self._watcher is None or self._looking.is_alive():
+            return
+        found, self._found = self._found, []
+        share = self.rollout.share if self.aliases.challenger is not None else 0.0
+        for alarm in found:
+            self._log("alarm", "", alarm._asdict(), time=alarm.time)
+            self.alarms.append(alarm)
+            self.alarmed[alarm.monitor] += 1
+            if alarm.version is not None and alarm[2:4] == (self.aliases.challenger, share):
+                self.rollout.alarmed(alarm.sentence)
+        if time.monotonic() - self._looked > _LOOK:
+            self._looked = time.monotonic()
+            asked = (self._watcher, self.aliases.champion, self.aliases.challenger, share)
+            self._looking = threading.Thread(target=self._read_on, args=asked, daemon=True)
+            self._looking.start()
+
+    def _read_on(self, watcher: Watcher, *serving: Any) -> None:
+        try:
+            self._found = watcher.look(*serving)
+        except UserError as error:
+            self.report(f"the monitors cannot read the log: {error}")
 
     def _rotate(self) -> None:
         """Move the days to files whose reward windows have ended, beside what is served."""
@@ -464,6 +509,7 @@ class Service:
 
     def _recover(self) -> None:
         """Load the snapshot, and do again what the log holds behind it."""
+        store(self.folder, self.params)
         after = 0
         path = self.folder / _SNAPSHOT
         about = self._unpacked(path.read_bytes()) if path.exists() else None
@@ -581,6 +627,17 @@ def learns(folder: Path) -> bool:
 def answer_of(event: Event) -> Answer:
     """Return the answer that a decision of the log gave."""
     return Answer(event.event_id, *(event.body[name] for name in Answer._fields[1:]))
+
+
+def rewarded(events: Sequence[Event], reward_id: str) -> Event | None:
+    """Return the reward with an id among the events of a decision."""
+    rewards = (event for event in events if event.kind == "reward")
+    return next((event for event in rewards if event.body.get("reward_id") == reward_id), None)
+
+
+def named(reward_id: str | None) -> dict[str, str]:
+    """Return the id of a reward as the body of its event holds it."""
+    return {} if reward_id is None else {"reward_id": reward_id}
 
 
 class _TooSlowError(Exception):

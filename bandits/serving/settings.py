@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from pathlib import Path
 from typing import Literal
 
+from pydantic import ValidationError
+
+from bandits.base.errors import UserError
+from bandits.base.files import atomic_write
 from bandits.base.params import Params, param
+from bandits.experiments.validation import refusal
 
 from .rollout import RolloutParams
+
+_FILE = "settings.json"
 
 
 class ServiceParams(Params):
@@ -79,3 +88,38 @@ class ServiceParams(Params):
         title="Rollout",
         help="How a challenger gets its users.",
     )
+
+
+def stored(folder: Path) -> ServiceParams:
+    """Return the settings with which a folder was served last; the defaults where it never was.
+
+    Raises
+    ------
+    UserError
+        Their file is damaged.
+    """
+    path = folder / _FILE
+    return read_settings(path) if path.is_file() else ServiceParams()
+
+
+def store(folder: Path, params: ServiceParams) -> None:
+    """Keep the settings with which a folder is served, for what works on it beside the service."""
+    # on a full disk the service goes on
+    with suppress(OSError):
+        atomic_write(folder / _FILE, params.model_dump_json(indent=2).encode())
+
+
+def read_settings(path: Path) -> ServiceParams:
+    """Read the settings of a service.
+
+    Raises
+    ------
+    UserError
+        The file cannot be read, or a setting is not allowed.
+    """
+    try:
+        return ServiceParams.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error}") from None
+    except ValidationError as error:
+        raise UserError(f"{path}: {refusal(error, ServiceParams)}") from None

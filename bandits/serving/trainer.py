@@ -34,7 +34,7 @@ from bandits.policy.items import Name
 from .decisions import Decision, join, log_of
 from .event_log import read_events, rewards_behind
 from .registry import Registry
-from .settings import ServiceParams
+from .settings import ServiceParams, stored
 
 DECISIONS = 100_000
 # of which the latest fifth validates
@@ -111,7 +111,7 @@ def train(
     folder : Path
         Of the service, which may run.
     params : ServiceParams, optional
-        How the service counts rewards.
+        How the service counts rewards; by default as it was served last.
     decisions : int
         How many of the latest decisions with a reward are taken, at least 100.
 
@@ -129,7 +129,7 @@ def train(
     if number is None:
         raise UserError("the registry has no champion; register a policy and promote it first")
     champion = Policy.from_bytes(registry.version(number).policy)
-    found = rewarded(folder, params or ServiceParams(), decisions)
+    found = rewarded(folder, params or stored(folder), decisions)
     if champion.schema is None and found:
         # the first context states the columns
         champion.probabilities(found[0].body["context"])

@@ -15,7 +15,7 @@ from bandits.policy import Policy
 
 from .decisions import log_of
 from .registry import Registry
-from .settings import ServiceParams
+from .settings import ServiceParams, stored
 from .trainer import DECISIONS, rewarded
 
 LABEL = "service"
@@ -56,7 +56,7 @@ def watch(
     folder : Path
         Of the service.
     params : ServiceParams, optional
-        How the service counts rewards.
+        How the service counts rewards; by default as it was served last.
     monitors : sequence of str, optional
         Their kinds; by default all that can read this log.
     decisions : int
@@ -72,7 +72,7 @@ def watch(
     if (champion := registry.aliases().champion) is None:
         raise UserError("the registry has no champion")
     policy = Policy.from_bytes(registry.version(champion).policy)
-    found = rewarded(folder, params or ServiceParams(), decisions)
+    found = rewarded(folder, params or stored(folder), decisions)
     log = log_of(policy, found)
     there: set[Need] = {"single", "fallbacks"}
     samples = None

@@ -135,7 +135,11 @@ def _start() -> None:
 
 def _show(loop: Loop) -> None:
     found = dashboard.production(
-        loop.folder, loop.url, trainer=loop.runs("trainer"), rollout=SETTINGS.rollout.steps
+        loop.folder,
+        loop.url,
+        active=loop.active,
+        trainer=loop.runs("trainer"),
+        rollout=SETTINGS.rollout.steps,
     )
     if not loop.active:
         st.caption("All parts have ended. The numbers below are those of the log.")
@@ -145,11 +149,12 @@ def _show(loop: Loop) -> None:
         st.caption(f"All parts end in {loop.left:.0f} s.")
     st.html(f"<style>{_STYLE}</style>{figure(found)}")
     if found.problems:
-        st.markdown("**Alarms**")
+        st.markdown("**Problems**")
         bullets(found.problems)
-    if found.happened:
-        st.markdown("**What happened**")
-        bullets([f"{each.time} {each.sentence}" for each in found.happened])
+    for title, events in (("Alarms", found.alarms), ("What happened", found.happened)):
+        if events:
+            st.markdown(f"**{title}**")
+            bullets([f"{each.time} {each.sentence}" for each in events])
 
 
 def figure(found: dashboard.Production) -> str:

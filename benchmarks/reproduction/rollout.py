@@ -1,4 +1,5 @@
-"""How often a rollout errs: equal models, a model that is 20 % worse, one that is 10 % better.
+"""How often a rollout errs: equal models, a model that is 20 % worse, one that is 10 % better, and
+one that breaks in its last step, with and without the alarms of monitors.
 
     python -m benchmarks.reproduction.rollout [--number 200]
 
@@ -8,17 +9,18 @@ Beside it, what a t test at level 5 % would do that is looked at every 200 decis
 from __future__ import annotations
 
 import argparse
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import ttest_ind
 
+from bandits.serving.alarms import JUDGED, Stream, stops
 from bandits.serving.rollout import Rollout, RolloutParams
 
 RATE = 0.3
 # the first gates matter most, and each looks at all decisions
 EVERY, LATER = 1_000, 5_000
-LIMIT = 200_000
+LIMIT, BREAKS = 200_000, 70_000
 
 
 class Outcome(NamedTuple):
@@ -31,24 +33,38 @@ class Outcome(NamedTuple):
     lost: float
 
 
-def simulate(seed: int, factor: float, limit: int = LIMIT) -> Outcome:
-    """Roll out a challenger whose rate is ``factor`` times the champion's."""
+def simulate(
+    seed: int,
+    factor: float,
+    limit: int = LIMIT,
+    *,
+    breaks: int = LIMIT,
+    watched: bool = True,
+) -> Outcome:
+    """Roll out a challenger whose rate is ``factor`` times the champion's, and 30 % less than that
+    from decision ``breaks`` on, with and without the alarms of monitors."""
     rng = np.random.default_rng(seed)
-    rollout = Rollout(RolloutParams())
+    rollout, monitors = Rollout(RolloutParams()), Stream(JUDGED)
     lost, n = 0.0, 0
     while n < limit:
         share, more = rollout.share, EVERY if n < 20_000 else LATER
         challenger = rng.random(more) < share
-        rewards = rng.random(more) < np.where(challenger, RATE * factor, RATE)
+        factor_now = factor if n < breaks else 0.7 * factor
+        rewards = rng.random(more) < np.where(challenger, RATE * factor_now, RATE)
         for reward, mine in zip(rewards, challenger, strict=True):
             rollout.observe(float(reward), challenger=bool(mine), share=share)
+        own = rewards[challenger].astype(float)
+        for alarm in monitors.feed(own, np.zeros(len(own), np.bool_)):
+            if watched and stops(alarm):
+                rollout.alarmed(alarm.sentence)
         n += more
-        lost += challenger.sum() * RATE * (1 - factor)
+        lost += challenger.sum() * RATE * (1 - factor_now)
         verdict = rollout.verdict()
         if verdict.action in ("roll back", "promote"):
             return Outcome(verdict.action, share, n, lost)
         if verdict.action == "advance":
             rollout.advance()
+            monitors = Stream(JUDGED)
     return Outcome("wait", rollout.share, n, lost)
 
 
@@ -71,16 +87,24 @@ def main() -> None:
         "| challenger | promoted | rolled back | undecided | share reached | decisions | clicks lost |"
     )
     print("|---|---|---|---|---|---|---|")
-    for factor in (1.0, 0.8, 1.1):
-        outcomes = [simulate(seed, factor) for seed in range(number)]
+    kinds: dict[str, dict[str, Any]] = {
+        "as good": {"factor": 1.0},
+        "20 % worse": {"factor": 0.8},
+        "10 % better": {"factor": 1.1},
+        "10 % better, 30 % less from decision 70,000 on": {"factor": 1.1, "breaks": BREAKS},
+        "the same without alarms": {"factor": 1.1, "breaks": BREAKS, "watched": False},
+    }
+    for title, about in kinds.items():
+        outcomes = [simulate(seed, **about) for seed in range(number)]
         actions = [o.action for o in outcomes]
         low_share = sum(o.action == "roll back" and o.share < 0.2 for o in outcomes)
         print(
-            f"| {factor:.0%} of the champion | {actions.count('promote')} | "
+            f"| {title} | {actions.count('promote')} | "
             f"{actions.count('roll back')} ({low_share} below 20 %) | {actions.count('wait')} | "
             f"{np.mean([o.share for o in outcomes]):.0%} | "
             f"{np.median([o.decisions for o in outcomes]):,.0f} | "
-            f"{np.mean([o.lost for o in outcomes]):,.0f} |"
+            f"{np.mean([o.lost for o in outcomes]):,.0f} |",
+            flush=True,
         )
     errors = sum(naive(seed) for seed in range(number))
     print(

@@ -1,6 +1,6 @@
 """What a trained version gains over the stale champion, and how often validation foretold it.
 
-    python -m benchmarks.reproduction.trained_versions [--worlds 100]
+    python -m benchmarks.reproduction.trained_versions [--worlds 100] [--decisions 6000]
 
 In each world a champion has learned tastes that then drift, a little or wholly. It serves on without
 learning, a version is trained on its log as the trainer does, and both serve new visitors, whose
@@ -22,8 +22,8 @@ from bandits.serving.trainer import validate
 
 AGENT = {"kind": "epsilon_greedy", "epsilon": 0.5}
 ITEMS, D = ["a", "b", "c"], 4
-# decisions of the log, and visitors whose expected rewards are compared
-LOGGED, LIVE = 6_000, 1_000
+# decisions from which the champion learned, and visitors whose expected rewards are compared
+LEARNED, LIVE = 6_000, 1_000
 LEAST_ESS = 500
 
 
@@ -35,17 +35,17 @@ class Outcome(NamedTuple):
     ess: float
 
 
-def one(seed: int) -> Outcome:
-    """Let tastes drift in one world, train, and compare."""
+def one(seed: int, decisions: int = 6_000) -> Outcome:
+    """Let tastes drift in one world, train on so many decisions, and compare."""
     g = np.random.default_rng(seed)
     before, other = g.normal(size=(2, D, len(ITEMS)))
     drift = g.random()
     after = (1 - drift) * before + drift * other
     champion = Policy(AGENT, ITEMS, D, scale=False)
-    for decision in log(champion, before, g, served=False):
+    for decision in log(champion, before, g, LEARNED, served=False):
         learn(champion, decision)
-    found = log(champion, after, g, served=True)
-    new, held_out = champion.untrained(), LOGGED - LOGGED // 5
+    found = log(champion, after, g, decisions, served=True)
+    new, held_out = champion.untrained(), decisions - decisions // 5
     for decision in found[:held_out]:
         learn(new, decision)
     validation = validate(new, champion, found[held_out:])
@@ -57,13 +57,15 @@ def one(seed: int) -> Outcome:
     return Outcome(normal(gain), validation.difference["snips"], validation.new.support.ess)
 
 
-def log(policy: Policy, tastes: FloatArray, g: np.random.Generator, *, served: bool) -> list[Any]:
-    """Return decisions with rewards, of the policy where it serves, else uniformly random."""
-    contexts = g.normal(size=(LOGGED, D))
-    p = shares(policy, contexts) if served else np.full((LOGGED, len(ITEMS)), 1 / len(ITEMS))
-    shown = (p.cumsum(axis=1) < g.random((LOGGED, 1))).sum(axis=1).clip(max=len(ITEMS) - 1)
-    rows = np.arange(LOGGED)
-    rewards = (g.random(LOGGED) < clicks(contexts, tastes)[rows, shown]).astype(float)
+def log(
+    policy: Policy, tastes: FloatArray, g: np.random.Generator, n: int, *, served: bool
+) -> list[Any]:
+    """Return n decisions with rewards, of the policy where it serves, else uniformly random."""
+    contexts = g.normal(size=(n, D))
+    p = shares(policy, contexts) if served else np.full((n, len(ITEMS)), 1 / len(ITEMS))
+    shown = (p.cumsum(axis=1) < g.random((n, 1))).sum(axis=1).clip(max=len(ITEMS) - 1)
+    rows = np.arange(n)
+    rewards = (g.random(n) < clicks(contexts, tastes)[rows, shown]).astype(float)
     bodies = [
         {
             **{"item": ITEMS[k], "propensity": float(p[i, k]), "context": contexts[i].tolist()},
@@ -93,11 +95,12 @@ def main() -> None:
     """Print the gain, and how often its sign was foretold."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--worlds", type=int, default=100)
+    parser.add_argument("--decisions", type=int, default=6_000, help="of which a version learns")
     parsed = parser.parse_args()
     found = []
     for seed in range(parsed.worlds):
-        found.append(one(seed))
-        if (seed + 1) % 10 == 0:
+        found.append(one(seed, parsed.decisions))
+        if (seed + 1) % 10 == 0 or seed + 1 == parsed.worlds:
             report(found)
 
 

@@ -20,6 +20,7 @@ import pytest
 from bandits.base.errors import UserError
 from bandits.cli.main import main
 from bandits.policy import Policy
+from bandits.serving.alarms import Seen
 from bandits.serving.distributed import Decider, Learner, learn
 from bandits.serving.event_log import AlreadyDecidedError, LogAwayError, read_events
 from bandits.serving.http import pseudonym
@@ -133,6 +134,33 @@ def test_an_append_that_is_sent_again_is_there_once(
     assert [log.append("reward", "e", {"reward": 1.0}) for _ in range(2)] == [2, 3]
     assert [event.position for event in log.find("e")] == [1, 2, 3]
     assert log.health().waiting == 3
+
+
+def test_a_reward_that_is_sent_again_counts_once_in_a_sum(opened: Any, server: RedisServer) -> None:
+    learner, one, two = opened(several="sum", reward_window=100.0)
+    one.decide({"x": 1.0, "y": 0.0}, event_id="e")
+    for decider, reward_id in ((one, "r"), (two, "r"), (two, "s"), (one, None)):
+        assert decider.reward("e", 0.25, reward_id=reward_id)
+    # the second one was found; also where two processes do not find it, the server has it once
+    body = {"reward": 0.25, "reward_id": "r"}
+    positions = {decider.log.append("reward", "e", body) for decider in (one, two)}
+    assert len(positions) == 1
+    assert server.client.xlen("bandits:events") == 4
+    catch_up(learner)
+    assert learner._sums == {"e": 0.75}
+
+
+def test_those_that_decide_state_the_alarms_of_the_learner(opened: Any) -> None:
+    learner, one, _ = opened()
+    learner._found = [Seen(0.0, "fallbacks", None, 0.0, "A fallback decides.")]
+    catch_up(learner)
+    learner._shown = 0.0
+    learner.work()
+    assert one.refresh()
+    assert [alarm.sentence for alarm in one.alarms] == ["A fallback decides."]
+    assert one.alarmed["fallbacks"] == 1
+    one.tick()
+    assert not one._looking.is_alive()
 
 
 def test_several_decide_with_what_one_learns(opened: Any, server: RedisServer) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import uvicorn
 
+from bandits.serving.alarms import Seen
 from bandits.serving.http import application
 from bandits.serving.registry import Registry
 from bandits.serving.service import Service
@@ -88,10 +89,20 @@ def test_decisions_rewards_and_what_is_known_of_them(
     assert send("/reward", {"event_id": "e1", "reward": 1}) == (200, {"learned": False})
     status, found = send("/explain/e1")
     assert found["rewards"] == [1.0, 1.0]
+    named = {"event_id": "e1", "reward": 0, "reward_id": "r1"}
+    for _ in range(2):
+        assert send("/reward", named) == (200, {"learned": False})
+    assert len(send("/explain/e1")[1]["rewards"]) == 3
+    service.alarms.append(Seen(0.0, "adwin", 2, 0.2, "The mean reward fell."))
+    service.alarmed["adwin"] += 1
     assert send("/version")[1]["champion"] == 1
     status, health = send("/health")
     assert (status, health["healthy"], health["loss_window_seconds"]) == (200, True, 0.05)
+    (alarm,) = health["alarms"]
+    assert alarm.startswith("1970-01-01T00:00:00+00:00 version 2, Adaptive windowing (ADWIN): The")
     metrics = send("/metrics")[1]
+    assert 'bandits_alarms{monitor="adwin"} 1.0' in metrics
+    assert 'bandits_alarms{monitor="fallbacks"} 0.0' in metrics
     assert 'bandits_decisions{arm="champion"} 1.0' in metrics
     assert "bandits_learned 1.0" in metrics
     # without consent: no context, no user

@@ -12,6 +12,7 @@ import pytest
 
 from bandits.base.errors import UserError
 from bandits.policy import Policy
+from bandits.serving.distributed import opened
 from bandits.serving.registry import Aliases, Registry
 from bandits.serving.service import Service, UnknownDecisionError
 from bandits.serving.settings import ServiceParams
@@ -114,7 +115,10 @@ def test_sums_and_defaults_are_learned_at_the_end_of_the_window(
     for name in ("two", "none"):
         service.decide({"x": 1.0, "y": 0.0}, event_id=name)
     service.reward("two", 0.5)
-    service.reward("two", 0.25)
+    # sent again with its id, it counts once
+    for _ in range(2):
+        assert service.reward("two", 0.25, reward_id="second")
+    assert service.counts["duplicates"] == 1
     assert service.counts["learned"] == 0
     clock.time += 11
     service.tick()
@@ -342,3 +346,21 @@ def test_earlier_days_are_moved_while_the_service_runs(
 def test_a_registry_without_champion_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="the registry has no champion"):
         Service(tmp_path)
+
+
+def test_work_on_a_folder_has_the_settings_that_it_was_served_with(
+    folder: Path, clock: Clock
+) -> None:
+    params = ServiceParams(several="sum", reward_window=1e9)
+    service = Service(folder, params, now=clock)
+    service.decide({"x": 1.0, "y": 0.0}, event_id="e")
+    service.reward("e", 0.5)
+    # killed: what opens the folder replays the log
+    service.log.close()
+    again = opened(folder)
+    assert again.params == params
+    assert (again._sums, again.counts["learned"]) == ({"e": 0.5}, 0)
+    again.close()
+    (folder / "settings.json").write_text('{"several": "all"}')
+    with pytest.raises(UserError, match=r"settings.json: several is all; it must be one of"):
+        opened(folder)

@@ -27,13 +27,14 @@ def written(folder: Path, *, falls: bool) -> Path:
         body = {
             **{"item": "abc"[int(g.integers(3))], "propensity": 1 / 3, "candidates": None},
             **{"context": {"x": g.normal(), "y": g.normal()}, "version": 1},
+            "share": 0.0,
             "arm": "fallback" if falls and i >= 3_000 else "champion",
         }
         log.append("decision", str(i), body, time=START + i)
         click = g.random() < (0.1 if falls and i >= 2_000 else 0.5)
         # one in ten has no reward
         if i % 10:
-            log.append("reward", str(i), {"reward": float(click)}, time=START + i)
+            log.append("reward", str(i), {"reward": float(click), "learned": True}, time=START + i)
     log.close()
     return folder
 

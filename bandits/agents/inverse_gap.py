@@ -12,7 +12,7 @@ from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.selection import inverse_gaps
-from bandits.base.types import FloatArray, Round, SimulatorAccess, SimulatorSpec
+from bandits.base.types import FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec
 
 from .params import AgentParams
 from .stochastic import StochasticAgent
@@ -66,9 +66,9 @@ class InverseGapAgent(StochasticAgent):
     def probabilities(self, round: Round) -> FloatArray:
         return inverse_gaps(self.estimates(round), self.weight(round.step), round.available)
 
-    def weight(self, step: int) -> FloatArray:
-        """Compute the weight of the gaps at a step, c t^rho, float64 (R,)."""
-        return np.asarray(self.gap_weight * float(step + 1) ** self.growth)
+    def weight(self, step: int | IntArray) -> FloatArray:
+        """Compute the weight of the gaps, c t^rho, float64 (R,), or (T, R) for steps (T, 1)."""
+        return np.asarray(self.gap_weight * np.float_power(step + 1, self.growth))
 
     def explain(self, round: Round) -> Explanation:
         return super().explain(round)._replace(mean=self.estimates(round))

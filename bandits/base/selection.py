@@ -28,6 +28,8 @@ TIE = 2.0**-40
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
+# of the ratio of two weights, above what is rounded and what `TIE` ties
+_SLACK = 1e-8
 
 
 @njit(cache=True, nogil=True)
@@ -348,6 +350,36 @@ def gumbel_scores(probabilities: FloatArray, uniforms: FloatArray) -> FloatArray
 
 
 @njit(cache=True, nogil=True)
+def leading_gumbel_scores(weights: FloatArray, uniforms: FloatArray, out: FloatArray) -> None:
+    """Compute `gumbel_scores` of the candidates that may have the best one, -inf for the others.
+
+    The order of the scores is that of p / -log(1 - u), which is at most p / u: most candidates are
+    left out without a logarithm.
+
+    Parameters
+    ----------
+    weights : float64 (K,)
+        Probabilities, or numbers in proportion to them.
+    uniforms : float64 (K,)
+    out : float64 (K,)
+        Where a weight is NaN, so is the score.
+    """
+    first = 0
+    for k in range(len(weights)):
+        if weights[k] * uniforms[first] > weights[first] * uniforms[k]:
+            first = k
+    weight, wait = weights[first], -np.log1p(-uniforms[first])
+    for k in range(len(weights)):
+        out[k] = -np.inf
+        if weights[k] == 0 or weights[k] * wait * (1 + _SLACK) < weight * uniforms[k]:
+            continue
+        own = -np.log1p(-uniforms[k])
+        out[k] = np.log(weights[k]) - np.log(own)
+        if weights[k] * wait > weight * own:
+            weight, wait = weights[k], own
+
+
+@njit(cache=True, nogil=True)
 def slots_by_rank(by_rank: FloatArray, scores: FloatArray, available: BoolArray) -> FloatArray:
     """Compute the probability that each candidate fills each slot, from that of its rank by score.
 
@@ -454,11 +486,24 @@ def mixed_with_uniform(
     return out
 
 
+@njit(cache=True, nogil=True)
+def softmax_of(preferences: FloatArray, out: FloatArray) -> None:
+    """Write exp(preference) / sum of exp to ``out (K,)``; 0 where a preference is -inf."""
+    highest, total = preferences.max(), 0.0
+    for k in range(len(out)):
+        out[k] = np.exp(preferences[k] - highest)
+        total += out[k]
+    for k in range(len(out)):
+        out[k] /= total
+
+
+@njit(cache=True, nogil=True)
 def softmax(preferences: FloatArray, available: BoolArray) -> FloatArray:
-    """Compute exp(preference) / sum of exp over the available candidates, float64 (R, K)."""
-    known = np.where(available, preferences, -np.inf)
-    weights = np.exp(known - known.max(axis=1, keepdims=True))
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+    """Compute `softmax_of` over the available candidates, float64 (R, K)."""
+    out = np.empty(preferences.shape)
+    for r in range(len(out)):
+        softmax_of(np.where(available[r], preferences[r], -np.inf), out[r])
+    return out
 
 
 @njit(cache=True, nogil=True)
@@ -486,21 +531,30 @@ def inverse_gaps(estimates: FloatArray, weight: FloatArray, available: BoolArray
     """
     out = np.zeros(estimates.shape)
     for r in range(len(estimates)):
-        n, highest = 0, -np.inf
-        for k in range(estimates.shape[1]):
-            if available[r, k]:
-                n += 1
-                highest = max(highest, estimates[r, k])
-        floor, left, tied = tied_from(highest), 1.0, 0
-        for k in range(estimates.shape[1]):
-            if not available[r, k]:
-                continue
-            if estimates[r, k] >= floor:
-                tied += 1
-            else:
-                out[r, k] = 1 / (n + weight[r] * (highest - estimates[r, k]))
-                left -= out[r, k]
-        for k in range(estimates.shape[1]):
-            if available[r, k] and estimates[r, k] >= floor:
-                out[r, k] = left / tied
+        inverse_gaps_of(estimates[r], weight[r], available[r], out[r])
     return out
+
+
+@njit(cache=True, nogil=True)
+def inverse_gaps_of(
+    estimates: FloatArray, weight: float, available: BoolArray, out: FloatArray
+) -> None:
+    """Write `inverse_gaps` of one row to ``out (K,)``."""
+    n, highest = 0, -np.inf
+    for k in range(len(estimates)):
+        if available[k]:
+            n += 1
+            highest = max(highest, estimates[k])
+    floor, left, tied = tied_from(highest), 1.0, 0
+    for k in range(len(estimates)):
+        out[k] = 0.0
+        if not available[k]:
+            continue
+        if estimates[k] >= floor:
+            tied += 1
+        else:
+            out[k] = 1 / (n + weight * (highest - estimates[k]))
+            left -= out[k]
+    for k in range(len(estimates)):
+        if available[k] and estimates[k] >= floor:
+            out[k] = left / tied

@@ -14,6 +14,7 @@ from bandits.base.selection import (
     epsilon_slots,
     explored_share,
     gumbel_scores,
+    leading_gumbel_scores,
     mixed_with_uniform,
     redraw_keys,
     shares_of_largest,
@@ -220,6 +221,25 @@ def test_gumbel_scores_are_log_probabilities_plus_noise() -> None:
     np.testing.assert_allclose(actual[[0, 2]], np.log([0.2, 0.8]) + noise[[0, 2]], rtol=1e-12)
     assert actual[1] == -np.inf
     assert np.isnan(actual[3])
+
+
+def test_leading_gumbel_scores_are_those_that_may_be_the_best() -> None:
+    generator = np.random.default_rng(7)
+    K, most = 20, 0
+    for _ in range(300):
+        p = generator.dirichlet(np.full(K, generator.choice([0.01, 1.0, 100.0])))
+        u = generator.random(K)
+        u[generator.random(K) < 0.01] = 0.0
+        expected, actual = gumbel_scores(p[None], u[None])[0], np.empty(K)
+        leading_gumbel_scores(p, u, actual)
+        assert actual.argmax() == expected.argmax()
+        computed = np.isfinite(actual)
+        np.testing.assert_allclose(actual[computed], expected[computed], rtol=1e-12)
+        most = max(most, int(computed.sum()))
+    # which saves the logarithms of the others
+    assert most < K / 2
+    leading_gumbel_scores(np.array([0.5, np.nan]), np.array([0.5, 0.5]), actual)
+    assert np.isnan(actual[1])
 
 
 def test_the_largest_share_one() -> None:

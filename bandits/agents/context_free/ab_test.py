@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
+from numba import njit
 
 from bandits.agents.params import LearnerParams
 from bandits.base.explanation import Explanation
@@ -17,12 +18,14 @@ from bandits.base.types import (
     Feedback,
     FloatArray,
     IntArray,
+    PredrawnSteps,
     Round,
     SimulatorAccess,
     SimulatorSpec,
 )
 
 from .base import ContextFreeAgent
+from .loop import Stretch, count, play
 
 # that its memory is estimated for
 MAX_SEGMENTS = 16
@@ -117,6 +120,12 @@ class ABTest(ContextFreeAgent):
     def scores(self, round: Round) -> FloatArray:
         return np.where(self.testing[:, None], self.uniforms.at(round.step), self.rates(round))
 
+    def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray | None:
+        if self.params[0].winner == "segment":
+            return None
+        uniforms = self.uniforms.slice(steps.start, len(steps.context))
+        return _play((self.test, self.tested, uniforms), self.stretch(steps, alive))
+
     def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:
         while True:
             yield np.where(
@@ -155,3 +164,34 @@ def _where(feedback: Feedback, rows: BoolArray) -> Feedback:
     """Return the feedback of some rows; the others examined nothing."""
     kept = rows[:, None]
     return Feedback(np.where(kept, feedback.rewards, 0.0), feedback.examined & kept)
+
+
+@njit(nogil=True)
+def _score(
+    own: Any, shown: FloatArray, clicks: FloatArray, r: int, t: int, out: FloatArray
+) -> None:
+    test, tested, uniforms = own
+    for k in range(len(out)):
+        rate = clicks[k] / (shown[k] if shown[k] > 0 else 1.0)
+        out[k] = uniforms[t, r, k] if tested[r] < test[r] else rate
+
+
+@njit(nogil=True)
+def _learn(
+    own: Any,
+    shown: FloatArray,
+    clicks: FloatArray,
+    r: int,
+    item: int,
+    exposure: float,
+    reward: float,
+) -> None:
+    test, tested, _ = own
+    if tested[r] < test[r]:
+        count(own, shown, clicks, r, item, exposure, reward)
+        tested[r] += 1
+
+
+@njit(cache=True, nogil=True)
+def _play(own: Any, stretch: Stretch) -> IntArray:
+    return play(_score, _learn, own, stretch)

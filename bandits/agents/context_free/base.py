@@ -10,7 +10,18 @@ import numpy as np
 from bandits.agents.base import Agent
 from bandits.agents.model_params import ForgettingParams, gamma_param, window_param
 from bandits.base.randomness import Streams
-from bandits.base.types import Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec
+from bandits.base.types import (
+    BoolArray,
+    Feedback,
+    FloatArray,
+    IntArray,
+    PredrawnSteps,
+    Round,
+    SimulatorAccess,
+    SimulatorSpec,
+)
+
+from .loop import Stretch
 
 
 class ContextFreeAgent(Agent):
@@ -40,6 +51,21 @@ class ContextFreeAgent(Agent):
         # in the flat arrays, from which `take` reads faster than an index does
         place = round.items + n * self._rows
         return self.shown.ravel().take(place), self.clicks.ravel().take(place)
+
+    def stretch(self, steps: PredrawnSteps, alive: BoolArray) -> Stretch:
+        """Return predrawn steps and the counts that they change, for the compiled loop."""
+        once = self.exposure(Feedback(np.zeros((1, 1)), np.ones((1, 1), np.bool_)))[0, 0]
+        return Stretch(
+            self.shown,
+            self.clicks,
+            float(once),
+            steps.row,
+            steps.probabilities,
+            np.ascontiguousarray(steps.uniforms),
+            alive,
+            self.streams.ties,
+            steps.start,
+        )
 
 
 class ForgettingCountsParams(ForgettingParams):

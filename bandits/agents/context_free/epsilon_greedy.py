@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
+from numba import njit
 from pydantic import model_validator
 
 from bandits.agents.base import Propensity
@@ -20,9 +21,19 @@ from bandits.base.selection import (
     shares_of_largest,
     slots_by_rank,
 )
-from bandits.base.types import Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec
+from bandits.base.types import (
+    BoolArray,
+    Feedback,
+    FloatArray,
+    IntArray,
+    PredrawnSteps,
+    Round,
+    SimulatorAccess,
+    SimulatorSpec,
+)
 
 from .base import ForgettingContextFreeAgent, ForgettingCountsParams
+from .loop import Stretch, count, play
 
 
 class EpsilonGreedyAverages(ForgettingContextFreeAgent):
@@ -124,8 +135,8 @@ class EpsilonGreedyAverages(ForgettingContextFreeAgent):
         shows, clicks = self.counts(round)
         return np.where(shows > 0, clicks / np.where(shows > 0, shows, 1), self.start)
 
-    def rate(self, step: int) -> FloatArray:
-        """Compute epsilon_t, float64 (R,)."""
+    def rate(self, step: int | IntArray) -> FloatArray:
+        """Compute epsilon_t, float64 (R,), or (T, R) for steps (T, 1)."""
         return self.epsilon / (1 + self.decay * step)
 
     def scores(self, round: Round) -> FloatArray:
@@ -133,6 +144,14 @@ class EpsilonGreedyAverages(ForgettingContextFreeAgent):
         draws, ties = self.uniforms.at(step), self.streams.ties
         mean, rate = self.mean(round), self.rate(step)
         return np.asarray(epsilon_slate(mean, round.available, rate, draws, ties, step))
+
+    def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray | None:
+        if self.forgets(self.params[0]):
+            return None
+        n = len(steps.context)
+        rates = self.rate(np.arange(steps.start, steps.start + n)[:, None])
+        own = self.start[:, 0], rates, self.uniforms.slice(steps.start, n)
+        return _play(own, self.stretch(steps, alive))
 
     def explain(self, round: Round) -> Explanation:
         draws = self.uniforms.at(round.step)[:, :, 0]
@@ -155,3 +174,22 @@ class EpsilonGreedyAverages(ForgettingContextFreeAgent):
     @classmethod
     def test_params(cls) -> list[dict[str, Any]]:
         return [{}, {"start": 1.0, "gamma": 0.98}, {"step_size": 0.1, "start": 5.0}]
+
+
+@njit(nogil=True)
+def _score(
+    own: Any, shown: FloatArray, clicks: FloatArray, r: int, t: int, out: FloatArray
+) -> None:
+    start, rates, uniforms = own
+    K = len(out)
+    if uniforms[t, r, 0, 0] < rates[t, r]:
+        out[:] = -np.inf
+        out[min(int(uniforms[t, r, 0, 1] * K), K - 1)] = 0.0
+        return
+    for k in range(K):
+        out[k] = clicks[k] / shown[k] if shown[k] > 0 else start[r]
+
+
+@njit(cache=True, nogil=True)
+def _play(own: Any, stretch: Stretch) -> IntArray:
+    return play(_score, count, own, stretch)

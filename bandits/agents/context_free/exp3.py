@@ -6,15 +6,31 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
+from numba import njit
 
 from bandits.agents.params import LearnerParams
 from bandits.agents.stochastic import StochasticAgent
 from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.selection import mixed_with_uniform, softmax
-from bandits.base.types import Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec
+from bandits.base.selection import (
+    leading_gumbel_scores,
+    mixed_with_uniform,
+    softmax,
+    softmax_of,
+)
+from bandits.base.types import (
+    BoolArray,
+    Feedback,
+    FloatArray,
+    IntArray,
+    PredrawnSteps,
+    Round,
+    SimulatorAccess,
+    SimulatorSpec,
+)
 
 from .base import ContextFreeAgent
+from .loop import Stretch, count, play
 
 
 class EXP3(StochasticAgent, ContextFreeAgent):
@@ -129,12 +145,74 @@ class EXP3(StochasticAgent, ContextFreeAgent):
         )
         if self.variant == "exp3_p":
             # once for each decision whose feedback is known
-            width = rate * self.beta / np.sqrt(K * self.horizon) * examined.max(axis=1)
+            width = rate * (self.beta / np.sqrt(K * self.horizon)) * examined.max(axis=1)
             raised = width[:, None] / np.where(round.available, p, np.inf)
             self.weights[self._rows, round.items] += raised
         self.weights -= self.weights.max(axis=1, keepdims=True)
         super().learn(round, slate, feedback)
 
+    def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray:
+        R, K = self.weights.shape
+        own = (
+            self.weights,
+            self.mixing,
+            self.mixing / K if self.variant == "exp3" else self.mixing / (3 * K),
+            self.beta / np.sqrt(K * self.horizon),
+            self.variant == "exp3_p",
+            self._uniforms.slice(steps.start, len(steps.context)),
+            # the probabilities of a row, and whether its weights have changed since
+            np.empty((R, K)),
+            np.ones(R, np.bool_),
+        )
+        return _play(own, self.stretch(steps, alive))
+
     @classmethod
     def test_params(cls) -> list[dict[str, Any]]:
         return [{}, {"variant": "exp3_p"}]
+
+
+@njit(nogil=True)
+def _score(
+    own: Any,
+    shown: FloatArray,  # noqa: ARG001
+    clicks: FloatArray,  # noqa: ARG001
+    r: int,
+    t: int,
+    out: FloatArray,
+) -> None:
+    weights, mixing, _, _, _, uniforms, p, changed = own
+    if changed[r]:
+        softmax_of(weights[r], p[r])
+        each = mixing[r] / len(out)
+        for k in range(len(out)):
+            p[r, k] = (1 - mixing[r]) * p[r, k] + each
+        changed[r] = False
+    leading_gumbel_scores(p[r], uniforms[t, r], out)
+
+
+@njit(nogil=True)
+def _learn(
+    own: Any,
+    shown: FloatArray,
+    clicks: FloatArray,
+    r: int,
+    item: int,
+    exposure: float,
+    reward: float,
+) -> None:
+    weights, _, rate, width, raises, _, p, changed = own
+    count(own, shown, clicks, r, item, exposure, reward)
+    if reward == 0 and not raises:
+        return
+    weights[r, item] += rate[r] * (exposure * reward / p[r, item])
+    if raises:
+        raised = rate[r] * width[r] * exposure
+        for k in range(len(p[r])):
+            weights[r, k] += raised / p[r, k]
+    weights[r] -= weights[r].max()
+    changed[r] = True
+
+
+@njit(cache=True, nogil=True)
+def _play(own: Any, stretch: Stretch) -> IntArray:
+    return play(_score, _learn, own, stretch)

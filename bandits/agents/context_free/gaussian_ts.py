@@ -6,15 +6,32 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
+from numba import njit
 
 from bandits.agents.base import Propensity
 from bandits.agents.model_params import noise_scale_param, noise_shape_param
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.types import Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec
+from bandits.base.types import (
+    BoolArray,
+    Feedback,
+    FloatArray,
+    IntArray,
+    PredrawnSteps,
+    Round,
+    SimulatorAccess,
+    SimulatorSpec,
+)
+from bandits.models.student import normal_quantiles, quantile, quantile_bounds, stdtrit_address
 
 from .base import ForgettingContextFreeAgent, ForgettingCountsParams
+from .loop import Stretch, count, play
+
+# the quantile of 0 is infinite
+LEAST = 2.0**-54
+# a score that is certain to be lower by this share cannot be the best, whatever is rounded
+SLACK = 1e-9
 
 
 class GaussianTS(ForgettingContextFreeAgent):
@@ -117,8 +134,25 @@ class GaussianTS(ForgettingContextFreeAgent):
         from scipy.special import stdtrit
 
         mean, width, freedom = self.posterior(round)
-        # the quantile of 0 is infinite
-        return np.asarray(mean + width * stdtrit(freedom, np.maximum(uniforms, 2.0**-54)))
+        return np.asarray(mean + width * stdtrit(freedom, np.maximum(uniforms, LEAST)))
+
+    def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray | None:
+        if self.forgets(self.params[0]):
+            return None
+        R, K = self.shown.shape
+        own = (
+            self.squares,
+            np.hstack(self.prior),
+            self.uniforms.slice(steps.start, len(steps.context)),
+            # location, scale and degrees of freedom, and whether they are known
+            np.empty((3, R, K)),
+            np.zeros((R, K), np.bool_),
+            # the upper bound of each score
+            np.empty(K),
+            normal_quantiles(),
+            stdtrit_address(),
+        )
+        return _play(own, self.stretch(steps, alive))
 
     def redraws(self, round: Round, generator: np.random.Generator) -> Iterator[FloatArray]:
         while True:
@@ -129,3 +163,59 @@ class GaussianTS(ForgettingContextFreeAgent):
         with np.errstate(divide="ignore"):
             deviation = width * np.sqrt(np.where(freedom > 2, freedom / (freedom - 2), np.inf))
         return Explanation("sample", self.scores(round), mean, deviation)
+
+
+@njit(nogil=True)
+def _score(
+    own: Any, shown: FloatArray, clicks: FloatArray, r: int, t: int, out: FloatArray
+) -> None:
+    """Compute the draws that may be the highest, from bounds of all of them."""
+    squares, prior, uniforms, posteriors, knowns, upper, table, function = own
+    posterior, known = posteriors[:, r], knowns[r]
+    m, k, a, b = prior[r]
+    least = -np.inf
+    for i in range(len(out)):
+        if not known[i]:
+            strength = k + max(shown[i], 0.0)
+            mean, shape = (k * m + clicks[i]) / strength, a + max(shown[i], 0.0) / 2
+            spread = max(squares[r, i] + k * m**2 - strength * mean**2, 0.0)
+            posterior[0, i], posterior[2, i] = mean, 2 * shape
+            posterior[1, i] = np.sqrt((b + spread / 2) / (shape * strength))
+            known[i] = True
+        mean, width, freedom = posterior[:, i]
+        low, high = quantile_bounds(freedom, max(uniforms[t, r, i], LEAST), table)
+        least, upper[i] = max(least, mean + width * low), mean + width * high
+    floor, n, best = least - SLACK * (1 + abs(least)), 0, 0
+    for i in range(len(out)):
+        out[i] = -np.inf
+        if not upper[i] < floor:
+            n, best = n + 1, i
+    if n == 1:
+        # whatever it is
+        out[best] = upper[best]
+        return
+    for i in range(len(out)):
+        if not upper[i] < floor:
+            mean, width, freedom = posterior[:, i]
+            out[i] = mean + width * quantile(function, freedom, max(uniforms[t, r, i], LEAST))
+
+
+@njit(nogil=True)
+def _learn(
+    own: Any,
+    shown: FloatArray,
+    clicks: FloatArray,
+    r: int,
+    item: int,
+    exposure: float,
+    reward: float,
+) -> None:
+    squares, _, _, _, known, _, _, _ = own
+    squares[r, item] += reward**2
+    known[r, item] = False
+    count(own, shown, clicks, r, item, exposure, reward)
+
+
+@njit(cache=True, nogil=True)
+def _play(own: Any, stretch: Stretch) -> IntArray:
+    return play(_score, _learn, own, stretch)

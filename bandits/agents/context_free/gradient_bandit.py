@@ -6,15 +6,26 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
+from numba import njit
 
 from bandits.agents.params import LearnerParams
 from bandits.agents.stochastic import StochasticAgent
 from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.selection import softmax
-from bandits.base.types import Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec
+from bandits.base.selection import leading_gumbel_scores, softmax, softmax_of
+from bandits.base.types import (
+    BoolArray,
+    Feedback,
+    FloatArray,
+    IntArray,
+    PredrawnSteps,
+    Round,
+    SimulatorAccess,
+    SimulatorSpec,
+)
 
 from .base import ContextFreeAgent
+from .loop import Stretch, count, play
 
 
 class GradientBandit(StochasticAgent, ContextFreeAgent):
@@ -92,6 +103,57 @@ class GradientBandit(StochasticAgent, ContextFreeAgent):
             shown, earned = shown + weights[:, s], earned + reward
         super().learn(round, slate, feedback)
 
+    def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray:
+        own = (
+            self.preferences,
+            self.step_size,
+            self.baseline == "average",
+            self._uniforms.slice(steps.start, len(steps.context)),
+            # the probabilities of the step
+            np.empty(self.spec.n_items),
+        )
+        return _play(own, self.stretch(steps, alive))
+
     @classmethod
     def test_params(cls) -> list[dict[str, Any]]:
         return [{}, {"baseline": "none"}]
+
+
+@njit(nogil=True)
+def _score(
+    own: Any,
+    shown: FloatArray,  # noqa: ARG001
+    clicks: FloatArray,  # noqa: ARG001
+    r: int,
+    t: int,
+    out: FloatArray,
+) -> None:
+    preferences, _, _, uniforms, p = own
+    softmax_of(preferences[r], p)
+    leading_gumbel_scores(p, uniforms[t, r], out)
+
+
+@njit(nogil=True)
+def _learn(
+    own: Any,
+    shown: FloatArray,
+    clicks: FloatArray,
+    r: int,
+    item: int,
+    exposure: float,
+    reward: float,
+) -> None:
+    preferences, step_size, compares, _, p = own
+    baseline = 0.0
+    if compares:
+        total = shown.sum()
+        baseline = clicks.sum() / total if total > 0 else reward
+    ahead = step_size[r] * exposure * (reward - baseline)
+    for k in range(len(p)):
+        preferences[r, k] += ahead * (1 - p[k] if k == item else -p[k])
+    count(own, shown, clicks, r, item, exposure, reward)
+
+
+@njit(cache=True, nogil=True)
+def _play(own: Any, stretch: Stretch) -> IntArray:
+    return play(_score, _learn, own, stretch)

@@ -11,13 +11,10 @@ from numba import njit
 from bandits.agents.model_params import bonus_param
 from bandits.base.explanation import Explanation
 from bandits.base.randomness import Streams
-from bandits.base.selection import best_of
 from bandits.base.types import (
     BoolArray,
-    Feedback,
     FloatArray,
     IntArray,
-    KeyArray,
     PredrawnSteps,
     Round,
     SimulatorAccess,
@@ -25,6 +22,7 @@ from bandits.base.types import (
 )
 
 from .base import ForgettingContextFreeAgent, ForgettingCountsParams
+from .loop import Stretch, count, play
 
 # Newton steps; five or six reach the last digits
 MOST_STEPS = 60
@@ -78,21 +76,12 @@ class KLUCB(ForgettingContextFreeAgent):
     def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray | None:
         if self.forgets(self.params[0]):
             return None
-        once = self.exposure(Feedback(np.zeros((1, 1)), np.ones((1, 1), np.bool_)))[0, 0]
         logarithms = np.log(np.maximum(np.arange(steps.start, steps.start + len(steps.context)), 1))
-        return _play(
-            self.shown,
-            self.clicks,
-            float(once),
-            logarithms,
-            self.alpha[:, 0],
-            steps.row,
-            steps.probabilities,
-            steps.uniforms,
-            alive,
-            self.streams.ties,
-            steps.start,
-        )
+        bound, slope = np.empty((2, *self.shown.shape))
+        # nothing is known of the bounds
+        at, last = np.full_like(bound, np.nan), np.zeros(len(bound), np.int64)
+        own = logarithms, self.alpha[:, 0], bound, slope, at, last
+        return _play(own, self.stretch(steps, alive))
 
     def explain(self, round: Round) -> Explanation:
         shows, clicks = self.counts(round)
@@ -143,61 +132,51 @@ def upper_bounds(shows: FloatArray, clicks: FloatArray, limit: FloatArray) -> Fl
     return out
 
 
-@njit(cache=True, nogil=True)
-def _play(
+@njit(nogil=True)
+def _score(
+    own: Any, shown: FloatArray, clicks: FloatArray, r: int, t: int, out: FloatArray
+) -> None:
+    """Leave out arms whose tangent is below the best score.
+
+    A bound is a concave function of the limit: beyond the last limit ``at`` which it was computed,
+    its tangent lies above it.
+    """
+    logarithms, alpha, bound, slope, at, last = own
+    limit, highest, first = alpha[r] * logarithms[t], -np.inf, last[r]
+    for i in range(len(out)):
+        # the last choice first: its score is high
+        k = first if i == 0 else i - 1 if i <= first else i
+        out[k] = -np.inf
+        n = shown[k]
+        if n <= 0:
+            out[k] = highest = np.inf
+            continue
+        if bound[r, k] + slope[r, k] * (limit - at[r, k]) < highest - SLACK:
+            continue
+        if at[r, k] != limit:
+            mean = min(max(clicks[k] / n, 0.0), 1.0)
+            q = _bound(n, mean, limit)
+            bound[r, k], at[r, k] = q, limit
+            slope[r, k] = q * (1 - q) / (n * (q - mean)) if q > mean else np.inf
+        out[k] = bound[r, k]
+        highest = max(highest, out[k])
+
+
+@njit(nogil=True)
+def _learn(
+    own: Any,
     shown: FloatArray,
     clicks: FloatArray,
+    r: int,
+    item: int,
     exposure: float,
-    logarithms: FloatArray,
-    alpha: FloatArray,
-    row: IntArray,
-    probabilities: FloatArray,
-    uniforms: FloatArray,
-    alive: BoolArray,
-    ties: KeyArray,
-    start: int,
-) -> IntArray:
-    """Advance T steps with the same choices as `KLUCB.scores`; ``logarithms (T,)`` are ln t.
+    reward: float,
+) -> None:
+    at, last = own[4], own[5]
+    at[r, item], last[r] = np.nan, item
+    count(own, shown, clicks, r, item, exposure, reward)
 
-    A bound is a concave function of the limit: beyond the last limit at which it was computed, its
-    tangent lies above it. An arm whose tangent is below the best score is left out.
 
-    Returns int64 (T, R).
-    """
-    T, R = row.shape
-    K = shown.shape[1]
-    out = np.full((T, R), -1)
-    score, every = np.empty(K), np.ones(K, np.bool_)
-    bound, slope, at = np.empty(K), np.empty(K), np.empty(K)
-    for r in range(R):
-        # nothing is known of the bounds
-        at[:] = np.nan
-        first = 0
-        for t in range(T):
-            if not alive[r]:
-                break
-            limit, highest = alpha[r] * logarithms[t], -np.inf
-            for i in range(K):
-                # the last choice first: its score is high
-                k = first if i == 0 else i - 1 if i <= first else i
-                score[k] = -np.inf
-                n = shown[r, k]
-                if n <= 0:
-                    score[k] = highest = np.inf
-                    continue
-                if bound[k] + slope[k] * (limit - at[k]) < highest - SLACK:
-                    continue
-                if at[k] != limit:
-                    mean = min(max(clicks[r, k] / n, 0.0), 1.0)
-                    bound[k], at[k] = _bound(n, mean, limit), limit
-                    q = bound[k]
-                    slope[k] = q * (1 - q) / (n * (q - mean)) if q > mean else np.inf
-                score[k] = bound[k]
-                highest = max(highest, score[k])
-            best = best_of(score, every, ties[r], start + t)
-            out[t, r] = first = best
-            shown[r, best] += exposure
-            if uniforms[t, r] < probabilities[row[t, r], best]:
-                clicks[r, best] += 1.0
-            at[best] = np.nan
-    return out
+@njit(cache=True, nogil=True)
+def _play(own: Any, stretch: Stretch) -> IntArray:
+    return play(_score, _learn, own, stretch)

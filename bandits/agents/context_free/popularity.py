@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
+
+from numba import njit
 
 from bandits.agents.params import LearnerParams
 from bandits.base.explanation import Explanation
-from bandits.base.types import FloatArray, Round
+from bandits.base.types import BoolArray, FloatArray, IntArray, PredrawnSteps, Round
 
 from .base import ContextFreeAgent
+from .loop import Stretch, count, play
 
 
 class Popularity(ContextFreeAgent):
@@ -29,5 +32,26 @@ class Popularity(ContextFreeAgent):
         shows, clicks = self.counts(round)
         return (clicks + 1) / (shows + 2)
 
+    def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray:
+        return _play((), self.stretch(steps, alive))
+
     def explain(self, round: Round) -> Explanation:
         return Explanation("greedy", self.scores(round), self.scores(round))
+
+
+@njit(nogil=True)
+def _score(
+    own: Any,  # noqa: ARG001
+    shown: FloatArray,
+    clicks: FloatArray,
+    r: int,  # noqa: ARG001
+    t: int,  # noqa: ARG001
+    out: FloatArray,
+) -> None:
+    for k in range(len(out)):
+        out[k] = (clicks[k] + 1) / (shown[k] + 2)
+
+
+@njit(cache=True, nogil=True)
+def _play(own: Any, stretch: Stretch) -> IntArray:
+    return play(_score, count, own, stretch)

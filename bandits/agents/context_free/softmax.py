@@ -6,15 +6,28 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
+from numba import njit
 
 from bandits.agents.model_params import decay_param
 from bandits.agents.stochastic import StochasticAgent
 from bandits.base.params import param
 from bandits.base.randomness import Streams
-from bandits.base.selection import softmax
-from bandits.base.types import FloatArray, Round, SimulatorAccess, SimulatorSpec
+from bandits.base.selection import leading_gumbel_scores, softmax
+from bandits.base.types import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    PredrawnSteps,
+    Round,
+    SimulatorAccess,
+    SimulatorSpec,
+)
 
 from .base import ForgettingContextFreeAgent, ForgettingCountsParams
+from .loop import Stretch, count, play
+
+# of preferences, by which the highest one may leave the one that weights are relative to
+FAR = 30.0
 
 
 class Softmax(StochasticAgent, ForgettingContextFreeAgent):
@@ -68,3 +81,62 @@ class Softmax(StochasticAgent, ForgettingContextFreeAgent):
         shows, clicks = self.counts(round)
         mean = clicks / np.where(shows > 0, shows, 1)
         return softmax(mean * (1 + self.decay * round.step) / self.temperature, round.available)
+
+    def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray | None:
+        if self.forgets(self.params[0]):
+            return None
+        n, (R, K) = len(steps.context), self.shown.shape
+        at = np.arange(steps.start, steps.start + n)[:, None]
+        own = (
+            1 + self.decay[:, 0] * at,
+            self.temperature[:, 0],
+            self._uniforms.slice(steps.start, n),
+            np.empty((R, K)),
+            np.empty((R, K)),
+            # nothing is known of a row
+            np.full(R, np.nan),
+            np.full(R, -1),
+        )
+        return _play(own, self.stretch(steps, alive))
+
+
+@njit(nogil=True)
+def _score(
+    own: Any, shown: FloatArray, clicks: FloatArray, r: int, t: int, out: FloatArray
+) -> None:
+    """Compute again what has changed since the last step: all weights are relative to a preference
+    that is near the highest one.
+    """
+    factor, temperature, uniforms, preferences, weights, relative_to, last = own
+    values, known, cools = preferences[r], last[r], t > 0 and factor[t, r] != factor[t - 1, r]
+    for k in range(len(out)):
+        if known < 0 or cools or k == known:
+            mean = clicks[k] / (shown[k] if shown[k] > 0 else 1.0)
+            values[k] = mean * factor[t, r] / temperature[r]
+    highest = values.max()
+    anew = known < 0 or cools or abs(highest - relative_to[r]) > FAR
+    if anew:
+        relative_to[r] = highest
+    for k in range(len(out)):
+        if anew or k == known:
+            weights[r, k] = np.exp(values[k] - relative_to[r])
+    leading_gumbel_scores(weights[r], uniforms[t, r], out)
+
+
+@njit(nogil=True)
+def _learn(
+    own: Any,
+    shown: FloatArray,
+    clicks: FloatArray,
+    r: int,
+    item: int,
+    exposure: float,
+    reward: float,
+) -> None:
+    own[-1][r] = item
+    count(own, shown, clicks, r, item, exposure, reward)
+
+
+@njit(cache=True, nogil=True)
+def _play(own: Any, stretch: Stretch) -> IntArray:
+    return play(_score, _learn, own, stretch)

@@ -11,13 +11,10 @@ from numba import njit
 from bandits.agents.model_params import bonus_param
 from bandits.base.explanation import Explanation
 from bandits.base.randomness import Streams
-from bandits.base.selection import best_of
 from bandits.base.types import (
     BoolArray,
-    Feedback,
     FloatArray,
     IntArray,
-    KeyArray,
     PredrawnSteps,
     Round,
     SimulatorAccess,
@@ -25,6 +22,7 @@ from bandits.base.types import (
 )
 
 from .base import ForgettingContextFreeAgent, ForgettingCountsParams
+from .loop import Stretch, count, play
 
 
 class UCB1(ForgettingContextFreeAgent):
@@ -75,23 +73,10 @@ class UCB1(ForgettingContextFreeAgent):
     def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray | None:
         if self.forgets(self.params[0]):
             return None
-        once = self.exposure(Feedback(np.zeros((1, 1)), np.ones((1, 1), np.bool_)))[0, 0]
         logarithms = 2 * np.log(
             np.maximum(np.arange(steps.start, steps.start + len(steps.context)), 1)
         )
-        return _play(
-            self.shown,
-            self.clicks,
-            float(once),
-            logarithms,
-            self.alpha,
-            steps.row,
-            steps.probabilities,
-            steps.uniforms,
-            alive,
-            self.streams.ties,
-            steps.start,
-        )
+        return _play((logarithms, self.alpha), self.stretch(steps, alive))
 
     def explain(self, round: Round) -> Explanation:
         shows, clicks = self.counts(round)
@@ -101,41 +86,17 @@ class UCB1(ForgettingContextFreeAgent):
         return Explanation("bonus", self.scores(round), mean, width, self.alpha[:, None], "alpha")
 
 
-@njit(cache=True, nogil=True)
-def _play(
-    shown: FloatArray,
-    clicks: FloatArray,
-    exposure: float,
-    logarithms: FloatArray,
-    alpha: FloatArray,
-    row: IntArray,
-    probabilities: FloatArray,
-    uniforms: FloatArray,
-    alive: BoolArray,
-    ties: KeyArray,
-    start: int,
-) -> IntArray:
-    """Advance T steps with the same bits as `UCB1.scores`; ``logarithms (T,)`` are 2 ln t.
+@njit(nogil=True)
+def _score(
+    own: Any, shown: FloatArray, clicks: FloatArray, r: int, t: int, out: FloatArray
+) -> None:
+    logarithms, alpha = own
+    for k in range(len(out)):
+        out[k] = np.inf
+        if shown[k] > 0:
+            out[k] = clicks[k] / shown[k] + alpha[r] * np.sqrt(logarithms[t] / shown[k])
 
-    Returns int64 (T, R).
-    """
-    T, R = row.shape
-    K = shown.shape[1]
-    out = np.full((T, R), -1)
-    score, every = np.empty(K), np.ones(K, np.bool_)
-    for r in range(R):
-        for t in range(T):
-            if not alive[r]:
-                break
-            for k in range(K):
-                score[k] = np.inf
-                if shown[r, k] > 0:
-                    score[k] = clicks[r, k] / shown[r, k] + alpha[r] * np.sqrt(
-                        logarithms[t] / shown[r, k]
-                    )
-            best = best_of(score, every, ties[r], start + t)
-            out[t, r] = best
-            shown[r, best] += exposure
-            if uniforms[t, r] < probabilities[row[t, r], best]:
-                clicks[r, best] += 1.0
-    return out
+
+@njit(cache=True, nogil=True)
+def _play(own: Any, stretch: Stretch) -> IntArray:
+    return play(_score, count, own, stretch)

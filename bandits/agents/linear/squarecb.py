@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import numpy as np
+
 from bandits.agents.inverse_gap import InverseGapAgent, InverseGapParams
-from bandits.base.types import FloatArray, Round
+from bandits.base.types import BoolArray, FloatArray, IntArray, PredrawnSteps, Round
 
 from .base import LinearAgent
 from .params import LinearParams
@@ -41,6 +43,14 @@ class SquareCB(InverseGapAgent, LinearAgent):
 
     def estimates(self, round: Round) -> FloatArray:
         return self.mean(round)
+
+    def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray | None:
+        if (model := self.compiled_model) is None:
+            return None
+        n = len(steps.context)
+        weights = self.weight(np.arange(steps.start, steps.start + n)[:, None])
+        uniforms = self._uniforms.slice(steps.start, n)
+        return model.play(steps, alive, self.streams.ties, gaps=weights, exploration=uniforms)
 
     @classmethod
     def test_params(cls) -> list[dict[str, Any]]:

@@ -209,6 +209,7 @@ class PriorRidge(Ridge):
         scale: FloatArray | None = None,
         noise: FloatArray | None = None,
         epsilon: FloatArray | None = None,
+        gaps: FloatArray | None = None,
         exploration: FloatArray | None = None,
     ) -> IntArray | None:
         """Advance T predrawn steps, from one estimate of the prior to the next in compiled code.
@@ -235,6 +236,7 @@ class PriorRidge(Ridge):
                 scale=scale,
                 noise=None if noise is None else noise[part],
                 epsilon=None if epsilon is None else epsilon[part],
+                gaps=None if gaps is None else gaps[part],
                 exploration=None if exploration is None else exploration[part],
             )
             if shown is None:

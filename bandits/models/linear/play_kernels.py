@@ -9,7 +9,13 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from bandits.base.selection import best_of, first_of_tied, tied_from
+from bandits.base.selection import (
+    best_of,
+    first_of_tied,
+    inverse_gaps_of,
+    leading_gumbel_scores,
+    tied_from,
+)
 from bandits.base.types import BoolArray, FloatArray, IntArray, KeyArray
 
 from .rank_one import REFRESH, refresh
@@ -37,6 +43,7 @@ def play_per_arm(
     wide: bool,
     noise: FloatArray,
     epsilon: FloatArray,
+    gaps: FloatArray,
     exploration: FloatArray,
 ) -> IntArray:
     """Advance T steps with one model per arm.
@@ -44,7 +51,8 @@ def play_per_arm(
     Mean and width of an arm in a context change only when that arm learns, so they are cached until
     then. ``context, row, uniforms (T, R)``; the score is mean + scale width noise (``wide``; empty
     ``noise``: 1), and with probability ``epsilon (T, R)`` the item is random, decided by
-    ``exploration (T, R, 2)``. Ties are broken by the keys ``ties (R,)`` and the step, of which
+    ``exploration (T, R, 2)``. With ``gaps (T, R)`` it is drawn by inverse gaps of these weights and
+    ``exploration (T, R, K)``. Ties are broken by the keys ``ties (R,)`` and the step, of which
     ``start`` are done.
 
     Returns
@@ -58,7 +66,7 @@ def play_per_arm(
     out = np.full((T, R), -1)
     mean, width = np.empty((C, K)), np.empty((C, K))
     known = np.empty((C, K), np.bool_)
-    scores, every = np.empty(K), np.ones(K, np.bool_)
+    scores, every, shares = np.empty(K), np.ones(K, np.bool_), np.empty(K)
     for r in range(R):
         known[:] = False
         for t in range(T):
@@ -89,6 +97,9 @@ def play_per_arm(
                 scores[k] = score
             if not alive[r]:
                 break
+            if gaps.shape[0] > 0:
+                inverse_gaps_of(scores, gaps[t, r], every, shares)
+                leading_gumbel_scores(shares, exploration[t, r], scores)
             best = best_of(scores, every, ties[r], start + t)
             if epsilon.shape[0] > 0 and exploration[t, r, 0] < epsilon[t, r]:
                 best = min(int(exploration[t, r, 1] * K), K - 1)
@@ -136,6 +147,7 @@ def play_shared(
     wide: bool,
     noise: FloatArray,
     epsilon: FloatArray,
+    gaps: FloatArray,
     exploration: FloatArray,
 ) -> IntArray:
     """Advance T steps with one model for all arms.
@@ -148,6 +160,7 @@ def play_shared(
     K, N, D = values.shape[1], values.shape[2], b.shape[2]
     u, rows, drawn = np.empty(D), np.empty(D, np.int64), np.empty(D)
     scores, several = np.empty(K), np.empty(K, np.int64)
+    each, shares, every = np.empty(K), np.empty(K), np.ones(K, np.bool_)
     out = np.full((T, R), -1)
     for r in range(R):
         for t in range(T):
@@ -202,6 +215,13 @@ def play_shared(
                             n += 1
                 equal = several[:n]
             best = first_of_tied(equal, ties[r], start + t) if len(equal) > 1 else equal[0]
+            if gaps.shape[0] > 0:
+                for d in range(begin.shape[1] - 1):
+                    for i in range(begin[c, d], begin[c, d + 1]):
+                        each[order[c, i]] = scores[d]
+                inverse_gaps_of(each, gaps[t, r], every, shares)
+                leading_gumbel_scores(shares, exploration[t, r], each)
+                best = best_of(each, every, ties[r], start + t)
             if epsilon.shape[0] > 0 and exploration[t, r, 0] < epsilon[t, r]:
                 best = min(int(exploration[t, r, 1] * K), K - 1)
             out[t, r] = best

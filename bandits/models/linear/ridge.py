@@ -217,6 +217,7 @@ class Ridge:
         scale: FloatArray | None = None,
         noise: FloatArray | None = None,
         epsilon: FloatArray | None = None,
+        gaps: FloatArray | None = None,
         exploration: FloatArray | None = None,
     ) -> IntArray | None:
         """Advance T predrawn steps in one compiled loop.
@@ -233,6 +234,9 @@ class Ridge:
             Standard normals of a posterior draw: see `sample`.
         epsilon, exploration : float64 (T, R), (T, R, 2), optional
             Probability of a random item, and the uniforms that decide whether and which.
+        gaps, exploration : float64 (T, R), (T, R, K), optional
+            Weight of inverse gaps, and the uniforms that decide which item
+            (`bandits.base.selection.inverse_gaps`).
 
         Returns
         -------
@@ -261,6 +265,7 @@ class Ridge:
             scale is not None and not (drawn and self.sharing == "shared"),
             np.empty((0, 0, 0)) if noise is None else noise,
             np.empty((0, 0)) if epsilon is None else epsilon,
+            np.empty((0, 0)) if gaps is None else gaps,
             np.empty((0, 0, 0)) if exploration is None else exploration,
         )
         if self.sharing == "per_arm":

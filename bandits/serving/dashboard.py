@@ -118,26 +118,27 @@ def production(
     share = metrics.get("bandits_rollout_share", 0.0)
     fallback = metrics.get("bandits_decisions.fallback", 0.0)
 
-    def rate(kind: str, unit: str) -> str:
-        return f"{_rate(events, kind)} {unit}/s" if active else silent
+    def live(title: str, value: str, note: str = "", *, alarm: bool = False) -> Box:
+        """Return a box that only a running service has numbers for."""
+        return Box(title, value, note, alarm) if active else Box(title, silent)
 
     step = f"steps {', '.join(f'{100 * s:.0f} %' for s in rollout)}"
     groups = {
         "Online serving": [
-            Box("Visitors", rate("decision", "requests")),
+            live("Visitors", f"{_rate(events, 'decision')} requests/s"),
             Box("Bandit service", _version(aliases.champion), "features frozen, head learns"),
-            Box("Choice", f"p50 {milliseconds('0.5')}", f"p99 {milliseconds('0.99')}"),
-            Box("Reward", rate("reward", "rewards"), f"{whole('bandits_late')} late"),
-            Box("Update", f"{whole('bandits_learned')} updates"),
+            live("Choice", f"p50 {milliseconds('0.5')}", f"p99 {milliseconds('0.99')}"),
+            live("Reward", f"{_rate(events, 'reward')} rewards/s", f"{whole('bandits_late')} late"),
+            live("Update", f"{whole('bandits_learned')} updates"),
             Box(
                 "Log",
                 f"{events[-1].position if events else 0:,} events",
-                f"{whole('bandits_log_waiting')} waiting",
+                f"{whole('bandits_log_waiting')} waiting" if active else "",
                 alarm=metrics.get("bandits_log_dropped", 0) > 0,
             ),
         ],
         "Offline training": [
-            Box(
+            live(
                 "Trainer",
                 "runs" if trainer else "does not run",
                 f"newest version {NOTHING if age is None else f'{age:.0f} s'} old",
@@ -151,7 +152,7 @@ def production(
             Box(
                 "Rollout",
                 _version(aliases.challenger) if aliases.challenger else "no challenger",
-                f"{_difference(metrics)}" if aliases.challenger else step,
+                (_difference(metrics) if active else silent) if aliases.challenger else step,
                 share=share,
             ),
             Box(
@@ -163,7 +164,7 @@ def production(
                 silent if problems is None else f"/health: {count_of(len(problems), 'problems')}",
                 alarm=bool(problems) or rung,
             ),
-            Box(
+            live(
                 "Fallback",
                 f"{whole('bandits_decisions.fallback')} decisions",
                 alarm=bool(problems) and fallback > 0,

@@ -42,7 +42,8 @@ def test_the_figure_holds_what_log_and_registry_hold(tmp_path: Path) -> None:
     assert "601 events" in drawn
     # a rate of what has stopped would be that of another time
     boxes = named(production(folder, address, active=False, trainer=False, rollout=rollout))
-    assert boxes["Visitors"].value == boxes["Reward"].value == "stopped"
+    for title in ("Visitors", "Choice", "Reward", "Update", "Trainer", "Fallback"):
+        assert boxes[title][1:3] == ("stopped", "")
     assert boxes["Monitoring"][1:3] == ("1 alarm", "stopped")
 
 

@@ -120,6 +120,7 @@ stress: setup-dev
 	$(BIN)/python -m benchmarks.load.attacks
 	$(BIN)/python -m benchmarks.random_memory 200
 	$(BIN)/python -m benchmarks.load.serving --kills 60
+	$(BIN)/python -m benchmarks.load.serving --throughput
 
 mutants: setup-dev
 	$(BIN)/python -m tests.mutants $(ARGS)
@@ -136,6 +137,7 @@ reproduce: setup
 	$(BIN)/python -m benchmarks.reproduction.networks
 	$(BIN)/python -m benchmarks.reproduction.rollout
 	$(BIN)/python -m benchmarks.reproduction.trained_versions
+	$(BIN)/python -m benchmarks.reproduction.trained_versions --worlds 20 --decisions 100000
 	$(BIN)/python -m benchmarks.reproduction.sources
 	$(BIN)/python -m benchmarks.reproduction.questions --write
 	$(BIN)/python -m benchmarks.reproduction.preset_values --write

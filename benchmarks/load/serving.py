@@ -4,6 +4,10 @@
 lost; status 1 if anything was that may not be: an acknowledged reward older than the group window,
 a decision that was made twice, a version that was served in part, or a state that differs from the
 one that the whole log gives.
+
+``--throughput`` drives the log on this machine and Redis, with one and two services, in one run, and
+prints a table: how fast decisions are answered at 100 a second, and how many there are where eight
+clients of each service ask without a pause.
 """
 
 from __future__ import annotations
@@ -11,10 +15,17 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import os
 import shutil
+import subprocess
+import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +36,7 @@ from bandits.serving import breaks
 from bandits.serving.event_log import WINDOW, read_events
 from bandits.serving.loop import AGENT, SETTINGS, SIMULATOR, Loop, first_champion
 from bandits.serving.service import Service
-from bandits.serving.traffic import Visitors
+from bandits.serving.traffic import Report, Visitors, drive
 
 # seconds between two kills
 _LEAST, _MOST = 0.5, 2.0
@@ -33,6 +44,8 @@ _LEAST, _MOST = 0.5, 2.0
 _COMMIT = 0.2
 # seconds from the kill of a part until it serves again
 _PATIENCE = 600.0
+# decisions per second and seconds: a usual load, and as many decisions as services can take
+_USUAL, _FULL = (100.0, 10.0), (1_000.0, 3.0)
 
 
 class Client:
@@ -164,12 +177,92 @@ def _state(folder: Path, *, replayed: bool = False) -> bytes:
         return unpack(data, compressed=False)[champion].tobytes()
 
 
+def throughput() -> None:
+    """Print a table of the logs in Markdown."""
+    print(f"load of the machine before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n")
+    print("| log | services | p50 | p99 at 100 a second | decisions a second | core ms | failed |")
+    print("|---|---|---|---|---|---|---|")
+    for services in (0, 1, 2):
+        with tempfile.TemporaryDirectory() as home, _served(Path(home), services) as started:
+            urls, processes = started
+            (usual,) = _driven(urls[:1], *_USUAL)
+            before = sum(map(_core_seconds, processes))
+            full = _driven(urls, *_FULL)
+            took = sum(map(_core_seconds, processes)) - before
+        n = sum(report.decisions for report in full)
+        print(
+            f"| {'Redis' if services else 'SQLite'} | {len(urls)} | {1e3 * usual.p50:.1f} ms | "
+            f"{1e3 * usual.p99:.1f} ms | {sum(report.rate for report in full):.0f} | "
+            f"{1e3 * took / n:.2f} | {sum(report.failed for report in (usual, *full))} |",
+            flush=True,
+        )
+
+
+@contextmanager
+def _served(home: Path, services: int) -> Iterator[tuple[list[str], list[int]]]:
+    """Start services with a log on Redis, or with 0 of them one with its own; yield their addresses
+    and all processes.
+    """
+    first_champion(home / "shop" / "registry", SIMULATOR, AGENT)
+    processes: list[int] = []
+    with ExitStack() as stack:
+
+        def start(command: str, folder: Path, *options: str) -> str:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "bandits", command, str(folder), *options],
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            stack.callback(process.wait)
+            stack.callback(process.terminate)
+            processes.append(process.pid)
+            assert process.stdout is not None
+            return process.stdout.readline().split()[1]
+
+        if not services:
+            yield [start("serve", home / "shop", "--port", "0")], processes
+            return
+        from tests.serving.redis_server import RedisServer
+
+        server = RedisServer(home / "redis")
+        stack.callback(server.stop)
+        processes.append(server.process.pid)
+        start("learn", home / "shop", "--log", server.url)
+        # beside the folder of the learner, with its key
+        key = home / "shop" / "user.key"
+        urls = []
+        for i in range(services):
+            folder = home / f"service-{i}"
+            folder.mkdir()
+            shutil.copy(key, folder)
+            urls.append(start("serve", folder, "--log", server.url, "--port", "0"))
+        yield urls, processes
+
+
+def _driven(urls: list[str], rate: float, seconds: float) -> list[Report]:
+    """Drive each service from a process of its own, a reward for each decision."""
+    about = {"rate": rate, "seconds": seconds, "delay": 0.2, "missing": 0.0, "repeated": 0.0}
+    with ProcessPoolExecutor(len(urls), mp_context=get_context("spawn")) as pool:
+        jobs = [pool.submit(drive, SIMULATOR, url, **about) for url in urls]
+        return [job.result() for job in jobs]
+
+
+def _core_seconds(process: int) -> float:
+    """Return the time that a process has computed."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def main() -> int:
     """Kill, and print what was found."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--throughput", action="store_true", help="drive, and kill nothing")
     parsed = parser.parse_args()
+    if parsed.throughput:
+        throughput()
+        return 0
     with tempfile.TemporaryDirectory() as home:
         folder = Path(home)
         first_champion(folder / "registry", SIMULATOR, AGENT)

@@ -129,6 +129,7 @@ CONCLUSIONS = {
         "offpolicy/test_evaluation.py::test_alarm_of_the_mean_weight_is_rare_with_right_propensities_and_usual_with_wrong_ones",
         "offpolicy/test_evaluation.py::test_intervals_without_a_warning_of_few_rewards_hold_the_truth",
     ),
+    "serving.alarms.Seen.sentence": ALARMS,
     "serving.rollout.Rollout.verdict": ROLLOUT,
     "serving.rollout.Verdict.sentence": ROLLOUT,
     "sweeps.at_best.AtBest.sentence": (

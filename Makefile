@@ -25,9 +25,9 @@ VERSIONS ?= 3.12 3.13
 
 help:
 	@echo "make app        install and start the app on http://127.0.0.1:$(PORT)"
-	@echo "make test       install and run what must be true after every change: lint, types, quick tests (4 minutes)"
+	@echo "make test       install and run what must be true after every change: lint, types, quick tests (7 minutes)"
 	@echo "make test-slow  run the slow tests: processes, kills, clusters, documents, browser journeys"
-	@echo "make test-all   run make test and make test-slow (20 minutes)"
+	@echo "make test-all   run make test and make test-slow (22 minutes)"
 	@echo "make lint       run ruff and mypy only"
 	@echo "make bench      measure speed as ratios and write benchmarks/RESULTS.md (10 minutes)"
 	@echo "make reproduce  recompute the published figures and write docs/ (hours)"
@@ -111,8 +111,10 @@ stress: setup-dev
 		tests/experiments/test_adaptation.py tests/agents/test_guards.py \
 		tests/experiments/test_row_invariance.py tests/experiments/test_compiled_stepping.py tests/models/test_gradient_covariance.py tests/agents/test_neural.py \
 		tests/simulators/test_uploads.py tests/experiments/test_url.py tests/models/test_nonstationary.py \
-		tests/contract/test_agents.py tests/slow/test_memory_estimates.py tests/slow/test_defaults.py tests/slow/test_published.py \
-		tests/offpolicy/test_replayed_agent.py tests/diagnostics/test_plateau.py tests/cli/test_plugins.py \
+		tests/contract/test_agents.py tests/agents/test_ties.py tests/slow/test_memory_estimates.py tests/slow/test_defaults.py tests/slow/test_published.py \
+		tests/slow/test_first_run.py tests/slow/test_refinement.py tests/slow/test_stated_probabilities.py tests/results/test_sharing.py \
+		tests/offpolicy/test_replayed_agent.py tests/offpolicy/test_promises.py tests/offpolicy/test_debiased.py tests/offpolicy/test_evaluation.py \
+		tests/sweeps/test_at_best.py tests/diagnostics/test_plateau.py tests/cli/test_plugins.py \
 		tests/sweeps/test_block_check.py tests/sweeps/test_best_region.py tests/pages/test_arena.py tests/pages/test_what_if.py tests/serving/test_http.py
 	$(BIN)/python -m benchmarks.reproduction.ranking scale
 	$(BIN)/python -m benchmarks.load.viewers --viewers 30 --minutes $(MINUTES)

@@ -5,7 +5,7 @@ It registers no kinds. A file in the folder ``BANDITS_GATE``, written by `tests.
 after a seed, states the step at which runs of that seed are held. Runs are held between chunks and
 blocks of sweeps between calls of `advance`: there they are reported, saved, paused and stopped as
 usual, and results do not depend on the step at which they were held. A file named ``cost`` holds
-measurements of cost after that many points."""
+measurements of cost after that many points; those that begin meanwhile have small budgets."""
 
 from __future__ import annotations
 
@@ -74,10 +74,12 @@ def install() -> None:
     from bandits.experiments import lockstep
     from bandits.experiments.lockstep import Lockstep
     from bandits.sweeps import blocks
+    from bandits.width_cost import measurement
     from bandits.width_cost.measurement import Measurement
 
     advance, is_trained = Lockstep.advance, StaticMLP.is_trained
     make_lane, receive = blocks.make_lane, Measurement.receive
+    begin, in_full = Measurement.__init__, measurement.measured
 
     def advance_with_gate(self: Lockstep, n: int = lockstep.CHUNK) -> Iterator[Any]:
         if (held := order(self.experiment.seed)) is not None:
@@ -127,6 +129,13 @@ def install() -> None:
         lane.advance = lane_advance_with_gate
         return lane
 
+    def begin_with_gate(self: Measurement, request: Any) -> None:
+        from tests.pages import small_measurement
+
+        small = order("cost") is not None
+        measurement.measured = small_measurement.measured if small else in_full
+        begin(self, request)
+
     def receive_with_gate(self: Measurement, message: Any) -> None:
         while (held := order("cost")) is not None and len(self.report.timings) >= held.step:
             stand("cost", held, held.step)
@@ -135,6 +144,7 @@ def install() -> None:
     Lockstep.advance, lockstep.ChildTask = advance_with_gate, TrainingWithGate  # type: ignore[method-assign, misc]
     StaticMLP.is_trained = is_trained_with_gate  # type: ignore[method-assign]
     blocks.make_lane, Measurement.receive = lane_with_gate, receive_with_gate  # type: ignore[method-assign]
+    Measurement.__init__ = begin_with_gate  # type: ignore[method-assign]
 
 
 def first(cls: type[PetShop], params: Any) -> Any:

@@ -317,7 +317,7 @@ def test_forgetting_helps_after_a_shock(kind: str) -> None:
     rates = [[p * q for q in (1, 0.4, 0.3, 0.2, 0.1)] for p in (0.8, 0.8, 0.8, 0.8)]
     # the same change for every persona, as for agents without context
     turned = [row[::-1] for row in rates]
-    changes = [{"kind": "shock", "at": 4000, "how": turned}]
+    changes = [{"kind": "shock", "at": 2000, "how": turned}]
     simulator = {
         "kind": "petshop",
         "n_products": 10,
@@ -325,7 +325,7 @@ def test_forgetting_helps_after_a_shock(kind: str) -> None:
         "click_rates": rates,
         "changes": changes,
     }
-    found = run(read({"simulator": simulator, "agents": agents, "steps": 8000, "replications": 8}))
+    found = run(read({"simulator": simulator, "agents": agents, "steps": 4000, "replications": 8}))
     assert found.compare("fading", "all").difference.low > 0
 
 

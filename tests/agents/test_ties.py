@@ -17,6 +17,7 @@ from bandits.experiments.lockstep import make_lane
 from bandits.simulators.datasets.csv_table import inspect
 from bandits.simulators.datasets.uploads import save_dataset
 from tests.contract import worlds
+from tests.support import thinned
 
 ARMS, STEPS = 5, 12
 ROWS = range(200)
@@ -37,20 +38,22 @@ class Equal(Linear):
         return np.repeat(drawn[:, :1], self.params.n_arms, axis=1)
 
 
-CASES = [
-    pytest.param(
-        kind,
-        params,
-        id=f"{kind}-{i}",
-        marks=[pytest.mark.slow] if i > 0 or kind in (*worlds.NEURAL, "static_mlp") else [],
-    )
+FITTING = [
+    (kind, i, params)
     for kind in KINDS
     for i, params in enumerate(AGENTS[kind].test_params())
     if AGENTS[kind].requires(AGENTS[kind].Params(**params)) <= capabilities("linear")
 ]
 
 
-@pytest.mark.parametrize(("kind", "params"), CASES)
+@pytest.mark.parametrize(
+    ("kind", "params"),
+    thinned(
+        [pytest.param(kind, params, id=f"{kind}-{i}") for kind, i, params in FITTING],
+        lambda n: FITTING[n][1] == 0 and FITTING[n][0] not in (*worlds.NEURAL, "static_mlp"),
+        lambda n: FITTING[n][1] == 0 or n % 3 == 0,
+    ),
+)
 def test_equal_arms_are_shown_equally_often(kind: str, params: dict[str, Any]) -> None:
     """First choices are uniform: chi-square with a false alarm in 1e-6; the shares of all choices
     are within five standard errors, rows being independent.

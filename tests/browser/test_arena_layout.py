@@ -75,23 +75,32 @@ def test_the_first_curve_is_above_the_fold(visit: Open) -> None:
     expect(page.get_by_role("tooltip").filter(has_text="Moving average over")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.get_by_role("tooltip")).to_have_count(0)
+    # the title and the description of a preset can be read whole
+    page.get_by_role("button", name="Choose a preset").click()
+    page.get_by_role("button", name="Neural agents on the pet shop").click()
+    expect(page.get_by_text("to start it")).to_be_visible()
+    labelled(page)
+    assert page.evaluate(TOP) < 420
+    title = page.get_by_role("button", name="Neural agents on the pet shop")
+    assert title.evaluate("e => e.scrollWidth <= e.clientWidth")
+    page.get_by_role("button", name="Read all").click()
+    expect(page.get_by_test_id("stPopoverBody").get_by_text("Thompson sampling")).to_be_visible()
 
 
-@pytest.mark.parametrize(("width", "height"), [(1366, 768), (1280, 720)])
-def test_four_plots_four_sliders_and_run_are_in_sight_at_once(
-    visit: Open, width: int, height: int
-) -> None:
-    page = finished(visit, width, height)
-    page.wait_for_function(FILLED, arg=height, polling=LOOK)
+def test_four_plots_four_sliders_and_run_are_in_sight_at_once(visit: Open) -> None:
+    page = finished(visit, 1366, 768)
     names = ("^Exploration bonus", "^Ridge", "^Noise variance", "^Exploration rate")
     sliders = [page.get_by_role("slider", name=re.compile(name)).first for name in names]
     run = page.get_by_test_id("stMain").get_by_role("button", name=re.compile("^Run"))
-    plots = page.locator(".st-key-result .bp-cell").all()[:4]
-    for part in (*sliders, run, *plots):
-        box = part.bounding_box()
-        assert box is not None
-        assert box["y"] >= 0
-        assert box["y"] + box["height"] <= height
+    for width, height in ((1366, 768), (1280, 720)):
+        page.set_viewport_size({"width": width, "height": height})
+        page.wait_for_function(FILLED, arg=height, polling=LOOK)
+        plots = page.locator(".st-key-result .bp-cell").all()[:4]
+        for part in (*sliders, run, *plots):
+            box = part.bounding_box()
+            assert box is not None
+            assert box["y"] >= 0
+            assert box["y"] + box["height"] <= height
     titles = page.locator(".bp-title").all_inner_texts()[:4]
     assert titles == [
         "Click-through rate",
@@ -102,19 +111,6 @@ def test_four_plots_four_sliders_and_run_are_in_sight_at_once(
     # live: a slider that moves is followed by a run
     sliders[-1].press("ArrowRight")
     expect(page.locator(".bp-words").filter(has_text="Dotted: previous run")).to_be_visible()
-
-
-def test_the_title_and_the_description_of_a_preset_can_be_read_whole(visit: Open) -> None:
-    page = finished(visit, 1280, 800)
-    page.get_by_role("button", name="Choose a preset").click()
-    page.get_by_role("button", name="Neural agents on the pet shop").click()
-    expect(page.get_by_text("to start it")).to_be_visible()
-    labelled(page)
-    assert page.evaluate(TOP) < 420
-    title = page.get_by_role("button", name="Neural agents on the pet shop")
-    assert title.evaluate("e => e.scrollWidth <= e.clientWidth")
-    page.get_by_role("button", name="Read all").click()
-    expect(page.get_by_test_id("stPopoverBody").get_by_text("Thompson sampling")).to_be_visible()
 
 
 def test_a_presentation_fills_the_screen_of_any_size(visit: Open) -> None:
@@ -184,12 +180,14 @@ def test_the_menu_of_a_plot_zooms_and_saves_by_keyboard(visit: Open) -> None:
         assert saved.startswith(b"\x89PNG" if ending == "png" else b"<svg")
         if ending == "svg":
             assert all(name.encode() in saved for name in ("LinUCB", "Click-through rate"))
+    page.keyboard.press("Escape")
+    one_menu_is_open_at_a_time(page)
 
 
-def test_one_menu_is_open_at_a_time_in_browsers_that_focus_no_clicked_button(visit: Open) -> None:
-    page = finished(visit, 1280, 900)
-    labelled(page)
-    # As in Safari: a press on a button focuses the nearest parent that takes the focus, or nothing.
+def one_menu_is_open_at_a_time(page: Page) -> None:
+    """As in Safari: a press on a button focuses the nearest parent that takes the focus, or
+    nothing.
+    """
     page.evaluate("""document.addEventListener('mousedown', event => {
       const button = event.target.closest('.bp-corner button')
       if (!button) return

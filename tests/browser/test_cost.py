@@ -12,7 +12,8 @@ pytestmark = pytest.mark.browser
 expect.set_options(timeout=240_000)
 
 
-def test_the_default_request_is_measured_and_drawn(visit: Open, gate: Gate) -> None:
+def test_a_measurement_is_drawn_while_it_goes_on_and_fits_a_phone(visit: Open, gate: Gate) -> None:
+    # with small budgets, as `tests.plugin_gate` says
     gate.hold("cost", 20)
     # plots are drawn in sight only
     page = visit("/cost", viewport={"width": 1280, "height": 3200})
@@ -31,12 +32,7 @@ def test_the_default_request_is_measured_and_drawn(visit: Open, gate: Gate) -> N
     expect(page.get_by_text("one decision with exact widths and its update take")).to_be_visible()
     page.get_by_title("Hide Backward passes in all plots").click()
     expect(page.get_by_title("Show Backward passes again")).to_be_visible()
-
-
-def test_it_fits_a_phone(visit: Open) -> None:
-    page = visit("/cost", viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
-    page.get_by_role("button", name="Measure").click()
-    expect(page.get_by_text("Measured: ")).to_be_visible()
+    page.set_viewport_size({"width": 390, "height": 844})
     expect(page.get_by_role("heading", name="Times and limits")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.get_by_role("textbox", name="Hidden layers").fill("5000")

@@ -15,20 +15,6 @@ from tests.support import experiment
 pytestmark = pytest.mark.browser
 
 NAMES = ["Home", "Arena", "Sweep", "Labs", "Data", "Runs", "Learn"]
-ADDRESSES = {
-    "which": ("/?view=which", "Which should I use?"),
-    "diagnostics": ("/arena?view=diagnostics", "Diagnostics"),
-    "shock_lab": ("/labs?view=change", "Shock lab"),
-    "guard_rails": ("/labs?view=guards", "Guard rails"),
-    "new_items": ("/labs?view=new_items", "New items"),
-    "artwork": ("/labs?view=artwork", "Artwork"),
-    "visit": ("/labs?view=visit", "One visit"),
-    "cost": ("/labs?view=cost", "Cost of confidence"),
-    "production": ("/labs?view=production", "Production"),
-    "what_if": ("/data?view=what_if", "What if?"),
-    "lessons": ("/learn", "Lessons"),
-    "glossary": ("/learn?view=glossary", "Glossary"),
-}
 
 
 def test_all_doors_stand_in_one_line(visit: Open) -> None:
@@ -49,17 +35,6 @@ def test_on_a_phone_the_doors_are_in_the_menu(visit: Open) -> None:
     links = page.get_by_test_id("stSidebarNavLink")
     expect(links.first).to_be_in_viewport()
     assert [name.splitlines()[-1].strip() for name in links.all_inner_texts()] == NAMES
-
-
-def test_the_addresses_of_views_open_them(visit: Open) -> None:
-    page = visit("/")
-    server = page.url.rstrip("/")
-    for address, (path, heading) in ADDRESSES.items():
-        page.goto(f"{server}/{address}")
-        settled(page, heading)
-        door, _, view = path.partition("?")
-        assert page.url.removeprefix(server).startswith(door)
-        assert view in page.url
 
 
 def test_an_address_of_a_term_keeps_its_anchor(visit: Open) -> None:

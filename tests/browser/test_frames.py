@@ -39,15 +39,21 @@ def course(tmp_path: Path) -> Iterator[tuple[Path, int]]:
     server.server_close()
 
 
-def test_a_named_site_shows_one_run_and_another_site_does_not(
+def test_below_a_path_a_named_site_shows_one_run_and_another_site_does_not(
     course: tuple[Path, int],
     browser: Browser,
+    visit: Open,
     start: Callable[..., App],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """The app is below a path of its server, as behind a reverse proxy."""
     folder, port = course
     monkeypatch.setenv("BANDITS_FRAME_ANCESTORS", f"http://localhost:{port}")
-    address = f"{start().address}/arena?{url.query(SHOP)}&embed=true"
+    app = start("/bandits")
+    whole = visit(f"/arena?{url.query(SHOP)}", at=app)
+    status(whole, "^Finished: 300 steps")
+    expect(whole.locator(DRAWN).first).to_be_attached()
+    address = f"{app.address}/arena?{url.query(SHOP)}&embed=true"
     (folder / "page.html").write_text(
         f'<iframe src="{address.replace("&", "&amp;")}" width="1200" height="760"></iframe>',
         "utf-8",

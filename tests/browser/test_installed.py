@@ -1,4 +1,4 @@
-"""The app as it is installed from its wheel: from any folder, without a checkout."""
+"""The package as it is installed from its wheel: the app and exported scripts, from any folder."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser.conftest import App
-from tests.support import copy_sources
+from bandits import run
+from bandits.results.export import script
+from tests.browser.conftest import ROOT, App
+from tests.support import copy_sources, experiment
 
 expect.set_options(timeout=240_000)
 
@@ -37,7 +39,19 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run([*pip, "--python", str(python), "install", *offline, str(wheel)], check=True)
     (site,) = (folder / "venv" / "lib").glob("python3*/site-packages")
     (site / "others.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
+    keep_compiled(site)
     return folder / "venv" / "bin"
+
+
+def keep_compiled(site: Path) -> None:
+    """Keep the kernels that set-up has compiled: numba compiles a file of another time again."""
+    for compiled in (ROOT / "bandits").rglob("*.nb[ic]"):
+        target = site / compiled.relative_to(ROOT)
+        target.parent.mkdir(exist_ok=True)
+        shutil.copyfile(compiled, target)
+        source = compiled.parent.parent / f"{compiled.name.split('.')[0]}.py"
+        if source.is_file():
+            shutil.copystat(source, site / source.relative_to(ROOT))
 
 
 def test_the_app_starts_from_any_folder(installed: Path, tmp_path: Path, browser: Browser) -> None:
@@ -55,6 +69,29 @@ def test_the_app_starts_from_any_folder(installed: Path, tmp_path: Path, browser
         assert not app.failures()
     finally:
         app.close()
+
+
+def test_an_exported_script_runs_in_an_empty_folder(installed: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    # a data set that the package contains
+    data = {"kind": "classification", "data": "magic"}
+    e = experiment("linucb", "random", simulator=data, steps=300)
+    (folder / "run.py").write_text(script(e), encoding="utf-8")
+    done = subprocess.run(
+        [str(installed / "python"), "run.py"],
+        cwd=folder,
+        env={**os.environ, "BANDITS_HOME": str(tmp_path / "home")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert [line.split(" {")[0] for line in done.stdout.splitlines()] == list(e.labels)
+    run(e).save(tmp_path / "direct")
+    for name in ("summary.json", "experiment.json", "curves.parquet"):
+        assert (folder / "results" / name).read_bytes() == (tmp_path / "direct" / name).read_bytes()
+    assert sorted(path.name for path in folder.iterdir()) == ["results", "run.py"]
 
 
 @pytest.mark.parametrize(

@@ -147,12 +147,8 @@ def test_a_drag_is_answered_and_its_release_is_a_run(visit: Open) -> None:
     clicks = run(shown(page), workers=0).histories["LinUCB"].sums["clicks"][-1] / 2000
     # whose main parameter is not the default any more
     tile = next(text for text in after if text.startswith("LinUCB (alpha "))
-    # the numbers of `run`, which the link gives to anybody
+    # the numbers of `run`
     assert f"{clicks.mean():.3f}" in tile
-    friend = visit(page.url[page.url.index("/arena") :])
-    status(friend, "^Finished: 2,000 steps, 4 replications")
-    expect(tiles(friend)).to_have_count(len(after))
-    assert tiles(friend).all_inner_texts() == after
 
 
 def test_a_drag_is_taken_back_by_escape_by_its_way_back_and_by_a_reload(visit: Open) -> None:
@@ -234,19 +230,19 @@ def test_keys_that_overtake_the_page_are_run(visit: Open) -> None:
     slider = alpha(page)
     expect(strip(slider)).to_be_visible()
     slider.focus()
-    page.evaluate("window.slow = 1500")
-    for value in (0.65, 0.8, 0.95, 1.1):
+    page.evaluate("window.slow = 1000")
+    for value in (0.65, 0.8):
         for _ in range(3):
             page.keyboard.press("ArrowRight")
         page.wait_for_function(ANSWERED, arg=f"agents.0.alpha={value}")
     page.evaluate("window.slow = 0")
-    page.wait_for_url(re.compile(r"agents\.0\.alpha=1\.1(&|$)"))
-    expect(alpha(page)).to_have_value("1.1")
+    page.wait_for_url(re.compile(r"agents\.0\.alpha=0\.8(&|$)"))
+    expect(alpha(page)).to_have_value("0.8")
     expect(page.get_by_text("to update the results")).to_have_count(0)
-    assert shown(page).agents[0].model_dump()["alpha"] == 1.1
+    assert shown(page).agents[0].model_dump()["alpha"] == 0.8
     # and the slider is followed as before
     alpha(page).press("ArrowRight")
-    page.wait_for_url(re.compile(r"agents\.0\.alpha=1\.15(&|$)"))
+    page.wait_for_url(re.compile(r"agents\.0\.alpha=0\.85(&|$)"))
 
 
 def test_two_parameters_at_once(visit: Open) -> None:

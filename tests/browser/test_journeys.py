@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from bandits.experiments import url
 from tests.browser.conftest import Open
 from tests.gate import USUAL, Gate
-from tests.support import wait_for
+from tests.support import experiment, wait_for
 
 pytestmark = pytest.mark.browser
 # patience, not a claim: a busy machine trains networks meanwhile
@@ -105,7 +106,6 @@ def stop(page: Page) -> None:
     status(page, r"^Stopped at step [\d,]+ of 10,000,000; results so far are kept")
 
 
-@pytest.mark.quick
 def test_the_first_thing_seen_is_a_race(visit: Open) -> None:
     page = visit()
     expect(page.get_by_role("heading", name="Bandit Playground")).to_be_visible()
@@ -136,7 +136,10 @@ def test_the_first_thing_seen_is_a_race(visit: Open) -> None:
 
 @pytest.mark.quick
 def test_a_slider_a_key_and_another_result(visit: Open) -> None:
-    page = visit("/arena")
+    # no network to train
+    e = experiment("linucb", "lints", "random", steps=1000, replications=4, seed=33)
+    page = visit(f"/arena?{url.query(e)}")
+    status(page, "^Finished: 1,000 steps, 4 replications")
     set_number(page, "Steps", 2000)
     # no slider is followed from here on
     expect(page.get_by_text("to update the results")).to_be_visible()
@@ -152,28 +155,25 @@ def test_a_slider_a_key_and_another_result(visit: Open) -> None:
     page.mouse.up()
     expect(slider).not_to_have_value("0.5")
     dragged = float(slider.input_value())
-    assert dragged > 0.5
     slider.press("ArrowRight")
     expect(slider).to_have_value(f"{dragged + 0.05:g}")
     page.keyboard.press("Control+Enter")
-    status(page, "^Finished: 2,000 steps, 16 replications")
+    status(page, "^Finished: 2,000 steps, 4 replications")
     expect(page.get_by_text("to update the results")).to_have_count(0)
-    expect(tiles(page)).to_have_count(6)
+    expect(tiles(page)).to_have_count(3)
     drawn(page, 1)
     assert {line["last"] for line in page.evaluate(LINES, 0)} == {2000}
-    before = tiles(page).all_inner_texts()
+    changed = tiles(page).filter(has_text="LinUCB")
+    before = changed.inner_text()
     # no exploration at all
     slider.press("Home")
     expect(slider).to_have_value("0")
     page.keyboard.press("Control+Enter")
-    changed = tiles(page).filter(has_text="LinUCB", has_not_text="alpha 1.5")
-    expect(changed).not_to_have_text(
-        next(t for t in before if "LinUCB" in t and "alpha 1.5" not in t)
-    )
+    expect(changed).not_to_have_text(before)
     status(page, "^Finished: 2,000 steps")
 
 
-def test_zoom_survives_the_ticks_of_a_live_run(visit: Open, gate: Gate) -> None:
+def test_a_live_run_is_zoomed_paused_resumed_stopped_and_continued(visit: Open, gate: Gate) -> None:
     page = visit("/arena")
     run_long(page, gate)
     page.evaluate("document.querySelectorAll('.bp-plot')[1].mark = 'the same'")
@@ -194,11 +194,29 @@ def test_zoom_survives_the_ticks_of_a_live_run(visit: Open, gate: Gate) -> None:
         gate.hold(USUAL, last + 20_000)
         page.wait_for_function(f"last => ({LAST})(1) > last", arg=last, polling=LOOK)
         assert page.evaluate(RANGE, 1) == zoomed
+    main = page.get_by_test_id("stMain")
+    main.get_by_role("button", name="Pause").click()
+    text = status(page, r"^Paused at step [\d,]+ of 10,000,000").inner_text()
+    paused = int(re.findall(r"[\d,]+", text)[0].replace(",", ""))
+    gate.hold(USUAL, paused + 20_000)
+    main.get_by_role("button", name="Resume").click()
+    status(page, "^Step [1-9]")
+    wait_for(lambda: step(page) > paused, "the run to go on")
     stop(page)
     assert page.evaluate(RANGE, 1) == zoomed
     assert page.evaluate("document.querySelectorAll('.bp-plot')[1].mark") == "the same"
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
+    assert box is not None
     page.mouse.dblclick(box["x"] + 200, box["y"] + 150)
     page.wait_for_function(f"end => ({RANGE})(1)[1] > end", arg=zoomed[1], polling=LOOK)
+    set_number(page, "Steps", 500)
+    run_button(page).click()
+    status(page, "^Finished: 500 steps")
+    main.get_by_role("button", name="Continue").click()
+    status(page, "^Finished: 1,000 steps")
+    expect(page.get_by_role("spinbutton", name=re.compile("^Steps"))).to_have_value("1000")
+    drawn(page, 1)
 
 
 def test_a_run_goes_on_while_its_visitor_is_elsewhere(visit: Open, gate: Gate) -> None:
@@ -230,27 +248,6 @@ def test_a_run_goes_on_while_its_visitor_is_elsewhere(visit: Open, gate: Gate) -
     stop(page)
     # without touching anything
     status(friend, "^Stopped at step")
-
-
-def test_pause_resume_stop_and_continue(visit: Open, gate: Gate) -> None:
-    page = visit("/arena")
-    run_long(page, gate)
-    main = page.get_by_test_id("stMain")
-    main.get_by_role("button", name="Pause").click()
-    text = status(page, r"^Paused at step [\d,]+ of 10,000,000").inner_text()
-    paused = int(re.findall(r"[\d,]+", text)[0].replace(",", ""))
-    gate.hold(USUAL, paused + 20_000)
-    main.get_by_role("button", name="Resume").click()
-    status(page, "^Step [1-9]")
-    wait_for(lambda: step(page) > paused, "the run to go on")
-    stop(page)
-    set_number(page, "Steps", 500)
-    run_button(page).click()
-    status(page, "^Finished: 500 steps")
-    main.get_by_role("button", name="Continue").click()
-    status(page, "^Finished: 1,000 steps")
-    expect(page.get_by_role("spinbutton", name=re.compile("^Steps"))).to_have_value("1000")
-    drawn(page, 1)
 
 
 def test_a_shared_link_gives_the_same_numbers_in_another_browser(visit: Open) -> None:
@@ -313,23 +310,6 @@ def test_an_agent_is_hidden_and_left_alone_in_all_plots_at_once(visit: Open) -> 
     everywhere("names.length > 2")
 
 
-def test_a_preset_on_real_data(visit: Open) -> None:
-    page = visit("/arena")
-    page.get_by_role("button", name="Baselines on the pet shop").click()
-    page.get_by_role("button", name="MAGIC telescope").click()
-    expect(page.get_by_text("gamma ray or hadron?")).to_be_visible()
-    expect(page.get_by_text("to start it")).to_be_visible()
-    set_number(page, "Steps", 2000)
-    page.keyboard.press("Control+Enter")
-    status(page, "^Finished: 2,000 steps, 8 replications")
-    expect(tiles(page)).to_have_count(5)
-    rates = [float(re.findall(r"0\.\d{3}", text)[0]) for text in tiles(page).all_inner_texts()]
-    # better than always naming the more frequent class
-    assert rates[0] > 0.7
-    drawn(page)
-    expect(page.get_by_text("of the gap between random choice and the oracle")).to_be_visible()
-
-
 def test_on_a_phone_at_night(visit: Open) -> None:
     page = visit(
         viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True, color_scheme="dark"
@@ -389,24 +369,3 @@ def test_on_a_phone_at_night(visit: Open) -> None:
     status(page, "^Finished: 1,000 steps")
     fits()
     drawn(page)
-
-
-def test_what_is_refused_is_said_and_the_result_stays(visit: Open) -> None:
-    page = visit("/arena")
-    status(page, "^Finished: 20,000 steps")
-    expect(tiles(page)).to_have_count(6)
-    before = tiles(page).all_inner_texts()
-    page.get_by_role("button", name="More").nth(0).click()
-    name = page.get_by_role("textbox", name="Name")
-    name.fill("50/50 <b>")
-    name.press("Enter")
-    page.keyboard.press("Escape")
-    page.keyboard.press("Control+Enter")
-    alert = page.get_by_role("alert")
-    expect(alert).to_contain_text("LinUCB, Name is 50/50 <b>; it must be")
-    expect(alert).to_have_count(1)
-    expect(alert.get_by_role("paragraph")).to_have_count(1)
-    assert alert.get_by_role("paragraph").inner_text().count("it must be") == 1
-    status(page, "^Finished: 20,000 steps")
-    assert tiles(page).all_inner_texts() == before
-    drawn(page, 1)

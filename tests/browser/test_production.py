@@ -1,4 +1,4 @@
-"""The lab Production: the loop starts, a bad version is rolled back, and the page states why."""
+"""The lab Production: the loop starts, its numbers move, a bad version is sent, and all ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.browser
 expect.set_options(timeout=240_000)
 
 
-def test_a_bad_version_is_rolled_back_and_the_page_states_why(visit: Open) -> None:
+def test_the_loop_is_started_broken_and_stopped(visit: Open) -> None:
     page = visit("/production", viewport={"width": 1366, "height": 900})
     page.get_by_role("button", name="Start").click()
     boxes = page.locator(".bp-boxes li")
@@ -23,8 +23,6 @@ def test_a_bad_version_is_rolled_back_and_the_page_states_why(visit: Open) -> No
     page.get_by_role("button", name="Break something").click()
     page.get_by_role("button", name="Bad model").click()
     expect(page.get_by_text(re.compile(r"Challenger: version \d+, before: ")).first).to_be_visible()
-    why = page.get_by_text(re.compile("The gate decided to roll back: the challenger is worse"))
-    expect(why.first).to_be_visible()
     expect(boxes.filter(has_text="Deployment")).to_contain_text("version")
     page.get_by_role("button", name="Stop").click()
     expect(page.get_by_text("All parts have ended.")).to_be_visible()

@@ -1,18 +1,15 @@
-"""Power cuts: a killed server and a killed worker cost time, and not one number."""
+"""A power cut: a killed server costs time, and not one number."""
 
 from __future__ import annotations
 
-import os
 import re
-import signal
 from collections.abc import Callable
-from functools import cache
 from urllib.parse import parse_qsl
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from bandits import Experiment, Result, run
+from bandits import run
 from bandits.experiments import url
 from bandits.experiments.presets import presets
 from bandits.results import metrics
@@ -68,17 +65,12 @@ def interrupted_at(app: App, name: str) -> None:
     assert not finished()
 
 
-@cache
-def undisturbed(e: Experiment) -> Result:
-    return run(e)
-
-
 def as_if_nothing_had_happened(app: App, page: Page, name: str) -> None:
     """The finished run has the bits of one that was never interrupted, and the page shows them."""
     kept = Store(app.home).get(name)
     assert kept is not None
     assert kept.experiment.steps == STEPS
-    whole = undisturbed(kept.experiment)
+    whole = run(kept.experiment)
     for label, history in whole.histories.items():
         same(kept.histories[label], history)
     shown = tiles(page).all_inner_texts()
@@ -122,21 +114,3 @@ def test_after_a_killed_server_finished_runs_are_there_and_the_unfinished_one_go
     page.get_by_role("link", name="Runs").click()
     expect(page.get_by_role("heading", name="Finished", exact=True)).to_be_visible()
     expect(page.locator(f".st-key-resume-{name}")).to_have_count(0)
-
-
-def test_a_run_whose_worker_is_killed_ends_with_the_right_numbers(
-    start: Callable[[], App], visit: Open, gate: Gate
-) -> None:
-    gate.hold(presets()["too-much"].experiment.seed, STOP)
-    app = start()
-    page = visit(race(STEPS), at=app)
-    name = named(page, STEPS)
-    interrupted_at(app, name)
-    before = app.workers()
-    assert before
-    for worker in before:
-        os.kill(worker, signal.SIGKILL)
-    gate.open()
-    status(page, f"^Finished: {STEPS:,} steps")
-    assert not set(app.workers()) & set(before)
-    as_if_nothing_had_happened(app, page, name)

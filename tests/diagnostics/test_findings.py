@@ -283,10 +283,10 @@ def well_specified(seed: int, replications: int, **changes: Any) -> dict[str, Fi
 
 @pytest.mark.slow
 def test_a_well_specified_posterior_is_calibrated_within_sampling_error() -> None:
-    """Of 20 runs with four replications, at most two fail per rule, as 95 % intervals allow, and
+    """Of 10 runs with four replications, at most two fail per rule, as 95 % intervals allow, and
     none by far.
     """
-    runs = [well_specified(seed, 4) for seed in range(20)]
+    runs = [well_specified(seed, 4) for seed in range(10)]
     for name in ("calibration", "pit_histogram"):
         assert sum(actual[name].verdict != "healthy" for actual in runs) <= 2
         assert all(actual[name].verdict != "alarm" for actual in runs)
@@ -715,7 +715,7 @@ SLATES = {
 @pytest.mark.slow
 def test_references_from_the_subprocess_are_the_same() -> None:
     slates = Experiment.model_validate(
-        {"simulator": SLATES, "agents": [{"kind": "random"}], "steps": 300}
+        {"simulator": SLATES, "agents": [{"kind": "random"}], "steps": 100, "replications": 4}
     )
     for e in (experiment("linucb", steps=300), slates):
         task = ReferenceTask(e)

@@ -171,7 +171,7 @@ def test_many_generated_experiments_are_valid() -> None:
     """Otherwise the tests above would check only refusals."""
     valid = []
 
-    @settings(max_examples=often(400, 1000))
+    @settings(max_examples=often(120, 1000))
     @given(experiments())
     def count(text: str) -> None:
         valid.append(survives(text))

@@ -13,6 +13,7 @@ from bandits.base.types import FloatArray
 from bandits.offpolicy import DecisionLog, Matrix, evaluate
 from bandits.offpolicy.intervals import adjusted_level
 from tests.offpolicy.support import simulate
+from tests.support import often
 
 RHO = (-0.5, 0.0, 0.3, 0.7, 0.95, 1.0)
 
@@ -74,13 +75,15 @@ def test_with_a_fitted_reward_model_the_level_is_not_adjusted() -> None:
 
 @pytest.mark.slow
 def test_intervals_with_a_fitted_reward_model_hold_the_value_and_the_gain() -> None:
-    """400 logs of 1,000 uniform decisions; at an adjusted level 89 % held the value."""
+    """240 logs of 1,000 uniform decisions, and two standard errors; at an adjusted level 89 % held
+    the value, which would be seen with probability .95.
+    """
     g, rates, policy = (
         np.random.default_rng(0),
         np.array([0.2, 0.35, 0.5]),
         np.array([0.2, 0.3, 0.5]),
     )
-    value, gained, logs = [], [], 400
+    value, gained, logs = [], [], often(240, 1000)
     for _ in range(logs):
         actions = g.integers(0, 3, 1000)
         rewards = (g.random(1000) < rates[actions]).astype(float)
@@ -94,7 +97,7 @@ def test_intervals_with_a_fitted_reward_model_hold_the_value_and_the_gain() -> N
         value.append(found.estimates["dm"].low <= rates @ policy <= found.estimates["dm"].high)
         gained.append(found.gain.low <= rates @ (policy - 1 / 3) <= found.gain.high)
     for held in (value, gained):
-        assert np.mean(held) > 0.95 - 3 * (0.05 * 0.95 / logs) ** 0.5
+        assert np.mean(held) > 0.95 - 2 * (0.05 * 0.95 / logs) ** 0.5
 
 
 @pytest.mark.parametrize("error", [0.0, 0.4, -0.4])

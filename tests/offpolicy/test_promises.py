@@ -17,26 +17,29 @@ SMALL_SHOP = {"kind": "petshop", "n_products": 5}
 
 
 @pytest.mark.slow
-def test_intervals_hold_the_value_in_93_to_97_percent_of_2000_logs() -> None:
-    """Effective sample sizes above 500.
+def test_intervals_hold_the_value_in_95_percent_of_logs() -> None:
+    """Effective sample sizes above 500; 400 logs, and 2,000 under ``make stress``.
 
-    97.5 % and 2 standard errors with bias: one side's misses.
+    Shares within 3 standard errors of 95 %, and of 97.5 % with bias: one side's misses. Intervals
+    of which 90 % hold the value would be seen with probability .88.
     """
-    found, ess = coverage()
+    found, ess = coverage(often(400, 2000))
     assert ess > 500
     for name, each in found.items():
-        most = 0.975 + 2 * (0.975 * 0.025 / each.n) ** 0.5 if REGISTRY[name].reference else 0.97
-        assert 0.93 < each.value < most, name
+        error = 3 * (0.95 * 0.05 / each.n) ** 0.5
+        most = 0.975 + 3 * (0.975 * 0.025 / each.n) ** 0.5
+        assert 0.95 - error < each.value
+        assert each.value < (most if REGISTRY[name].reference else 0.95 + error), name
     # hardly correlated with DR
-    assert found["dm"].value < 0.97
+    assert found["dm"].value < 0.95 + error
 
 
 @pytest.mark.slow
 def test_anytime_intervals_hold_the_value_at_the_worst_of_100_looks_and_normal_ones_do_not() -> (
     None
 ):
-    """The share of 500 logs: at least 95 % at all looks together, so also at the worst of them."""
-    found = looks(500)
+    """The share of 150 logs: at least 95 % at all looks together, so also at the worst of them."""
+    found = looks(often(150, 500))
     worst, together = found["anytime"]
     assert worst.value >= together.value >= 0.95
     assert found["normal"][1].value < 0.8

@@ -40,8 +40,7 @@ def location(path: str, query: str = "") -> str:
 @pytest.mark.parametrize(
     ("path", "query", "expected"),
     [
-        ("/glossary", "", "./learn?view=glossary"),
-        ("/which", "", "./?view=which"),
+        *((f"/{name}", "", f"./{page}?view={view}") for name, (page, view) in VIEWS.items()),
         (
             "/behind/a/proxy/guard_rails",
             "seed=93&agents=linucb",

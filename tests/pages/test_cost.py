@@ -35,10 +35,7 @@ def _nothing_measured() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _small_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Measure neural networks with small budgets.
-
-    Tests/browser/test_cost.py measures the default request.
-    """
+    """Measure neural networks with small budgets."""
     monkeypatch.setattr("bandits.width_cost.measurement.measured", small_measurement.measured)
 
 

@@ -5,6 +5,7 @@ their coverage.
 from __future__ import annotations
 
 from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from bandits.experiments.history import History
 from bandits.experiments.lane import Trace
 from bandits.results import artwork_sharing as sharing
 from bandits.results.result import Result
+from tests.support import thinned
 
 STEPS = 6000
 SHARED = {"kind": "linucb", "label": "S", "sharing": "shared"}
@@ -276,10 +278,13 @@ def test_intervals_of_the_factor_hold_the_ratio_of_whole_histories(
     assert beyond <= 0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("rows", [3, 8])
+MIDDLES = [(700, 2000), (1000, 2000), (1300, 2600), (1200, 1300), (2600, 1300), (2000, 1000)]
+
+
+# with 3 and 8 replications in turn
 @pytest.mark.parametrize(
-    "middles", [(700, 2000), (1000, 2000), (1300, 2600), (1200, 1300), (2600, 1300), (2000, 1000)]
+    ("middles", "rows"),
+    thinned(product(MIDDLES, (3, 8)), lambda _: False, lambda number: number % 4 in (0, 3)),
 )
 def test_intervals_of_the_factor_hold_it_however_many_are_censored(
     middles: tuple[float, float], rows: int

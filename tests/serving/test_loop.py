@@ -9,8 +9,9 @@ import pytest
 
 from bandits.base.errors import UserError
 from bandits.serving import breaks
+from bandits.serving.dashboard import production
 from bandits.serving.event_log import Event, newest
-from bandits.serving.loop import Loop, first_champion
+from bandits.serving.loop import SETTINGS, Loop, first_champion
 from bandits.serving.registry import Registry
 from tests.support import PATIENCE, wait_for
 
@@ -78,6 +79,9 @@ def test_parts_start_and_end_together_and_a_bad_version_is_rolled_back(tmp_path:
         verdict = ended(log)[-1]
         assert verdict.body["action"] == "roll back"
         assert "the challenger is worse" in verdict.body["why"]
+        shown = production(tmp_path, loop.url, trainer=True, rollout=SETTINGS.rollout.steps)
+        why = "The gate decided to roll back: the challenger is worse"
+        assert any(each.sentence.startswith(why) for each in shown.happened)
         assert Registry(tmp_path / "registry").aliases().challenger is None
         assert bad in Registry(tmp_path / "registry").numbers()
         loop.drift()

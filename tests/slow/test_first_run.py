@@ -14,6 +14,7 @@ from bandits.base.types import FloatArray, IntArray
 from bandits.experiments import presets
 from bandits.simulators.datasets import uploads
 from bandits.simulators.datasets.csv_table import inspect
+from tests.support import often
 
 STEPS, RUNS = 1500, 4
 # largest difference of the shares of right answers
@@ -53,7 +54,7 @@ def plain_linucb(x: FloatArray, labels: IntArray, seed: int) -> float:
     return right / STEPS
 
 
-@pytest.mark.parametrize("table", [*OWN, *range(20)])
+@pytest.mark.parametrize("table", [*OWN, *range(often(6, 20))])
 def test_the_first_run_is_near_a_plain_linucb(
     table: str | int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

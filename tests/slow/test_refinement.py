@@ -16,6 +16,7 @@ from bandits.base.errors import UserError
 from bandits.sweeps import Landscape, Sweep
 from bandits.sweeps.parameters import suggest_axis
 from bandits.sweeps.refinement import refine, unresolved
+from tests.support import often, thinned
 from tests.sweeps.test_sweep import ALPHA, small
 
 METRIC = "pseudo_regret"
@@ -23,7 +24,11 @@ METRIC = "pseudo_regret"
 
 @pytest.mark.parametrize(
     ("kind", "name", "low", "high"),
-    [("lints", "sigma2", 0.005, 0.02), ("epsilon_greedy", "epsilon", 0.025, 0.1)],
+    thinned(
+        [("lints", "sigma2", 0.005, 0.02), ("epsilon_greedy", "epsilon", 0.025, 0.1)],
+        lambda _: False,
+        lambda number: number == 1,
+    ),
 )
 def test_the_default_grid_is_refined_to_the_best_value_of_the_pet_shop(
     kind: str, name: str, low: float, high: float
@@ -90,11 +95,11 @@ def _refined_landscapes(generator: np.random.Generator) -> list[Landscape]:
 
 
 def test_refinement_keeps_the_error_rate_of_equal_points() -> None:
-    """600 landscapes of equal points, refined around the best as long as the page would offer it.
+    """300 landscapes of equal points, refined around the best as long as the page would offer it.
 
     A given point is called worse at any look in at most 5 % of them. So is that any point is called
     worse at any look. Three standard errors are allowed."""
-    generator, n = np.random.default_rng(17), 600
+    generator, n = np.random.default_rng(17), often(300, 600)
     given = any_point = without_spending = looks = 0
     for _ in range(n):
         landscapes = _refined_landscapes(generator)

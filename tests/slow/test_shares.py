@@ -20,7 +20,7 @@ from tests.gate import Gate
 from tests.support import STRESS, experiment, over, same, wait_for, workers_of
 
 WORLDS = [name for name in ENVIRONMENTS if name in SIMULATORS or name == "two stages"]
-STEPS, HELD = 300, 100
+STEPS, HELD = 120, 40
 # agents of one experiment
 MOST = 12
 
@@ -125,16 +125,18 @@ def test_a_run_continues_with_another_number_of_workers(pool: Pool, gate: Gate) 
         wait_for(lambda: job.step == 1000, "the step", over(job))
         one.pause(job)
         wait_for(lambda: job not in one.processes, "the last checkpoint")
-    gate.hold(6004, 2000)
-    more = pool.submit(e, saved=job.saved)
-    wait_for(
-        lambda: more.step == 2000 and len(workers_of(pool, more)) == 2, "both workers", over(more)
-    )
-    pool.stop(more)
-    wait_for(lambda: more not in pool.processes, "the last checkpoint")
-    gate.open(6004)
-    with closing(Pool(3)) as three:
-        last = ended(three.submit(e, saved=more.saved))
+        gate.hold(6004, 2000)
+        more = pool.submit(e, saved=job.saved)
+        wait_for(
+            lambda: more.step == 2000 and len(workers_of(pool, more)) == 2,
+            "both workers",
+            over(more),
+        )
+        pool.stop(more)
+        wait_for(lambda: more not in pool.processes, "the last checkpoint")
+        gate.open(6004)
+        # and on one again
+        last = ended(one.submit(e, saved=more.saved))
         equal_to_one_process(last)
 
 

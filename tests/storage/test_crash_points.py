@@ -52,7 +52,7 @@ def test_a_kill_at_any_writing_call_leaves_all_or_nothing(
     before = view(states[0])
     monkeypatch.setenv("BANDITS_HOME", str(states[-1]))
     after = view(states[-1])
-    for state in states[:: often(1 + len(states) // 10, 1)]:
+    for state in states[:: often(1 + len(states) // 5, 1)]:
         monkeypatch.setenv("BANDITS_HOME", str(state))
         assert view(state) in (before, after), state
         store = Store(state)

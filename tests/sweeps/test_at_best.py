@@ -107,7 +107,7 @@ def test_the_choice_does_not_bias_the_comparison_of_equal_agents() -> None:
     on_choice: list[float] = []
     fresh: list[float] = []
     errors = 0
-    for seed in itertools.islice(itertools.count(step=2), often(120, 400)):
+    for seed in itertools.islice(itertools.count(step=2), often(60, 400)):
         tuned = at_best(
             experiment(
                 {"kind": "epsilon_greedy_averages"},

@@ -112,7 +112,7 @@ stress: setup-dev
 		tests/experiments/test_row_invariance.py tests/experiments/test_compiled_stepping.py tests/models/test_gradient_covariance.py tests/agents/test_neural.py \
 		tests/simulators/test_uploads.py tests/experiments/test_url.py tests/models/test_nonstationary.py \
 		tests/contract/test_agents.py tests/agents/test_ties.py tests/slow/test_memory_estimates.py tests/slow/test_defaults.py tests/slow/test_published.py \
-		tests/slow/test_first_run.py tests/slow/test_refinement.py tests/slow/test_stated_probabilities.py tests/results/test_sharing.py \
+		tests/slow/test_exploration_verdicts.py tests/slow/test_first_run.py tests/slow/test_refinement.py tests/slow/test_stated_probabilities.py tests/results/test_sharing.py \
 		tests/offpolicy/test_replayed_agent.py tests/offpolicy/test_promises.py tests/offpolicy/test_debiased.py tests/offpolicy/test_evaluation.py \
 		tests/sweeps/test_at_best.py tests/diagnostics/test_plateau.py tests/cli/test_plugins.py \
 		tests/sweeps/test_block_check.py tests/sweeps/test_best_region.py tests/pages/test_arena.py tests/pages/test_what_if.py tests/serving/test_http.py

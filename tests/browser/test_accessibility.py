@@ -12,8 +12,10 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page, expect
 
+from bandits.experiments import url
 from tests.browser.conftest import Open
 from tests.browser.test_journeys import status
+from tests.support import experiment
 
 pytestmark = pytest.mark.browser
 expect.set_options(timeout=240_000)
@@ -80,7 +82,8 @@ def serious(page: Page, rules: tuple[str, ...] = ()) -> list[str]:
 
     By all rules, or by those that are named.
     """
-    page.evaluate(AXE_SCRIPT)
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE_SCRIPT)
     only = {"runOnly": {"type": "rule", "values": rules}} if rules else {}
     found = page.evaluate(
         "options => axe.run(document, options)", {"resultTypes": ["violations"], **only}
@@ -133,15 +136,16 @@ def go_to(page: Page, path: str) -> None:
 
 
 def test_axe_finds_nothing_serious_on_any_page_in_either_theme(visit: Open) -> None:
-    page = visit("/")
+    e = experiment("linucb", "lints", "random", steps=800, replications=4, seed=31)
+    page = visit(f"/arena?{url.query(e)}")
     found: list[str] = []
-    status(page, "^Finished")
+    status(page, "^Finished: 800 steps")
     # colours are those of the theme
     page.add_style_tag(content="*, ::before, ::after { transition: none !important }")
-    for path, heading in PAGES.items():
+    # Home last: its race is longer than this run
+    for path, heading in sorted(PAGES.items(), key=lambda item: len(item[0]) == 1):
         # as users move: the run and the controls stay
-        if path != "/":
-            go_to(page, path)
+        go_to(page, path)
         settled(page, heading)
         found += in_both_themes(page)
         names = page.evaluate(NAMES)

@@ -65,7 +65,12 @@ def ended(log: Path) -> list[Event]:
 def test_parts_start_and_end_together_and_a_bad_version_is_rolled_back(tmp_path: Path) -> None:
     heard: list[str] = []
     # rare training: the bad version has no other challenger beside it
-    loop = Loop(tmp_path, seconds=PATIENCE, rate=200, every=1_000_000, report=heard.append)
+    # and a short rollout
+    soon = SETTINGS.rollout.model_copy(update={"steps": (0.5,), "min_decisions": 300})
+    params = SETTINGS.model_copy(update={"rollout": soon})
+    loop = Loop(
+        tmp_path, seconds=PATIENCE, rate=200, every=1_000_000, params=params, report=heard.append
+    )
     try:
         wait_for(
             lambda: loop.runs("traffic") and loop.runs("trainer"), "parts", lambda: loop.problem
@@ -79,7 +84,7 @@ def test_parts_start_and_end_together_and_a_bad_version_is_rolled_back(tmp_path:
         verdict = ended(log)[-1]
         assert verdict.body["action"] == "roll back"
         assert "the challenger is worse" in verdict.body["why"]
-        shown = production(tmp_path, loop.url, trainer=True, rollout=SETTINGS.rollout.steps)
+        shown = production(tmp_path, loop.url, active=True, trainer=True, rollout=(0.5,))
         why = "The gate decided to roll back: the challenger is worse"
         assert any(each.sentence.startswith(why) for each in shown.happened)
         assert Registry(tmp_path / "registry").aliases().challenger is None

@@ -20,7 +20,7 @@ from tests.cli.test_keep import file_of
 from tests.storage.test_unwritable import UNPRIVILEGED, command
 from tests.support import experiment, same, wait_for
 
-AGENTS = ("linucb", "lints", {"kind": "static_mlp", "interactions": 10_000}, "random")
+AGENTS = ("linucb", "lints", {"kind": "static_mlp", "interactions": 1000, "epochs": 1}, "random")
 # Nothing can be written to a file, as on a full disk, while a result is stored.
 FULL_STORE = """
 import resource, signal, sys

@@ -21,7 +21,7 @@ def test_the_axes_fit_the_leading_agents_and_the_note_names_the_others() -> None
     drawn = {t.get("legendgroup", t["name"]): t for t in plots[0]["data"] if "fill" not in t}
     assert low > np.max(drawn["random choice"]["y"])
     assert low < np.min(drawn["LinUCB"]["y"][drawn["LinUCB"]["x"] >= 300])
-    assert np.max(drawn["oracle"]["y"][drawn["oracle"]["x"] >= 300]) < high
+    assert np.max(drawn["oracle, expected"]["y"][drawn["oracle, expected"]["x"] >= 300]) < high
     lost = {t["legendgroup"]: t["y"][-1] for t in regret["data"] if "fill" not in t}
     assert regret["layout"]["yaxis"]["range"][0] <= 0
     assert lost["LinUCB"] < regret["layout"]["yaxis"]["range"][1] < lost["Random"]

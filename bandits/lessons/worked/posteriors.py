@@ -143,7 +143,7 @@ class Posteriors(WorkedExample):
             "posterior mean",
             "this draw",
             "UCB1",
-            "shown with probability",
+            "pulled with probability",
         )
         return [Table("What each method looks at", columns, rows, (2, 3, 4, 5))]
 

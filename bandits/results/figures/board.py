@@ -246,6 +246,9 @@ def _references(
     first, x = _first(result), options.x
     if metric.references and first is not None and result.experiment.offers("truth"):
         upper = upper_reference(result.experiment)
+        # the agent of this name earns what chance gives it
+        if upper.capitalize() in result.histories:
+            upper += ", expected"
         for label, name in ((upper, "best_value"), ("random choice", "random_value")):
             if metric.average:
                 band = settled(metrics.reference(first, name, options.window), options.window)

@@ -54,8 +54,9 @@ class Client:
     def __init__(self, url: str) -> None:
         self._visitors = Visitors(SIMULATOR, 1_000_000, 0)
         self._address = url.removeprefix("http://")
-        self.decided: dict[str, tuple[float, dict[str, Any]]] = {}
-        self.rewarded: dict[str, float] = {}
+        # from when to when each was asked
+        self.decided: dict[str, tuple[float, float, dict[str, Any]]] = {}
+        self.rewarded: dict[str, tuple[float, float]] = {}
         self.different = self.unanswered = 0
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._ask, daemon=True)
@@ -71,16 +72,18 @@ class Client:
         while not self._end.is_set():
             step += 1
             visit = self._visitors.visit(step, f"client-{step}", step % 500)
+            sent = time.time()
             answer = self._post("/decide", visit.body)
             if answer is None:
                 continue
-            self.decided[visit.body["event_id"]] = time.time(), answer
+            self.decided[visit.body["event_id"]] = sent, time.time(), answer
             if step % 5 == 0 and (again := self._post("/decide", visit.body)) is not None:
                 self.different += again != answer
             reward = self._visitors.reward(visit, answer["item"])
             body = {"event_id": visit.body["event_id"], "reward": reward}
+            sent = time.time()
             if self._post("/reward", body) is not None:
-                self.rewarded[visit.body["event_id"]] = time.time()
+                self.rewarded[visit.body["event_id"]] = sent, time.time()
 
     def _post(self, path: str, body: dict[str, Any]) -> Any:
         connection = http.client.HTTPConnection(self._address, timeout=30)
@@ -137,16 +140,17 @@ def lost(folder: Path, client: Client, killed: list[tuple[float, float, str]]) -
     kills_of_service = [(begin, end) for begin, end, part in killed if "service" in part]
     begins, ends = np.array([*kills_of_service, (time.time(), np.inf)]).T
 
-    def protected(moment: float) -> bool:
-        """Whether no kill came within the window behind a moment."""
-        return bool(np.all((moment > ends) | (moment < begins - WINDOW - _COMMIT)))
+    def protected(sent: float, received: float) -> bool:
+        """Whether no kill came while something was asked, or within the window behind it."""
+        # an answer of the killed service may be read after its end
+        return bool(np.all((sent > ends) | (received < begins - WINDOW - _COMMIT)))
 
     found = {
         "decisions lost": sum(
-            protected(moment) and name not in names for name, (moment, _) in client.decided.items()
+            protected(*asked) and name not in names for name, (*asked, _) in client.decided.items()
         ),
         "rewards lost": sum(
-            protected(moment) and name not in rewarded for name, moment in client.rewarded.items()
+            protected(*asked) and name not in rewarded for name, asked in client.rewarded.items()
         ),
         "decisions twice": len(decided) - len(names),
         "repeated answers that differ": client.different,
@@ -154,7 +158,7 @@ def lost(folder: Path, client: Client, killed: list[tuple[float, float, str]]) -
     logged = {event.event_id: event.body for event in decided}
     found["answers that differ from the log"] = sum(
         any(logged[name][key] != answer[key] for key in ("item", "propensity", "version", "arm"))
-        for name, (_, answer) in client.decided.items()
+        for name, (*_, answer) in client.decided.items()
         if name in logged
     )
     found["states that differ from the replay of the whole log"] = int(

@@ -91,7 +91,7 @@ def main() -> None:
         "as good": {"factor": 1.0},
         "20 % worse": {"factor": 0.8},
         "10 % better": {"factor": 1.1},
-        "10 % better, 30 % less from decision 70,000 on": {"factor": 1.1, "breaks": BREAKS},
+        "10 % better, from decision 70,000 on 23 % worse": {"factor": 1.1, "breaks": BREAKS},
         "the same without alarms": {"factor": 1.1, "breaks": BREAKS, "watched": False},
     }
     for title, about in kinds.items():

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
 
 from bandits.base.errors import UserError
+from bandits.policy import Policy
 from bandits.serving import breaks
 from bandits.serving.dashboard import production
 from bandits.serving.event_log import Event, newest
 from bandits.serving.loop import SETTINGS, Loop, first_champion
 from bandits.serving.registry import Registry
+from bandits.serving.settings import ServiceParams
+from bandits.serving.traffic import Visitors
 from tests.support import PATIENCE, wait_for
 
 SIMULATOR = {"kind": "petshop", "n_products": 10}
@@ -36,6 +40,14 @@ def test_bad_and_slow_versions_keep_the_items_and_columns(registry: Registry) ->
     with pytest.raises(UserError, match="no event log"):
         breaks.bad_model(folder)
     assert breaks.slow_model(folder) == 2
+    slow = Policy.from_bytes(registry.version(2).policy)
+    visitors = Visitors(SIMULATOR, 2, 0)
+    begun = time.thread_time()
+    for step in range(2):
+        body = visitors.visit(step, "e", 0).body
+        slow.choose(body["context"], body["candidates"])
+    # slower than the budget, so that the fallback decides
+    assert time.thread_time() - begun > 2 * ServiceParams().budget
     assert registry.aliases().champion == 2
     assert registry.aliases().previous == 1
 

@@ -1,7 +1,8 @@
 """The compiled loop of agents without context: a rule chooses, and what is shown is counted.
 
-An agent calls `play` from a compiled function of its own file, which Numba stores on disk. Its
-rule is two compiled functions: ``score`` and ``learn``."""
+An agent calls `play` from a compiled function of its own file, which Numba stores on disk (after
+editing this file, touch those that import it: see `bandits.models.linear.rank_one`). Its rule is
+two compiled functions: ``score`` and ``learn``."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from math import factorial
 from typing import Any, Literal
 
 import numpy as np
+from numba import njit
 
 from bandits.agents.model_params import epsilon_param
 from bandits.agents.rows import row_axis
@@ -14,8 +15,27 @@ from bandits.agents.stochastic import StochasticAgent
 from bandits.base.explanation import Explanation
 from bandits.base.params import param
 from bandits.base.randomness import Streams, block_length
-from bandits.base.selection import mixed_with_uniform, shares_of_largest
-from bandits.base.types import Feedback, FloatArray, IntArray, Round, SimulatorAccess, SimulatorSpec
+from bandits.base.selection import (
+    best_of,
+    leading_gumbel_scores,
+    mixed_with_uniform,
+    shares_of_largest,
+    tied_from,
+)
+from bandits.base.types import (
+    BoolArray,
+    Feedback,
+    FloatArray,
+    IntArray,
+    KeyArray,
+    PredrawnSteps,
+    Round,
+    SimulatorAccess,
+    SimulatorSpec,
+)
+from bandits.models.linear.rank_one import REFRESH, refresh
+from bandits.models.linear.ridge import Ridge
+from bandits.models.linear.ridge_kernels import learn_one
 from bandits.models.position_bias import weighted
 
 from .base import LinearAgent
@@ -129,10 +149,43 @@ class Bag(StochasticAgent, LinearAgent):
 
     def weights(self, step: int) -> FloatArray:
         """Draw the weight of each slot for each member, float64 (R, B, S)."""
-        u = self.uniforms.at(step).reshape(len(self.params), self.members, -1)
+        return self._counted(self.uniforms.at(step)).reshape(len(self.params), self.members, -1)
+
+    def _counted(self, u: FloatArray) -> FloatArray:
         if self.params[0].weights == "poisson":
             return np.searchsorted(_POISSON, u, side="right").astype(np.float64)
         return np.where(u < 0.5, 2.0, 0.0)
+
+    def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray | None:
+        model, (values, columns, n_features) = self.compiled_model, steps.contexts
+        # with a model per arm, which neither forgets nor estimates its prior
+        if model is None or type(model) is not Ridge or model.sharing != "per_arm":
+            return None
+        if values.shape[2] == n_features:
+            return None
+        n = len(steps.context)
+        once = self.exposure(Feedback(np.zeros((1, 1)), np.ones((1, 1), np.bool_)))[0, 0]
+        return _play(
+            values,
+            columns,
+            steps.context,
+            steps.probabilities,
+            steps.row,
+            np.ascontiguousarray(steps.uniforms),
+            alive,
+            self.streams.ties,
+            steps.start,
+            model.A,
+            model.inverse,
+            model.b,
+            model.theta,
+            model.count,
+            model.factor,
+            float(once),
+            self.epsilon,
+            self._counted(self.uniforms.slice(steps.start, n)),
+            self._uniforms.slice(steps.start, n),
+        )
 
     def learn(self, round: Round, slate: IntArray, feedback: Feedback) -> None:
         w = self.weights(round.step).reshape(-1, slate.shape[1])
@@ -181,3 +234,99 @@ class Bag(StochasticAgent, LinearAgent):
             {"members": 2, "sharing": "shared", "window": 20, "weights": "double_or_nothing"},
             {"members": 2, "prior": "category", "prior_every": 7},
         ]
+
+
+@njit(cache=True, nogil=True)
+def _play(
+    values: FloatArray,
+    columns: IntArray,
+    context: IntArray,
+    probabilities: FloatArray,
+    row: IntArray,
+    uniforms: FloatArray,
+    alive: BoolArray,
+    ties: KeyArray,
+    start: int,
+    A: FloatArray,
+    inverse: FloatArray,
+    b: FloatArray,
+    theta: FloatArray,
+    count: IntArray,
+    factor: FloatArray,
+    exposure: float,
+    epsilon: FloatArray,
+    weights: FloatArray,
+    exploration: FloatArray,
+) -> IntArray:
+    """Advance T steps with one model per arm and member: row r has the models r B to r B + B - 1.
+
+    ``weights (T, R, B)`` are those of the bootstrap, ``exploration (T, R, K)`` decides which item
+    is shown; the others as in `bandits.models.linear.play_kernels.play_per_arm`.
+    """
+    T, R = context.shape
+    C, K, N = values.shape
+    B, D = weights.shape[2], b.shape[2]
+    u, rows, x = np.empty(D), np.empty(D, np.int64), np.empty(N)
+    out = np.full((T, R), -1)
+    mean, known = np.empty((B, C, K)), np.empty((B, C, K), np.bool_)
+    shares, scores, every = np.empty(K), np.empty(K), np.ones(K, np.bool_)
+    for r in range(R):
+        known[:] = False
+        for t in range(T):
+            if not alive[r]:
+                break
+            c = context[t, r]
+            shares[:] = 0.0
+            for j in range(B):
+                highest, tied, diverged = -np.inf, 0, -1
+                for k in range(K):
+                    if not known[j, c, k]:
+                        mean[j, c, k] = 0.0
+                        for i in range(N):
+                            weight = theta[r * B + j, k, columns[c, k, i]]
+                            mean[j, c, k] += values[c, k, i] * weight
+                        known[j, c, k] = True
+                    highest = max(highest, mean[j, c, k])
+                    if np.isnan(mean[j, c, k]) and diverged < 0:
+                        diverged = k
+                # as in `shares_of_largest`
+                if diverged >= 0:
+                    shares[diverged] += 1.0
+                    continue
+                floor = tied_from(highest)
+                for k in range(K):
+                    tied += mean[j, c, k] >= floor
+                for k in range(K):
+                    if mean[j, c, k] >= floor:
+                        shares[k] += 1.0 / tied
+            for k in range(K):
+                shares[k] = (1 - epsilon[r]) * (shares[k] / B) + epsilon[r] / K
+            leading_gumbel_scores(shares, exploration[t, r], scores)
+            best = best_of(scores, every, ties[r], start + t)
+            out[t, r] = best
+            reward = 1.0 if uniforms[t, r] < probabilities[row[t, r], best] else 0.0
+            for j in range(B):
+                w, m = weights[t, r, j] * exposure, r * B + j
+                if w == 0:
+                    continue
+                # the target is the reward per exposure, as in `weighted`
+                root = np.sqrt(w)
+                for i in range(N):
+                    x[i] = values[c, best, i] * root
+                learn_one(
+                    x,
+                    columns[c, best],
+                    reward * weights[t, r, j] / w * root,
+                    A[m, best],
+                    inverse[m, best],
+                    b[m, best],
+                    theta[m, best],
+                    factor[m, best],
+                    u,
+                    rows,
+                )
+                count[m, best] += 1
+                if count[m, best] % REFRESH == 0:
+                    refresh(A[m, best], inverse[m, best], b[m, best], theta[m, best])
+                known[j, :, best] = False
+    return out

@@ -51,10 +51,7 @@ def run(steps: int = STEPS, repeats: int = REPEATS) -> Section:
         "Lanes of agents without context and with linear models",
         f"`python -m benchmarks.speed.lanes --write`; {machine()}. Pet shop, {steps:,} steps, "
         f"{ROWS} rows, defaults; {repeats} rounds in turn, processor time with the simulator. Bag "
-        f"holds {members('bag')} models and is judged per model. Beta Thompson draws all 50 products "
-        "at each step from one stream, where each draw begins after the one before: none can be "
-        "left out, and NumPy's `random_beta`, which the compiled loop calls, takes most of its time "
-        "(products and carries of 128 bits in one instruction saved a tenth, and were not kept).",
+        f"holds {members('bag')} models and is judged per model.",
         ("agent", "µs per decision", "times LinUCB"),
         code=stamp(run),
     )

@@ -268,10 +268,11 @@ def _play(
     B, D = weights.shape[2], b.shape[2]
     u, rows, x = np.empty(D), np.empty(D, np.int64), np.empty(N)
     out = np.full((T, R), -1)
-    mean, known = np.empty((B, C, K)), np.empty((B, C, K), np.bool_)
+    # means, and after how many observations of their model they were computed
+    mean, after = np.empty((B, C, K)), np.empty((B, C, K), np.int64)
     shares, scores, every = np.empty(K), np.empty(K), np.ones(K, np.bool_)
     for r in range(R):
-        known[:] = False
+        after[:] = -1
         for t in range(T):
             if not alive[r]:
                 break
@@ -280,12 +281,12 @@ def _play(
             for j in range(B):
                 highest, tied, diverged = -np.inf, 0, -1
                 for k in range(K):
-                    if not known[j, c, k]:
+                    if after[j, c, k] != count[r * B + j, k]:
                         mean[j, c, k] = 0.0
                         for i in range(N):
                             weight = theta[r * B + j, k, columns[c, k, i]]
                             mean[j, c, k] += values[c, k, i] * weight
-                        known[j, c, k] = True
+                        after[j, c, k] = count[r * B + j, k]
                     highest = max(highest, mean[j, c, k])
                     if np.isnan(mean[j, c, k]) and diverged < 0:
                         diverged = k
@@ -328,5 +329,4 @@ def _play(
                 count[m, best] += 1
                 if count[m, best] % REFRESH == 0:
                     refresh(A[m, best], inverse[m, best], b[m, best], theta[m, best])
-                known[j, :, best] = False
     return out

@@ -15,7 +15,7 @@ from bandits.base.types import FloatArray, Round
 from bandits.experiments.lockstep import make_lane
 from bandits.models.linear.nonstationary import DiscountedRidge
 from tests.models.test_nonstationary import RIDGE, SETTING, observation
-from tests.support import often
+from tests.support import often, thinned
 
 FORGETTING = [
     kind
@@ -290,8 +290,14 @@ def test_impossible_forgetting_is_refused(agent: dict[str, Any], words: str) -> 
         read({"agents": [agent]})
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", [kind for kind in FORGETTING if not kind.startswith("neural")])
+@pytest.mark.parametrize(
+    "kind",
+    thinned(
+        [(kind,) for kind in FORGETTING if not kind.startswith("neural")],
+        lambda _: False,
+        lambda number: number % 2 == 0,
+    ),
+)
 def test_forgetting_helps_after_a_shock(kind: str) -> None:
     """Paired: with the shock, the agent that forgets earns more over the second half than the one
     that does not.

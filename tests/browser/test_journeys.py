@@ -10,7 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from bandits.experiments import url
 from tests.browser.conftest import Open
-from tests.gate import USUAL, Gate
+from tests.gate import Gate
 from tests.support import experiment, wait_for
 
 pytestmark = pytest.mark.browser
@@ -22,6 +22,10 @@ LOOK = 250
 DRAWN = ".bp-plot:not([data-wait]) .scatterlayer path.js-line"
 # steps between the points of a curve in a run of 10,000,000 steps
 SPACING = 10_000
+# without a network, whose training takes longer than these runs
+SMALL = experiment(
+    "linucb", "lints", "epsilon_greedy", "random", steps=1000, replications=4, seed=33
+)
 RACERS = ["LinUCB", "LinUCB alpha 1.5", "LinTS", "ε-greedy", "Static MLP", "A/B test"]
 # the numbers behind the lines of a plot: the last step, and how many points are finite
 LINES = """i => document.querySelectorAll('.bp-plot')[i].data.filter(t => !t.fill && !t.meta)
@@ -80,11 +84,18 @@ def set_number(page: Page, label: str, value: object) -> None:
     expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
 
 
+def small(visit: Open) -> Page:
+    """Open the Arena by the link to a short run."""
+    page = visit(f"/arena?{url.query(SMALL)}")
+    status(page, "^Finished: 1,000 steps, 4 replications")
+    return page
+
+
 def run_button(page: Page) -> Locator:
     return page.get_by_test_id("stMain").get_by_role("button", name=re.compile("^Run"))
 
 
-def run_long(page: Page, gate: Gate, seed: int = USUAL) -> None:
+def run_long(page: Page, gate: Gate, seed: int) -> None:
     """A run that lasts until it is stopped: it stands still at step 40,000, or where another test
     has left it.
     """
@@ -94,7 +105,7 @@ def run_long(page: Page, gate: Gate, seed: int = USUAL) -> None:
     status(page, "^Step [1-9]")
     wait_for(lambda: (gate.stands(seed) or 0) > 0, "the run to stand still")
     # before its own plots those of the page's first result may be there, whose zoom ends with it:
-    # 20,000 steps
+    # 1,000 steps
     page.wait_for_function(
         f"step => ({LAST})(1) > step - {SPACING}", arg=gate.stands(seed), polling=LOOK
     )
@@ -136,10 +147,7 @@ def test_the_first_thing_seen_is_a_race(visit: Open) -> None:
 
 @pytest.mark.quick
 def test_a_slider_a_key_and_another_result(visit: Open) -> None:
-    # no network to train
-    e = experiment("linucb", "lints", "random", steps=1000, replications=4, seed=33)
-    page = visit(f"/arena?{url.query(e)}")
-    status(page, "^Finished: 1,000 steps, 4 replications")
+    page = small(visit)
     set_number(page, "Steps", 2000)
     # no slider is followed from here on
     expect(page.get_by_text("to update the results")).to_be_visible()
@@ -160,7 +168,7 @@ def test_a_slider_a_key_and_another_result(visit: Open) -> None:
     page.keyboard.press("Control+Enter")
     status(page, "^Finished: 2,000 steps, 4 replications")
     expect(page.get_by_text("to update the results")).to_have_count(0)
-    expect(tiles(page)).to_have_count(3)
+    expect(tiles(page)).to_have_count(4)
     drawn(page, 1)
     assert {line["last"] for line in page.evaluate(LINES, 0)} == {2000}
     changed = tiles(page).filter(has_text="LinUCB")
@@ -174,8 +182,8 @@ def test_a_slider_a_key_and_another_result(visit: Open) -> None:
 
 
 def test_a_live_run_is_zoomed_paused_resumed_stopped_and_continued(visit: Open, gate: Gate) -> None:
-    page = visit("/arena")
-    run_long(page, gate)
+    page = small(visit)
+    run_long(page, gate, SMALL.seed)
     page.evaluate("document.querySelectorAll('.bp-plot')[1].mark = 'the same'")
     plot = page.locator(".bp-plot").nth(1)
     plot.scroll_into_view_if_needed()
@@ -191,14 +199,14 @@ def test_a_live_run_is_zoomed_paused_resumed_stopped_and_continued(visit: Open, 
     # three times more points than before
     for _ in range(3):
         last = page.evaluate(LAST, 1)
-        gate.hold(USUAL, last + 20_000)
+        gate.hold(SMALL.seed, last + 20_000)
         page.wait_for_function(f"last => ({LAST})(1) > last", arg=last, polling=LOOK)
         assert page.evaluate(RANGE, 1) == zoomed
     main = page.get_by_test_id("stMain")
     main.get_by_role("button", name="Pause").click()
     text = status(page, r"^Paused at step [\d,]+ of 10,000,000").inner_text()
     paused = int(re.findall(r"[\d,]+", text)[0].replace(",", ""))
-    gate.hold(USUAL, paused + 20_000)
+    gate.hold(SMALL.seed, paused + 20_000)
     main.get_by_role("button", name="Resume").click()
     status(page, "^Step [1-9]")
     wait_for(lambda: step(page) > paused, "the run to go on")
@@ -220,7 +228,7 @@ def test_a_live_run_is_zoomed_paused_resumed_stopped_and_continued(visit: Open, 
 
 
 def test_a_run_goes_on_while_its_visitor_is_elsewhere(visit: Open, gate: Gate) -> None:
-    page = visit("/arena")
+    page = small(visit)
     set_number(page, "Seed", 7)
     run_long(page, gate, 7)
     began = step(page)
@@ -251,8 +259,7 @@ def test_a_run_goes_on_while_its_visitor_is_elsewhere(visit: Open, gate: Gate) -
 
 
 def test_a_shared_link_gives_the_same_numbers_in_another_browser(visit: Open) -> None:
-    page = visit("/arena")
-    # the seed stays: its network has been trained already
+    page = small(visit)
     set_number(page, "Steps", 700)
     run_button(page).click()
     status(page, "^Finished: 700 steps")
@@ -279,8 +286,7 @@ def test_a_shared_link_gives_the_same_numbers_in_another_browser(visit: Open) ->
 
 
 def test_an_agent_is_hidden_and_left_alone_in_all_plots_at_once(visit: Open) -> None:
-    page = visit("/arena")
-    status(page, "^Finished: 20,000 steps")
+    page = small(visit)
     drawn(page)
 
     def everywhere(holds: str) -> None:

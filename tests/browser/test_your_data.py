@@ -1,4 +1,4 @@
-"""The sample is uploaded, run and deleted; a file that is not a table is refused."""
+"""The sample is downloaded, uploaded, run and deleted."""
 
 from __future__ import annotations
 
@@ -45,25 +45,3 @@ def test_the_sample_is_downloaded_uploaded_run_and_deleted(visit: Open, tmp_path
     page.get_by_role("button", name="Delete").click()
     page.get_by_role("button", name="Delete data set").click()
     expect(page.get_by_text("Uploaded data sets")).to_have_count(0)
-
-
-def test_what_is_no_table_is_said_on_a_phone(visit: Open) -> None:
-    page = visit("/data", viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
-    expect(page.get_by_role("heading", name="Your data")).to_be_visible()
-    page.locator("input[type=file]").set_input_files(
-        {"name": "a.csv", "mimeType": "text/csv", "buffer": b"<b>age</b>,kind\n1,x\n2,y,z\n"}
-    )
-    alert = page.get_by_role("alert")
-    expect(alert).to_have_text(re.compile(r"Row 3 has 3 cells, the header has 2\.$"))
-    wide = "," * 100 + "\n"
-    page.locator("input[type=file]").set_input_files(
-        {"name": "wide.csv", "mimeType": "text/csv", "buffer": wide.encode()}
-    )
-    expect(alert).to_have_text(re.compile("The header has 101 columns; at most 100 are allowed"))
-    good = "<b>age</b>,kind\n" + "1,x\n2,y\n" * 5
-    page.locator("input[type=file]").set_input_files(
-        {"name": "good.csv", "mimeType": "text/csv", "buffer": good.encode()}
-    )
-    expect(page.get_by_text("10 examples, 1 feature, 2 classes")).to_be_visible()
-    expect(alert).to_have_count(0)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -56,7 +56,7 @@ def test_the_registry_has_both_groups() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", thinned([(kind,) for kind in CONTEXTUAL], lambda _: False, lambda n: n % 2 == 0)
+    "kind", thinned([(kind,) for kind in CONTEXTUAL], lambda _: False, lambda n: n % 4 == 0)
 )
 def test_defaults_beat_every_agent_without_context(kind: str) -> None:
     (own,) = run(experiment(kind)).histories.values()

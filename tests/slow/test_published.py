@@ -125,12 +125,12 @@ def test_earlier_replications_are_pooled_by_their_mean_and_standard_deviation() 
 
 
 def test_the_showdown_is_the_same_experiment_on_either_features() -> None:
-    usual, crossed = showdown.run_preset(100, False, 200, 2), showdown.run_preset(100, True, 200, 2)
+    usual, crossed = showdown.run_preset(100, False, 120, 2), showdown.run_preset(100, True, 120, 2)
     assert list(usual.grid) == list(crossed.grid)
     assert list(crossed.clicks) == [showdown.INTERACTION]
     assert set(showdown.PER_ARM) | {showdown.STATIC} <= set(usual.clicks)
     assert (
-        usual.between(showdown.STATIC, 0, 200).tolist()
+        usual.between(showdown.STATIC, 0, 120).tolist()
         == usual.clicks[showdown.STATIC][-1].tolist()
     )
 

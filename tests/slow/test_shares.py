@@ -20,7 +20,7 @@ from tests.gate import Gate
 from tests.support import STRESS, experiment, often, over, same, wait_for, workers_of
 
 WORLDS = [name for name in ENVIRONMENTS if name in SIMULATORS or name == "two stages"]
-STEPS, HELD = 300, 100
+STEPS, HELD = 120, 40
 # agents of one experiment
 MOST = 12
 

@@ -36,7 +36,8 @@ BOXES = """i => [...(document.querySelectorAll('.bp-cell')[i]?.querySelectorAll(
 # all four plots are drawn, as high as their places, and reach the end of a window of this height
 FILLED = """height => { const all = [...document.querySelectorAll('.bp-plot:not([data-wait])')]
   return all.length === 4 && all.every(e => Math.abs(e._fullLayout.height - e.clientHeight) <= 1)
-    && all[3].getBoundingClientRect().bottom > height - 40 }"""
+    && all[3].getBoundingClientRect().bottom > height - 40
+    && all[3].getBoundingClientRect().bottom <= height }"""
 
 
 def finished(visit: Open, width: int, height: int, **options: object) -> Page:

@@ -14,13 +14,14 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import field_validator, model_validator
+from scipy.special import betaln
 
 from bandits.base.params import Params, param
 from bandits.base.types import FloatArray
 from bandits.offpolicy.anytime import confidence_sequence
 
 Action = Literal["wait", "advance", "promote", "roll back"]
-# decisions of the challenger below which its latency and errors are not judged
+# decisions of the challenger below which its latency, errors and items are not judged
 MIN_SERVED = 200
 
 
@@ -66,6 +67,14 @@ class RolloutParams(Params):
         0.001,
         title="Error limit",
         help="Share of the challenger's decisions that may fail; above it is rolled back.",
+        ge=0,
+        lt=1,
+    )
+    min_exposure: float = param(
+        0.0,
+        title="Exposure floor",
+        help="Share of the challenger's decisions that each item must get to which the champion "
+        "gives as much; with less for sure it is rolled back. 0: none.",
         ge=0,
         lt=1,
     )
@@ -137,6 +146,8 @@ class Rollout:
         self._since = 0
         self._latencies: deque[float] = deque(maxlen=10_000)
         self._served = self._failed = 0
+        # decisions of champion and challenger, by item
+        self._shown: dict[str | int, list[int]] = {}
         self._alarm = ""
 
     @property
@@ -154,6 +165,10 @@ class Rollout:
         self._served += 1
         self._failed += failed
         self._latencies.append(seconds)
+
+    def shown(self, item: str | int, *, challenger: bool) -> None:
+        """Count a decision of one of the two for an item."""
+        self._shown.setdefault(item, [0, 0])[challenger] += 1
 
     def observe(self, reward: float, *, challenger: bool, share: float) -> None:
         """Count the reward of a decision that was made while the challenger had a share."""
@@ -211,6 +226,8 @@ class Rollout:
                     low,
                     high,
                 )
+        if hidden := self._hidden():
+            return Verdict("roll back", hidden, low, high)
         if high < -params.delta:
             return Verdict("roll back", f"the challenger is worse: {stated}", low, high)
         if self._alarm:
@@ -234,6 +251,36 @@ class Rollout:
             "wait", f"the challenger is neither better nor worse yet: {stated}", low, high
         )
 
+    def _hidden(self) -> str:
+        """State which item the challenger shows too seldom; empty if there is none.
+
+        Shares of 0 to 1, equally likely beforehand, against the floor: the ratio of their
+        likelihoods exceeds 1 / a with probability a at most, at whatever look (Ville's inequality).
+        """
+        floor = self.params.min_exposure
+        if not floor or not self._shown:
+            return ""
+        items, counts = list(self._shown), np.array(list(self._shown.values()))
+        before, shown = counts.T
+        n = shown.sum()
+        if min(n, before.sum()) < MIN_SERVED:
+            return ""
+        evidence = (
+            betaln(shown + 1, n - shown + 1)
+            - shown * np.log(floor)
+            - (n - shown) * np.log1p(-floor)
+        )
+        judged = (before >= floor * before.sum()) & (shown < floor * n)
+        low = judged & (evidence > np.log(len(items) / (1 - self.params.level)))
+        if not low.any():
+            return ""
+        worst = int(np.argmax(np.where(low, evidence, -np.inf)))
+        return (
+            f"item {items[worst]!r} got {100 * shown[worst] / n:.2g} % of the challenger's "
+            f"decisions and {100 * before[worst] / before.sum():.2g} % of the champion's; at least "
+            f"{100 * floor:.2g} % are to stay"
+        )
+
     def to_data(self) -> dict[str, Any]:
         """Return the state as JSON; `from_data` reads it."""
         return {
@@ -242,6 +289,7 @@ class Rollout:
             "rewards": self._rewards,
             "signed": self._signed,
             "served": [self._served, self._failed],
+            "shown": [[item, *counts] for item, counts in self._shown.items()],
         }
 
     @classmethod
@@ -251,6 +299,7 @@ class Rollout:
         rollout.step, rollout._since = data["step"], data["since"]
         rollout._rewards, rollout._signed = data["rewards"], list(data["signed"])
         rollout._served, rollout._failed = data["served"]
+        rollout._shown = {item: counts for item, *counts in data["shown"]}
         return rollout
 
     def advance(self) -> None:

@@ -448,6 +448,8 @@ class Service:
         self._open[answer.event_id] = _Open(
             now, answer.arm, answer.version, number, answer.item, body["share"]
         )
+        if body["share"] and answer.arm != "fallback":
+            self.rollout.shown(answer.item, challenger=answer.arm == "challenger")
         if "served" in body:
             seconds, failed = body["served"]
             self.rollout.served(seconds, failed=failed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -79,6 +80,47 @@ def test_errors_and_latency_roll_back() -> None:
         verdict = rollout.verdict()
         assert verdict.action == "roll back"
         assert word in verdict.sentence
+
+
+def exposed(shares: tuple[float, float], n: int, seed: int = 0) -> Rollout:
+    """A rollout in which champion and challenger show a rare item in shares of their decisions."""
+    rng = np.random.default_rng(seed)
+    rollout = Rollout(RolloutParams(steps=(0.5,), min_decisions=10_000_000, min_exposure=0.05))
+    for _ in range(n):
+        for challenger, share in enumerate(shares):
+            item = "rare" if rng.random() < share else "usual"
+            rollout.shown(item, challenger=challenger == 1)
+    return rollout
+
+
+@pytest.mark.parametrize(
+    ("shares", "ends"), [((0.1, 0.01), True), ((0.1, 0.0), True), ((0.01, 0.0), False)]
+)
+def test_a_challenger_that_hides_an_item_is_rolled_back(
+    shares: tuple[float, float], ends: bool
+) -> None:
+    rollout = exposed(shares, 1_000)
+    read = Rollout.from_data(rollout.params, json.loads(json.dumps(rollout.to_data())))
+    for one in (rollout, read):
+        verdict = one.verdict()
+        assert (verdict.action == "roll back") == ends
+        assert ("item 'rare' got" in verdict.sentence) == ends
+
+
+def test_an_item_at_the_floor_is_not_called_hidden_at_any_look() -> None:
+    # 100 rollouts with 40 looks each: P(more than 12 errors at 5 %) = .0015
+    ended = 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        rollout = Rollout(RolloutParams(steps=(0.5,), min_decisions=10_000_000, min_exposure=0.05))
+        for _ in range(40):
+            for challenger, rare in ((False, 5), (True, rng.binomial(50, 0.05))):
+                for i in range(50):
+                    rollout.shown("rare" if i < rare else "usual", challenger=challenger)
+            if rollout.verdict().action == "roll back":
+                ended += 1
+                break
+    assert ended <= 12
 
 
 def test_settings_that_make_no_rollout_are_refused() -> None:

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from functools import cached_property
+from inspect import getattr_static
+from types import FunctionType
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -15,11 +18,13 @@ from bandits.base.explanation import Explanation
 from bandits.base.selection import best_slots, shares_of_largest, top_k
 from bandits.base.types import BoolArray, Feedback, FloatArray, IntArray, PredrawnSteps, Round
 
+from .facts import AgentFacts
 from .params import AgentParams
 from .propensity import REDRAWS, choice_counts, slot_counts
 from .rows import AgentRows
 
 Propensity = Literal["exact", "monte_carlo", "deterministic"]
+_CODE = (FunctionType, property, cached_property, classmethod, staticmethod)
 
 
 class Agent(AgentRows, ABC):
@@ -131,6 +136,9 @@ class Agent(AgentRows, ABC):
 
         Ties are broken as in `bandits.base.selection.top_k`, by the keys ``self.streams.ties``.
 
+        A subclass does not inherit the loop if it overrides code that this may follow: it writes
+        one of its own, or is played step by step.
+
         Returns
         -------
         int64 (T, R), optional
@@ -141,7 +149,10 @@ class Agent(AgentRows, ABC):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        own = vars(cls)
-        # an inherited compiled loop would skip what the subclass overrides
-        if ("scores" in own or "learn" in own) and "play" not in own:
+        author = next(base for base in cls.__mro__ if "play" in vars(base))
+        added = {name for base in set(cls.__mro__) - set(author.__mro__) for name in vars(base)}
+        # what tools read changes no choice
+        added -= {*vars(AgentFacts), "explain", "test_params"}
+        # an inherited compiled loop would skip what is overridden
+        if any(isinstance(getattr_static(author, name, None), _CODE) for name in added):
             cls.play = Agent.play  # type: ignore[method-assign]

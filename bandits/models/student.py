@@ -7,6 +7,7 @@ normal quantile z of t > 0 is from sqrt((n - 1/2) ln(1 + t^2 / n)) to sqrt(n ln(
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -29,15 +30,26 @@ def normal_quantiles() -> FloatArray:
 
 
 @cache
-def stdtrit_address() -> int:
-    """Return the address of `scipy.special.stdtrit`."""
-    found: int = get_cython_function_address("scipy.special.cython_special", "__pyx_fuse_0stdtrit")
-    return found
+def stdtrit_address() -> int | None:
+    """Return the address of `scipy.special.stdtrit`; None where its name is another one."""
+    # SciPy 1.14 has the second name
+    for name in ("__pyx_fuse_0stdtrit", "stdtrit"):
+        with suppress(ValueError):
+            return int(get_cython_function_address("scipy.special.cython_special", name))
+    return None
+
+
+def quantiles(freedom: FloatArray, uniforms: FloatArray) -> FloatArray:
+    """Compute the quantiles of ``uniforms``, of the shape of both."""
+    from scipy.special import stdtrit
+
+    # the sign of SciPy's is wrong where it is infinite, at few degrees of freedom
+    return np.asarray(np.copysign(stdtrit(freedom, uniforms), uniforms - 0.5))
 
 
 @njit(cache=True, nogil=True)
 def quantile_bounds(freedom: float, uniform: float, table: FloatArray) -> Any:
-    """Bound `stdtrit` (freedom, uniform) from below and above, by `normal_quantiles`."""
+    """Bound `quantile` from below and above, by `normal_quantiles`."""
     share = abs(uniform - 0.5) * (2 * CELLS)
     cell = min(int(share), CELLS - 1)
     z = table[cell]
@@ -71,5 +83,5 @@ _call: Any = _call_address
 
 @njit(cache=True, nogil=True)
 def quantile(function: int, freedom: float, uniform: float) -> float:
-    """Compute `stdtrit` (freedom, uniform), by `stdtrit_address`."""
-    return float(_call(function, freedom, uniform))
+    """Compute one of the `quantiles`, by `stdtrit_address`."""
+    return float(np.copysign(_call(function, freedom, uniform), uniform - 0.5))

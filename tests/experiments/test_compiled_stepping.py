@@ -10,9 +10,13 @@ import pytest
 
 from bandits import Experiment
 from bandits.agents import REGISTRY, Agent
-from bandits.experiments.lane import Lane, Trace
+from bandits.agents.context_free import gaussian_ts
+from bandits.agents.context_free.base import ContextFreeAgent
+from bandits.base.params import declaration
+from bandits.base.types import FloatArray, Round
+from bandits.experiments.lane import Lane, Trace, build_lane, join
 from bandits.experiments.lockstep import make_lane
-from tests.support import thinned
+from tests.support import often, thinned
 
 SHOPS: list[dict[str, Any]] = [
     {"kind": "petshop", "shock_step": 300},
@@ -120,3 +124,134 @@ def test_agents_of_the_default_preset_have_compiled_steps() -> None:
         predrawn = lane.simulator.predraw(0, 10)
         assert predrawn is not None
         assert lane.agent.play(predrawn, lane.alive) is not None
+
+
+BOUNDS: dict[str, tuple[float, ...]] = {
+    "a0": (0.01, 0.25, 100.0),
+    "alpha": (0.0, 1e-6, 1.0),
+    "decay": (0.0, 0.01, 1.0),
+    "epsilon": (0.0, 1e-6, 1.0),
+    "gap_weight": (1e-6, 1.0, 1e6),
+    "mixing": (1e-6, 0.1, 1.0),
+    "prior_mean": (-1e6, 0.0, 3.0),
+    "start": (-3.0, 0.0, 1e6),
+    "step_size": (1e-300, 0.1, 10.0),
+    "strength": (1e-300, 0.1, 1000.0),
+    "temperature": (1e-300, 0.1, 100.0),
+    "test": (1, 50, 3000),
+}
+"""Extreme and usual values of parameters that rows need not share."""
+RULES = [
+    *(kind for kind, cls in REGISTRY.items() if issubclass(cls, ContextFreeAgent)),
+    "squarecb",
+    "bag",
+]
+
+
+@pytest.mark.parametrize("kind", RULES)
+def test_rows_of_any_parameters_cut_anywhere_and_resumed_equal_interpreted_rows(kind: str) -> None:
+    """Some stretches are interpreted, some begin from a checkpoint."""
+    generator, cls = np.random.default_rng(RULES.index(kind)), REGISTRY[kind]
+    for _ in range(often(2, 100)):
+        sets = cls.test_params()
+        fixed = {"kind": kind, **sets[generator.integers(len(sets))]}
+        free = [
+            name
+            for name, field in cls.Params.model_fields.items()
+            if name in BOUNDS and name not in fixed and not declaration(field)["structural"]
+        ]
+        experiment = Experiment(
+            simulator={
+                "kind": "petshop",
+                "n_products": int(generator.choice([2, 5, 40])),
+                "n_users": 30,
+                "shock_step": 100,
+            },
+            agents=[fixed],
+            steps=250,
+            replications=3,
+            seed=int(generator.integers(1000)),
+        )
+        rows = [
+            cls.Params(**fixed, **{name: generator.choice(BOUNDS[name]).item() for name in free})
+            for _ in range(3)
+        ]
+        interpreted, lane = (
+            make_lane(experiment, 0, params=rows),
+            make_lane(experiment, 0, params=rows),
+        )
+        interpreted.use_compiled = False
+        parts = []
+        for n in np.diff([0, *np.sort(generator.choice(np.arange(1, 250), 5, replace=False)), 250]):
+            resumed = make_lane(experiment, 0, params=rows)
+            resumed.load_state_dict(lane.state_dict())
+            lane = lane if generator.random() < 0.7 else resumed
+            lane.use_compiled = bool(generator.random() < 0.8)
+            parts.append(lane.advance(int(n)))
+        same(join(parts), interpreted.advance(250))
+
+
+class OtherProbabilities(REGISTRY["softmax"]):  # type: ignore[misc]
+    def probabilities(self, round: Round) -> FloatArray:
+        return np.asarray((round.items == 1).astype(np.float64))
+
+
+class OtherMean(REGISTRY["epsilon_greedy_averages"]):  # type: ignore[misc]
+    def mean(self, round: Round) -> FloatArray:
+        return -super().mean(round)
+
+
+class OtherCounts:
+    def counts(self, round: Round) -> tuple[FloatArray, FloatArray]:
+        shown, clicks = super().counts(round)  # type: ignore[misc]
+        return shown, shown - clicks
+
+
+class Mixed(OtherCounts, REGISTRY["ucb1"]):  # type: ignore[misc]
+    """Overrides by a class that is no agent."""
+
+
+class OtherModel(REGISTRY["linucb"]):  # type: ignore[misc]
+    compiled_model = None
+
+
+class OtherTitle(REGISTRY["softmax"]):  # type: ignore[misc]
+    title = "Other"
+
+    class Params(REGISTRY["softmax"].Params):  # type: ignore[name-defined,misc]
+        pass
+
+    @classmethod
+    def test_params(cls) -> list[dict[str, Any]]:
+        return [{}]
+
+    @classmethod
+    def memory(cls, params: Any, spec: Any) -> int:
+        return 2 * super().memory(params, spec)
+
+    def helper(self) -> int:
+        return 1
+
+
+@pytest.mark.parametrize("cls", [OtherProbabilities, OtherMean, Mixed, OtherModel])
+def test_a_subclass_that_changes_an_agent_is_not_played_by_its_compiled_loop(
+    cls: type[Agent],
+) -> None:
+    compiled, interpreted = pair(SHOPS[0], {"kind": cls.Params().kind})
+    a, b = (build_lane(cls, [cls.Params()] * 3, x.simulator) for x in (compiled, interpreted))
+    b.use_compiled = False
+    same(a.advance(100), b.advance(100))
+    assert cls.play is Agent.play
+
+
+def test_a_subclass_that_changes_no_choice_keeps_the_compiled_loop() -> None:
+    assert OtherTitle.play is REGISTRY["softmax"].play
+    assert all(REGISTRY[kind].play is not Agent.play for kind in RULES)
+
+
+def test_gaussian_thompson_is_interpreted_where_scipy_has_no_quantile_for_compiled_code(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    a, b = pair(SHOPS[0], {"kind": "gaussian_ts"})
+    monkeypatch.setattr(gaussian_ts, "stdtrit_address", lambda: None)
+    same(a.advance(50), b.advance(50))

@@ -23,7 +23,13 @@ from bandits.base.types import (
     SimulatorAccess,
     SimulatorSpec,
 )
-from bandits.models.student import normal_quantiles, quantile, quantile_bounds, stdtrit_address
+from bandits.models.student import (
+    normal_quantiles,
+    quantile,
+    quantile_bounds,
+    quantiles,
+    stdtrit_address,
+)
 
 from .base import ForgettingContextFreeAgent, ForgettingCountsParams
 from .loop import Stretch, count, play
@@ -131,13 +137,11 @@ class GaussianTS(ForgettingContextFreeAgent):
         return self._draw(round, self.uniforms.at(round.step))
 
     def _draw(self, round: Round, uniforms: FloatArray) -> FloatArray:
-        from scipy.special import stdtrit
-
         mean, width, freedom = self.posterior(round)
-        return np.asarray(mean + width * stdtrit(freedom, np.maximum(uniforms, LEAST)))
+        return mean + width * quantiles(freedom, np.maximum(uniforms, LEAST))
 
     def play(self, steps: PredrawnSteps, alive: BoolArray) -> IntArray | None:
-        if self.forgets(self.params[0]):
+        if self.forgets(self.params[0]) or (address := stdtrit_address()) is None:
             return None
         R, K = self.shown.shape
         own = (
@@ -150,7 +154,7 @@ class GaussianTS(ForgettingContextFreeAgent):
             # the upper bound of each score
             np.empty(K),
             normal_quantiles(),
-            stdtrit_address(),
+            address,
         )
         return _play(own, self.stretch(steps, alive))
 

@@ -33,7 +33,7 @@ from bandits.results.figures.style import styles
 from bandits.results.result import Result
 from bandits.simulators import REGISTRY as SIMULATORS
 from bandits_app.widgets.live_panel import panel
-from tests.support import experiment, history, wait_for
+from tests.support import experiment, history, often, wait_for
 
 STEPS = np.arange(100, 2001, 100)
 NAMES = {
@@ -283,12 +283,14 @@ def well_specified(seed: int, replications: int, **changes: Any) -> dict[str, Fi
 
 @pytest.mark.slow
 def test_a_well_specified_posterior_is_calibrated_within_sampling_error() -> None:
-    """Of 10 runs with four replications, at most two fail per rule, as 95 % intervals allow, and
-    none by far.
+    """Of runs with four replications, at most one in ten fails per rule, as 95 % intervals allow,
+    and none by far.
+
+    A rule that fails in 20 % is seen with probability .79 in 20 runs, with .62 in 10.
     """
-    runs = [well_specified(seed, 4) for seed in range(10)]
+    runs = [well_specified(seed, 4) for seed in range(often(10, 20))]
     for name in ("calibration", "pit_histogram"):
-        assert sum(actual[name].verdict != "healthy" for actual in runs) <= 2
+        assert sum(actual[name].verdict != "healthy" for actual in runs) <= len(runs) / 10
         assert all(actual[name].verdict != "alarm" for actual in runs)
     sure = [well_specified(seed, 4, sigma2=0.01, ridge=0.05) for seed in range(3)]
     assert all(actual["calibration"].verdict in ("watch", "alarm") for actual in sure)

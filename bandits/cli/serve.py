@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,7 +109,7 @@ def add_commands(commands: Any) -> None:
     looping.add_argument(
         "--every", metavar="N", type=int, default=2_000, help="train whenever N rewards have come"
     )
-    looping.add_argument("--settings", metavar="FILE.json", help="settings of the service")
+    looping.add_argument("--settings", metavar="FILE.json", help=f"{_SERVED}, else short steps")
 
     driving = commands.add_parser("traffic", help="drive a simulator against a service")
     driving.add_argument("simulator", metavar="SIMULATOR", help="its kind, or parameters as JSON")
@@ -147,7 +148,7 @@ def add_commands(commands: Any) -> None:
 
 def _add_policy(command: argparse.ArgumentParser) -> None:
     command.add_argument("--policy", metavar="FILE", help="make this policy the champion first")
-    command.add_argument("--settings", metavar="FILE.json", help="settings of the service")
+    command.add_argument("--settings", metavar="FILE.json", help=_SERVED)
 
 
 def serve(parsed: argparse.Namespace) -> int:
@@ -195,8 +196,9 @@ def learn(parsed: argparse.Namespace) -> int:
 def _begin(folder: Path, parsed: argparse.Namespace) -> Any:
     """Promote the policy that is given, and return the settings."""
     from bandits.serving.registry import Registry
+    from bandits.serving.settings import stored
 
-    params = _settings(parsed.settings)
+    params = _settings(parsed.settings) or stored(folder)
     if parsed.policy:
         registry = Registry(folder / "registry")
         registry.promote(_register(registry, parsed.policy))
@@ -295,15 +297,17 @@ def loop(parsed: argparse.Namespace) -> int:
     require("uvicorn")
     require("prometheus_client")
     from bandits.serving.loop import AGENT, SETTINGS, SIMULATOR, Loop
+    from bandits.serving.settings import stored
 
+    folder = Path(parsed.folder)
     started = Loop(
-        Path(parsed.folder),
+        folder,
         _kind("simulator", parsed.simulator) if parsed.simulator else SIMULATOR,
         agent=_kind("agent", parsed.agent) if parsed.agent else AGENT,
         rate=parsed.rate,
         seconds=getattr(parsed, "for"),
         every=parsed.every,
-        params=_settings(parsed.settings) or SETTINGS,
+        params=_settings(parsed.settings) or stored(folder, SETTINGS),
         report=lambda sentence: print(sentence, flush=True),
     )
     try:
@@ -336,7 +340,9 @@ def events(parsed: argparse.Namespace) -> int:
         return _export(folder, Path(parsed.out))
     if parsed.action == "alarms":
         return _watch(folder, parsed)
-    service = opened(folder)
+    service = opened(folder, erase=parsed.action == "forget")
+    if service.problem:
+        print(service.problem, file=sys.stderr)
     try:
         if parsed.action == "forget":
             name = pseudonym(folder, parsed.user)

@@ -100,7 +100,7 @@ def _reject_constant(name: str) -> Any:
     raise UserError(f"{name} is not a number that can be used; numbers must be finite")
 
 
-def refusal(error: ValidationError, model: type[BaseModel]) -> str:
+def refusal(error: ValidationError, model: type[BaseModel], whole: str = "the experiment") -> str:
     """Describe the first error of a validation in one sentence: field, value, allowed range.
 
     Parameters
@@ -108,11 +108,13 @@ def refusal(error: ValidationError, model: type[BaseModel]) -> str:
     error : pydantic.ValidationError
     model : subclass of pydantic.BaseModel
         The class that was validated; its fields give the allowed ranges and the known names.
+    whole : str
+        What was validated.
     """
     first = error.errors(include_url=False)[0]
     path = _path(first["loc"])
     where, kind, context = (
-        ".".join(map(short, path)) or "the experiment",
+        ".".join(map(short, path)) or whole,
         first["type"],
         first.get("ctx", {}),
     )
@@ -122,6 +124,8 @@ def refusal(error: ValidationError, model: type[BaseModel]) -> str:
         if re.search(r"(agents|changes|guards)\.\d+$", where):
             return f"{where}: {message.removeprefix(str(first['loc'][-1]) + ': ')}"
         return message
+    if kind == "json_invalid":
+        return f"{whole} is not valid JSON: {context['error']}"
     if kind in ("missing", "union_tag_not_found"):
         missing = where if kind == "missing" else f"{where}.kind"
         return f"{missing} is missing"

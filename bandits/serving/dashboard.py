@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 from bandits.base.formatting import count_of
 from bandits.monitoring import REGISTRY
 
-from .event_log import Event, newest
+from .event_log import Event, count, newest
 from .registry import Aliases, Registry
 
 # seconds over which rates are counted, and the most events of them
 _RECENT, _EVENTS = 10.0, 5_000
-# changes and alarms that are read, and of them shown; seconds for which an alarm is marked
+# changes that are read, and of them shown; alarms that are; seconds for which one is marked
 _CHANGES, _SHOWN, _ALARMS, _RUNG = 200, 12, 5, 60.0
 _TIMEOUT = 2.0
 NOTHING = "–"
@@ -99,8 +99,9 @@ def production(
     there = (folder / "log" / "events.sqlite").is_file()
     events = newest(folder / "log", _EVENTS) if there else []
     metrics, problems = (_metrics(url), _problems(url)) if active else ({}, None)
-    changes = newest(folder / "log", _CHANGES, ("versions", "verdict", "alarm")) if there else []
-    alarms = [event for event in changes if event.kind == "alarm"]
+    # each for itself: many alarms leave the changes in sight
+    changes = newest(folder / "log", _CHANGES, ("versions", "verdict")) if there else []
+    alarms = newest(folder / "log", _ALARMS, ("alarm",)) if there else []
     rung = bool(alarms) and alarms[-1].time > time.time() - _RUNG and active
     silent = "stopped" if not active else "no answer"
     registry = Registry(folder / "registry")
@@ -160,7 +161,7 @@ def production(
             ),
             Box(
                 "Monitoring",
-                count_of(len(alarms), "alarms"),
+                count_of(count(folder / "log", "alarm") if there else 0, "alarms"),
                 silent if problems is None else f"/health: {count_of(len(problems), 'problems')}",
                 alarm=bool(problems) or rung,
             ),
@@ -175,8 +176,8 @@ def production(
         groups,
         problems or [],
         problems is not None,
-        _happened([event for event in changes if event.kind != "alarm"]),
-        [_alarm(event) for event in alarms[: -_ALARMS - 1 : -1]],
+        _happened(changes),
+        [_alarm(event) for event in reversed(alarms)],
     )
 
 

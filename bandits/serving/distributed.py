@@ -71,7 +71,8 @@ class Decider(Service):
         # what the learner states
         self._stated = ""
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        super().__init__(folder, now=now)
+        # those of the head follow
+        super().__init__(folder, ServiceParams(), now=now)
 
     @property
     def age(self) -> float:
@@ -147,8 +148,9 @@ class Decider(Service):
             self.rollout = Rollout(self.params.rollout)
         self.rollout.step = about["step"]
         self.counts["learned"] = about["learned"]
-        self.alarms = deque(Seen(*alarm) for alarm in about["alarms"])
-        self.alarmed = about["alarmed"]
+        # a learner that is still to be updated publishes none
+        self.alarms = deque(Seen(*alarm) for alarm in about.get("alarms", ()))
+        self.alarmed = about.get("alarmed", self.alarmed)
         if before != self.aliases:
             self._slow, self._paused_until, self._problem = 0, 0.0, ""
         return True
@@ -201,13 +203,17 @@ class Learned(Service):
     folder : Path
         Holds the events, the registry and the snapshot.
     params : ServiceParams, optional
+        By default those that the folder keeps.
     now : callable
         Returns seconds since 1970.
+    keep : bool
+        Whether the folder keeps the settings.
 
     Raises
     ------
     UserError
-        The registry has no champion, or the folder is in use.
+        The registry has no champion, the folder is in use, or the settings that it keeps are
+        damaged.
     """
 
     def __init__(
@@ -216,12 +222,13 @@ class Learned(Service):
         params: ServiceParams | None = None,
         *,
         now: Callable[[], float] = time.time,
+        keep: bool = True,
     ) -> None:
         # position in the common log up to which all is here
         self._read = 0
         # of decisions whose window is open; others are looked up
         self._bodies: dict[str, Mapping[str, Any]] = {}
-        super().__init__(folder, params, now=now)
+        super().__init__(folder, params, now=now, keep=keep)
 
     def _open_log(self) -> Log:
         self.store = EventLog(self.folder / "log")
@@ -275,12 +282,13 @@ class Learner(Learned):
     url : str
         Of the log; see `RedisLog`.
     params : ServiceParams, optional
-        Those that decide take them over.
+        Those that decide take them over; by default those that the folder keeps.
 
     Raises
     ------
     UserError
-        The registry has no champion, or the folder or the log has another learner.
+        The registry has no champion, the folder or the log has another learner, or the settings
+        that it keeps are damaged.
     """
 
     def __init__(self, folder: Path, url: str, params: ServiceParams | None = None) -> None:
@@ -291,7 +299,8 @@ class Learner(Learned):
         self._changed = True
         # start of the server that is read; position up to which events may be in the folder already
         self._start, self._doubtful = "", 0
-        self._stream = RedisLog(url, keep=_kept(params or ServiceParams()))
+        params = params or stored(folder)
+        self._stream = RedisLog(url, keep=_kept(params))
         super().__init__(folder, params, now=lambda: self._clock)
         try:
             self._stream.claim(_name(folder), self._read)
@@ -423,17 +432,33 @@ class Learner(Learned):
         super()._log(kind, event_id, body, **about)
 
 
-def opened(folder: Path) -> Service:
+def opened(folder: Path, *, erase: bool = False) -> Service:
     """Open the folder of a service or of a learner, with the settings that it was served with, to
     work on what it holds.
+
+    Parameters
+    ----------
+    folder : Path
+    erase : bool
+        Whether a user is to be erased: damaged settings do not prevent it. The defaults are taken,
+        `Service.problem` states it, and the file stays as it is.
 
     Raises
     ------
     UserError
         The registry has no champion, the folder is in use, or its settings are damaged.
     """
-    params = stored(folder)
-    return Learned(folder, params) if learns(folder) else Service(folder, params)
+    problem = ""
+    try:
+        params = stored(folder)
+    except UserError as error:
+        if not erase:
+            raise
+        params, problem = ServiceParams(), f"{error}; the defaults are taken"
+    service = (Learned if learns(folder) else Service)(folder, params, keep=not problem)
+    if problem:
+        service.report(problem)
+    return service
 
 
 def learn(learner: Learner, report: Callable[[str], None]) -> NoReturn:

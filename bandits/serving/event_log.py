@@ -412,6 +412,19 @@ def newest(folder: Path, n: int, kinds: Sequence[str] = ()) -> list[Event]:
     return [_event(row) for row in reversed(rows)]
 
 
+def count(folder: Path, kind: str) -> int:
+    """Count the events of a kind that are not yet moved to the file of a day.
+
+    Raises
+    ------
+    UserError
+        As in `read_events`.
+    """
+    with _reading(folder) as select:
+        ((n,),) = select("SELECT count(*) FROM events WHERE kind = ?", kind)
+    return int(n)
+
+
 def following(folder: Path, after: int, n: int) -> list[Event]:
     """Return the next n events behind a position that are not yet moved to the file of a day, in
     their order.

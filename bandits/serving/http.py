@@ -216,7 +216,7 @@ async def _body(request: Request, model: type[T]) -> T:
     try:
         return model.model_validate_json(bytes(body))
     except ValidationError as error:
-        raise _RequestError(422, refusal(error, model)) from None
+        raise _RequestError(422, refusal(error, model, "the body")) from None
 
 
 def _answer(model: BaseModel, status: int = 200) -> Response:

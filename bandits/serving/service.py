@@ -30,7 +30,7 @@ from .alarms import WATCHED, Seen, Watcher
 from .event_log import Event, EventLog, Log
 from .registry import Aliases, Registry
 from .rollout import Rollout, Verdict
-from .settings import ServiceParams, store
+from .settings import ServiceParams, store, stored
 
 _SNAPSHOT = "snapshot"
 # name of the learner whose folder it is, where one is
@@ -80,13 +80,17 @@ class Service:
     folder : Path
         Holds the log, the registry and the snapshot.
     params : ServiceParams, optional
+        By default those that the folder keeps.
     now : callable
         Returns seconds since 1970.
+    keep : bool
+        Whether the folder keeps the settings.
 
     Raises
     ------
     UserError
-        The registry has no champion, or the folder is in use.
+        The registry has no champion, the folder is in use, or the settings that it keeps are
+        damaged.
     """
 
     def __init__(
@@ -95,8 +99,10 @@ class Service:
         params: ServiceParams | None = None,
         *,
         now: Callable[[], float] = time.time,
+        keep: bool = True,
     ) -> None:
-        self.folder, self.params, self._now = folder, params or ServiceParams(), now
+        self.folder, self.params, self._now = folder, params or stored(folder), now
+        self._keep = keep
         self.aliases = self._first_aliases()
         self.counts = dict.fromkeys((*ARMS, *COUNTED), 0)
         self.seconds: deque[float] = deque(maxlen=10_000)
@@ -511,7 +517,8 @@ class Service:
 
     def _recover(self) -> None:
         """Load the snapshot, and do again what the log holds behind it."""
-        store(self.folder, self.params)
+        if self._keep:
+            store(self.folder, self.params)
         after = 0
         path = self.folder / _SNAPSHOT
         about = self._unpacked(path.read_bytes()) if path.exists() else None

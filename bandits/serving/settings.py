@@ -90,8 +90,9 @@ class ServiceParams(Params):
     )
 
 
-def stored(folder: Path) -> ServiceParams:
-    """Return the settings with which a folder was served last; the defaults where it never was.
+def stored(folder: Path, otherwise: ServiceParams | None = None) -> ServiceParams:
+    """Return the settings with which a folder was served last; others where it never was, by
+    default the defaults.
 
     Raises
     ------
@@ -99,7 +100,7 @@ def stored(folder: Path) -> ServiceParams:
         Their file is damaged.
     """
     path = folder / _FILE
-    return read_settings(path) if path.is_file() else ServiceParams()
+    return read_settings(path) if path.is_file() else otherwise or ServiceParams()
 
 
 def store(folder: Path, params: ServiceParams) -> None:
@@ -122,4 +123,6 @@ def read_settings(path: Path) -> ServiceParams:
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error}") from None
     except ValidationError as error:
-        raise UserError(f"{path}: {refusal(error, ServiceParams)}") from None
+        sentence = refusal(error, ServiceParams, str(path))
+        about = "" if sentence.startswith(f"{path} ") else f"{path}: "
+        raise UserError(about + sentence) from None

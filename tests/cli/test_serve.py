@@ -20,6 +20,7 @@ from bandits.serving.event_log import EventLog
 from bandits.serving.http import pseudonym
 from bandits.serving.registry import Aliases, Registry
 from bandits.serving.service import Service
+from bandits.serving.settings import ServiceParams, store, stored
 
 
 @pytest.fixture
@@ -56,16 +57,27 @@ def test_versions_are_registered_promoted_and_rolled_back(
         (["registry", "{}", "register", "{}/nothing"], "No such file"),
         (["serve", "{}"], "the registry has no champion"),
         (["serve", "{}", "--host", "0.0.0.0"], "set BANDITS_SERVE_TOKEN first"),
-        (["serve", "{}", "--settings", "{}/settings.json"], "pause is -1"),
+        (["serve", "{}", "--settings", "{}/given.json"], "pause is -1"),
         (["events", "{}", "forget", "--user", "x"], "there is no event log"),
     ],
 )
 def test_what_cannot_be_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str
 ) -> None:
-    (tmp_path / "settings.json").write_text('{"pause": -1}')
+    (tmp_path / "given.json").write_text('{"pause": -1}')
     assert main([argument.format(tmp_path) for argument in arguments]) == 2
     assert sentence in capsys.readouterr().err
+
+
+def test_a_folder_is_served_with_the_settings_that_it_keeps(
+    tmp_path: Path, policy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, started = ServiceParams(several="sum", pause=3.0), []
+    store(tmp_path, kept)
+    monkeypatch.setattr("bandits.serving.http.serve", lambda s, *_, **__: started.append(s))
+    assert main(["serve", str(tmp_path), "--policy", str(policy)]) == 0
+    assert started[0].params == kept == stored(tmp_path)
+    started[0].close()
 
 
 def test_users_are_forgotten_and_decisions_exported(
@@ -81,8 +93,12 @@ def test_users_are_forgotten_and_decisions_exported(
         if i % 2:
             service.reward(answer.event_id, float(i % 4 == 1))
     service.close()
+    (folder / "settings.json").write_text("{")
     assert main(["events", str(folder), "forget", "--user", "user 1"]) == 0
-    assert "erased 15 events" in capsys.readouterr().out
+    out, problem = capsys.readouterr()
+    assert "erased 15 events" in out
+    assert "settings.json is not valid JSON" in problem
+    (folder / "settings.json").unlink()
     for path in folder.rglob("*"):
         assert path.is_dir() or names[1].encode() not in path.read_bytes(), path
     # the state survives, and so does a start without the snapshot

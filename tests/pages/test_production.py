@@ -47,6 +47,20 @@ def test_the_figure_holds_what_log_and_registry_hold(tmp_path: Path) -> None:
     assert boxes["Monitoring"][1:3] == ("1 alarm", "stopped")
 
 
+def test_many_alarms_leave_the_changes_in_sight(tmp_path: Path) -> None:
+    log = EventLog(tmp_path / "log")
+    log.append("versions", "", {"aliases": [1, None, None, None]}, time=0.0)
+    alarm = {"monitor": "adwin", "version": None, "share": 0.0, "sentence": "It fell."}
+    for _ in range(201):
+        log.append("alarm", "", alarm, time=1.0)
+    log.close()
+    nowhere = "http://127.0.0.1:1"
+    found = production(tmp_path, nowhere, active=False, trainer=False, rollout=(0.2,))
+    assert [each.sentence for each in found.happened] == ["Champion: version 1, before: none."]
+    assert len(found.alarms) == 5
+    assert named(found)["Monitoring"].value == "201 alarms"
+
+
 def named(found: Production) -> dict[str, Box]:
     """Return the boxes by title."""
     return {box.title: box for group in found.groups.values() for box in group}

@@ -163,6 +163,20 @@ def test_those_that_decide_state_the_alarms_of_the_learner(opened: Any) -> None:
     assert not one._looking.is_alive()
 
 
+def test_a_learner_that_publishes_no_alarms_yet_is_followed(
+    opened: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learner, one, _ = opened()
+    packed = learner._packed
+    new = {"alarms", "alarmed"}
+    monkeypatch.setattr(
+        learner, "_packed", lambda about: packed({k: about[k] for k in about.keys() - new})
+    )
+    learner._publish()
+    assert one.refresh()
+    assert (list(one.alarms), sum(one.alarmed.values())) == ([], 0)
+
+
 def test_several_decide_with_what_one_learns(opened: Any, server: RedisServer) -> None:
     learner, one, two = opened()
     drive([one, two], 100)

@@ -15,7 +15,7 @@ from bandits.policy import Policy
 from bandits.serving.distributed import opened
 from bandits.serving.registry import Aliases, Registry
 from bandits.serving.service import Service, UnknownDecisionError
-from bandits.serving.settings import ServiceParams
+from bandits.serving.settings import ServiceParams, stored
 
 ITEMS = ["a", "b", "c"]
 
@@ -361,6 +361,34 @@ def test_work_on_a_folder_has_the_settings_that_it_was_served_with(
     assert again.params == params
     assert (again._sums, again.counts["learned"]) == ({"e": 0.5}, 0)
     again.close()
-    (folder / "settings.json").write_text('{"several": "all"}')
-    with pytest.raises(UserError, match=r"settings.json: several is all; it must be one of"):
-        opened(folder)
+    # also what serves it again without settings
+    again = Service(folder)
+    assert again.params == params
+    again.close()
+    assert stored(folder) == params
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('{"several": "all"}', r"settings.json: several is all; it must be one of"),
+        ('{"several": ', r"settings.json is not valid JSON: EOF"),
+        ("[1]", r"settings.json is \[1\]; it must be an object of names and values"),
+    ],
+)
+def test_damaged_settings_are_refused_but_prevent_no_erasure(
+    folder: Path, text: str, sentence: str
+) -> None:
+    service = Service(folder)
+    service.decide({"x": 1.0, "y": 0.0}, user="ann")
+    service.close()
+    (folder / "settings.json").write_text(text)
+    for begin in (opened, Service):
+        with pytest.raises(UserError, match=sentence):
+            begin(folder)
+    service = opened(folder, erase=True)
+    assert service.problem.endswith("; the defaults are taken")
+    assert service.forget("ann") == 1
+    service.close()
+    # they can still be repaired
+    assert (folder / "settings.json").read_text() == text

@@ -108,14 +108,17 @@ stress: setup-dev
 	BANDITS_STRESS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser" $(ARGS) tests/slow/test_kill_worker_and_server.py tests/slow/test_kill_sweep.py tests/slow/test_shares.py \
 		tests/storage/test_run_store.py tests/storage/test_damage.py tests/storage/test_crash_points.py tests/storage/test_whole_home.py \
 		tests/experiments/test_malformed_input.py tests/experiments/test_validation.py tests/experiments/test_change_presets.py \
-		tests/experiments/test_adaptation.py tests/agents/test_guards.py \
+		tests/experiments/test_adaptation.py tests/agents/test_guards.py tests/agents/test_forgetting.py tests/agents/test_propensity.py \
+		tests/results/test_change_conclusion.py tests/results/test_lost_clicks.py tests/results/test_preview.py \
+		tests/results/test_price_of_forgetting.py tests/results/test_recovery.py tests/offpolicy/test_simulated.py \
 		tests/experiments/test_row_invariance.py tests/experiments/test_compiled_stepping.py tests/models/test_gradient_covariance.py tests/agents/test_neural.py \
 		tests/simulators/test_uploads.py tests/experiments/test_url.py tests/models/test_nonstationary.py \
 		tests/contract/test_agents.py tests/agents/test_ties.py tests/slow/test_memory_estimates.py tests/slow/test_defaults.py tests/slow/test_published.py \
 		tests/slow/test_exploration_verdicts.py tests/slow/test_first_run.py tests/slow/test_refinement.py tests/slow/test_stated_probabilities.py tests/results/test_sharing.py \
 		tests/offpolicy/test_replayed_agent.py tests/offpolicy/test_promises.py tests/offpolicy/test_debiased.py tests/offpolicy/test_evaluation.py \
-		tests/sweeps/test_at_best.py tests/diagnostics/test_plateau.py tests/cli/test_plugins.py \
-		tests/sweeps/test_block_check.py tests/sweeps/test_best_region.py tests/pages/test_arena.py tests/pages/test_what_if.py tests/serving/test_http.py
+		tests/sweeps/test_at_best.py tests/diagnostics/test_plateau.py tests/diagnostics/test_findings.py tests/cli/test_plugins.py \
+		tests/sweeps/test_block_check.py tests/sweeps/test_best_region.py tests/pages/test_arena.py tests/pages/test_what_if.py tests/pages/test_instant_channel.py \
+		tests/serving/test_http.py tests/serving/test_api.py
 	$(BIN)/python -m benchmarks.reproduction.ranking scale
 	$(BIN)/python -m benchmarks.load.viewers --viewers 30 --minutes $(MINUTES)
 	$(BIN)/python -m benchmarks.load.mixed --sessions 50 --minutes 5

@@ -195,3 +195,13 @@ def test_there_are_no_cycles_between_modules(files: list[Path]) -> None:
 
     for name in sorted(arrows):
         visit(name, ())
+
+
+def test_make_stress_runs_what_it_repeats_more_often() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    files = [
+        p for p in (ROOT / "tests").rglob("test_*.py") if re.search(r"\boften\(", p.read_text())
+    ]
+    assert len(files) > 20
+    names = {path.relative_to(ROOT).as_posix() for path in files}
+    assert {name for name in names if name not in makefile} == set()

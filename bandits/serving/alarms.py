@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,12 +15,10 @@ import numpy as np
 from bandits.base.errors import UserError
 from bandits.base.types import FloatArray
 from bandits.monitoring import EVERY, FELL, REGISTRY, Alarm, Samples, Setting, Steps
-from bandits.policy import Policy
 from bandits.policy.policy import REMEMBERED
 from bandits.policy.schema import Schema
 
 from .event_log import Event, following
-from .registry import Registry
 from .settings import ServiceParams
 
 # those with few false alarms at any CTR (docs/MONITORS.md), of all decisions and of the
@@ -31,6 +30,12 @@ _BEFORE = 20_000
 # events between two pauses, in which requests are answered, and in one look
 _PART, _LOOK = 50, 2_000
 _PAUSE = 0.002
+# contexts of which the scales of a schema must be
+_SCALED = 100
+# decisions that wait for a reward; a service closes the window of the oldest beyond half of them
+_HELD = 2 * REMEMBERED
+# events not yet read that `/health` states
+BEHIND = 50_000
 
 
 class Seen(NamedTuple):
@@ -39,7 +44,8 @@ class Seen(NamedTuple):
     Attributes
     ----------
     time : float
-        Of the reward that raised it, in seconds since 1970.
+        Of the event by which the reward that raised it was known, and those of all earlier
+        decisions, in seconds since 1970.
     monitor : str
         Its kind.
     version : int, optional
@@ -113,6 +119,81 @@ def stops(alarm: Alarm | Seen) -> bool:
     return alarm.monitor != "adwin" or alarm.sentence.startswith(FELL)
 
 
+@dataclass(slots=True)
+class _Held:
+    """A decision that waits."""
+
+    time: float
+    body: Mapping[str, Any]
+    known: bool = False
+    reward: float | None = None
+
+
+class InOrder:
+    """Decisions with their rewards, in the order in which they were made.
+
+    A decision waits until its reward and those of all earlier ones are known. As they become known,
+    clicks come before the zeros of windows that end: each start would look like a fall.
+
+    It waits for its window. Where a missing reward is not learned, that of one decision would hold
+    all others back: once rewards of two sizes are known, and time has passed of ten times the
+    longest delay, it waits for twice that delay only.
+
+    Parameters
+    ----------
+    params : ServiceParams
+    """
+
+    def __init__(self, params: ServiceParams) -> None:
+        self._earliest, self._default = params.several == "earliest", params.default_reward
+        # the window, and some longer: how it ended may be missing in the log
+        self._longest = 1.1 * params.reward_window + 60
+        self._held: OrderedDict[str, _Held] = OrderedDict()
+        # times of those that did not get a reward in time
+        self._missed: OrderedDict[str, float] = OrderedDict()
+        self._begin, self._delay = np.inf, 0.0
+        self._low, self._high = np.inf, -np.inf
+
+    def read(self, event: Event) -> Iterator[tuple[Mapping[str, Any], float]]:
+        """Read the next event, and yield the decisions that no longer wait, with their rewards."""
+        body = event.body
+        if event.kind == "decision":
+            self._held[event.event_id] = _Held(event.time, body)
+        elif event.kind == "settled" or (
+            event.kind == "reward" and body["learned"] and self._earliest
+        ):
+            held = self._held.get(event.event_id)
+            time = self._missed.pop(event.event_id, None) if held is None else held.time
+            if held is not None:
+                held.known, held.reward = True, body["reward"]
+            if time is not None and event.kind == "reward":
+                self._delay = max(self._delay, event.time - time)
+                self._low = min(self._low, body["reward"])
+                self._high = max(self._high, body["reward"])
+        self._begin = min(self._begin, event.time)
+        patience = self._patience(event.time)
+        while self._held:
+            name, held = next(iter(self._held.items()))
+            waits = len(self._held) <= _HELD and event.time <= held.time + patience
+            if waits and not held.known:
+                return
+            del self._held[name]
+            if not held.known:
+                self._missed[name] = held.time
+                if len(self._missed) > _HELD:
+                    self._missed.popitem(last=False)
+            reward = held.reward if held.known else self._default
+            if reward is not None:
+                yield held.body, float(reward)
+
+    def _patience(self, now: float) -> float:
+        """Return the seconds for which a decision waits."""
+        varied = self._earliest and self._default is None and self._low < self._high
+        if varied and 10 * self._delay <= now - self._begin:
+            return min(self._longest, 2 * self._delay + 1)
+        return self._longest
+
+
 class _Step(NamedTuple):
     """A decision whose reward became known by an event."""
 
@@ -141,20 +222,33 @@ class Watcher:
     def __init__(self, folder: Path, params: ServiceParams, position: int) -> None:
         self._folder, self._params = folder, params
         self._at, self._begin = max(0, position - _BEFORE), position
-        self._waiting: OrderedDict[str, Mapping[str, Any]] = OrderedDict()
+        self._rewards = InOrder(params)
         self._schema: Schema | None = None
-        self._champion: int | None = None
         self._service = self._stream(WATCHED)
         self._rollout: tuple[int | None, float] = (None, 0.0)
-        self._challenger = self._stream(JUDGED)
+        self._challenger = self._judges()
 
-    def look(self, champion: int | None, challenger: int | None, share: float) -> list[Seen]:
-        """Read on, for a bounded number of events, and return the alarms.
+    @property
+    def position(self) -> int:
+        """Of the event up to which the log is read."""
+        return self._at
+
+    def know(self, schema: Schema | None) -> None:
+        """Take over the columns of the contexts, once their scales are those of enough contexts;
+        then they stay as they are: what changes are the contexts.
+        """
+        if self._schema is None and schema is not None:
+            scaled = schema.scale and schema.numbers
+            if not scaled or schema.count.max() >= _SCALED:
+                self._schema = Schema.from_data(schema.to_data())
+
+    def look(self, challenger: int | None, share: float) -> Iterator[Seen]:
+        """Read on, for a bounded number of events, and yield the alarms.
 
         Parameters
         ----------
-        champion, challenger : int, optional
-            Versions that serve.
+        challenger : int, optional
+            The version.
         share : float
             The challenger's.
 
@@ -163,56 +257,38 @@ class Watcher:
         UserError
             The log cannot be read.
         """
-        if self._schema is None and champion != self._champion:
-            version = Registry(self._folder / "registry").version(champion or 0)
-            # its scales stay as they are: what changes are the contexts
-            self._schema, self._champion = Policy.from_bytes(version.policy).schema, champion
         if (challenger, share) != self._rollout:
-            self._rollout, self._challenger = (challenger, share), self._stream(JUDGED)
-        found: list[Seen] = []
-        for _ in range(_LOOK // _PART):
-            events = following(self._folder / "log", self._at, _PART)
-            if events:
-                found += self._read(events)
-                self._at = events[-1].position
-            if len(events) < _PART:
-                break
+            self._rollout, self._challenger = (challenger, share), self._judges()
+        for events in following(self._folder / "log", self._at, _LOOK, _PART):
+            # first, so that no event is read twice where a monitor fails
+            self._at = events[-1].position
+            yield from self._read(events)
             time.sleep(_PAUSE)
-        return found
+
+    def _judges(self) -> dict[str, Stream]:
+        return {kind: self._stream([kind]) for kind in JUDGED}
 
     def _stream(self, kinds: Sequence[str]) -> Stream:
         rollout = self._params.rollout
         return Stream(kinds, low=rollout.low, high=rollout.high)
 
-    def _read(self, events: Sequence[Event]) -> list[Seen]:
+    def _read(self, events: Sequence[Event]) -> Iterator[Seen]:
         steps: list[_Step] = []
         own: list[_Step] = []
         for event in events:
-            if (known := self._known(event)) is None:
-                continue
-            body, reward = known
-            sampled = (self._service.n + len(steps)) % EVERY == 0
-            features = self._features(body["context"]) if sampled else None
-            steps.append(_Step(event, reward, body["arm"] == "fallback", features))
-            if (body["version"], body["share"]) == self._rollout:
-                own.append(steps[-1])
-        found = self._fed(self._service, steps, None)
-        return [*found, *filter(stops, self._fed(self._challenger, own, self._rollout[0]))]
-
-    def _known(self, event: Event) -> tuple[Mapping[str, Any], float] | None:
-        """Return the decision whose reward an event states for good, and the reward."""
-        body = event.body
-        if event.kind == "decision":
-            self._waiting[event.event_id] = body
-            if len(self._waiting) > REMEMBERED:
-                self._waiting.popitem(last=False)
-        elif event.kind == "settled" or (
-            event.kind == "reward" and body["learned"] and self._params.several == "earliest"
-        ):
-            decision = self._waiting.pop(event.event_id, None)
-            if decision is not None and body["reward"] is not None:
-                return decision, float(body["reward"])
-        return None
+            for body, reward in self._rewards.read(event):
+                sampled = (self._service.n + len(steps)) % EVERY == 0
+                features = self._features(body["context"]) if sampled else None
+                steps.append(_Step(event, reward, body["arm"] == "fallback", features))
+                # a pause, which the champion may have caused, is not the challenger's
+                judged = body["arm"] == "challenger" or "served" in body
+                if judged and (body["version"], body["share"]) == self._rollout:
+                    own.append(steps[-1])
+        yield from self._fed(self._service, steps, None)
+        # what a fallback earns is not the challenger's
+        judged_by = {"adwin": [step for step in own if not step.fell_back], "fallbacks": own}
+        for kind, stream in self._challenger.items():
+            yield from filter(stops, self._fed(stream, judged_by[kind], self._rollout[0]))
 
     def _features(self, context: Any) -> FloatArray | None:
         """Return the features of a context, the mean over its candidates; None: it has others."""

@@ -56,7 +56,8 @@ class RewardAnswer(BaseModel):
 
 
 class HealthAnswer(BaseModel):
-    """The state of the service; the latest alarms of its monitors do not make it unhealthy."""
+    """The state of the service; the latest alarms of its monitors, and their lag, do not make it
+    unhealthy."""
 
     healthy: bool
     problems: list[str]

@@ -425,18 +425,20 @@ def count(folder: Path, kind: str) -> int:
     return int(n)
 
 
-def following(folder: Path, after: int, n: int) -> list[Event]:
-    """Return the next n events behind a position that are not yet moved to the file of a day, in
-    their order.
+def following(folder: Path, after: int, n: int, part: int) -> Iterator[list[Event]]:
+    """Yield the next n events behind a position that are not yet moved to the file of a day, in
+    their order and in lists of at most ``part``.
 
     Raises
     ------
     UserError
         As in `read_events`.
     """
+    asked = f"{_SELECT} WHERE position > ? ORDER BY position LIMIT ?"
     with _reading(folder) as select:
-        rows = select(f"{_SELECT} WHERE position > ? ORDER BY position LIMIT ?", after, n)
-    return [_event(row) for row in rows]
+        while n > 0 and (rows := select(asked, after, min(n, part))):
+            yield [_event(row) for row in rows]
+            after, n = rows[-1][0], n - len(rows)
 
 
 def rewards_behind(folder: Path, after: int) -> tuple[int, int]:

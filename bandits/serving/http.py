@@ -71,7 +71,7 @@ def application(service: Service, *, token: str = "") -> Starlette:
         state = api.HealthAnswer(
             healthy=not reasons,
             problems=reasons,
-            alarms=[alarm.text() for alarm in reversed(service.alarms)],
+            alarms=service.noticed(),
             loss_window_seconds=log.window,
             waiting_events=log.waiting,
             uptime_seconds=time.time() - started,
@@ -177,6 +177,10 @@ def exposition(service: Service) -> bytes:
     alarms = Gauge("bandits_alarms", "Alarms by monitor", ["monitor"], registry=registry)
     for kind, n in service.alarmed.items():
         alarms.labels(kind).set(n)
+    if service.unread is not None:
+        Gauge("bandits_monitors_unread", "Events the monitors did not read", registry=registry).set(
+            service.unread
+        )
     Gauge("bandits_rollout_share", "Share of the challenger", registry=registry).set(share)
     if (verdict := service.verdict) is not None:
         interval = Gauge(

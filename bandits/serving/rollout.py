@@ -290,6 +290,7 @@ class Rollout:
             "signed": self._signed,
             "served": [self._served, self._failed],
             "shown": [[item, *counts] for item, counts in self._shown.items()],
+            "alarm": self._alarm,
         }
 
     @classmethod
@@ -300,6 +301,7 @@ class Rollout:
         rollout._rewards, rollout._signed = data["rewards"], list(data["signed"])
         rollout._served, rollout._failed = data["served"]
         rollout._shown = {item: counts for item, *counts in data["shown"]}
+        rollout._alarm = data["alarm"]
         return rollout
 
     def advance(self) -> None:

@@ -26,7 +26,7 @@ from bandits.base.files import atomic_write, pack, seal, unpack, unseal
 from bandits.policy.policy import REMEMBERED, Policy
 from bandits.policy.schema import as_mapping, is_missing
 
-from .alarms import WATCHED, Seen, Watcher
+from .alarms import BEHIND, WATCHED, Seen, Watcher
 from .event_log import Event, EventLog, Log
 from .registry import Aliases, Registry
 from .rollout import Rollout, Verdict
@@ -159,6 +159,20 @@ class Service:
             )
         return found
 
+    @property
+    def unread(self) -> int | None:
+        """Events that the monitors have not read yet; None: it has no monitors."""
+        if self._watcher is None:
+            return None
+        return max(0, self._position - self._watcher.position)
+
+    def noticed(self) -> list[str]:
+        """State what the monitors found, the latest first, and where they fall behind."""
+        found = [alarm.text() for alarm in reversed(self.alarms)]
+        if (unread := self.unread or 0) > BEHIND:
+            found.insert(0, f"the monitors are {unread:,} events behind the log")
+        return found
+
     def report(self, problem: str) -> None:
         """Let `problem` state this for a minute."""
         self._problem, self._problem_at = problem, self._now()
@@ -201,6 +215,7 @@ class Service:
                 raise
             item, propensity, explored, arm = *self._fallback(candidates), "fallback"
             self.report(f"version {version}: {error}")
+            served = (0.0, True)
         except Exception as error:  # noqa: BLE001
             # a service answers whatever its model does; the reason is counted and shown
             item, propensity, explored, arm = *self._fallback(candidates), "fallback"
@@ -335,6 +350,8 @@ class Service:
                 "rollout": self.rollout.to_data(),
                 "open": [[name, *opened] for name, opened in self._open.items()],
                 "sums": self._sums,
+                "alarms": list(self.alarms),
+                "alarmed": self.alarmed,
             }
         )
         with suppress(OSError):
@@ -400,6 +417,7 @@ class Service:
         for beside in (self._moving, self._looking):
             if beside.is_alive():
                 beside.join()
+        self._take_alarms()
         self.snapshot()
         self.log.close()
 
@@ -410,25 +428,36 @@ class Service:
         """Take over what the monitors found, and let them read on beside what is served."""
         if self._watcher is None or self._looking.is_alive():
             return
-        found, self._found = self._found, []
-        share = self.rollout.share if self.aliases.challenger is not None else 0.0
-        for alarm in found:
-            self._log("alarm", "", alarm._asdict(), time=alarm.time)
-            self.alarms.append(alarm)
-            self.alarmed[alarm.monitor] += 1
-            if alarm.version is not None and alarm[2:4] == (self.aliases.challenger, share):
-                self.rollout.alarmed(alarm.sentence)
+        self._take_alarms()
         if time.monotonic() - self._looked > _LOOK:
             self._looked = time.monotonic()
-            asked = (self._watcher, self.aliases.champion, self.aliases.challenger, share)
+            champion = self._policies.get(self.aliases.champion or 0)
+            self._watcher.know(None if champion is None else champion.schema)
+            asked = (self._watcher, *self._rolled_out())
             self._looking = threading.Thread(target=self._read_on, args=asked, daemon=True)
             self._looking.start()
 
-    def _read_on(self, watcher: Watcher, *serving: Any) -> None:
+    def _read_on(self, watcher: Watcher, challenger: int | None, share: float) -> None:
         try:
-            self._found = watcher.look(*serving)
+            for alarm in watcher.look(challenger, share):
+                self._found.append(alarm)
         except UserError as error:
             self.report(f"the monitors cannot read the log: {error}")
+        except Exception as error:  # noqa: BLE001
+            # the next look goes on behind what a monitor cannot read; what was found stays
+            self.report(f"a monitor of the log failed: {type(error).__name__}: {error}")
+
+    def _take_alarms(self) -> None:
+        """Log what the monitors found, and do what it does to the state."""
+        found, self._found = self._found, []
+        for alarm in found:
+            self._log("alarm", "", alarm._asdict(), time=alarm.time)
+            self._alarmed(alarm)
+
+    def _rolled_out(self) -> tuple[int | None, float]:
+        """Return the challenger and its share."""
+        challenger = self.aliases.challenger
+        return challenger, 0.0 if challenger is None else self.rollout.share
 
     def _rotate(self) -> None:
         """Move the days to files whose reward windows have ended, beside what is served."""
@@ -459,6 +488,12 @@ class Service:
         if "served" in body:
             seconds, failed = body["served"]
             self.rollout.served(seconds, failed=failed)
+
+    def _alarmed(self, alarm: Seen) -> None:
+        self.alarms.append(alarm)
+        self.alarmed[alarm.monitor] += 1
+        if alarm.version is not None and (alarm.version, alarm.share) == self._rolled_out():
+            self.rollout.alarmed(alarm.sentence)
 
     def _answered(self, answer: Answer) -> None:
         self.counts[answer.arm] += 1
@@ -525,7 +560,8 @@ class Service:
         if about is not None:
             self.rollout = Rollout.from_data(self.params.rollout, about["rollout"])
             self._open = OrderedDict((name, _Open(*rest)) for name, *rest in about["open"])
-            self._sums = about["sums"]
+            self._sums, self.alarmed = about["sums"], about["alarmed"]
+            self.alarms.extend(Seen(*alarm) for alarm in about["alarms"])
             after = about["position"]
         else:
             first = next((e for e in self.log.events() if e.kind == "versions"), None)
@@ -558,6 +594,8 @@ class Service:
                 self._settled(event.event_id, body["reward"])
         elif event.kind == "step":
             self.rollout.advance()
+        elif event.kind == "alarm":
+            self._alarmed(Seen(**body))
         elif event.kind == "versions":
             aliases = Aliases(*body["aliases"])
             self._load(aliases)

@@ -152,7 +152,7 @@ RULES = [
 def test_rows_of_any_parameters_cut_anywhere_and_resumed_equal_interpreted_rows(kind: str) -> None:
     """Some stretches are interpreted, some begin from a checkpoint."""
     generator, cls = np.random.default_rng(RULES.index(kind)), REGISTRY[kind]
-    for _ in range(often(2, 100)):
+    for _ in range(often(2, 30)):
         sets = cls.test_params()
         fixed = {"kind": kind, **sets[generator.integers(len(sets))]}
         free = [

@@ -4,6 +4,8 @@ picture.
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -97,9 +99,12 @@ def test_a_title_is_chosen_and_its_pictures_explained(pool: Pool) -> None:
     assert not at.exception
     title = next(box for box in at.selectbox if box.label == "Title")
     assert len(title.options) == 20
+    (before,) = [m.value for m in at.markdown if "take fraction of" in m.value]
     title.set_value(int(title.options[1].split(":")[0].split()[1]) - 1).run()
     assert not at.exception
-    assert len(visitors(at)) == 8
+    assert len({row[0] for row in visitors(at)}) == len(visitors(at)) == 8
+    # one title, several pictures
+    assert len({row[1].split(" (")[0] for row in visitors(at)}) >= 2
     assert {row[1].split(")")[1] for row in visitors(at)} <= {
         "",
         ": explored",
@@ -107,8 +112,11 @@ def test_a_title_is_chosen_and_its_pictures_explained(pool: Pool) -> None:
     assert all(0 < float(row[3]) < 1 for row in visitors(at))
     (answers,) = [m.value for m in at.markdown if "True taste of this visitor" in m.value]
     assert answers.count("its mean plus bonus") == 2
+    # two visitors, two pictures
+    assert len(set(re.findall(r"chose picture (\d+)", answers))) == 2
     (sentence,) = [m.value for m in at.markdown if "take fraction of" in m.value]
     assert "(oracle)" in sentence
+    assert sentence != before
     drawn = [cell["figure"]["layout"]["title"]["text"] for p in panels(at) for cell in p["cells"]]
     assert drawn[:3] == ["Take fraction", "Cumulative regret", "Pictures and visitors"]
     assert [title.split(": ")[1] for title in drawn[3:]] == ["what LinUCB estimates"] * 2

@@ -255,6 +255,24 @@ def test_every_method_is_timed_at_the_requested_sizes(measured: list[Progress]) 
 
 
 @pytest.mark.slow
+def test_the_default_request_is_measured_at_its_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Networks up to that of the request and its observations; a full matrix of its weights keeps
+    no budget.
+    """
+    plan = NeuralGrids.plan
+    monkeypatch.setattr(
+        NeuralGrids, "plan", lambda self: [step for step in plan(self) if step[1] != "K"]
+    )
+    monkeypatch.setattr("bandits.width_cost.neural_grids.compare_methods", lambda *_: [])
+    report = CostReport.from_progress(NeuralRequest(), measure(NeuralRequest()))
+    for kind in NEURAL_METHODS:
+        cost = report.at_request(kind)
+        assert cost is not None
+        assert 0 < cost.decide < 60
+        assert report.is_measured(kind) == (kind not in ("passes", "jacobian"))
+
+
+@pytest.mark.slow
 def test_progress_grows_from_step_to_step(measured: list[Progress]) -> None:
     fractions = [step.fraction for step in measured]
     assert fractions == sorted(fractions)

@@ -1344,6 +1344,22 @@ def test_presets_load_into_the_controls(pool: Pool, name: str) -> None:
     assert held_preset(at) is None
 
 
+@pytest.mark.slow
+def test_a_preset_on_real_data_is_run(pool: Pool) -> None:
+    """Linear agents do better than the more frequent class, a share of 0.65."""
+    at = choose_preset(arena(ended(pool.submit(experiment(seed=956)))), "magic")
+    # the network's training takes longer than all runs
+    network = list(at.session_state["draft"].agents)[3]
+    at = settled(widget(at, f"agent{network}-remove").click().run())
+    at = settled(setting(at, "steps").set_value(1000).run())
+    at = run_again(settled(setting(at, "replications").set_value(2).run()), pool)
+    assert status(at).startswith("Finished: 1,000 steps, 2 replications")
+    tiles = panel(at)["legend"]
+    assert len(tiles) == 4
+    assert float(tiles[0]["rate"]) > 0.7
+    assert "of the gap between random choice and the oracle" in "".join(sentences(at))
+
+
 # -- sliders that answer
 # -----------------------------------------------------------------------------------------------
 

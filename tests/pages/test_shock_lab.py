@@ -14,7 +14,7 @@ from bandits.results.change.conclusion import conclusion
 from bandits.results.change.lost_clicks import without_changes
 from bandits.runtime.pool import Pool
 from bandits_app.session import workers
-from tests.pages.support import ended, open_page, panels
+from tests.pages.support import ended, open_page, panels, sentences
 from tests.support import experiment, wait_for
 
 SHOCK = {"kind": "petshop", "n_products": 10, "changes": [{"kind": "shock", "at": 1000}]}
@@ -37,6 +37,12 @@ def bullets(at: AppTest) -> list[str]:
     """Return the conclusions below the plots."""
     text = "\n".join(m.value for m in at.markdown if m.value.startswith("- ")).replace("\\", "")
     return [line.removeprefix("- ") for line in text.splitlines()]
+
+
+def dotted(at: AppTest) -> list[str]:
+    """Return the names of the curves of the run before."""
+    figures = [cell["figure"] for p in panels(at) for cell in p["cells"]]
+    return [t["name"] for figure in figures for t in figure["data"] if t.get("meta") == "before"]
 
 
 def test_a_link_shows_recovery_and_what_the_change_cost(pool: Pool) -> None:
@@ -105,7 +111,10 @@ def test_run_starts_the_chosen_change_and_its_twin(pool: Pool) -> None:
 def test_the_slider_moves_the_agents_that_forget_and_keeps_the_others(pool: Pool) -> None:
     e = shocked(33)
     ended(pool.submit(e))
+    ended(pool.submit(without_changes(e)))
     at = open_page("labs/change", url.to_query(e))
+    before = sentences(at)
+    assert not dotted(at)
     at.selectbox(key=f"change-gamma-{e.hash[:12]}").set_value(0.998).run()
     assert not at.exception
     job = pool.get(at.session_state["job"])
@@ -115,6 +124,17 @@ def test_the_slider_moves_the_agents_that_forget_and_keeps_the_others(pool: Pool
     assert now.labels[1] == "LinUCB gamma 0.998"
     assert at.session_state["previous"] == e.hash
     ended(job)
+    ended(pool.submit(without_changes(now)))
+    at.run()
+    # another sentence, above the curves of the run before
+    assert sentences(at) != before
+    assert "LinUCB gamma 0.998" in "".join(sentences(at))
+    assert dotted(at)
+    # a visitor who follows the link reads the same and has no run before
+    told = at.query_params.items()
+    linked = open_page("labs/change", {k: v if isinstance(v, str) else v[0] for k, v in told})
+    assert sentences(linked) == sentences(at)
+    assert not dotted(linked)
     # the Arena shows this run, and so do its controls
     at.switch_page("arena.py").run()
     assert read(at.session_state["draft"].data()) == now

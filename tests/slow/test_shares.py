@@ -134,8 +134,8 @@ def test_a_run_continues_with_another_number_of_workers(pool: Pool, gate: Gate) 
     pool.stop(more)
     wait_for(lambda: more not in pool.processes, "the last checkpoint")
     gate.open(6004)
-    with closing(Pool(1)) as again:
-        last = ended(again.submit(e, saved=more.saved))
+    with closing(Pool(3)) as three:
+        last = ended(three.submit(e, saved=more.saved))
         equal_to_one_process(last)
 
 

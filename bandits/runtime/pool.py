@@ -73,11 +73,11 @@ class Pool:
         saved: dict[str, Any] | None = None,
         address: str = "",
     ) -> Job:
-        """Start an experiment, or return the job of an equal one that is finished, queued, running
-        or paused.
+        """Start an experiment, or return the job of an equal one that is finished, queued or
+        running.
 
-        A run that was interrupted, stopped or failed continues from its last checkpoint, to the
-        same bits.
+        A run that was paused, interrupted, stopped or failed continues from its last checkpoint, to
+        the same bits. A paused one goes on for anybody who asks for it, and stays its owner's.
 
         Parameters
         ----------
@@ -101,9 +101,9 @@ class Pool:
         with self._change:
             # another thread may have submitted it meanwhile
             known = self._jobs.get(experiment.hash, stored)
-            if known is not None and (known.live or known.status == "finished"):
+            if known is not None and (known.active or known.status == "finished"):
                 return known
-            if known is None or not known.interrupted:
+            if known is None or not (known.interrupted or known.status == "paused"):
                 self._check_limits(owner)
                 job = Job(
                     experiment,
@@ -116,7 +116,7 @@ class Pool:
                 self._supervisor.enqueue(job)
                 self.owners.record(job.id, owner)
                 return job
-        self.resume(known, owner)
+        self._go_on(known, owner)
         return known
 
     def get(self, job_id: str) -> Job | None:
@@ -246,6 +246,9 @@ class Pool:
             full.
         """
         require_owner(job.owner, owner)
+        self._go_on(job, owner)
+
+    def _go_on(self, job: Job, owner: str) -> None:
         with self._change:
             if self._supervisor.wait_until_free(job) and job.status in (
                 "paused",

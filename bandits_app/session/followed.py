@@ -177,8 +177,11 @@ def _opened_link() -> Job | None:
 def _submit_or_offer(experiment: Experiment) -> Job:
     """Submit the experiment of an address.
 
-    A long one is only offered: no link occupies the server by itself.
+    A long one is only offered: no link occupies the server by itself. A paused one stays paused.
     """
+    known = pool().get(experiment.hash)
+    if known is not None and known.status == "paused":
+        return known
     if decisions(experiment) <= SHORT_RUN:
         return submit(experiment)
     st.session_state.offered = job = Job(experiment, status="offered")

@@ -480,10 +480,16 @@ def test_a_run_that_no_page_shows_gives_way_to_those_that_wait(
 ) -> None:
     monkeypatch.setattr(supervisor, "ABANDONED", 0.0)
     with closing(Pool()) as pool:
-        job = start_held_run(pool, gate, 96)
+        job = pool.submit(held_experiment(gate, 96), "visitor")
+        wait_for(lambda: job.result.histories, "the first points", over(job))
         other = pool.submit(experiment(seed=97))
         wait_for(lambda: job.status == "paused", "the first run to give way", over(job))
         assert ended(other).status == "finished"
+        # somebody else asks for it, who could not resume it
+        gate.open(96)
+        monkeypatch.setattr(supervisor, "ABANDONED", 600.0)
+        assert pool.submit(job.experiment, "another visitor") is job
+        assert ended(job).status == "finished"
 
 
 def test_a_large_state_stays_in_a_file(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ class Pool:
         running.
 
         A run that was paused, interrupted, stopped or failed continues from its last checkpoint, to
-        the same bits. A paused one goes on for anybody who asks for it, and stays its owner's.
+        the same bits. A paused one goes on for each user who asks for it, and stays its owner's.
 
         Parameters
         ----------

@@ -386,6 +386,6 @@ def _conclusions(_job: Job, reference: str, moment: object) -> _Found:  # noqa: 
             "for multiple comparisons"
         )
         many += "; the one after the shock is corrected separately." if shock else "."
-        many += " Each interval holds by itself."
+        many += " Each interval holds by itself, widened where the corrected verdict asks for it."
         conclusions.append(_SCOPE + many * (len(result.histories) > 2))
     return _Found(first, conclusions)

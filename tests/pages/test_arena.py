@@ -285,11 +285,11 @@ def test_the_correction_of_the_sentence_on_the_shock_is_stated(pool: Pool) -> No
     simulator = {"kind": "petshop", "n_products": 10, "shock_step": 600}
     agents = ("linucb", "lints", "random")
     shocked = ended(pool.submit(experiment(*agents, simulator=simulator, steps=2000, seed=926)))
-    ending = "; the one after the shock is corrected separately. Each interval holds by itself."
-    assert any(s.endswith(ending) for s in sentences(arena(shocked)))
+    ending = "; the one after the shock is corrected separately. Each interval holds by itself,"
+    assert any(ending in s for s in sentences(arena(shocked)))
     plain = ended(pool.submit(experiment(*agents, steps=2000, seed=926)))
     assert any(
-        s.endswith("after correction for multiple comparisons. Each interval holds by itself.")
+        "after correction for multiple comparisons. Each interval holds by itself, widened" in s
         for s in sentences(arena(plain))
     )
 

@@ -24,7 +24,7 @@ from bandits.diagnostics.siblings import MIN_LOSS, SEVERE_LOSS, Sibling
 from bandits.experiments.history import History
 from bandits.results import metrics, words
 
-# of the gain: an agent that loses less over the last third has reached a plateau
+# of the gain: what an agent loses over the last third is small below it
 LOW_REGRET = 0.1
 HIGH_REGRET = 0.5
 # of what the greedy choices would gain: lost by exploring, over the run
@@ -59,13 +59,12 @@ OWN_TABLE = (
 
 
 def regret(history: History, *, learns: bool = True) -> Finding:
-    """Grade the regret of the last third, and state whether it has reached a plateau."""
+    """Grade the regret of the last third, and state whether it still falls per step."""
     title = "Regret"
     healthy = (
         f"Over the last third the agent loses at most {percent(LOW_REGRET)} of the oracle's gain "
-        "over random "
+        "over random choice."
     )
-    healthy += "choice: its regret has reached a plateau."
     shares = regret_shares(history)
     if shares is None:
         return Finding(title, healthy, "none", NOTHING_TO_GAIN)
@@ -88,7 +87,11 @@ def regret(history: History, *, learns: bool = True) -> Finding:
     if not learns:
         return Finding(title, healthy, "none", f"The agent does not learn during the run. {text}")
     verdict = at_most(late.mean, healthy=LOW_REGRET, watch=HIGH_REGRET)
-    return Finding(title, healthy, verdict, text + " This is a plateau." * (verdict == "healthy"))
+    if verdict == "healthy":
+        text += " What remains is small" + (
+            "." if change.high < 0 else ", but regret goes on to grow in a straight line."
+        )
+    return Finding(title, healthy, verdict, text)
 
 
 def exploration(

@@ -126,10 +126,15 @@ def _about_the_test(result: Run, test: str) -> str:
 
 def _about_the_leader(result: Run, learns: Container[str]) -> str:
     """Name the leader that the tiles compare with, where it is an agent that does not learn."""
-    leader = ranking(result)[0]
-    if leader in learns:
+    order = [label for label in ranking(result) if result.histories[label].alive.any()]
+    leader, names = order[0], result.experiment.names
+    if leader in learns or result.experiment.offers("replay"):
         return ""
-    return f" {result.experiment.names[leader]} leads, but does not learn."
+    best = next(label for label in order if label in learns)
+    pairs = paired_tests.compare_pairs({label: result.histories[label] for label in order})
+    if pairs[leader, best][1] < 0.05:
+        return f" {names[leader]} leads, but does not learn."
+    return f" {names[leader]}, which does not learn, is not significantly ahead of {names[best]}."
 
 
 def _for_a_thousand(result: Run, pair: tuple[str, str]) -> str:

@@ -59,6 +59,12 @@ def chosen(landscape: Landscape, metric: str) -> str:
     tied, unclear = states.count("tied"), states.count("unclear")
     mean = f"{shown.title.lower()} {words.mean(middle.estimate, shown.form)}"
     values = grid.described(landscape.sweep, middle.values)
+    if tied <= 1 and unclear:
+        others = "another point is" if unclear == 1 else f"{unclear} other points are"
+        return (
+            f"{values} earned most ({mean}), but {others} too noisy to tell "
+            "from it: more replications would decide."
+        )
     why = "the best point; no other is tied with it"
     if tied > 1:
         top = (

@@ -442,7 +442,8 @@ def test_a_link_is_run_and_shown(app_pool: Pool, two: Landscape) -> None:
     assert titles(at) == ["Click-through rate", "Click-through rate over time", "Cumulative regret"]
     said = " ".join(m.value for m in at.markdown)
     assert "tied with the best, losing at most 5 %: " in said
-    assert any(m.value.startswith("**Choose Exploration bonus ") for m in at.markdown)
+    # noise is no reason to choose
+    assert re.search(r"Exploration bonus 0\.1, Ridge 0\.1 earned most .* 3 other points are", said)
     table = next(frame for frame in at.dataframe if "Parameter" in frame.value)
     assert set(table.value["Parameter"]) == {"Exploration bonus", "Ridge"}
     # the controls say what is shown, so that pressing Run finds the very same sweep

@@ -352,8 +352,10 @@ class EventLog:
         self._closed = True
         self._full.set()
         self._thread.join()
-        self.flush()
-        self._file.close()
+        # days may be moved beside what is served: no file is closed under them
+        with self._moving, self._commit:
+            self.flush()
+            self._file.close()
         self._writer.close()
 
     def _commit_groups(self) -> None:

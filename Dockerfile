@@ -3,11 +3,12 @@ FROM python:3.11-slim
 
 # The CPU build of torch is a layer of its own: it is large and changes seldom.
 ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
+ARG TORCH_OPTIONS=--no-deps
 WORKDIR /app
-COPY requirements.txt .
-RUN pip install --no-cache-dir --index-url "$TORCH_INDEX" "$(grep '^torch==' requirements.txt)"
-# No second index: a name could come from either. The build of torch that is there fulfils its line.
-RUN pip install --no-cache-dir -r requirements.txt
+COPY requirements.txt requirements.lock ./
+RUN pip install --no-cache-dir $TORCH_OPTIONS --index-url "$TORCH_INDEX" "$(grep '^torch==' requirements.txt)"
+# No second index, from which a name could come too: all else, what torch needs included, by version and hash.
+RUN pip install --no-cache-dir --require-hashes -r requirements.lock
 
 COPY app.py ./
 COPY .streamlit .streamlit

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import bandits
 from bandits.cli import main as cli
@@ -45,6 +46,20 @@ def test_every_locked_version_is_within_the_range_of_the_package() -> None:
             assert specifier.contains(versions[name]), (
                 f"{name} {versions[name]} is not in {specifier}"
             )
+
+
+def test_the_container_installs_the_same_versions_by_hash() -> None:
+    # one requirement, and each of its archives, a line
+    text = (ROOT / "requirements.lock").read_text(encoding="utf-8").replace("\\\n", " ")
+    lines = [line.split() for line in text.splitlines() if not line.startswith("#")]
+    assert all(hashes and all(h.startswith("--hash=sha256:") for h in hashes) for _, *hashes in lines)
+    versions = dict(requirement.split("==") for requirement, *_ in lines)
+    expected = {
+        canonicalize_name(name): version for name, version in locked("requirements.txt").items()
+    }
+    # its CPU build comes from an index of its own
+    del expected["torch"]
+    assert {name: versions.get(name) for name in expected} == expected
 
 
 def test_the_version_is_stated_once(capsys: pytest.CaptureFixture[str]) -> None:

@@ -300,6 +300,29 @@ class Policy:
         places = np.flatnonzero(round.available[0])
         return {self.items.names[round.items[0, p]]: float(found[p]) for p in places}
 
+    def warm_up(self) -> None:
+        """Compile what choosing and learning need, so that no decision waits for it.
+
+        A copy chooses and learns once; the policy stays as it is. One without a schema knows its
+        columns, and what to compile, at the first decision.
+
+        Raises
+        ------
+        UserError
+            As in `choose`.
+        """
+        if self.schema is None or self._spec is None:
+            return
+        copy = type(self).from_bytes(self.to_bytes())
+        names = [name for name in self.items.names if name not in self.items.withdrawn]
+        names = names[: self._spec.n_candidates]
+        # unknown columns: what is compiled depends on no value
+        context: Any = dict.fromkeys(self.schema.names)
+        if self.schema.is_array:
+            context = np.zeros((len(names), len(self.schema.numbers)))
+        low, _ = self.rewards
+        copy.update(copy.choose(context, names), low if np.isfinite(low) else 0.0)
+
     def check_reward(self, reward: Any) -> float:
         """Return a reward that this policy can learn from.
 

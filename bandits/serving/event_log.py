@@ -149,13 +149,8 @@ class EventLog:
             if lock is None:
                 raise OSError("another process writes to it")
             self._writer = lock
-            # autocommit: the transactions are our own
-            self._file = sqlite3.connect(
-                folder / "events.sqlite",
-                isolation_level=None,
-                check_same_thread=False,
-                timeout=1,
-            )
+            # two, so that no question waits for a commit
+            self._file, self._asked = (self._connection() for _ in range(2))
             self._file.executescript(
                 "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON;"
                 + _SCHEMA
@@ -164,8 +159,12 @@ class EventLog:
             raise UserError(f"the event log in {folder} cannot be opened: {error}") from error
         self._waiting: list[tuple[Any, ...]] = []
         self._dropped, self._problem = 0, ""
-        # of the file and of what waits for it; a commit holds the first alone
-        self._commit, self._lock = threading.RLock(), threading.Lock()
+        # of the two connections, and of what waits; a commit holds the first alone
+        self._commit, self._asking, self._lock = (
+            threading.RLock(),
+            threading.Lock(),
+            threading.Lock(),
+        )
         # of the files of days
         self._moving = threading.Lock()
         self._full, self._closed = threading.Event(), False
@@ -355,6 +354,7 @@ class EventLog:
         # days may be moved beside what is served: no file is closed under them
         with self._moving, self._commit:
             self.flush()
+            self._asked.close()
             self._file.close()
         self._writer.close()
 
@@ -372,9 +372,18 @@ class EventLog:
         (found,) = self._select("SELECT max(position) FROM events")[0]
         return max([found or 0, *(_last_of(path) for path in self.days())])
 
+    def _connection(self) -> sqlite3.Connection:
+        # autocommit: the transactions are our own
+        return sqlite3.connect(
+            self.folder / "events.sqlite",
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=1,
+        )
+
     def _select(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        with self._commit:
-            return self._file.execute(sql, values).fetchall()
+        with self._asking:
+            return self._asked.execute(sql, values).fetchall()
 
     def _write_day(self, day: date, events: Sequence[Event]) -> Path:
         path = self.folder / f"events-{day.isoformat()}.parquet"

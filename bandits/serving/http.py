@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import hashlib
 import hmac
 import os
@@ -282,6 +283,10 @@ def serve(
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
         listening.listen()
+        service.warm_up()
+        # what a start leaves is not looked through again: that takes 100 ms, and requests wait
+        gc.collect()
+        gc.freeze()
         name = f"[{host}]" if ":" in host else host
         ready(f"http://{name}:{listening.getsockname()[1]}")
         app = application(service, token=token)

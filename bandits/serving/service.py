@@ -177,6 +177,15 @@ class Service:
         """Let `problem` state this for a minute."""
         self._problem, self._problem_at = problem, self._now()
 
+    def warm_up(self) -> None:
+        """Compile what the policies need, so that no request waits for it."""
+        for number, policy in self._policies.items():
+            try:
+                policy.warm_up()
+            except Exception as error:  # noqa: BLE001
+                # a service starts whatever its model does; the fallback decides then
+                self.report(f"version {number}: {type(error).__name__}: {error}")
+
     # deciding
 
     def decide(

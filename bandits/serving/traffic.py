@@ -235,10 +235,11 @@ class _Traffic:
 
     def run(self, rate: float) -> Report:
         """Send all visitors, then the rewards that are not due yet."""
-        # the first alone: its error is an error of the command
-        begun = time.perf_counter()
+        # the first alone: its error is an error of the command. The clock runs from its answer
+        # on, or those that were due meanwhile would be sent all at once
         begin = self._visitors.first
         self._decide(begin, must=True)
+        begun = time.perf_counter()
         free = threading.Semaphore(_UNDER_WAY)
 
         def send(step: int) -> None:
@@ -250,7 +251,7 @@ class _Traffic:
         with ThreadPoolExecutor(_CLIENTS) as pool:
             jobs = []
             for step in range(begin + 1, self._visitors.steps):
-                while (left := begun + (step - begin) / rate - time.perf_counter()) > 0:
+                while (left := begun + (step - begin - 1) / rate - time.perf_counter()) > 0:
                     jobs += [pool.submit(self._reward, *each) for each in self._take()]
                     time.sleep(min(left, 0.01))
                 free.acquire()

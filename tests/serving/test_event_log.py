@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -55,6 +56,18 @@ def test_a_group_is_committed_within_its_window_without_being_asked(log: EventLo
         log._thread.join(0.005)
     assert reader.execute("SELECT count(*) FROM events").fetchone() == (1,)
     reader.close()
+
+
+def test_no_question_waits_for_a_commit(log: EventLog) -> None:
+    log.append("decision", "e", {"i": 1})
+    log.flush()
+    found: list[int] = []
+    # a commit may take as long as the disk does
+    with log._commit:
+        asking = threading.Thread(target=lambda: found.append(len(log.find("e"))), daemon=True)
+        asking.start()
+        asking.join(10)
+    assert found == [1]
 
 
 def test_days_move_to_files_and_positions_go_on(log: EventLog) -> None:

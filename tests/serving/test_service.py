@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -68,6 +70,56 @@ def drive(service: Service, n: int, seed: int = 0) -> None:
 
 def states(service: Service) -> dict[int, bytes]:
     return {number: policy.to_bytes() for number, policy in service._policies.items()}
+
+
+COMPILED = """
+import sys
+from pathlib import Path
+from numba.core.dispatcher import Dispatcher
+from bandits.serving.service import Service
+
+names, original = [], Dispatcher.compile
+
+def compile(dispatcher, signature):
+    names.append(dispatcher.py_func.__qualname__)
+    return original(dispatcher, signature)
+
+Dispatcher.compile = compile
+service = Service(Path(sys.argv[1]))
+service.warm_up()
+before = len(names)
+service.decide({"x": 1.0, "y": -1.0}, event_id="e")
+service.reward("e", 1.0)
+service.decide({"x": 1.0, "y": -1.0}, ["b", "c"])
+service.close()
+print(before, *names[before:], service.problem)
+"""
+
+
+@pytest.mark.parametrize("kind", ["linucb", "epsilon_greedy", "sgd_ts", "ucb1"])
+def test_no_request_waits_until_something_is_compiled(tmp_path: Path, kind: str) -> None:
+    registry = Registry(tmp_path / "registry")
+    registry.promote(registry.register(policy(kind=kind), {}))
+    # a process that has compiled nothing
+    run = [sys.executable, "-c", COMPILED, str(tmp_path)]
+    before, *later = subprocess.run(run, capture_output=True, check=True, text=True).stdout.split()
+    assert int(before) > 0
+    assert later == []
+
+
+def test_a_policy_that_cannot_be_warmed_up_is_stated(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = states(service)
+    service.warm_up()
+    assert (states(service), service.problem) == (before, "")
+
+    def diverge(_: Policy) -> None:
+        raise UserError("LinUCB has diverged")
+
+    monkeypatch.setattr(Policy, "warm_up", diverge)
+    service.warm_up()
+    assert service.problem == "version 1: UserError: LinUCB has diverged"
 
 
 def test_a_service_learns(service: Service) -> None:

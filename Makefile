@@ -95,7 +95,7 @@ test-quick: setup-dev
 
 # tests of the browser and of kills wait for other processes: a third process uses what two leave idle
 test-slow: setup-dev
-	$(PYTEST) -n 3 -m slow --durations=30 $(ARGS)
+	$(BIN)/python -m pytest --dist loadgroup -n 3 -m slow --durations=30 $(ARGS)
 
 test-all: test test-slow
 
@@ -118,7 +118,9 @@ stress: setup-dev
 		tests/offpolicy/test_replayed_agent.py tests/offpolicy/test_promises.py tests/offpolicy/test_debiased.py tests/offpolicy/test_evaluation.py \
 		tests/sweeps/test_at_best.py tests/diagnostics/test_plateau.py tests/diagnostics/test_findings.py tests/cli/test_plugins.py \
 		tests/sweeps/test_block_check.py tests/sweeps/test_best_region.py tests/pages/test_arena.py tests/pages/test_what_if.py tests/pages/test_instant_channel.py \
-		tests/serving/test_http.py tests/serving/test_api.py
+		tests/serving/test_http.py tests/serving/test_api.py tests/lessons/test_checking.py tests/models/test_largest.py \
+		tests/results/test_break_even.py tests/sweeps/test_wins_from.py
+	BANDITS_STRESS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS) tests/browser
 	$(BIN)/python -m benchmarks.reproduction.ranking scale
 	$(BIN)/python -m benchmarks.load.viewers --viewers 30 --minutes $(MINUTES)
 	$(BIN)/python -m benchmarks.load.mixed --sessions 50 --minutes 5

@@ -32,6 +32,8 @@ settings.load_profile("stress" if STRESS else "bandits")
 WAITING = ("browser", "slow/test_kill", "slow/test_pool", "pages")
 # folders whose tests are slow, unless they are marked quick
 SLOW = ("browser", "slow")
+# whose files of one process share an app and a browser
+APP = "browser"
 
 
 # before tests are selected by their markers
@@ -40,7 +42,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave tests to `make stress`, mark slow ones by their folder, and run those that mostly wait
     first.
 
-    What waits then runs beside what computes.
+    What waits then runs beside what computes. With ``--dist loadgroup``, what shares an app, a pool
+    or a cluster runs in one process, so that each is started once.
     """
     for mark in (() if STRESS else ("stress",)) + (() if REDIS else ("redis",)):
         left = [item for item in items if item.get_closest_marker(mark)]
@@ -49,11 +52,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if mark == "redis" and left:
             config.stash[LEFT_OUT] = len(left)
     for item in items:
-        if (
-            item.path.relative_to(FOLDER).parts[0] in SLOW
-            and item.get_closest_marker("quick") is None
-        ):
-            item.add_marker(pytest.mark.slow)
+        folder, *_, file = item.path.relative_to(FOLDER).parts
+        if folder in SLOW:
+            item.add_marker(pytest.mark.xdist_group(folder if folder == APP else file))
+            if item.get_closest_marker("quick") is None:
+                item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: not f"{item.path.relative_to(FOLDER)}".startswith(WAITING))
 
 

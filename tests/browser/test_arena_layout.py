@@ -109,13 +109,14 @@ def test_four_plots_four_sliders_and_run_are_in_sight_at_once(visit: Open) -> No
         "Selection entropy",
         "Eigenvalue spectrum",
     ]
+    a_presentation_fills_the_screen_of_any_size(page)
+    lines_have_names_at_their_ends_that_do_not_overlap(page)
     # live: a slider that moves is followed by a run
     sliders[-1].press("ArrowRight")
     expect(page.locator(".bp-words").filter(has_text="Dotted: previous run")).to_be_visible()
 
 
-def test_a_presentation_fills_the_screen_of_any_size(visit: Open) -> None:
-    page = finished(visit, 1280, 720)
+def a_presentation_fills_the_screen_of_any_size(page: Page) -> None:
     page.get_by_role("button", name="Present", exact=True).click()
     expect(page.locator(".bp-alone .bp-cell")).to_have_count(4)
     for width, height in ((1280, 720), (1920, 1080)):
@@ -140,8 +141,8 @@ def test_a_presentation_fills_the_screen_of_any_size(visit: Open) -> None:
     page.wait_for_function(FILLED, arg=1080, polling=LOOK)
 
 
-def test_lines_have_names_at_their_ends_that_do_not_overlap(visit: Open) -> None:
-    page = finished(visit, 1280, 2000)
+def lines_have_names_at_their_ends_that_do_not_overlap(page: Page) -> None:
+    page.set_viewport_size({"width": 1280, "height": 2000})
     for plot in range(4):
         boxes = sorted(labelled(page, plot))
         assert all(below[0] >= above[1] - 1 for above, below in itertools.pairwise(boxes))
@@ -214,6 +215,7 @@ def one_menu_is_open_at_a_time(page: Page) -> None:
     expect(opened).to_have_count(0)
 
 
+@pytest.mark.stress
 def test_the_menu_of_a_plot_waits_for_the_first_drawing(visit: Open) -> None:
     page = visit("/learn?view=glossary")
     held: list[Route] = []
@@ -230,6 +232,7 @@ def test_the_menu_of_a_plot_waits_for_the_first_drawing(visit: Open) -> None:
     assert not items.evaluate_all("all => all.some(e => e.disabled)")
 
 
+@pytest.mark.stress
 def test_six_agents_with_long_names_fit_in_one_row(visit: Open) -> None:
     agents = [{"kind": "epsilon_greedy", "label": f"ε-greedy epsilon 0.{i}5"} for i in range(5)]
     e = experiment(
@@ -251,6 +254,7 @@ def test_six_agents_with_long_names_fit_in_one_row(visit: Open) -> None:
     assert all(36 >= shown >= whole - 1 for shown, whole in names)
 
 
+@pytest.mark.stress
 def test_a_narrow_plot_has_a_legend_instead(visit: Open) -> None:
     page = finished(visit, 390, 844, has_touch=True, is_mobile=True)
     page.locator(".bp-plot").first.scroll_into_view_if_needed()
@@ -260,6 +264,7 @@ def test_a_narrow_plot_has_a_legend_instead(visit: Open) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
+@pytest.mark.stress
 def test_two_tabs_of_a_run_agree(visit: Open, gate: Gate) -> None:
     e = experiment("linucb", "lints", "random", steps=3000, replications=4, seed=32)
     gate.hold(32, 1000)

@@ -28,6 +28,7 @@ def test_all_doors_stand_in_one_line(visit: Open) -> None:
     expect(links.nth(NAMES.index("Labs")).locator("p, span").last).to_have_css("font-weight", "600")
 
 
+@pytest.mark.stress
 def test_on_a_phone_the_doors_are_in_the_menu(visit: Open) -> None:
     page = visit("/labs", **PHONE)
     settled(page, "Shock lab")
@@ -43,6 +44,7 @@ def test_an_address_of_a_term_keeps_its_anchor(visit: Open) -> None:
     expect(page).to_have_url(re.compile(r"/learn\?view=glossary#regret$"))
 
 
+@pytest.mark.stress
 def test_a_link_to_a_view_keeps_its_experiment_and_a_reload_keeps_the_view(visit: Open) -> None:
     e = experiment("linucb", seed=93, steps=400, simulator={"kind": "petshop", "n_products": 10})
     page = visit(f"/guard_rails?{url.query(e)}")

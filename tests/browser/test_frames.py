@@ -75,6 +75,7 @@ def test_below_a_path_a_named_site_shows_one_run_and_another_site_does_not(
     page.close()
 
 
+@pytest.mark.stress
 def test_a_run_is_copied_as_a_frame_and_as_an_image(visit: Open) -> None:
     page = visit(f"/arena?{url.query(SHOP)}")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])

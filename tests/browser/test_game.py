@@ -5,11 +5,16 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
+from bandits.lessons.answers import pulls_to_link
 from tests.browser.conftest import Open
 from tests.browser.test_accessibility import PHONE
 
 pytestmark = pytest.mark.browser
-ADDRESS = "/learn?lesson=pull-the-levers&step=2&levers=246810"
+# the link of a game with this many pulls made, of all levers in turn; the others are made here
+MADE = 30
+ADDRESS = "/learn?lesson=pull-the-levers&step=2&levers=246810&pulls=" + pulls_to_link(
+    {"ten": [pull % 10 for pull in range(MADE)]}
+)
 
 
 def pulled(page: Page, pull: int) -> None:
@@ -27,7 +32,7 @@ def test_a_phone_and_a_keyboard_play_the_same_levers_and_share_a_plot(visit: Ope
     assert all(b is not None and b["width"] >= 48 and b["height"] >= 48 for b in boxes)
     assert boxes[9] is not None
     assert boxes[9]["y"] + boxes[9]["height"] < 844
-    for pull in range(40):
+    for pull in range(MADE, 40):
         levers.nth(pull % 10).tap()
         pulled(phone, pull)
     assert phone.evaluate("document.documentElement.scrollWidth") == 390
@@ -36,7 +41,7 @@ def test_a_phone_and_a_keyboard_play_the_same_levers_and_share_a_plot(visit: Ope
     # keys work once the buttons are there
     expect(page.locator(".st-key-levers").get_by_role("button")).to_have_count(10, timeout=60_000)
     expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
-    for pull in range(40):
+    for pull in range(MADE, 40):
         page.keyboard.press(str((pull + 1) % 10))
         pulled(page, pull)
     same = "[data-testid=stTable] tr:nth-child(1) td:nth-child(2)"

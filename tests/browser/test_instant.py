@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from bandits import Experiment, read, run
@@ -221,6 +222,7 @@ def test_the_keyboard_alone(visit: Open) -> None:
     wait_for(lambda: page.locator(".bp-trying").count() == 0, "the preview to go")
 
 
+@pytest.mark.stress
 def test_keys_that_overtake_the_page_are_run(visit: Open) -> None:
     page = visit("/learn?view=glossary")
     page.add_init_script(SLOW)
@@ -245,6 +247,7 @@ def test_keys_that_overtake_the_page_are_run(visit: Open) -> None:
     page.wait_for_url(re.compile(r"agents\.0\.alpha=0\.85(&|$)"))
 
 
+@pytest.mark.stress
 def test_two_parameters_at_once(visit: Open) -> None:
     page = short_race(visit)
     button = strip(alpha(page)).get_by_role(
@@ -288,6 +291,7 @@ def test_two_parameters_at_once(visit: Open) -> None:
     assert shown(page).agents[0].model_dump() == agent
 
 
+@pytest.mark.stress
 def test_behind_a_proxy_that_opens_no_further_websocket(server: str, browser: Browser) -> None:
     """The handshake is refused by the server itself.
 
@@ -402,6 +406,7 @@ def test_on_a_touch_screen(visit: Open) -> None:
     expect(peek).to_have_count(0)
 
 
+@pytest.mark.stress
 def test_in_a_presentation(visit: Open) -> None:
     page = short_race(visit, viewport={"width": 1280, "height": 720})
     page.get_by_role("button", name="Present").click()
@@ -423,6 +428,7 @@ def test_in_a_presentation(visit: Open) -> None:
     expect(page.get_by_role("button", name="Exit presentation")).to_be_visible()
 
 
+@pytest.mark.stress
 def test_a_slow_agent_shows_kept_runs_and_runs_on_release(visit: Open) -> None:
     def rated(rate: float) -> str:
         agents = [

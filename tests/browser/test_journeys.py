@@ -258,6 +258,7 @@ def test_a_run_goes_on_while_its_visitor_is_elsewhere(visit: Open, gate: Gate) -
     status(friend, "^Stopped at step")
 
 
+@pytest.mark.stress
 def test_a_shared_link_gives_the_same_numbers_in_another_browser(visit: Open) -> None:
     page = small(visit)
     set_number(page, "Steps", 700)

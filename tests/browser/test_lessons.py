@@ -14,7 +14,8 @@ from bandits.lessons import lessons
 from bandits.lessons.handout import handout
 from bandits.lessons.lesson import PredictStep, TryStep
 from tests.browser.conftest import Open
-from tests.browser.test_accessibility import in_both_themes
+from tests.browser.test_accessibility import in_both_themes, serious
+from tests.support import STRESS
 
 pytestmark = pytest.mark.browser
 expect.set_options(timeout=240_000)
@@ -30,6 +31,7 @@ def onwards(page: Page) -> None:
     page.keyboard.press("Control+Enter")
 
 
+@pytest.mark.stress
 def test_lesson_two_from_its_first_prediction_to_its_card(visit: Open) -> None:
     page = visit("/lessons")
     page.get_by_role("button", name="Start").nth(2).click()
@@ -94,10 +96,10 @@ def test_lesson_two_from_its_first_prediction_to_its_card(visit: Open) -> None:
     expect(page.get_by_text("Not solved. Your last value")).to_be_visible()
 
 
-def axe(page: Page) -> list[str]:
-    """What axe finds in both themes, once the plots of the step are drawn."""
+def axe(page: Page, *, both: bool = STRESS) -> list[str]:
+    """What axe finds in one theme or both, once the plots of the step are drawn."""
     expect(page.locator(".bp-plot[data-wait]")).to_have_count(0)
-    return in_both_themes(page)
+    return in_both_themes(page) if both else serious(page)
 
 
 def test_lesson_three_by_keyboard_alone_and_axe_finds_nothing_serious_at_any_step(
@@ -142,11 +144,11 @@ def test_lesson_three_by_keyboard_alone_and_axe_finds_nothing_serious_at_any_ste
         # its main button is Run
         if isinstance(step, TryStep):
             expect(page.get_by_text("Not yet.")).to_be_visible()
-            found += axe(page)
+            found += axe(page, both=True)
             page.get_by_role("button", name="Next").focus()
             page.keyboard.press("Enter")
     heading(page, "What you predicted, and what happened")
-    found += axe(page)
+    found += axe(page, both=True)
     expect(page.get_by_text("Right predictions: 2 of 4. Solved tasks: 0 of 1.")).to_be_visible()
     assert found == []
 

@@ -180,6 +180,7 @@ def test_a_sweep_from_its_settings_to_a_point_a_link_a_file_and_a_refinement(
     assert "refinements.0=" in page.url
 
 
+@pytest.mark.stress
 def test_invalid_settings_are_refused_on_a_phone(visit: Open) -> None:
     page = visit("/sweep", viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
     expect(page.get_by_role("heading", name="Sweep", exact=True)).to_be_visible()

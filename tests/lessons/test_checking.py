@@ -442,8 +442,19 @@ def test_runs_come_from_the_store(tmp_path: Path) -> None:
     assert idle_seconds(again) == pytest.approx(idle_seconds(first)) != 0
 
 
+# half of the time of all lessons
+LONG = (
+    "slates-and-position-bias",
+    "beyond-the-next-click",
+    "when-the-environment-changes",
+)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", lessons())
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(each, marks=[pytest.mark.stress] * (each in LONG)) for each in lessons()],
+)
 def test_every_statement_of_every_lesson_is_true(name: str, tmp_path: Path) -> None:
     assert check(lessons()[name], stored_or_run(Store(tmp_path))) == []
 

@@ -193,7 +193,7 @@ def test_a_smaller_budget_costs_clicks() -> None:
     for budget in (0.1, 10.0):
         agent = {"kind": "linucb", "sharing": "shared", "alpha": 0.4, "private": budget}
         (history,) = run(
-            experiment(agent, steps=20_000, replications=8), workers=0
+            experiment(agent, steps=6000, replications=8), workers=0
         ).histories.values()
         found[budget] = metrics.estimate(metrics.click_rate(history))
     assert found[0.1].high < found[10.0].low

@@ -925,7 +925,11 @@ def test_a_submission_that_another_event_interrupts_keeps_the_previous_run(
 
 @pytest.mark.parametrize(
     "changed",
-    thinned(["-seed", "-steps", "-replications", "-n_products"], lambda number: number == 3),
+    thinned(
+        ["-seed", "-steps", "-replications", "-n_products"],
+        lambda number: number == 3,
+        lambda number: number == 0,
+    ),
 )
 def test_a_run_with_other_random_numbers_is_no_previous_run(pool: Pool, changed: str) -> None:
     at = arena(
@@ -1132,7 +1136,7 @@ def spoken(field: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    "kind", thinned(OF_THE_SHOP, lambda number: number % 6 == 0, lambda number: number % 2 == 0)
+    "kind", thinned(OF_THE_SHOP, lambda number: number % 6 == 0, lambda number: number % 6 == 3)
 )
 def test_every_agent_can_be_added_duplicated_named_and_removed(pool: Pool, kind: str) -> None:
     at = arena(ended(pool.submit(experiment({"kind": "random"}, seed=951))))
@@ -1245,7 +1249,7 @@ def other(at: AppTest, ending: str, field: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    "kind", thinned(OF_THE_SHOP, lambda _: False, lambda number: number % 6 == 0)
+    "kind", thinned(OF_THE_SHOP, lambda _: False, lambda number: number % 12 == 0)
 )
 def test_every_widget_of_an_agent_reaches_the_experiment(pool: Pool, kind: str) -> None:
     at = press(arena(ended(pool.submit(experiment("random", seed=954)))), AGENTS[kind].title)
@@ -1271,7 +1275,7 @@ def test_every_widget_of_an_agent_reaches_the_experiment(pool: Pool, kind: str) 
 
 
 @pytest.mark.parametrize(
-    "kind", thinned(SIMULATORS, lambda number: number == 1, lambda number: number % 3 == 0)
+    "kind", thinned(SIMULATORS, lambda number: number == 1, lambda number: number % 6 == 0)
 )
 def test_every_widget_of_a_simulator_reaches_the_experiment(pool: Pool, kind: str) -> None:
     start = experiment({"kind": "random", "label": "Mine"}, seed=955, simulator={"kind": kind})
@@ -1295,6 +1299,7 @@ def test_every_widget_of_a_simulator_reaches_the_experiment(pool: Pool, kind: st
     thinned(
         [kind for kind, cls in SIMULATORS.items() if "changes" in cls.Params.model_fields],
         lambda number: number == 0,
+        lambda number: number % 4 == 2,
     ),
 )
 def test_every_change_that_is_added_reaches_the_experiment(pool: Pool, kind: str) -> None:
@@ -1329,7 +1334,7 @@ def test_every_guard_that_is_added_reaches_the_experiment(pool: Pool) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", thinned(presets(), lambda number: number % 16 == 0, lambda number: number % 4 == 0)
+    "name", thinned(presets(), lambda number: number % 16 == 0, lambda number: number % 16 == 8)
 )
 def test_presets_load_into_the_controls(pool: Pool, name: str) -> None:
     at = arena(ended(pool.submit(experiment(seed=956))))
@@ -1630,6 +1635,7 @@ def test_the_clicks_lost_to_changes_are_computed_on_request(pool: Pool) -> None:
                 "empty.",
             ),
         ],
+        lambda number: number in (0, 4),
         lambda number: number in (0, 4),
     ),
 )

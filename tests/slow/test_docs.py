@@ -94,7 +94,7 @@ def test_the_new_agent_and_simulator_run_from_the_command_line(extended: Path) -
 
 def test_the_new_agent_and_simulator_pass_the_contract(extended: Path) -> None:
     new = "explore_first or (headlines and linucb) or (test_simulators and headlines)"
-    done = python(extended, "-m", "pytest", "tests/contract", "-k", new, "-p", "no:cacheprovider")
+    done = python(extended, "-m", "pytest", "tests/contract", "-m", "not slow", "-k", new)
     assert done.returncode == 0, done.stdout
     assert " passed" in done.stdout
 

@@ -264,18 +264,19 @@ def test_agents_that_are_unchanged_are_not_computed_again(pool: Pool, gate: Gate
 
 
 def test_what_is_taken_over_lifts_no_limit_and_is_of_the_same_code(
-    monkeypatch: pytest.MonkeyPatch,
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with closing(Pool()) as pool:
-        before = ended(pool.submit(experiment("linucb", "random", seed=34)))
-        changed = experiment("lints", "random", seed=34)
-        with monkeypatch.context() as patched:
-            patched.setattr(supervisor, "TIME_LIMIT", 1e-6)
-            with pytest.raises(UserError, match="cannot end"):
-                pool.submit_changed(changed, before=before)
-        # the plug-ins that it used were edited since
-        before.id = "0" * 64
-        assert pool.submit_changed(changed, before=before).saved == {}
+    before = ended(pool.submit(experiment("linucb", "random", seed=34)))
+    changed = experiment("lints", "random", seed=34)
+    with monkeypatch.context() as patched:
+        patched.setattr(supervisor, "TIME_LIMIT", 1e-6)
+        with pytest.raises(UserError, match="cannot end"):
+            pool.submit_changed(changed, before=before)
+    # the plug-ins that it used were edited since
+    before.id = "0" * 64
+    anew = pool.submit_changed(changed, before=before)
+    assert anew.saved == {}
+    ended(anew)
 
 
 @pytest.mark.parametrize("changes", [{"seed": 33}, {"steps": 800}, {"replications": 4}])
@@ -670,16 +671,15 @@ def test_a_checkpoint_of_another_version_is_ignored(tmp_path: Path) -> None:
         assert ended(pool.resume_unfinished(e)).status == "finished"
 
 
-@pytest.mark.parametrize(
-    "name", ["", "../index.sqlite", "..", "checkpoints", "/etc/passwd", "a\0b", "A" * 64, "é" * 64]
-)
-def test_invalid_ids_name_no_file(tmp_path: Path, name: str) -> None:
+def test_invalid_ids_name_no_file(tmp_path: Path) -> None:
     store = Store(tmp_path)
     before = sorted(tmp_path.rglob("*"))
+    path = ("", "../index.sqlite", "..", "checkpoints", "/etc/passwd")
     with closing(Pool(store=store)) as pool:
-        assert pool.get(name) is None
-    assert store.checkpoint_files.state(name) is None
-    store.drop_checkpoint(name)
+        for name in (*path, "a\0b", "A" * 64, "é" * 64):
+            assert pool.get(name) is None, name
+            assert store.checkpoint_files.state(name) is None, name
+            store.drop_checkpoint(name)
     assert [
         p for p in before if not p.exists() and p.suffix not in (".sqlite-wal", ".sqlite-shm")
     ] == []

@@ -5,9 +5,9 @@ Given the probabilities p that are stated for a choice A among K candidates, the
 1[A = a] - p_a is 0, and so is that of 1[A = a] / p_a - 1, summed over the candidates with p_a of at
 least .003. This holds for redraws too, however few, because the draw of the choice is counted as
 one of them. Sums of such differences over decisions, divided by the root of the sum of their
-variances, which p gives, are about standard normal. The limit is 5 for some 3,500 sums: level .002
+variances, which p gives, are about standard normal. The limit is 5 for some 2,100 sums: level .0012
 together. In 16 rows of 60 decisions a probability of .2 that is stated wrong by .07 in all of them
-gives 5.4. Each agent meets every third stack in turn, no guard and all guards; under ``make
+gives 5.4. Each agent meets every sixth stack in turn, no guard and all guards; under ``make
 stress`` all stacks.
 """
 
@@ -130,7 +130,7 @@ def deviations(kind: str, way: dict[str, Any], guards: Any) -> FloatArray | None
 def test_choices_have_the_probabilities_that_were_stated(
     kind: str, way: dict[str, Any], turn: int
 ) -> None:
-    every = often(3, 1)
+    every = often(6, 1)
     tried = {
         name: deviations(kind, way, guards)
         for place, (name, guards) in enumerate(STACKS.items())

@@ -158,7 +158,7 @@ def test_a_stored_block_without_curves_is_possible(
 
 
 @pytest.mark.parametrize(
-    "lie", thinned([(lie,) for lie in LIES], lambda _: False, lambda number: number % 3 == 0)
+    "lie", thinned([(lie,) for lie in LIES], lambda _: False, lambda number: number % 6 == 0)
 )
 def test_a_stored_lie_does_not_stop_later_runs(
     lie: str, honest: tuple[Sweep, Block, Arrays], tmp_path: Path

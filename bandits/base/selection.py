@@ -93,7 +93,13 @@ def best_of(scores: FloatArray, left: BoolArray, key: Any, step: int) -> int:
         else:
             tied = True
     if tied:
-        best = first_of_tied(np.flatnonzero(left & (scores >= floor)), key, step)
+        # one by one: arrays of conditions take the compiler a second
+        candidates, n = np.empty(len(scores), np.int64), 0
+        for k in range(len(scores)):
+            if left[k] and scores[k] >= floor:
+                candidates[n] = k
+                n += 1
+        best = first_of_tied(candidates[:n], key, step)
     return best
 
 

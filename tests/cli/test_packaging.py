@@ -52,7 +52,8 @@ def test_the_container_installs_the_same_versions_by_hash() -> None:
     # one requirement, and each of its archives, a line
     text = (ROOT / "requirements.lock").read_text(encoding="utf-8").replace("\\\n", " ")
     lines = [line.split() for line in text.splitlines() if not line.startswith("#")]
-    assert all(hashes and all(h.startswith("--hash=sha256:") for h in hashes) for _, *hashes in lines)
+    assert all(hashes for _, *hashes in lines)
+    assert all(each.startswith("--hash=sha256:") for _, *hashes in lines for each in hashes)
     versions = dict(requirement.split("==") for requirement, *_ in lines)
     expected = {
         canonicalize_name(name): version for name, version in locked("requirements.txt").items()

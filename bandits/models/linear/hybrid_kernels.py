@@ -21,7 +21,6 @@ from .rank_one import (
     accumulate,
     cholesky_update,
     direction,
-    refactor,
     refresh,
     shrink,
 )
@@ -129,7 +128,7 @@ def hybrid_update(
                 v[i] = ridge[r] * u[i] * np.sqrt(gain)
             accumulate(x, col, rewards[r, s], 1.0, A[r, m], b[r, m])
             if quadratic > HUGE:
-                refactor(A[r, m], inverse[r, m], b[r, m], theta[r, m])
+                refresh(A[r, m], inverse[r, m], b[r, m], theta[r, m])
             # the shared matrix grows by v v'
             quadratic = 0.0
             for i in range(D):

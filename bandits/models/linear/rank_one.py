@@ -109,42 +109,24 @@ def invert(factor: FloatArray, inverse: FloatArray) -> None:
 
 @njit(cache=True, nogil=True)
 def refresh(A: FloatArray, inverse: FloatArray, b: FloatArray, theta: FloatArray) -> None:
-    """Compute A^-1 and theta = A^-1 b afresh, which removes the rounding of many rank-one
-    updates.
-    """
-    diagonal = np.diag(A)
-    if diagonal.max() > HUGE * diagonal.min():
-        refactor(A, inverse, b, theta)
-        return
-    fresh = np.linalg.inv(A)
-    # entry by entry: for an array, the compiler would add the text of an error, which takes seconds
-    for i in range(A.shape[0]):
-        for j in range(A.shape[0]):
-            inverse[i, j] = fresh[i, j]
-    multiply(inverse, b, theta)
-
-
-@njit(cache=True, nogil=True)
-def multiply(inverse: FloatArray, b: FloatArray, theta: FloatArray) -> None:
-    """Set theta = A^-1 b."""
-    product = inverse @ b
-    for i in range(b.shape[0]):
-        theta[i] = product[i]
-
-
-@njit(cache=True, nogil=True)
-def refactor(A: FloatArray, inverse: FloatArray, b: FloatArray, theta: FloatArray) -> None:
-    """Compute A^-1 and theta by the Cholesky factor of A, which rounds alike in all units of the
-    features.
+    """Compute A^-1 and theta = A^-1 b afresh by the Cholesky factor of A, which rounds alike in all
+    units of the features; this removes the rounding of many rank-one updates.
 
     NaN, which stops the row, where A is singular to double precision.
     """
-    factor = np.empty(A.shape)
-    if cholesky(A, factor):
+    D = A.shape[0]
+    factor = np.empty((D, D))
+    definite = cholesky(A, factor)
+    if definite:
         invert(factor, inverse)
-    else:
-        inverse[:, :] = np.nan
-    multiply(inverse, b, theta)
+    # entry by entry: for arrays, the compiler would add the text of an error, which takes seconds
+    for i in range(D):
+        total = 0.0
+        for j in range(D):
+            if not definite:
+                inverse[i, j] = np.nan
+            total += inverse[i, j] * b[j]
+        theta[i] = total
 
 
 @njit(cache=True, nogil=True)

@@ -21,7 +21,6 @@ from .rank_one import (
     accumulate,
     cholesky_update,
     direction,
-    refactor,
     refresh,
     shrink,
 )
@@ -112,7 +111,7 @@ def learn_one(
     quadratic, used = direction(x, col, inverse, u, rows)
     accumulate(x, col, reward, 1.0, A, b)
     if quadratic > HUGE:
-        refactor(A, inverse, b, theta)
+        refresh(A, inverse, b, theta)
     else:
         gain = 1.0 / (1.0 + quadratic)
         error = reward

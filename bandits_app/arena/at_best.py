@@ -33,7 +33,7 @@ def offer(job: Job, manager: SweepManager) -> None:
     """Offer to tune the agents of a run that has ended and to compare them then; follow the
     comparison once it is known.
     """
-    if job.active or not job.result.histories:
+    if job.live or not job.result.histories:
         return
     try:
         families(job.experiment)

@@ -29,7 +29,7 @@ from bandits_app.widgets.until_end import until_end
 def show(job: Job) -> None:
     """Draw a run; update while it is computed. At its end, one title can be looked at."""
     until_end(_show, job)
-    if not job.active and job.result.histories:
+    if not job.live and job.result.histories:
         _one_title(job)
 
 
@@ -39,8 +39,8 @@ def _show(job: Job) -> None:
         return
     with job.lock:
         specs = board(job.result)[:2]
-        first = [] if job.active else sharing.conclusions(job.result)
-        sentences = [] if job.active else leader_comparisons(job.result)
+        first = [] if job.live else sharing.conclusions(job.result)
+        sentences = [] if job.live else leader_comparisons(job.result)
     bullets(first)
     panel.draw(specs, key="artwork-board", revision=job.id, height=320)
     bullets(sentences)

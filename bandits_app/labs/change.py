@@ -118,13 +118,17 @@ def show(job: Job) -> None:
     """Draw a run with changes; update while it or the run without its changes is computed."""
     unchanged_job = workers.pool().get(without_changes(job.experiment).hash)
     until_end(_show, job, unchanged_job)
-    if not job.active and job.result.histories:
+    if not job.live and job.result.histories:
         _price(job)
 
 
 def _show(job: Job, unchanged_job: Job | None) -> None:
-    active = job.active or (unchanged_job is not None and unchanged_job.active)
-    also = ". Computing the same run without the change" if active and not job.active else ""
+    jobs = [each for each in (job, unchanged_job) if each is not None]
+    active, live = any(each.active for each in jobs), any(each.live for each in jobs)
+    pending = "computing" if active else "paused" if live else "press Run"
+    others = {"computing": ". Computing the same run without the change"}
+    others["paused"] = ". The same run without the change is paused: press **Run**"
+    also = "" if job.live else others.get(pending, "")
     st.caption(f"{escape_markdown(status(job))}{also}")
     if not job.result.histories:
         return
@@ -141,15 +145,15 @@ def _show(job: Job, unchanged_job: Job | None) -> None:
             )
     with job.lock:
         result = job.result
-        done = unchanged_job is not None and unchanged_job.status == "finished" and not job.active
+        done = unchanged_job is not None and unchanged_job.status == "finished" and not job.live
         unchanged = unchanged_job.result if done and unchanged_job is not None else None
         conclusions = (
             []
-            if job.active
+            if job.live
             else [*recovery.sentences(result), *lost_clicks.sentences(result, unchanged)]
         )
-        first = _PENDING if active else change_conclusion.conclusion(result, unchanged)
-        table = change_table(result, unchanged, pending="computing" if active else "press Run")
+        first = _PENDING if live else change_conclusion.conclusion(result, unchanged)
+        table = change_table(result, unchanged, pending=pending)
         specs = figures.board(result, recovery.WINDOW, before=before, changes=changes)[:2]
     if first:
         with st.container(key="change-conclusion"):

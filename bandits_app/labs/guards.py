@@ -114,7 +114,7 @@ def show(job: Job) -> None:
             "judged by it."
         )
         return
-    if not job.active and job.result.histories:
+    if not job.live and job.result.histories:
         _alarms(job)
 
 
@@ -129,10 +129,10 @@ def _show(job: Job) -> None:
         specs = [board(result)[0], exposure(result), *([] if by_segment is None else [by_segment])]
         sentences = (
             []
-            if job.active
+            if job.live
             else [*guard_cost.sentences(result), *guard_cost.fallback_sentences(result)]
         )
-        first = "" if job.active else guard_cost.conclusion(result)
+        first = "" if job.live else guard_cost.conclusion(result)
     if sentences:
         lines = [f"**{escape_markdown(first)}**\n"] if first else []
         lines += [f"- {escape_markdown(sentence)}" for sentence in sentences if sentence != first]

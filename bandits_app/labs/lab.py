@@ -97,6 +97,8 @@ def page(lab: Lab) -> None:
             f":material/touch_app: Shown below: the last run. Press **Run** for the {lab.above} "
             "above."
         )
+    if job.status == "paused":
+        st.caption(":material/pause: Paused: conclusions follow at the end of the run.")
     lab.show(job)
 
 

@@ -80,8 +80,8 @@ def _show(job: Job) -> None:
     with job.lock:
         result = job.result
         specs = [*new_items.cohort_figures(result), board(result)[0]]
-        table = None if job.active else new_items.launch_table(result)
-        sentences = [] if job.active else new_items.conclusions(result)
+        table = None if job.live else new_items.launch_table(result)
+        sentences = [] if job.live else new_items.conclusions(result)
     if sentences:
         first = [f"**{escape_markdown(sentence)}**" for sentence in sentences]  # of each launch
         text = first[0] if len(first) == 1 else "\n".join(f"- {sentence}" for sentence in first)

@@ -49,7 +49,7 @@ def _lacks(experiment: Experiment) -> str:
 def show(job: Job) -> None:
     """Draw a run; update while it is computed. At its end, one visit can be watched."""
     until_end(_show, job)
-    if not job.active and job.result.histories:
+    if not job.live and job.result.histories:
         _watch(job)
 
 
@@ -59,7 +59,7 @@ def _show(job: Job) -> None:
         return
     with job.lock:
         specs = [plot(job.result, "per_visit"), plot(job.result, "visit_length")]
-        text = "" if job.active else visit.per_visit(job.result)
+        text = "" if job.live else visit.per_visit(job.result)
     if text:
         st.markdown(f"**{escape_markdown(text)}**")
     panel.draw(specs, key="visit-board", revision=job.id, height=280)

@@ -134,13 +134,15 @@ def _board(shown: _Shown, key: str, choose_reference: bool, was_active: bool) ->
     first = st.container(key="conclusion")
     # before the conclusions, which take longer
     panel.mount(shown.content().packed, key=key)
-    found = _so_far(job) if job.active else _conclusions(job, reference, (job.id, version(job)))
+    found = _so_far(job) if job.live else _conclusions(job, reference, (job.id, version(job)))
     if found.first:
-        first.markdown(glued(found.first if job.active else f"**{found.first}**"))
-    if choose_reference and not fill and not job.active and len(job.result.histories) > 2:
+        first.markdown(glued(found.first if job.live else f"**{found.first}**"))
+    if choose_reference and not fill and not job.live and len(job.result.histories) > 2:
         _choose_reference(job)
     if not fill and found.others:
-        st.markdown(glued("\n".join(f"- {sentence}" for sentence in found.others)))
+        st.container(key="conclusions").markdown(
+            glued("\n".join(f"- {sentence}" for sentence in found.others))
+        )
     if was_active and not job.active:
         # the rerun keeps them on the page
         st.session_state.refused = st.session_state.pop("shown-refusals", [])
@@ -343,12 +345,16 @@ class _Found(NamedTuple):
 
 
 def _so_far(job: Job) -> _Found:
-    """State who leads a run that goes on, which is no conclusion."""
+    """State who leads a run that goes on or is paused, which is no conclusion."""
     with job.lock:
         result, order = job.result, ranking(job.result)
         first = ""
         if len(order) > 1 and result.histories[order[0]].step:
-            first = f"{job.experiment.names[order[0]]} leads so far; conclusions follow at the end."
+            paused = "the run is paused, and " if job.status == "paused" else ""
+            first = (
+                f"{job.experiment.names[order[0]]} leads so far; {paused}conclusions follow at the "
+                "end."
+            )
         return _Found(first, agent_notes(result))
 
 

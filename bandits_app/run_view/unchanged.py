@@ -32,7 +32,7 @@ def result_of(job: Job) -> Result:
     """Return the result of a run, together with that of the run without changes where both have
     ended.
     """
-    unchanged = None if job.active else find(job)
+    unchanged = None if job.live else find(job)
     if unchanged is None or unchanged.status != "finished":
         return job.result
     return Result(job.experiment, job.result.histories, unchanged=unchanged.result)
@@ -40,7 +40,7 @@ def result_of(job: Job) -> Result:
 
 def offer(job: Job) -> None:
     """State the clicks lost to the changes of a run that has ended, or offer to compute them."""
-    if job.active or not job.experiment.simulator.all_changes or not job.result.histories:
+    if job.live or not job.experiment.simulator.all_changes or not job.result.histories:
         return
     unchanged = find(job)
     if unchanged is None or (not unchanged.active and unchanged.status != "finished"):

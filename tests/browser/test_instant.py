@@ -19,6 +19,11 @@ from tests.browser.test_journeys import LOOK, drawn, set_number, status, tiles
 from tests.support import wait_for
 
 # of a plot, how often each agent is drawn (bands left out), and its axes
+STATED = """() => {
+    const [text] = document.querySelectorAll(".st-key-conclusion p");
+    const instead = getComputedStyle(text, "::before").content;
+    return instead === "none" ? text.innerText : JSON.parse(instead);
+}"""
 CURVES = """i => document.querySelectorAll('.bp-plot')[i].data.filter(t => !t.fill && t.legendgroup)
   .reduce((n, t) => ({...n, [t.legendgroup]: (n[t.legendgroup] ?? 0) + 1}), {})"""
 AXES = (
@@ -98,6 +103,12 @@ def curves(page: Page) -> dict[str, int]:
     return found
 
 
+def stated(page: Page) -> str:
+    """Return the sentence above the plots, as it is seen."""
+    text: str = page.evaluate(STATED)
+    return text.replace("\u00a0", " ")
+
+
 def previewed(page: Page, label: str = "LinUCB") -> None:
     wait_for(lambda: curves(page).get(label) == 2, "the preview")
 
@@ -129,6 +140,12 @@ def test_a_drag_is_answered_and_its_release_is_a_run(visit: Open) -> None:
     expect(strip(slider)).to_contain_text("4 replications, 2,000 steps")
     trying = page.locator(".bp-trying")
     expect(trying).to_have_count(1)
+    # the sentence above the plots is of the value that they show
+    assert re.match(
+        rf"LinUCB, alpha {float(slider.input_value()):g}: (\d+ \w+ clicks than with|No significant "
+        r"difference from) alpha 0\.5 .*\. The comparison with other agents follows on release\.$",
+        stated(page),
+    )
     # nothing is run before the release
     assert page.url == address
     # the plots are in sight
@@ -142,6 +159,7 @@ def test_a_drag_is_answered_and_its_release_is_a_run(visit: Open) -> None:
     expect(trying).to_have_count(0)
     # the dotted previous run
     wait_for(lambda: curves(page)["LinUCB"] <= 2, "the preview to give way to the run")
+    assert "earned" in stated(page)
     after = tiles(page).all_inner_texts()
     same = [text for text in before if text.split("\n")[0] not in ("LinUCB",)]
     assert len(after) == len(same) + 1
@@ -164,6 +182,7 @@ def test_a_drag_is_taken_back_by_escape_by_its_way_back_and_by_a_reload(visit: O
     page.mouse.up()
     wait_for(lambda: curves(page)["LinUCB"] == 1, "the preview to go")
     assert page.url == address
+    assert "earned" in stated(page)
     drag(page, slider, 60)
     previewed(page)
     page.keyboard.press("Escape")

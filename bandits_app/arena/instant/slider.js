@@ -64,7 +64,10 @@ function makeFollower(parent) {
     if (slider.slow && params[slider.name] !== slider.asked) return; // it has moved on, or was released
     const trying = follower.shown === slider; // otherwise taken back meanwhile
     const moved = shown?.strip.parentElement?.getBoundingClientRect().top; // of the slider, in the window
-    if (trying) tell("preview", { label: slider.origin.label, tile: header.tile, body, seq: header.seq, rest, moved });
+    const values = Object.entries(params).map(([name, value]) => `${name.replaceAll("_", " ")} ${value}`);
+    const words = `${slider.origin.label}, ${values.join(", ")}: ${header.sentence}`;
+    const { tile, seq } = header;
+    if (trying) tell("preview", { label: slider.origin.label, tile, words, body, seq, rest, moved });
     if (!rest && shown && header.rate !== null) {
       const value = Object.values(params).join(" and ");
       slider.tried.set(position, { rate: header.rate, value, budget: header.budget });

@@ -356,7 +356,7 @@ export default function ({ parentElement, data, setTriggerValue }) {
   const { src, height, legend, caption, note, axis, fill, cells, final } = decode(data);
   Object.assign(panel, { src, height, axis, fill, legend });
   panel.host.dataset.final = final; // nothing more will follow
-  if (final && panel.preview?.released) endPreview(panel);
+  if (panel.preview?.released) final ? endPreview(panel) : stateInstead(); // the run states its own
   writeNote(panel.note, caption, note, "the numbers of the agents");
   drawLegend(panel, legend);
   while (panel.cells.length > cells.length) dropCell(panel, panel.cells.pop());

@@ -4,7 +4,7 @@ const FAINT = 0.3; // opacity of the agent's curves where the slider was
 const ROOM = 0.1; // of its length, by which an axis grows beyond the curve that would leave it
 
 function followPreviews(panel) {
-  const show = ({ detail: { label, tile, body, seq, rest, moved } }) => {
+  const show = ({ detail: { label, tile, words, body, seq, rest, moved } }) => {
     if (!panel.tiles.has(label)) return;
     if (panel.preview && panel.preview.label !== label) end();
     const { cells } = decode(body);
@@ -12,6 +12,7 @@ function followPreviews(panel) {
     panel.preview = { label, tile, seq, rest, moved, hidden, figures: cells.map(({ figure }) => figure) };
     drawTile(panel);
     drawPeek(panel);
+    stateInstead(`${words}. The comparison with other agents follows on release.`);
     if (!rest) drawOver(panel);
     refresh(panel);
   };
@@ -29,11 +30,20 @@ function followPreviews(panel) {
   const heard = { "bandits-preview": show, "bandits-preview-released": release, "bandits-preview-end": end };
   for (const [name, listener] of Object.entries(heard)) document.addEventListener(name, listener);
   return () => {
+    stateInstead();
     for (const [name, listener] of Object.entries(heard)) document.removeEventListener(name, listener);
   };
 }
 
+// The conclusion above the plots is that of the run before; in its place, the page's style shows this text.
+function stateInstead(text) {
+  const { classList, style } = document.documentElement;
+  classList.toggle("bp-previewed", text !== undefined);
+  style.setProperty("--bp-previewed", JSON.stringify(unbroken(text ?? "")));
+}
+
 function endPreview(panel) {
+  stateInstead();
   panel.tiles.get(panel.preview.label)?.item.classList.remove("bp-trying");
   panel.preview = null;
   dropPeek(panel);

@@ -37,6 +37,7 @@ try:
         follower.follow(job, View())
     shop = start.describe_shop(job.experiment, job.result)
     st.markdown(f"**{preset.title}.** {shop} {preset.line}")
+    advice.personalized_test()
     start.entrances()
 except UserError as error:
     refuse(error)

@@ -99,6 +99,13 @@ def _differences(advice: Advice, answers: Answers) -> list[str]:
     return lines
 
 
+def personalized_test() -> None:
+    """State what an A/B test earned that has a winner for each user segment."""
+    rule = next(rule for rule in guide().rules if rule.agent.get("winner") == "segment")
+    st.markdown(_joined(filled(rule.text)))
+    _sources(lines_of(rule.text))
+
+
 def thumb() -> None:
     """Show usual settings and rules of thumb beside what was measured."""
     st.subheader("Usual settings", anchor=False)

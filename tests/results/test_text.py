@@ -208,7 +208,8 @@ def test_the_main_comparison_is_with_the_reference_else_a_test_else_the_second_a
     first, others = main_comparison(result)
     more = result.compare("LinUCB", "A/B test").difference.mean / 3
     assert first == (
-        f"{found[0]} That is {more:.3g} clicks per 1,000 visitors. The test has one winner for all."
+        f"{found[0]} That is {more:.3g} clicks per 1,000 visitors. The test shows one winner to "
+        "all users (not personalized)."
     )
     assert others == found[1:]
     assert main_comparison(result, "Random") == (
@@ -218,6 +219,19 @@ def test_the_main_comparison_is_with_the_reference_else_a_test_else_the_second_a
     untested = run(experiment("linucb", "random", steps=500, replications=4))
     assert main_comparison(untested) == (leader_comparisons(untested)[0], [])
     assert main_comparison(run(experiment("random"))) == ("", [])
+
+
+def test_a_headline_compares_each_pair_of_agents_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = run(experiment("linucb", "ab_test", "random", "oracle", steps=500, replications=4))
+    compare, compared = paired_tests.compare, list[frozenset[int]]()
+
+    def counted(a: History, b: History, *, since: int = 0) -> paired_tests.Comparison:
+        compared.append(frozenset(map(id, (a, b))))
+        return compare(a, b, since=since)
+
+    monkeypatch.setattr(paired_tests, "compare", counted)
+    assert "does not learn" in main_comparison(result)[0]
+    assert len(compared) == len(set(compared)) == 6
 
 
 def test_verdicts_are_corrected_for_the_number_of_pairs() -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container
+from collections.abc import Container, Mapping, Sequence
 
 from bandits.base.formatting import count, count_of, number
 from bandits.results import metrics, words
 from bandits.results.change.before_after import around_shock
 from bandits.results.comparison import paired_tests, unpaired
 from bandits.results.comparison.paired_tests import Comparison
+from bandits.results.comparison.unpaired import RateDifference
 from bandits.results.metrics import Estimate
 from bandits.results.run import Run
+
+# pairs of agents, each with its p-value corrected for all pairs
+Compared = Mapping[tuple[str, str], tuple[Comparison | RateDifference, float]]
 
 
 def ranking(result: Run) -> list[str]:
@@ -79,7 +83,8 @@ def reference_comparisons(result: Run, reference: str | None) -> list[str]:
     P-values are Holm-corrected over all pairs, as the same data chose the leader: the verdicts hold
     together, whichever reference is chosen. Intervals are widened to agree with them; those of
     agents that differ clearly hold one by one."""
-    return list(_comparisons(result, reference).values())
+    order = _order(result)
+    return list(_sentences(result, _compared(result, order), _known(reference, order)).values())
 
 
 def main_comparison(result: Run, reference: str | None = None) -> tuple[str, list[str]]:
@@ -95,10 +100,11 @@ def main_comparison(result: Run, reference: str | None = None) -> tuple[str, lis
     others : list of str
         The rest of `reference_comparisons`.
     """
-    found = _comparisons(result, reference)
-    if not found:
+    order = _order(result)
+    if len(order) < 2:
         return "", []
-    experiment, pairs = result.experiment, found
+    experiment, compared = result.experiment, _compared(result, order)
+    pairs = _sentences(result, compared, _known(reference, order))
     kinds = {
         label: agent.kind for label, agent in zip(experiment.labels, experiment.agents, strict=True)
     }
@@ -106,12 +112,16 @@ def main_comparison(result: Run, reference: str | None = None) -> tuple[str, lis
     if not reference and test is not None:
         # a network that was trained before the run is no gain of learning in it
         learns = {label for i, label in enumerate(kinds) if experiment.agent_class(i).learns}
-        tested = _comparisons(result, test)
+        tested = _sentences(result, compared, test)
         pair = next((pair for pair in tested if pair[1] == test and pair[0] in learns), None)
         if pair is not None:
             others = [sentence for other, sentence in pairs.items() if other != pair]
-            about = _about_the_test(result, test) + _about_the_leader(result, learns)
-            return tested[pair] + _for_a_thousand(result, pair) + about, others
+            about = _about_the_test(result, test)
+            if not experiment.offers("replay"):
+                gap = compared[pair][0].difference.mean
+                about = f"{_for_a_thousand(result, pair, gap)}{about}"
+                about += _about_the_leader(result, learns, order, compared)
+            return tested[pair] + about, others
     pair = next(iter(pairs))
     return pairs.pop(pair), [*pairs.values()]
 
@@ -120,92 +130,78 @@ def _about_the_test(result: Run, test: str) -> str:
     """State which of its two kinds an A/B test is: they earn differently."""
     agent = result.experiment.agents[result.experiment.labels.index(test)]
     if getattr(agent, "winner", "") != "all":
-        return " The test has a winner for each user segment."
-    return " The test has one winner for all."
+        return " The test shows each user segment its own winner."
+    return " The test shows one winner to all users (not personalized)."
 
 
-def _about_the_leader(result: Run, learns: Container[str]) -> str:
+def _about_the_leader(
+    result: Run, learns: Container[str], order: Sequence[str], compared: Compared
+) -> str:
     """Name the leader that the tiles compare with, where it is an agent that does not learn."""
-    order = [label for label in ranking(result) if result.histories[label].alive.any()]
     leader, names = order[0], result.experiment.names
-    if leader in learns or result.experiment.offers("replay"):
+    if leader in learns:
         return ""
     best = next(label for label in order if label in learns)
-    pairs = paired_tests.compare_pairs({label: result.histories[label] for label in order})
-    if pairs[leader, best][1] < 0.05:
+    if compared[leader, best][1] < 0.05:
         return f" {names[leader]} leads, but does not learn."
     return f" {names[leader]}, which does not learn, is not significantly ahead of {names[best]}."
 
 
-def _for_a_thousand(result: Run, pair: tuple[str, str]) -> str:
+def _for_a_thousand(result: Run, pair: tuple[str, str], difference: float) -> str:
     """State a difference between two agents for 1,000 steps."""
     simulator = result.experiment.simulator_class()
-    if result.experiment.offers("replay"):
-        return ""
-    a, b = (result.histories[label] for label in pair)
-    more = 1000 * paired_tests.compare(a, b).difference.mean / min(a.step, b.step)
+    more = 1000 * difference / min(result.histories[label].step for label in pair)
     served = "visitors" if simulator.reward_noun == "clicks" else "steps"
     return f" That is {number(more)} {simulator.reward_noun} per 1,000 {served}."
 
 
-def _comparisons(result: Run, reference: str | None) -> dict[tuple[str, str], str]:
-    """Return the sentences of `reference_comparisons` by pair: the agent that is ahead first."""
-    order = [label for label in ranking(result) if result.histories[label].alive.any()]
-    if len(order) < 2:
-        return {}
-    if reference not in order:
-        reference = order[0]
-    noun, names = result.experiment.simulator_class().reward_noun, result.experiment.names
+def _order(result: Run) -> list[str]:
+    """Return the agents with a replication that finished, best first."""
+    return [label for label in ranking(result) if result.histories[label].alive.any()]
+
+
+def _known(reference: str | None, order: Sequence[str]) -> str:
+    """Return the agent to compare with: by default the leader."""
+    return reference if reference and reference in order else next(iter(order), "")
+
+
+def _compared(result: Run, order: Sequence[str]) -> Compared:
+    """Compare all pairs of agents, the agent that is ahead first, with corrected p-values."""
+    histories = {label: result.histories[label] for label in order}
     if result.experiment.offers("replay"):
-        return _replay_comparisons(result, order, reference)
-    p_values = {
-        pair: p
-        for pair, (_, p) in paired_tests.compare_pairs(
-            {label: result.histories[label] for label in order}
-        ).items()
-        if reference in pair
-    }
-    comparisons = {
-        (a, b): paired_tests.compare(result.histories[a], result.histories[b])
-        for (a, b), p in p_values.items()
-    }
-    return {
-        (a, b): describe_comparison(names.get(a, a), names.get(b, b), comparisons[a, b], p, noun)
-        for (a, b), p in p_values.items()
-    }
+        return unpaired.compare_pairs(histories)
+    return paired_tests.compare_pairs(histories)
 
 
-def _replay_comparisons(
-    result: Run, order: list[str], reference: str
-) -> dict[tuple[str, str], str]:
-    """Compare an agent with each other one where a log was replayed, by intervals that pair
-    nothing.
-
-    The intervals are widened to agree with the corrected p-values.
-    """
-    simulator, names = result.experiment.simulator_class(), result.experiment.names
-    pairs = unpaired.compare_pairs({label: result.histories[label] for label in order})
+def _sentences(result: Run, compared: Compared, reference: str) -> dict[tuple[str, str], str]:
+    """Describe the pairs with an agent, by pair."""
+    experiment, names = result.experiment, result.experiment.names
+    noun = experiment.simulator_class().reward_noun
     sentences = {}
-    for pair, (found, p) in pairs.items():
+    for pair, (found, p) in compared.items():
         if reference not in pair:
             continue
-        d = unpaired.corrected(found, p)
         a, b = (names.get(label, label) for label in pair)
-        if not math.isfinite(d.low):
-            sentences[pair] = (
-                f"{a} and {b}: no interval, as there are too few replications or "
-                f"{simulator.reward_noun}."
-            )
-            continue
-        gap = (
-            f"{number(d.mean)} {simulator.reward_noun} per counted event ({words.interval(d)}; not "
-            "paired)"
-        )
-        if p < 0.05:
-            sentences[pair] = f"{a} earned {gap} more than {b}."
+        if isinstance(found, Comparison):
+            sentences[pair] = describe_comparison(a, b, found, p, noun)
         else:
-            sentences[pair] = f"This log cannot tell {a} and {b} apart: {gap}."
+            sentences[pair] = _describe_replay(a, b, found, p, noun)
     return sentences
+
+
+def _describe_replay(a: str, b: str, found: RateDifference, p_value: float, noun: str) -> str:
+    """Describe the difference of two agents where a log was replayed, by an interval that pairs
+    nothing.
+
+    The interval is widened to agree with the corrected p-value.
+    """
+    d = unpaired.corrected(found, p_value)
+    if not math.isfinite(d.low):
+        return f"{a} and {b}: no interval, as there are too few replications or {noun}."
+    gap = f"{number(d.mean)} {noun} per counted event ({words.interval(d)}; not paired)"
+    if p_value < 0.05:
+        return f"{a} earned {gap} more than {b}."
+    return f"This log cannot tell {a} and {b} apart: {gap}."
 
 
 def shock_summary(result: Run) -> list[str]:

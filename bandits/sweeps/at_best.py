@@ -27,6 +27,7 @@ from bandits.results.describe import describe_simulator, plain_value
 
 from .analysis.landscape import Landscape
 from .axis import Axis, Value
+from .not_worse import not_worse
 from .parameters import is_integer, suggest_axis
 from .runner import run
 from .sweep import Sweep, read
@@ -64,7 +65,8 @@ class AtBest(NamedTuple):
         With the chosen values, on new visitors.
     title : str
     sentence : str
-        Which values were chosen, from how many, and on which visitors.
+        Which values were chosen, from how many, which others are not significantly worse, and on
+        which visitors.
     """
 
     experiment: Experiment
@@ -194,7 +196,7 @@ def compared(experiment: Experiment, landscapes: list[Landscape | None]) -> AtBe
     for (alike, sweep), landscape in zip(tunings(experiment), landscapes, strict=True):
         agent, label = data["agents"][alike[0]], labels[alike[0]]
         best = landscape.best(landscape.sweep.metric) if landscape else None
-        if sweep is None or best is None:
+        if sweep is None or landscape is None or best is None:
             others.append(label)
         else:
             name, value = sweep.axes[0].name, best.values[0]
@@ -206,7 +208,8 @@ def compared(experiment: Experiment, landscapes: list[Landscape | None]) -> AtBe
                 if states(label, name, value)
                 else f" {name.replace('_', ' ')} {plain_value(value)}"
             )
-            tuned.append(f"{label}{stated} (best of {sweep.size})")
+            alike_values = not_worse(sweep.values[0], landscape.states(landscape.sweep.metric))
+            tuned.append(f"{label}{stated} (best of {sweep.size}; {alike_values})")
             agent = now
         if len(alike) > 1:
             merged.append(f" {listed(labels[i] for i in alike)} are one agent at their best.")

@@ -21,6 +21,7 @@ from bandits.sweeps.analysis.records import Explained, Importance, State
 from bandits.sweeps.axis import Value
 from bandits.sweeps.figures import grid, lines
 from bandits.sweeps.manager import SweepJob
+from bandits.sweeps.not_worse import not_worse
 from bandits.sweeps.refinement import MAX_RATIO, Unresolved, refinable_axes, refine, unresolved
 from bandits_app.widgets.text import escape_markdown
 
@@ -47,6 +48,7 @@ def first(job: SweepJob, metric: str) -> None:
 
 def chosen(landscape: Landscape, metric: str) -> str:
     """State which point to choose, what it earns, and how sure that is; empty without a best one.
+    Of a single parameter, also which values are not significantly worse.
 
     The point is the middle of the tied ones: its neighbours are as good, so that it stays good
     where a little is different.
@@ -59,11 +61,15 @@ def chosen(landscape: Landscape, metric: str) -> str:
     tied, unclear = states.count("tied"), states.count("unclear")
     mean = f"{shown.title.lower()} {words.mean(middle.estimate, shown.form)}"
     values = grid.described(landscape.sweep, middle.values)
+    alike = ""
+    if landscape.sweep.is_grid and len(landscape.sweep.axes) == 1:
+        alike = not_worse(landscape.sweep.values[0], landscape.states(metric))
+        alike = f" {alike[0].upper()}{alike[1:]}."
     if tied <= 1 and unclear:
         others = "another point is" if unclear == 1 else f"{unclear} other points are"
         return (
             f"{values} earned most ({mean}), but {others} too noisy to tell "
-            "from it: more replications would decide."
+            f"from it: more replications would decide.{alike}"
         )
     why = "the best point; no other is tied with it"
     if tied > 1:
@@ -80,7 +86,7 @@ def chosen(landscape: Landscape, metric: str) -> str:
         if unclear
         else ""
     )
-    return f"Choose {values} ({mean}): {why}.{noisy}"
+    return f"Choose {values} ({mean}): {why}.{noisy}{alike}"
 
 
 def show(job: SweepJob, metric: str) -> None:

@@ -14,15 +14,19 @@ import re
 from pathlib import Path
 from typing import Any
 
-from bandits import Experiment, run
+import numpy as np
+
+from bandits import Experiment, Result, run
 from bandits.results import metrics
 from bandits.results.metrics import Estimate
+from bandits.sweeps.analysis.best_region import compare_with_leader
+from bandits.sweeps.analysis.landscape import LEVEL
 from benchmarks.defaults import TESTS
 from benchmarks.measure import ROOT, code_hash, machine
 
 OUT = ROOT / "bandits" / "advice" / "evidence.json"
 STEPS, EARLY, REPLICATIONS = 20_000, 2_000, 16
-ALPHAS = (0.1, 0.2, 0.4, 0.7, 1.0, 1.5, 2.0)
+ALPHAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.5, 2.0)
 RIDGES = (0.01, 0.05, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 SHARED: dict[str, Any] = {"kind": "linucb", "label": "shared", "alpha": 1.0, "sharing": "shared"}
 PER_ARM: dict[str, Any] = {"kind": "linucb", "label": "per arm", "alpha": 0.4}
@@ -237,11 +241,10 @@ def table_values(name: str) -> dict[str, list[float]]:
     return found
 
 
-def run_values(data: dict[str, Any]) -> dict[str, list[float]]:
-    """Run; return clicks per step, clicks of the first `EARLY` steps, and differences from the
-    first agent.
+def run_values(result: Result) -> dict[str, list[float]]:
+    """Return clicks per step, clicks of the first `EARLY` steps, and differences from the first
+    agent.
     """
-    result = run(Experiment.model_validate(data), workers=0, progress=False)
     rates = {label: metrics.click_rate(h) for label, h in result.histories.items()}
     early = {label: EARLY * metrics.click_rate(h, EARLY) for label, h in result.histories.items()}
     first = next(iter(rates))
@@ -259,9 +262,10 @@ def measure() -> dict[str, Any]:
     lines: dict[str, Any] = {}
     for name in RUNS:
         data = experiment(name)
-        lines[name] = {"experiment": data, "values": run_values(data)}
+        result = run(Experiment.model_validate(data), workers=0, progress=False)
+        lines[name] = {"experiment": data, "values": run_values(result)}
         if name in ("alpha", "ridge"):
-            lines[name]["values"] |= best_of(name, lines[name]["values"])
+            lines[name]["values"] |= best_of(name, result)
         print(name, flush=True)
     for name, (document, section, _) in TABLES.items():
         lines[name] = {"document": document, "section": section, "values": table_values(name)}
@@ -273,12 +277,20 @@ def measure() -> dict[str, Any]:
     return {"command": command, "machine": machine(), "code": code, "lines": lines}
 
 
-def best_of(name: str, values: dict[str, list[float]]) -> dict[str, list[float]]:
-    """Return the value of a parameter with the most clicks per step, and these."""
+def best_of(name: str, result: Result) -> dict[str, list[float]]:
+    """Return the value of a parameter with the most clicks per step, these, and the first and the
+    last value that is not significantly worse.
+    """
     tried = ALPHAS if name == "alpha" else RIDGES
-    rates = [values[f"{name}_{each:g}".replace(".", "_")][0] for each in tried]
-    best = tried[rates.index(max(rates))]
-    return {"best": [best] * 3, "most": values[f"{name}_{best:g}".replace(".", "_")]}
+    rates = np.array([metrics.click_rate(h) for h in result.histories.values()])
+    best = int(rates.mean(axis=1).argmax())
+    eligible = np.ones(len(tried), np.bool_)
+    places = np.flatnonzero(compare_with_leader(rates - rates[best], best, eligible, LEVEL).region)
+    # a range in words
+    assert len(places) == places[-1] - places[0] + 1, places
+    ends = {"alike_low": tried[places[0]], "alike_high": tried[places[-1]]}
+    most = [round(float(x), 5) for x in metrics.estimate(rates[best])]
+    return {"best": [tried[best]] * 3, "most": most} | {k: [v] * 3 for k, v in ends.items()}
 
 
 def main() -> None:

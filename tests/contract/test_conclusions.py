@@ -139,6 +139,7 @@ CONCLUSIONS = {
     "sweeps.figures.lines.comparison": (
         "sweeps/test_wins_from.py::test_the_error_rate_is_at_most_the_level",
     ),
+    "sweeps.not_worse.not_worse": REGION,
     "sweeps.refinement.Unresolved.sentence": LOOKS,
     "bandits_app.sweep.conclusions.resolution": LOOKS,
     "bandits_app.sweep.conclusions.chosen": REGION,

@@ -1,0 +1,61 @@
+"""Values that a sweep does not tell apart from the best: one wording wherever one is named best."""
+
+from __future__ import annotations
+
+import pytest
+
+from bandits import read
+from bandits.advice import guide
+from bandits.advice.evidence import evidence, filled
+from bandits.sweeps import run
+from bandits.sweeps.analysis.records import State
+from bandits.sweeps.at_best import compared, tunings
+from bandits.sweeps.not_worse import not_worse
+from bandits_app.sweep.conclusions import chosen
+from benchmarks.reproduction import choosing
+
+ALONE = "all others are significantly worse; values between 0.1 and 0.5 were not tried"
+
+
+@pytest.mark.parametrize(
+    ("states", "words"),
+    [
+        ("worse tied tied unclear", "not significantly worse: 0.2 to 1"),
+        ("tied worse tied unclear", "not significantly worse: 0.1 and 0.5 to 1"),
+        ("worse tied worse worse", ALONE),
+        ("tied worse worse worse", ALONE.replace("0.5", "0.2")),
+        (
+            "dropped tied unclear worse",
+            "not significantly worse: 0.2 to 0.5; others were dropped early",
+        ),
+        (
+            "dropped tied worse worse",
+            "all others that were not dropped early are significantly worse",
+        ),
+    ],
+)
+def test_neighbours_that_are_not_significantly_worse_are_a_range(states: str, words: str) -> None:
+    assert not_worse([0.1, 0.2, 0.5, 1.0], states.split()) == words  # type: ignore[arg-type]
+
+
+def test_choices_are_listed_one_by_one() -> None:
+    choices = ["all", "segment"]
+    assert not_worse(choices, ["tied", "unclear"]) == "not significantly worse: all and segment"
+    assert not_worse(choices, ["tied", "worse"]) == "all others are significantly worse"
+
+
+def test_wherever_a_value_is_named_best_its_neighbours_are_named_too() -> None:
+    """In a sweep, in a comparison of agents at their best, and in *Which should I use?*."""
+    e = read({"agents": [{"kind": "linucb"}, {"kind": "random"}], "steps": 500, "replications": 4})
+    landscapes = [run(sweep) if sweep else None for _, sweep in tunings(e)]
+    swept = landscapes[0]
+    assert swept is not None
+    words = not_worse(swept.sweep.values[0], swept.states("ctr"))
+    assert f"(best of {swept.sweep.size}; {words})" in compared(e, landscapes).sentence
+    assert chosen(swept, "ctr").endswith(f" {words[0].upper()}{words[1:]}.")
+    for name, tried in (("alpha", choosing.ALPHAS), ("ridge", choosing.RIDGES)):
+        values = evidence().lines[name].values
+        low, high = values["alike_low"].mean, values["alike_high"].mean
+        states: list[State] = ["tied" if low <= value <= high else "worse" for value in tried]
+        (text,) = (s.text for s in guide().settings if f"{name}.best" in s.text)
+        assert f"({not_worse(tried, states)})" in filled(text)

@@ -65,7 +65,8 @@ def draw() -> None:
         "Arena first: this page diagnoses the run that is shown there."
     )
     st.caption(
-        "✓\u00a0healthy, !\u00a0watch, ✕\u00a0alarm, –\u00a0not informative. Wasted traffic: "
+        "✓\u00a0healthy, !\u00a0watch, ✕\u00a0alarm, –\u00a0not informative. About right: no sign "
+        "of too little or too much exploration; small losses go unseen. Wasted traffic: "
         "regret relative to the gain of the oracle over random choice. The text above each figure "
         "states its rule."
     )

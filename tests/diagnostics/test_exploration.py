@@ -13,6 +13,7 @@ from bandits import Experiment, diagnostics, run
 from bandits.diagnostics import Conclusion, Finding, OracleReference
 from bandits.diagnostics.finding import SEVERITY
 from bandits.diagnostics.regret import is_locked_in, regret_shares, regret_sources
+from bandits.diagnostics.rules import exploration
 from bandits.experiments.history import History
 from bandits.experiments.lane import Trace
 from bandits.experiments.snapshots import ExplorationCheck
@@ -20,6 +21,7 @@ from bandits.results import words
 from bandits.results.comparison import paired_tests
 from bandits.results.metrics import Estimate
 from bandits.results.result import Result
+from benchmarks.reproduction.exploration import LOSS
 
 STEPS, K = 2000, 5
 
@@ -293,7 +295,9 @@ def test_the_rule_that_decides_words_the_conclusion() -> None:
     expected = (
         "watch",
         "about right",
-        "It wastes 3 % of its traffic. It explores about right. See Calibration.",
+        "It wastes 3 % of its traffic. No sign of too little or too much exploration; the rule "
+        "reliably finds losses of more than 10 % of the gain (100 per 1,000 steps). See "
+        "Calibration.",
     )
     assert concluded == expected
     early = good.without_verdict("Too early.")
@@ -302,6 +306,10 @@ def test_the_rule_that_decides_words_the_conclusion() -> None:
         "",
         "Too early.",
     )
+
+
+def test_no_sign_states_the_smallest_loss_that_the_error_rates_hold_for() -> None:
+    assert exploration.DETECTED == LOSS
 
 
 def test_an_undecided_cause_does_not_hide_the_loss() -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from bandits.diagnostics.regret import is_locked_in, regret_shares, regret_sources
+from bandits.diagnostics.rules.exploration import regret
 from bandits.experiments.history import History
 from bandits.experiments.lane import Trace
 from bandits.experiments.snapshots import ExplorationCheck
@@ -15,12 +16,12 @@ STEPS, ROWS, K = 900, 4, 3
 LOSS = np.repeat([0.3, 0.2, 0.1], 300)[:, None] + 0.01 * np.arange(ROWS)
 
 
-def known(shown: np.ndarray | None = None) -> History:
+def known(shown: np.ndarray | None = None, loss: np.ndarray = LOSS) -> History:
     """Return a history in which the oracle earns 0.6 and random choice 0.2 per step."""
     best, random = np.full((STEPS, ROWS), 0.6), np.full((STEPS, ROWS), 0.2)
     items = (np.arange(STEPS)[:, None] + np.zeros(ROWS, np.int64)) % K if shown is None else shown
     history, segments = History(STEPS, ROWS, K), np.zeros((STEPS, ROWS), np.int64)
-    value = best - LOSS
+    value = best - loss
     history.extend(
         Trace(
             0,
@@ -82,3 +83,29 @@ def test_replications_that_show_different_items_are_locked_in(shown: str, locked
         own = np.where(steps < 600, steps, rows % 2)
     own = own % K
     assert is_locked_in(known(own)) is locked
+
+
+@pytest.mark.parametrize(
+    ("thirds", "verdict", "ends"),
+    [
+        ((0.3, 0.02, 0.01), "healthy", "the loss per step is falling. What remains is small."),
+        (
+            (0.3, 0.01, 0.01),
+            "healthy",
+            "the loss per step is not changing significantly. What remains is small, but regret "
+            "goes on to grow in a straight line.",
+        ),
+        ((0.3, 0.3, 0.15), "watch", "the loss per step is falling."),
+        ((0.3, 0.3, 0.3), "alarm", "the loss per step is not changing significantly."),
+    ],
+)
+def test_what_remains_is_called_small_only_where_it_is(
+    thirds: tuple[float, ...], verdict: str, ends: str
+) -> None:
+    """Small: at most a tenth of the gain of 0.4 over the last third, whether it still falls or
+    not.
+    """
+    noise = np.repeat([0, 0, 0.001], 300)[:, None] * np.array([1, -1, 1, -1])
+    finding = regret(known(loss=np.repeat(thirds, 300)[:, None] + noise))
+    assert finding.verdict == verdict
+    assert finding.text.endswith(ends)

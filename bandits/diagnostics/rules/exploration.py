@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from bandits.agents import AgentParams, agent_class
-from bandits.base.formatting import percent
+from bandits.base.formatting import number, percent
 from bandits.diagnostics.curves import recent_entropy
 from bandits.diagnostics.finding import NOTHING_TO_GAIN, Direction, Finding, Verdict, at_most
 from bandits.diagnostics.references import OracleReference
@@ -42,6 +42,8 @@ MAX_RATE = 0.05
 NEVER = 0.001
 # of selection entropy, above or below the oracle's
 TOLERANCE = 0.1
+# of the gain: a setting that loses more against the best one is named; see docs/EXPLORATION.md
+DETECTED = 0.1
 # replications: one has no interval
 MIN_ROWS = 2
 
@@ -284,7 +286,14 @@ def _cause(
         )
     early = shares.total.mean() > LOW_REGRET > shares.late.mean()
     plateau = f", most of it early on: by {step} its regret has reached a plateau" if early else ""
-    return f"{plateau}. It explores about right." if direction else ""
+    if not direction:
+        return ""
+    best, random = (metrics.total(history, name).mean() for name in ("best_value", "random_value"))
+    gain = 1000 * DETECTED * float(best - random) / history.step
+    return (
+        f"{plateau}. No sign of too little or too much exploration; the rule reliably finds losses "
+        f"of more than {percent(DETECTED)} of the gain ({number(gain)} per 1,000 steps)."
+    )
 
 
 def _wasted(share: float) -> str:

@@ -176,6 +176,11 @@ def test_a_run_is_shared_and_the_prediction_is_drawn(pool: Pool) -> None:
         trace["name"] for p in panels(at) for cell in p["cells"] for trace in cell["figure"]["data"]
     ]
     assert "your prediction: 0.4" in names
+    assert "Orange, dashed: your prediction." in [c.value for c in at.caption]
+    # where it was skipped, nothing speaks of it
+    skipped = settled(open_page("learn", {"lesson": lesson.name, "step": "5"}))
+    assert not [c.value for c in skipped.caption if "your prediction" in c.value]
+    assert not [m.value for m in skipped.main.markdown if "your prediction" in m.value.lower()]
     off, best = (m.value for m in at.main.markdown if "You predicted: " in m.value)
     assert "You predicted: 0.4 clicks per visit." in off
     assert "**Not right.** The answer: 0.209 clicks per visit; the prediction is 0.191" in off

@@ -18,7 +18,7 @@ def status(job: Job) -> str:
         if workers.pool().broken:
             return "The workers do not start (see the server's log); trying again"
         if ahead := workers.pool().queue_position(job):
-            return f"Queued: {count_of(ahead, 'runs')} ahead"
+            return f"Queued{_waited(job)}: {count_of(ahead, 'runs')} ahead"
         return _waiting_for_a_worker(job)
     if job.status == "running":
         return _running(job)
@@ -35,6 +35,11 @@ def status(job: Job) -> str:
     return f"Failed: {job.error}"
 
 
+def _waited(job: Job) -> str:
+    """State how long a run has waited in the queue, where that is known."""
+    return f" for {count(time.monotonic() - job.queued)} s" if job.queued else ""
+
+
 def _where(job: Job) -> str:
     """State how far a run has come that goes no further: its agents may have come to different
     steps.
@@ -47,7 +52,7 @@ def _where(job: Job) -> str:
 
 def _waiting_for_a_worker(job: Job) -> str:
     if workers.pool().busy:
-        return "Queued: starts when another run ends"
+        return f"Queued{_waited(job)}: next, starts when another run ends"
     if workers.pool().starting:
         seconds = count(time.monotonic() - job.queued)
         return f"Starting workers: loading libraries · {seconds} s"

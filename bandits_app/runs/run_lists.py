@@ -100,6 +100,9 @@ def unfinished() -> None:
                     except UserError as error:
                         refuse(error)
                 allowed = may_delete([run], workers.pool().owners)
+                # a pointer that rests on the button shows it too; a finger cannot
+                if not allowed:
+                    left.caption(f"Discard: {refusal(allowed)}")
                 if buttons.delete(
                     "Discard",
                     key=f"discard-{run}",
@@ -130,19 +133,24 @@ def _untitled(experiment: Experiment) -> str:
 
 @lru_cache(maxsize=4096)
 def lesson_title(experiment: Experiment) -> str:
-    """Name the lesson that has this run, or this run with one setting changed: an attempt at its
-    task.
+    """Name the lesson that has this run, and the step where it has several; or the task that was
+    attempted, with its value.
 
     Empty for other runs, and for one that is a preset.
     """
     if experiment.hash in {preset.experiment.hash for preset in presets().values()}:
         return ""
-    named = [
-        (f"Lesson {number}, {lesson.data.title}", step.resolved)
-        for number, lesson in enumerate(lessons().values(), 1)
-        for step in lesson.runs.values()
-        if step.worked is None
-    ]
+    named = []
+    for number, lesson in enumerate(lessons().values()):
+        runs = {name: step for name, step in lesson.runs.items() if step.worked is None}
+        for name, step in runs.items():
+            own = f": {lesson.texts[name].title}" if len(runs) > 1 else f", {lesson.data.title}"
+            named.append((f"Lesson {number}{own}", step.resolved))
+        named += [
+            (f"Lesson {number}, task", task.changed(runs[task.run], task.start))
+            for task in lesson.tasks.values()
+            if task.run in runs
+        ]
     return nearest_title(experiment, named, 1)
 
 

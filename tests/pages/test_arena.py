@@ -164,9 +164,11 @@ def test_a_run_that_waits_says_how_many_are_before_it(
     # two more than there are workers
     busy = [endless(seed) for seed in range(900, 902 + pool.workers)]
     wait_for(lambda: pool.queue_position(busy[-1]) == 1, "all workers to be busy", over(*busy))
-    assert status(arena(busy[-2])) == "Queued: starts when another run ends"
+    assert re.fullmatch(
+        r"Queued for \d+ s: next, starts when another run ends", status(arena(busy[-2]))
+    )
     at = arena(busy[-1])
-    assert status(at) == "Queued: 1 run ahead"
+    assert re.fullmatch(r"Queued for \d+ s: 1 run ahead", status(at))
     assert "waiting" in board(at)
     assert [p["data"] for p in plots(at)] == [[]] * 4
     assert all(p["layout"]["annotations"][0]["text"].endswith(".") for p in plots(at))

@@ -18,6 +18,7 @@ from bandits.base.files import pack
 from bandits.experiments import url
 from bandits.experiments.lockstep import Lockstep, load_histories
 from bandits.experiments.presets import presets
+from bandits.lessons import lessons
 from bandits.results import metrics
 from bandits.results.comparison.run_comparison import paired
 from bandits.runtime.pool import Job, Pool
@@ -549,6 +550,21 @@ def test_whoever_opens_an_interrupted_run_sees_what_it_had_computed(
     assert ended(pool.get(e.hash)).status == "finished"
 
 
+def test_the_runs_of_lessons_are_named_as_the_page_lessons_numbers_them() -> None:
+    """By the lesson, or its step where it has several runs; attempts by the task and the value."""
+    named = set[str]()
+    for number, lesson in enumerate(lessons().values()):
+        for step in lesson.runs.values():
+            if step.worked is None and (title := run_lists.lesson_title(step.resolved)):
+                assert title.startswith(f"Lesson {number}")
+                assert title not in named
+                named.add(title)
+    lesson = lessons()["explore-or-exploit"]
+    task = lesson.tasks["tune"]
+    tried = task.changed(lesson.runs[task.run], 0.4)
+    assert run_lists.lesson_title(tried) == "Lesson 2, task: Yours alpha 0.4"
+
+
 @pytest.mark.usefixtures("console")
 def test_an_interrupted_run_is_discarded_when_that_is_confirmed(store: Store, pool: Pool) -> None:
     e = experiment(steps=3000, seed=74)
@@ -569,6 +585,8 @@ def test_a_stranger_discards_deletes_and_rewrites_nothing(store: Store, pool: Po
     for each in (unfinished, e):
         pool.owners.record(each.hash, "another visitor")
     at = pick(settled(open_page("runs", owner="me")), store, e)
+    # without a pointer that rests on the button
+    assert any(c.value.startswith("Discard: Only the browser that") for c in at.caption)
     for key in (f"destructive-discard-{unfinished.hash}", "destructive-runs", "edit-run"):
         pressed = at.button(key=key)
         assert pressed.disabled

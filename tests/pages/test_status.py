@@ -90,7 +90,7 @@ def test_a_run_that_waits_states_what_for(monkeypatch: pytest.MonkeyPatch) -> No
     pool.starting = 0
     assert status(job) == "Queued: starts when a worker is free"
     pool.busy = True
-    assert status(job) == "Queued: starts when another run ends"
+    assert status(job) == "Queued for 4 s: next, starts when another run ends"
 
 
 def test_kernels_that_are_compiled_for_a_run_are_counted() -> None:

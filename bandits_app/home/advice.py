@@ -102,8 +102,8 @@ def _differences(advice: Advice, answers: Answers) -> list[str]:
 def personalized_test() -> None:
     """State what an A/B test earned that has a winner for each user segment."""
     rule = next(rule for rule in guide().rules if rule.agent.get("winner") == "segment")
-    st.markdown(_joined(filled(rule.text)))
-    _sources(lines_of(rule.text))
+    lines = ", ".join(f"[{line.title}]({line.link})" for line in lines_of(rule.text).values())
+    st.markdown(f"{_joined(filled(rule.text))} Measured for *Which should I use?*: {lines}")
 
 
 def thumb() -> None:

@@ -65,7 +65,8 @@ function makeFollower(parent) {
     const trying = follower.shown === slider; // otherwise taken back meanwhile
     const moved = shown?.strip.parentElement?.getBoundingClientRect().top; // of the slider, in the window
     const values = Object.entries(params).map(([name, value]) => `${name.replaceAll("_", " ")} ${value}`);
-    const words = `${slider.origin.label}, ${values.join(", ")}: ${header.sentence}`;
+    const at = slider.slow ? "" : `, ${values.join(", ")}`; // the sentence about a stored run names its value
+    const words = `${slider.origin.label}${at}: ${header.sentence}`;
     const { tile, seq } = header;
     if (trying) tell("preview", { label: slider.origin.label, tile, words, body, seq, rest, moved });
     if (!rest && shown && header.rate !== null) {

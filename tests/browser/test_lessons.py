@@ -14,7 +14,7 @@ from bandits.lessons import lessons
 from bandits.lessons.handout import handout
 from bandits.lessons.lesson import PredictStep, TryStep
 from tests.browser.conftest import Open
-from tests.browser.test_accessibility import in_both_themes, serious
+from tests.browser.test_accessibility import in_both_themes, lasting
 from tests.support import STRESS
 
 pytestmark = pytest.mark.browser
@@ -99,7 +99,7 @@ def test_lesson_two_from_its_first_prediction_to_its_card(visit: Open) -> None:
 def axe(page: Page, *, both: bool = STRESS) -> list[str]:
     """What axe finds in one theme or both, once the plots of the step are drawn."""
     expect(page.locator(".bp-plot[data-wait]")).to_have_count(0)
-    return in_both_themes(page) if both else serious(page)
+    return in_both_themes(page) if both else lasting(page)
 
 
 def test_lesson_three_by_keyboard_alone_and_axe_finds_nothing_serious_at_any_step(

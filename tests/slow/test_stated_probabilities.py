@@ -71,6 +71,8 @@ LATE_STACKS = {
 NETWORK = {
     **{"hidden": (4,), "every": 20, "updates": 1, "interactions": 1000, "epochs": 1},
     "learning_starts": 10,
+    # one small tree
+    **{"estimator": "DecisionTreeRegressor", "options": "max_depth=2"},
 }
 
 

@@ -16,8 +16,8 @@ from bandits.experiments.experiment import Experiment
 from bandits.results import guard_cost
 from bandits.results.caveats import caveats, divergence_notes, rare_reward_notes
 from bandits.results.comparison.conclusion import (
-    leader_comparisons,
     learning_summary,
+    main_comparison,
     ranking,
     shock_summary,
 )
@@ -135,11 +135,12 @@ def report(result: Result, *, window: int = metrics.WINDOW, date: datetime | Non
         .joinpath("package_data", "plotly.min.js")
         .read_text(encoding="utf-8")
     )
+    first, compared = main_comparison(result)
     sentences = (
         [
             *divergence_notes(result),
             *rare_reward_notes(result),
-            *leader_comparisons(result),
+            *compared,
             *shock_summary(result),
             *change_conclusion.sentences(result),
             *recovery.sentences(result),
@@ -160,6 +161,7 @@ def report(result: Result, *, window: int = metrics.WINDOW, date: datetime | Non
         ),
         caveats="".join(f"<li>{html.escape(s)}</li>" for s in caveats(result)),
         rows="".join(_rows(result)),
+        first=f"<p><b>{html.escape(first)}</b></p>" if first else "",
         sentences="".join(f"<li>{html.escape(s)}</li>" for s in sentences),
         json=html.escape(experiment.model_dump_json(indent=2)),
         script=html.escape(script(experiment)),
@@ -250,7 +252,7 @@ border:1px solid var(--line);border-radius:.6rem;min-width:0}}
 figcaption b{{display:block}}figcaption{{font-size:.85rem;flex:1}}
 pre{{overflow:auto;border:1px solid var(--line);border-radius:.6rem;padding:.8rem;font-size:.8rem}}
 </style></head><body>
-<h1>{title}</h1><p>{subtitle}<br><small>{origin}</small></p>
+<h1>{title}</h1><p>{subtitle}<br><small>{origin}</small></p>{first}
 <div class="scroll"><table><caption>Means over replications with 95&nbsp;% confidence intervals</caption>
 <thead><tr><th>Agent</th>{head}</tr></thead><tbody>{rows}</tbody></table></div>
 <div class="plots" id="plots"></div>

@@ -22,6 +22,7 @@ import pytest
 
 from bandits import Experiment, History, Result, __version__, run
 from bandits.results import metrics
+from bandits.results.comparison.conclusion import main_comparison
 from bandits.results.export import report, script, table_csv, table_parquet
 from bandits.results.figures.board import board
 from bandits.simulators.datasets import csv_table, uploads
@@ -217,6 +218,15 @@ def test_the_report_contains_the_figures_of_the_board_and_makes_no_requests(resu
     assert json.loads(page.texts["pre"][0]) == json.loads(result.experiment.model_dump_json())
     assert page.texts["pre"][1] == script(result.experiment)
     assert result.experiment.hash in page.texts["p"]
+
+
+def test_the_report_begins_with_the_conclusion_of_the_page() -> None:
+    result = small_result("linucb", "ab_test", "oracle", steps=600, replications=4)
+    first, others = main_comparison(result)
+    assert "per 1,000 visitors" in first
+    page = Page(report(result))
+    assert first in page.texts["b"]
+    assert set(others) <= set(page.texts["li"])
 
 
 def test_the_report_uses_the_selected_window(result: Result) -> None:

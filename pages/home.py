@@ -32,6 +32,8 @@ try:
         followed.run_in_arena(job.experiment)
     if adjustable:
         main_sliders(draft.current())
+    else:
+        start.offer_sliders(preset.experiment)
     board.show(job, key="home", above=head)
     if adjustable:
         follower.follow(job, View())

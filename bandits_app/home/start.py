@@ -44,6 +44,19 @@ def shown_run(experiment: Experiment) -> tuple[Job, bool]:
     return _unowned(experiment), True
 
 
+def offer_sliders(experiment: Experiment) -> None:
+    """State why the run has no sliders, and offer to load it into the controls."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.caption("The Arena's controls hold another experiment.", width="content")
+        if st.button(
+            "Show the sliders of this run",
+            icon=":material/tune:",
+            help="Loads this run into the controls; Undo in the Arena brings yours back.",
+        ):
+            draft.load(experiment)
+            st.rerun()
+
+
 def _unowned(experiment: Experiment) -> Job:
     """Return the run of an experiment; it has no owner, and the next visitor resumes it."""
     # a failed run is shown as failed

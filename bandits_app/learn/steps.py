@@ -117,7 +117,7 @@ def _plots(lesson: Lesson, step: SeeStep, job: Job) -> None:
     panel.draw(drawn, key=f"lesson-see-{step.id}", revision=job.id)
     names = [trace.get("name") or "" for plot in drawn for trace in plot["data"]]
     if any(name.startswith("your prediction") for name in names):
-        st.caption("Orange, dashed: your prediction.")
+        st.caption("Straight dashed line in orange: your prediction.")
     if job.active:
         runs.wait(job)
 

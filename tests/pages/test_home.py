@@ -12,6 +12,7 @@ from bandits.experiments import url
 from bandits.experiments.presets import presets
 from bandits.runtime.pool import Pool
 from tests.pages.support import board, ended, open_page, plots, sentences, status
+from tests.support import experiment
 
 EARNED = ["Click-through rate", "Cumulative regret"]
 EXPLORED = ["Selection entropy", "Eigenvalue spectrum"]
@@ -104,6 +105,19 @@ def test_a_slider_of_home_that_was_moved_changes_the_run_there(pool: Pool) -> No
     assert job is not None
     assert job.experiment.agents[0].alpha == 0.6
     pool.stop(job, job.owner)
+
+
+def test_home_offers_its_sliders_where_the_controls_hold_another_experiment(pool: Pool) -> None:
+    e = experiment("linucb", seed=3107, steps=200)
+    ended(pool.submit(e))
+    at = open_page("arena", url.to_query(e))
+    at = at.switch_page("home.py").run()
+    assert not (*at.main.slider, *at.main.select_slider)
+    assert any("hold another experiment" in c.value for c in at.caption)
+    at = next(b for b in at.button if b.label == "Show the sliders of this run").click().run()
+    assert not at.exception
+    assert len((*at.main.slider, *at.main.select_slider)) == 4
+    assert not any("hold another experiment" in c.value for c in at.caption)
 
 
 @pytest.mark.parametrize(

@@ -176,7 +176,7 @@ def test_a_run_is_shared_and_the_prediction_is_drawn(pool: Pool) -> None:
         trace["name"] for p in panels(at) for cell in p["cells"] for trace in cell["figure"]["data"]
     ]
     assert "your prediction: 0.4" in names
-    assert "Orange, dashed: your prediction." in [c.value for c in at.caption]
+    assert "Straight dashed line in orange: your prediction." in [c.value for c in at.caption]
     # where it was skipped, nothing speaks of it
     skipped = settled(open_page("learn", {"lesson": lesson.name, "step": "5"}))
     assert not [c.value for c in skipped.caption if "your prediction" in c.value]

@@ -34,6 +34,9 @@ def test_the_pupils_pages_have_blanks_numbered_axes_and_no_result() -> None:
 def test_every_lesson_has_a_copy_for_pupils_without_its_runs() -> None:
     for each in lessons().values():
         page = handout(each, {}, answers=False)
+        for figure in page.split("<figure>")[1:]:
+            if re.match("<figcaption>(Click-through rate|Selection entropy)</figcaption>", figure):
+                assert figure.count('text-anchor="end"') >= 5
         assert ("My value of" in page) == bool(each.tasks)
         assert "Answer:" not in page
 

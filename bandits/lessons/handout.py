@@ -201,7 +201,7 @@ def _empty_axes(lesson: Lesson, step: SeeStep, results: Mapping[str, Result]) ->
     if run.worked is not None:
         return
     shown = results.get(step.run) or Result(run.resolved, {})
-    # shares; how many clicks are lost, nobody knows before the run
+    # shares; how many clicks are lost is not known before the run
     ranges: dict[str, list[float]] = {"entropy": [0, 1]}
     if run.resolved.simulator_class().reward_noun == "clicks":
         ranges["ctr"] = [0, 1]

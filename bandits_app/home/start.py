@@ -51,7 +51,7 @@ def offer_sliders(experiment: Experiment) -> None:
         if st.button(
             "Show the sliders of this run",
             icon=":material/tune:",
-            help="Loads this run into the controls; Undo in the Arena brings yours back.",
+            help="Loads this run into the controls; Undo in the Arena restores yours.",
         ):
             draft.load(experiment)
             st.rerun()

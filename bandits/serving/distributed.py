@@ -16,7 +16,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
+from pydantic import ValidationError
+
+from bandits import __version__
 from bandits.base.errors import UserError
+from bandits.experiments.validation import refusal
 from bandits.policy.policy import Policy
 
 from .alarms import Seen
@@ -68,8 +72,10 @@ class Decider(Service):
 
     def __init__(self, folder: Path, url: str, *, now: Callable[[], float] = time.time) -> None:
         self._url, self._head, self._published, self._registered = url, 0, 0.0, 0.0
-        # what the learner states
-        self._stated = ""
+        # what the learner states, and what this process does not know of the newest head
+        self._stated = self._unknown = ""
+        # of the learner's monitors
+        self._unread: int | None = None
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         # those of the head follow
         super().__init__(folder, ServiceParams(), now=now)
@@ -79,11 +85,16 @@ class Decider(Service):
         """Seconds since the newest version was registered."""
         return self._now() - self._registered
 
+    @property
+    def unread(self) -> int | None:
+        """Events that the learner's monitors have not read yet; None: it does not publish them."""
+        return self._unread
+
     def problems(self) -> list[str]:
         """State all that is wrong."""
-        found = [*super().problems(), *filter(None, [self._stated])]
+        found = [*super().problems(), *filter(None, [self._stated, self._unknown])]
         waiting, age = self.log.health().waiting, self._now() - self._published
-        if waiting and age > _DEAD:
+        if waiting and age > _DEAD and not self._unknown:
             found.append(f"{waiting:,} events wait for {age:.0f} s: the learner may be dead")
         return found
 
@@ -129,31 +140,46 @@ class Decider(Service):
         return counts
 
     def refresh(self) -> bool:
-        """Take over the newest head, where it changed; return whether it did."""
+        """Take over the newest head, where it changed; return whether it did.
+
+        One of a newer version of this package may hold what is not known here: the last one that
+        is understood stays, and `problems` states it.
+        """
         found = self._redis.head(self._head)
         if found is None:
             return False
         number, data = found
         before = self.aliases
-        # each process draws numbers of its own, and others after each head
-        about = self._unpacked(data, seed=secrets.randbits(63))
+        try:
+            # each process draws numbers of its own, and others after each head
+            about = self._unpacked(data, seed=secrets.randbits(63))
+        except (UserError, ValueError, TypeError, KeyError) as error:
+            self._head, self._unknown = number, _not_understood(error)
+            return False
         if about is None:
             raise UserError("the head of the learner is damaged")
-        self._head, self._published = number, about["published"]
+        self._head, self._published, self._unknown = number, about["published"], ""
         self._registered, self._stated = about["registered"], about["problem"]
-        self.params = ServiceParams.model_validate(about["params"])
+        self.params = about["params"]
         # a decision is found for as long as its reward counts
         self._redis.keep = _kept(self.params)
         if self.rollout.params != self.params.rollout or before != self.aliases:
             self.rollout = Rollout(self.params.rollout)
         self.rollout.step = about["step"]
         self.counts["learned"] = about["learned"]
-        # a learner that is still to be updated publishes none
-        self.alarms = deque(Seen(*alarm) for alarm in about.get("alarms", ()))
+        self.alarms = deque(about["alarms"])
+        # a learner that is still to be updated publishes neither
         self.alarmed = about.get("alarmed", self.alarmed)
+        self._unread = about.get("unread")
         if before != self.aliases:
             self._slow, self._paused_until, self._problem = 0, 0.0, ""
         return True
+
+    def _about(self, text: str) -> Any:
+        about = super()._about(text)
+        about["params"] = ServiceParams.model_validate(about["params"])
+        about["alarms"] = [Seen(*alarm) for alarm in about.get("alarms", ())]
+        return about
 
     def judge(self) -> str:
         """Leave the rollout to the learner."""
@@ -181,7 +207,8 @@ class Decider(Service):
     def _recover(self) -> None:
         if not self.refresh():
             raise UserError(
-                f"{self._redis.name} has no head yet: start python -m bandits learn first"
+                self._unknown
+                or f"{self._redis.name} has no head yet: start python -m bandits learn first"
             )
         if not self._redis.same_users(fingerprint(self.folder)):
             raise UserError(
@@ -297,6 +324,8 @@ class Learner(Learned):
         self._clock = time.time()
         self._judged = self._shown = 0.0
         self._changed = True
+        # events that the monitors had not read, as they were published
+        self._told: int | None = None
         # start of the server that is read; position up to which events may be in the folder already
         self._start, self._doubtful = "", 0
         params = params or stored(folder)
@@ -343,7 +372,8 @@ class Learner(Learned):
         except (UserError, OSError) as error:
             # the versions that serve go on
             self.report(str(error))
-        self._changed |= before != self._stage()
+        # the monitors read on beside this
+        self._changed |= before != self._stage() or self._told != self.unread
         if self._changed and now - self._shown > HEAD:
             self._publish()
         return n
@@ -360,6 +390,7 @@ class Learner(Learned):
         self._stream.close()
 
     def _publish(self, problem: str = "") -> None:
+        unread = self.unread
         self._stream.publish(
             self._packed(
                 {
@@ -370,10 +401,12 @@ class Learner(Learned):
                     "learned": self.counts["learned"],
                     "alarms": list(self.alarms),
                     "alarmed": self.alarmed,
+                    "unread": unread,
                     "problem": problem,
                 }
             )
         )
+        self._told = unread
         self._changed, self._shown = False, time.monotonic()
 
     def _consume(self, event: Event) -> None:
@@ -489,6 +522,19 @@ def learn(learner: Learner, report: Callable[[str], None]) -> NoReturn:
                 report(problem)
         if not n:
             time.sleep(_PAUSE)
+
+
+def _not_understood(error: Exception) -> str:
+    """State what a process does not know of the learner's head."""
+    what = f"{type(error).__name__}: {error}"
+    if isinstance(error, ValidationError):
+        what = refusal(error, ServiceParams, "its settings")
+    elif isinstance(error, UserError):
+        what = str(error)
+    return (
+        f"this process ({__version__}) does not understand the newest head of the learner and must "
+        f"be updated: {what}"
+    )
 
 
 def _kept(params: ServiceParams) -> float:

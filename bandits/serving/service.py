@@ -385,15 +385,19 @@ class Service:
         if body is None:
             return None
         arrays = unpack(body, compressed=False)
-        about = json.loads(str(arrays["about"]))
-        self.aliases = Aliases(*about["aliases"])
-        self._policies = {
+        about = self._about(str(arrays["about"]))
+        policies = {
             int(name.removeprefix("policy.")): Policy.from_bytes(array.tobytes(), seed=seed)
             for name, array in arrays.items()
             if name.startswith("policy.")
         }
+        # not before: what cannot be read changes nothing
+        self.aliases, self._policies = Aliases(*about["aliases"]), policies
         self._totals = {item: (total, n) for item, total, n in about["totals"]}
         return about
+
+    def _about(self, text: str) -> Any:
+        return json.loads(text)
 
     def forget(self, user: str) -> int:
         """Erase a user, as `EventLog.forget` does, and their open decisions; return how many

@@ -231,7 +231,9 @@ def test_an_alarm_on_the_challenger_rolls_it_back_with_the_evidence(tmp_path: Pa
         registry.register(policy(), {})
     registry.promote(1)
     registry.point("challenger", 2)
-    params = ServiceParams(rollout=RolloutParams(steps=(0.5,), min_decisions=10**6))
+    # a busy machine is slow, which is no alarm
+    rollout = RolloutParams(steps=(0.5,), min_decisions=10**6, max_latency=10.0)
+    params = ServiceParams(rollout=rollout)
     service, g = Service(tmp_path, params), np.random.default_rng(1)
     service._looked = float("inf")
     try:

@@ -163,12 +163,55 @@ def test_those_that_decide_state_the_alarms_of_the_learner(opened: Any) -> None:
     assert not one._looking.is_alive()
 
 
+def test_those_that_decide_state_how_far_the_monitors_of_the_learner_are_behind(
+    opened: Any,
+) -> None:
+    learner, one, _ = opened()
+    learner._watcher._at = learner._position - 50_001
+    learner._publish()
+    with running(one) as port:
+        wait_for(lambda: one.unread == 50_001, "the head")
+        health = ask(port, "/health")[1]
+        assert health["alarms"] == ["the monitors are 50,001 events behind the log"]
+        assert "bandits_monitors_unread 50001.0" in ask(port, "/metrics")[1]
+    # also where nothing is decided meanwhile
+    learner._watcher._at, learner._shown = learner._position, 0.0
+    learner.work()
+    assert one.refresh()
+    assert (one.unread, one.noticed()) == (0, [])
+
+
+def test_a_head_with_what_an_older_process_does_not_know_leaves_the_last_one(
+    opened: Any, server: RedisServer, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learner, one, _ = opened()
+    packed, more = learner._packed, {"max_waits": 3}
+    monkeypatch.setattr(
+        learner, "_packed", lambda about: packed(about | {"params": about["params"] | more})
+    )
+    learner._publish()
+    before = one.aliases, one._policies
+    with running(one) as port:
+        wait_for(lambda: ask(port, "/health")[0] == 503, "the new head")
+        (problem,) = ask(port, "/health")[1]["problems"]
+        assert "does not understand the newest head of the learner and must be updated" in problem
+        assert "max_waits" in problem
+        assert ask(port, "/decide", {"context": {"x": 1.0, "y": 0.0}})[0] == 200
+        assert (one.aliases, one._policies) == before
+        with pytest.raises(UserError, match=r"must be updated: .*max_waits"):
+            Decider(folder, server.url)
+        # one that it knows follows
+        more.clear()
+        learner._publish()
+        wait_for(lambda: ask(port, "/health")[0] == 200, "the head that is understood")
+
+
 def test_a_learner_that_publishes_no_alarms_yet_is_followed(
     opened: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     learner, one, _ = opened()
     packed = learner._packed
-    new = {"alarms", "alarmed"}
+    new = {"alarms", "alarmed", "unread"}
     monkeypatch.setattr(
         learner, "_packed", lambda about: packed({k: about[k] for k in about.keys() - new})
     )

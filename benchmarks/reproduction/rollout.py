@@ -1,5 +1,6 @@
-"""How often a rollout errs: equal models, a model that is 20 % worse, one that is 10 % better, and
-one that breaks in its last step, with and without the alarms of monitors.
+"""How often a rollout errs: equal models, also where rewards come late, a model that is 20 % worse,
+one that is 10 % better, and one that breaks in its last step, with and without the alarms of
+monitors.
 
     python -m benchmarks.reproduction.rollout [--number 200]
 
@@ -21,6 +22,8 @@ RATE = 0.3
 # the first gates matter most, and each looks at all decisions
 EVERY, LATER = 1_000, 5_000
 LIMIT, BREAKS = 200_000, 70_000
+# decisions until a click is reported, on average, and until one without a click counts as 0
+DELAY, WINDOW = 1_000, 10_000
 
 
 class Outcome(NamedTuple):
@@ -40,10 +43,20 @@ def simulate(
     *,
     breaks: int = LIMIT,
     watched: bool = True,
+    delays: tuple[float, float] = (0, 0),
 ) -> Outcome:
     """Roll out a challenger whose rate is ``factor`` times the champion's, and 30 % less than that
-    from decision ``breaks`` on, with and without the alarms of monitors."""
+    from decision ``breaks`` on, with and without the alarms of monitors.
+
+    Where ``delays``, the mean ones of champion and challenger, are not 0, a click is known later,
+    its absence after `WINDOW` decisions, and a click that comes later than that is lost. The
+    monitors read the rewards in the order of the decisions.
+    """
     rng = np.random.default_rng(seed)
+    late = np.random.default_rng((seed, 1))
+    # of decisions whose reward, or an earlier one, is not known: reward, challenger, share, when
+    # it is known
+    waiting, unread = np.empty((0, 4)), np.empty((0, 4))
     rollout, monitors = Rollout(RolloutParams()), Stream(JUDGED)
     lost, n = 0.0, 0
     while n < limit:
@@ -51,13 +64,25 @@ def simulate(
         challenger = rng.random(more) < share
         factor_now = factor if n < breaks else 0.7 * factor
         rewards = rng.random(more) < np.where(challenger, RATE * factor_now, RATE)
-        for reward, mine in zip(rewards, challenger, strict=True):
-            rollout.observe(float(reward), challenger=bool(mine), share=share)
-        own = rewards[challenger].astype(float)
+        known = n + np.arange(more, dtype=float)
+        if any(delays):
+            after = late.exponential(np.where(challenger, delays[1], delays[0]))
+            rewards &= after <= WINDOW
+            known += np.where(rewards, after, WINDOW)
+        made = np.column_stack([rewards, challenger, np.full(more, share), known])
+        waiting, unread = np.concatenate([waiting, made]), np.concatenate([unread, made])
+        n += more
+        order = np.argsort(waiting[:, 3], kind="stable")
+        come = int((waiting[:, 3] < n).sum())
+        for reward, mine, at, _ in waiting[order[:come]].tolist():
+            rollout.observe(reward, challenger=bool(mine), share=at)
+        waiting = waiting[np.sort(order[come:])]
+        read = int((np.maximum.accumulate(unread[:, 3]) < n).sum())
+        own = unread[:read][(unread[:read, 1] == 1) & (unread[:read, 2] == share), 0]
+        unread = unread[read:]
         for alarm in monitors.feed(own, np.zeros(len(own), np.bool_)):
             if watched and stops(alarm):
                 rollout.alarmed(alarm.sentence)
-        n += more
         lost += challenger.sum() * RATE * (1 - factor_now)
         verdict = rollout.verdict()
         if verdict.action in ("roll back", "promote"):
@@ -89,6 +114,8 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|")
     kinds: dict[str, dict[str, Any]] = {
         "as good": {"factor": 1.0},
+        "as good, rewards come late": {"factor": 1.0, "delays": (DELAY, DELAY)},
+        "as good, its rewards come twice as late": {"factor": 1.0, "delays": (DELAY, 2 * DELAY)},
         "20 % worse": {"factor": 0.8},
         "10 % better": {"factor": 1.1},
         "10 % better, from decision 70,000 on 23 % worse": {"factor": 1.1, "breaks": BREAKS},

@@ -143,3 +143,14 @@ def test_rollouts_err_as_seldom_as_stated() -> None:
     worse = [simulation.simulate(seed, 0.8) for seed in range(20)]
     assert all(outcome.action == "roll back" for outcome in worse)
     assert sum(outcome.share < 0.2 for outcome in worse) >= 13
+
+
+@pytest.mark.slow
+def test_rewards_that_come_late_end_no_rollout_of_equal_models() -> None:
+    # P(more than 5 errors of 20 at 5 %) = .0003
+    late = [(simulation.DELAY, n * simulation.DELAY) for n in (1, 2)]
+    for delays in late:
+        found = [simulation.simulate(seed, 1.0, 50_000, delays=delays) for seed in range(20)]
+        assert sum(outcome.action != "wait" for outcome in found) <= 5
+    # and they are observed
+    assert simulation.simulate(0, 0.5, delays=late[0]).action == "roll back"

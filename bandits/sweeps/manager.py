@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from bandits.base.errors import UserError
+from bandits.base.ledger import LEDGER
 from bandits.experiments.experiment import Experiment
 from bandits.results.metrics import Estimate
 from bandits.runtime.pool import Pool
@@ -291,10 +292,11 @@ class SweepManager:
         return self._jobs.get(sweep)
 
     def _drop_ended_jobs(self, but: str = "") -> None:
-        """Remove the oldest ended sweeps from memory; they are on disk."""
+        """Remove the oldest ended sweeps from memory, and enter the others; they are on disk."""
         ended = [s.id for s in self._jobs.values() if not s.active and s.id != but]
         for old in ended[: max(len(self._jobs) - MAX_ENDED_JOBS, 0)]:
             del self._jobs[old]
+        LEDGER.keep("sweeps", sum(job.landscape.nbytes for job in self._jobs.values()))
 
     def stop(self, job: SweepJob, owner: str = "") -> None:
         """Stop a sweep.

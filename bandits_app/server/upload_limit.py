@@ -1,5 +1,6 @@
 """Bound the memory that uploads take: a visitor may leave a few files on the server, for one page,
-and all visitors together have a total.
+and all visitors together have a total. Pictures and downloads, which Streamlit keeps too, are
+entered beside them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from streamlit import runtime
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.scriptrunner import get_script_run_ctx
+from streamlit.runtime.stats import CACHE_MEMORY_FAMILY, CacheStat, StatsManager
 
 from bandits.base.ledger import LEDGER
 
@@ -24,6 +26,8 @@ MAX_TOTAL = 256 * 2**20
 LARGEST = 50 * 2**20
 _HOLDER = "uploads"
 _UPLOAD = re.compile(r"/_stcore/upload_file/([^/]+)/[^/]+$")
+_MEDIA = re.compile(r"/media/[^/]+$")
+_MEDIA_STORE = "st_memory_media_file_storage"
 
 
 def upload_manager() -> MemoryUploadedFileManager | None:
@@ -43,6 +47,21 @@ def held(manager: MemoryUploadedFileManager) -> int:
     return sum(len(file.data) for file in files)
 
 
+def running_stats() -> StatsManager | None:
+    """Return what states the memory of the running server, if it is running."""
+    return runtime.get_instance().stats_mgr if runtime.exists() else None
+
+
+def media_held(stats: StatsManager) -> int:
+    """Return the bytes of all pictures and downloads that Streamlit keeps for pages."""
+    found = stats.get_stats([CACHE_MEMORY_FAMILY]).get(CACHE_MEMORY_FAMILY, ())
+    return sum(
+        stat.byte_length
+        for stat in found
+        if isinstance(stat, CacheStat) and stat.category_name == _MEDIA_STORE
+    )
+
+
 class UploadLimit:
     """Middleware that gives a visitor's oldest file back when another one is uploaded.
 
@@ -57,6 +76,8 @@ class UploadLimit:
         Returns what holds the files; by default that of the running server.
     here : callable, str -> bool
         Whether the browser of a session is connected.
+    stats : callable, optional
+        Returns what states the memory of the server; by default of the running one.
     """
 
     def __init__(
@@ -64,12 +85,21 @@ class UploadLimit:
         app: ASGIApp,
         manager: Callable[[], MemoryUploadedFileManager | None] = upload_manager,
         here: Callable[[str], bool] = is_here,
+        stats: Callable[[], StatsManager | None] = running_stats,
     ) -> None:
         self._app, self._manager, self._here = app, manager, here
+        self._stats = stats
         self._in_flight = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on; before an upload, make room for it."""
+        if (
+            scope["type"] == "http"
+            and _MEDIA.search(scope["path"])
+            and (stats := self._stats()) is not None
+        ):
+            # what is made for a page is asked for by its visitor
+            LEDGER.keep("media", media_held(stats))
         upload = (
             _UPLOAD.search(scope["path"])
             if scope["type"] == "http" and scope["method"] == "PUT"

@@ -8,7 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
+from streamlit.runtime.media_file_storage import MediaFileKind
+from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+from streamlit.runtime.stats import StatsManager
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
 from bandits.base.ledger import LEDGER
@@ -91,6 +94,37 @@ def test_all_visitors_together_leave_a_bounded_total(monkeypatch: pytest.MonkeyP
     assert upload(limit, "c", 4) == 200
     assert set(manager.file_storage) == {"b", "c"}
     LEDGER.leave("uploads")
+
+
+@pytest.mark.parametrize("prefix", ["", "/bandits"])
+def test_what_streamlit_keeps_for_downloads_is_in_the_ledger(prefix: str) -> None:
+    store, stats = MemoryMediaFileStorage("/media"), StatsManager()
+    stats.register_provider(store)
+    file = store.load_and_get_id(b"x" * 1_000, "text/csv", MediaFileKind.DOWNLOADABLE, "a.csv")
+    store.load_and_get_id(b"y" * 234, "image/png", MediaFileKind.MEDIA)
+
+    def get() -> int:
+        limit = UploadLimit(PlainTextResponse(""), lambda: None, stats=lambda: stats)
+        answered: list[Message] = []
+
+        async def receive() -> Message:
+            return {"type": "http.request"}
+
+        async def send(message: Message) -> None:
+            answered.append(message)
+
+        scope = {"type": "http", "method": "GET", "path": f"{prefix}/media/{file}.csv"}
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(asyncio.run, limit(scope, receive, send)).result()
+        assert answered[0]["status"] == 200
+        return LEDGER.entries["media"]
+
+    try:
+        assert get() == 1_234
+        store.delete_file(file)
+        assert get() == 234
+    finally:
+        LEDGER.leave("media")
 
 
 def tables() -> list[object]:

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from bandits import UserError, sweeps
+from bandits.base.ledger import LEDGER
 from bandits.results.describe import plain_value
 from bandits.results.metric_registry import OBJECTIVES
 from bandits.runtime.pool import Pool
@@ -22,6 +23,7 @@ from bandits.storage.annotations import Annotations
 from bandits.storage.eviction import VARIABLE, usage
 from bandits.storage.run_store import Store
 from bandits.sweeps import Landscape
+from bandits.sweeps import manager as manager_module
 from bandits.sweeps.analysis.nearest import nearest_points
 from bandits.sweeps.manager import SweepJob, SweepManager
 from bandits.sweeps.storage.block_files import BlockFiles
@@ -196,6 +198,23 @@ def test_star_and_notes_stay_when_the_index_is_lost_and_do_not_change_the_date(
     assert len(list((tmp_path / "annotations").iterdir())) == 1
     catalogue.forget(kept.sweep.hash)
     assert catalogue.entries() == [before]
+
+
+def test_sweeps_that_stay_in_memory_are_in_the_ledger(
+    kept: Landscape, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = small(seed=8104)
+    sweeps.run(other, files=BlockFiles(other, tmp_path))
+    monkeypatch.setattr(manager_module, "MAX_ENDED_JOBS", 1)
+    with closing(Pool()) as pool:
+        manager = SweepManager(pool, tmp_path)
+        for sweep in (kept.sweep, other):
+            job = manager.get(sweep.hash)
+            assert job is not None
+            cells = sweep.size * sweep.experiment.replications
+            # a number and two flags at least of each row; the other sweep has left
+            assert LEDGER.entries["sweeps"] == job.landscape.nbytes > 10 * cells
+    LEDGER.leave("sweeps")
 
 
 @pytest.mark.slow

@@ -65,6 +65,12 @@ class Landscape:
         self._blocks: list[tuple[set[int], Callable[[], Arrays | None]]] = []
         self._explained: dict[str, list[Explained]] = {}
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays of all rows."""
+        rows = [self.completed, self.alive, self.dropped, self._row_seconds]
+        return sum(array.nbytes for array in (*rows, *self._values.values()))
+
     # -- data
     # ------------------------------------------------------------------------------------------------------  # noqa: E501
 

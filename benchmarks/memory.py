@@ -5,7 +5,7 @@ bounds.
 
 Each run has a process of its own, forked where all libraries are loaded, in which a short run of
 the same kind has ended: what is measured is the growth from there to the peak (Linux: VmHWM).
-``tests/slow/test_memory_estimates.py`` runs every twelfth run of all groups, under ``make stress``
+``tests/slow/test_memory_estimates.py`` runs every 24th run of all groups, under ``make stress``
 all."""
 
 from __future__ import annotations

@@ -48,6 +48,8 @@ _DEAD = 30.0
 # seconds between two looks at an empty log, and at one that is away
 _PAUSE, _AWAY = 0.02, 0.5
 _JUDGE = 1.0
+# what a head states besides its policies
+_NEEDED = {"published", "registered", "problem", "step", "learned"}
 # events between two commits
 _GROUP = 500
 
@@ -94,7 +96,7 @@ class Decider(Service):
         """State all that is wrong."""
         found = [*super().problems(), *filter(None, [self._stated, self._unknown])]
         waiting, age = self.log.health().waiting, self._now() - self._published
-        if waiting and age > _DEAD and not self._unknown:
+        if waiting and age > _DEAD:
             found.append(f"{waiting:,} events wait for {age:.0f} s: the learner may be dead")
         return found
 
@@ -154,7 +156,9 @@ class Decider(Service):
             # each process draws numbers of its own, and others after each head
             about = self._unpacked(data, seed=secrets.randbits(63))
         except (UserError, ValueError, TypeError, KeyError) as error:
-            self._head, self._unknown = number, _not_understood(error)
+            # the learner lives
+            self._head, self._published = number, self._now()
+            self._unknown = _not_understood(error)
             return False
         if about is None:
             raise UserError("the head of the learner is damaged")
@@ -179,6 +183,8 @@ class Decider(Service):
         about = super()._about(text)
         about["params"] = ServiceParams.model_validate(about["params"])
         about["alarms"] = [Seen(*alarm) for alarm in about.get("alarms", ())]
+        if missing := _NEEDED - about.keys():
+            raise KeyError(min(missing))
         return about
 
     def judge(self) -> str:

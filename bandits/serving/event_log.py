@@ -303,7 +303,8 @@ class EventLog:
         Raises
         ------
         UserError
-            The user is the empty text, which stands for unknown users.
+            The user is the empty text, which stands for unknown users; or another process reads
+            the log all the while, so that what is erased stays in its journal.
         """
         if not user:
             raise UserError("user: must not be empty")
@@ -325,8 +326,14 @@ class EventLog:
                     "DELETE FROM events WHERE event_id = ?", (event_id,)
                 ).rowcount
             # deleted pages stay in the file and its journal otherwise
-            self._file.execute("VACUUM")
-            self._file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            with self._asking:
+                self._file.execute("VACUUM")
+                read, *_ = self._file.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if read:
+            raise UserError(
+                f"another process reads the event log in {self.folder}, so its journal still holds "
+                "what is erased: repeat this when it has ended"
+            )
         return erased
 
     def retain(self, days: int, today: date | None = None) -> list[Path]:
@@ -351,8 +358,8 @@ class EventLog:
         self._closed = True
         self._full.set()
         self._thread.join()
-        # days may be moved beside what is served: no file is closed under them
-        with self._moving, self._commit:
+        # days may be moved and questions asked beside what is served: no file is closed under them
+        with self._moving, self._commit, self._asking:
             self.flush()
             self._asked.close()
             self._file.close()

@@ -282,11 +282,12 @@ def serve(
     with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
-        listening.listen()
         service.warm_up()
         # what a start leaves is not looked through again: that takes 100 ms, and requests wait
         gc.collect()
         gc.freeze()
+        # not before: who is refused may go elsewhere
+        listening.listen()
         name = f"[{host}]" if ":" in host else host
         ready(f"http://{name}:{listening.getsockname()[1]}")
         app = application(service, token=token)

@@ -391,9 +391,10 @@ class Service:
             for name, array in arrays.items()
             if name.startswith("policy.")
         }
+        aliases = Aliases(*about["aliases"])
+        totals = {item: (total, n) for item, total, n in about["totals"]}
         # not before: what cannot be read changes nothing
-        self.aliases, self._policies = Aliases(*about["aliases"]), policies
-        self._totals = {item: (total, n) for item, total, n in about["totals"]}
+        self.aliases, self._policies, self._totals = aliases, policies, totals
         return about
 
     def _about(self, text: str) -> Any:

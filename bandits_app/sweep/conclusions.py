@@ -63,7 +63,7 @@ def chosen(landscape: Landscape, metric: str) -> str:
     values = grid.described(landscape.sweep, middle.values)
     alike = ""
     if landscape.sweep.is_grid and len(landscape.sweep.axes) == 1:
-        alike = not_worse(landscape.sweep.values[0], landscape.states(metric))
+        alike = not_worse(landscape, metric)
         alike = f" {alike[0].upper()}{alike[1:]}."
     if tied <= 1 and unclear:
         others = "another point is" if unclear == 1 else f"{unclear} other points are"

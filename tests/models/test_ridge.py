@@ -144,6 +144,15 @@ def test_worked_example(
     np.testing.assert_allclose(model.theta[0, 0], quoted, atol=0.002)
 
 
+def test_an_inverse_of_what_is_not_positive_definite_is_nan() -> None:
+    """It stops the row, with a sentence, where rounding has taken a window's A its definiteness."""
+    A, inverse = np.array([[1.0, 2.0], [2.0, 1.0]]), np.zeros((2, 2))
+    theta = np.zeros(2)
+    rank_one.refresh(A, inverse, np.ones(2), theta)
+    assert np.isnan(inverse).all()
+    assert np.isnan(theta).all()
+
+
 def test_100000_rank_one_updates_accumulate_no_rounding_error() -> None:
     rng, T, D = default_rng(3), 100_000, 50
     model = Ridge(np.array([1.0]), D, 1, "shared", joint=True)

@@ -181,6 +181,25 @@ def test_those_that_decide_state_how_far_the_monitors_of_the_learner_are_behind(
     assert (one.unread, one.noticed()) == (0, [])
 
 
+@pytest.mark.parametrize("part", ["totals", "published"])
+def test_a_head_that_is_understood_in_part_changes_nothing(
+    opened: Any, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    learner, one, _ = opened()
+    packed = learner._packed
+    if part == "totals":
+        # without the number of rewards
+        monkeypatch.setattr(learner, "_totals", {"a": (1.0,)})
+    monkeypatch.setattr(
+        learner, "_packed", lambda about: packed({k: v for k, v in about.items() if k != part})
+    )
+    learner._publish()
+    before = one.aliases, one._policies, one._totals
+    assert not one.refresh()
+    assert (one.aliases, one._policies, one._totals) == before
+    assert any("must be updated" in problem for problem in one.problems())
+
+
 def test_a_head_with_what_an_older_process_does_not_know_leaves_the_last_one(
     opened: Any, server: RedisServer, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

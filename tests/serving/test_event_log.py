@@ -64,10 +64,29 @@ def test_no_question_waits_for_a_commit(log: EventLog) -> None:
     found: list[int] = []
     # a commit may take as long as the disk does
     with log._commit:
+        log._file.execute("BEGIN IMMEDIATE")
         asking = threading.Thread(target=lambda: found.append(len(log.find("e"))), daemon=True)
         asking.start()
         asking.join(10)
+        log._file.execute("ROLLBACK")
     assert found == [1]
+
+
+def test_forgetting_beside_a_reader_says_that_the_journal_still_holds_what_is_erased(
+    log: EventLog,
+) -> None:
+    log.append("decision", "e", {"i": "secret-of-ann"}, user="ann")
+    log.flush()
+    reader = sqlite3.connect(log.folder / "events.sqlite", isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM events").fetchall()
+    with pytest.raises(UserError, match="repeat this when it has ended"):
+        log.forget("ann")
+    reader.execute("COMMIT")
+    log.forget("ann")
+    left = b"".join(path.read_bytes() for path in log.folder.glob("events.sqlite*"))
+    assert b"secret-of-ann" not in left
+    reader.close()
 
 
 def test_days_move_to_files_and_positions_go_on(log: EventLog) -> None:

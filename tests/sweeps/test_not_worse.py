@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from bandits import read
 from bandits.advice import guide
 from bandits.advice.evidence import evidence, filled
+from bandits.sweeps import read as read_sweep
 from bandits.sweeps import run
 from bandits.sweeps.analysis.records import State
 from bandits.sweeps.at_best import compared, tunings
-from bandits.sweeps.not_worse import not_worse
+from bandits.sweeps.not_worse import alike, not_worse
 from bandits_app.sweep.conclusions import chosen
 from benchmarks.reproduction import choosing
 
-ALONE = "all others are significantly worse; values between 0.1 and 0.5 were not tried"
+ALONE = "all others are significantly worse; other values between 0.1 and 0.5 were not tried"
 
 
 @pytest.mark.parametrize(
@@ -30,18 +32,46 @@ ALONE = "all others are significantly worse; values between 0.1 and 0.5 were not
         ),
         (
             "dropped tied worse worse",
-            "all others that were not dropped early are significantly worse",
+            "all others are significantly worse, but for those that were dropped early",
         ),
+        ("dropped tied dropped dropped", "others were dropped early"),
     ],
 )
 def test_neighbours_that_are_not_significantly_worse_are_a_range(states: str, words: str) -> None:
-    assert not_worse([0.1, 0.2, 0.5, 1.0], states.split()) == words  # type: ignore[arg-type]
+    assert alike([0.1, 0.2, 0.5, 1.0], states.split()) == words  # type: ignore[arg-type]
 
 
 def test_choices_are_listed_one_by_one() -> None:
     choices = ["all", "segment"]
-    assert not_worse(choices, ["tied", "unclear"]) == "not significantly worse: all and segment"
-    assert not_worse(choices, ["tied", "worse"]) == "all others are significantly worse"
+    assert alike(choices, ["tied", "unclear"]) == "not significantly worse: all and segment"
+    assert alike(choices, ["tied", "worse"]) == "all others are significantly worse"
+
+
+def test_between_whole_numbers_that_follow_each_other_nothing_is_left_to_try() -> None:
+    states: list[State] = ["worse", "tied", "worse"]
+    assert alike([5, 6, 7], states) == "all others are significantly worse"
+    assert alike([4, 6, 7], states).endswith("other values between 4 and 7 were not tried")
+
+
+def test_what_was_not_computed_or_diverged_is_not_called_worse() -> None:
+    sweep = read_sweep(
+        {
+            "experiment": {
+                "agents": [{"kind": "epsilon_greedy"}],
+                "steps": 200,
+                "replications": 4,
+            },
+            "axes": [{"path": "agents.0.epsilon", "values": [0.0, 0.05, 0.5, 0.9, 1.0]}],
+        }
+    )
+    landscape = run(sweep)
+    assert "diverged" not in not_worse(landscape, "ctr")
+    landscape.completed[3] = False
+    landscape.alive[4] = False
+    landscape.numbers("ctr")[3:] = np.nan
+    words = not_worse(landscape, "ctr")
+    assert "diverged or were not computed" in words
+    assert "0.9" not in words
 
 
 def test_wherever_a_value_is_named_best_its_neighbours_are_named_too() -> None:
@@ -50,7 +80,7 @@ def test_wherever_a_value_is_named_best_its_neighbours_are_named_too() -> None:
     landscapes = [run(sweep) if sweep else None for _, sweep in tunings(e)]
     swept = landscapes[0]
     assert swept is not None
-    words = not_worse(swept.sweep.values[0], swept.states("ctr"))
+    words = not_worse(swept, "ctr")
     assert f"(best of {swept.sweep.size}; {words})" in compared(e, landscapes).sentence
     assert chosen(swept, "ctr").endswith(f" {words[0].upper()}{words[1:]}.")
     for name, tried in (("alpha", choosing.ALPHAS), ("ridge", choosing.RIDGES)):
@@ -58,4 +88,4 @@ def test_wherever_a_value_is_named_best_its_neighbours_are_named_too() -> None:
         low, high = values["alike_low"].mean, values["alike_high"].mean
         states: list[State] = ["tied" if low <= value <= high else "worse" for value in tried]
         (text,) = (s.text for s in guide().settings if f"{name}.best" in s.text)
-        assert f"({not_worse(tried, states)})" in filled(text)
+        assert f"({alike(tried, states)})" in filled(text)

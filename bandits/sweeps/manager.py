@@ -344,6 +344,8 @@ class SweepManager:
         with self._lock:
             if not job.active and not BlockFiles(job.sweep, self._folder).exists:
                 self._catalogue.forget(job.id)
+            # its page reads this one; another one may have waited for this end
+            self._drop_ended_jobs(but=job.id)
         if self._pool.store is not None:
             # the budget may be no size, which the page Runs states
             with suppress(OSError, UserError):
@@ -394,6 +396,7 @@ class SweepManager:
             if job.active:
                 raise UserError("this sweep is running; stop it before you delete it")
             del self._jobs[sweep]
+            self._drop_ended_jobs()
             BlockFiles(job.sweep, self._folder).delete()
             self._catalogue.forget(sweep)
             self._pool.owners.drop(sweep)

@@ -62,6 +62,12 @@ def media_held(stats: StatsManager) -> int:
     )
 
 
+def enter_media(stats: StatsManager | None) -> None:
+    """Enter what Streamlit keeps for pages now: less, once pages or visitors have left."""
+    if stats is not None:
+        LEDGER.keep("media", media_held(stats))
+
+
 class UploadLimit:
     """Middleware that gives a visitor's oldest file back when another one is uploaded.
 
@@ -93,13 +99,9 @@ class UploadLimit:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on; before an upload, make room for it."""
-        if (
-            scope["type"] == "http"
-            and _MEDIA.search(scope["path"])
-            and (stats := self._stats()) is not None
-        ):
-            # what is made for a page is asked for by its visitor
-            LEDGER.keep("media", media_held(stats))
+        if scope["type"] == "http" and _MEDIA.search(scope["path"]):
+            # most of what is made for a page is asked for by its visitor
+            enter_media(self._stats())
         upload = (
             _UPLOAD.search(scope["path"])
             if scope["type"] == "http" and scope["method"] == "PUT"
@@ -128,6 +130,7 @@ class UploadLimit:
 
     def _fits(self, manager: MemoryUploadedFileManager, length: int) -> bool:
         """Return whether a file fits beside those that are kept and in flight, and enter all."""
+        enter_media(self._stats())
         total = held(manager) + self._in_flight + length
         if total > MAX_TOTAL or not LEDGER.enter(_HOLDER, total):
             return False
@@ -141,3 +144,4 @@ def give_back() -> None:
     if context is not None and manager is not None:
         manager.remove_session_files(context.session_id)
         LEDGER.keep(_HOLDER, held(manager))
+        enter_media(running_stats())

@@ -44,7 +44,6 @@ def test_an_address_of_a_term_keeps_its_anchor(visit: Open) -> None:
     expect(page).to_have_url(re.compile(r"/learn\?view=glossary#regret$"))
 
 
-@pytest.mark.stress
 def test_a_link_to_a_view_keeps_its_experiment_and_a_reload_keeps_the_view(visit: Open) -> None:
     e = experiment("linucb", seed=93, steps=400, simulator={"kind": "petshop", "n_products": 10})
     page = visit(f"/guard_rails?{url.query(e)}")

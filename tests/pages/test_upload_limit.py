@@ -127,6 +127,24 @@ def test_what_streamlit_keeps_for_downloads_is_in_the_ledger(prefix: str) -> Non
         LEDGER.leave("media")
 
 
+def test_what_visitors_left_leaves_the_ledger_with_the_next_upload() -> None:
+    store, stats = MemoryMediaFileStorage("/media"), StatsManager()
+    stats.register_provider(store)
+    file = store.load_and_get_id(b"x" * 1_000, "text/csv", MediaFileKind.DOWNLOADABLE, "a.csv")
+    manager = MemoryUploadedFileManager("/_stcore/upload_file")
+    limit = UploadLimit(PlainTextResponse(""), lambda: manager, lambda _: True, lambda: stats)
+    try:
+        # nobody has asked for the file
+        assert upload(limit, "a", 4) == 200
+        assert LEDGER.entries["media"] == 1_000
+        store.delete_file(file)
+        assert upload(limit, "a", 4) == 200
+        assert LEDGER.entries["media"] == 0
+    finally:
+        LEDGER.leave("media")
+        LEDGER.leave("uploads")
+
+
 def tables() -> list[object]:
     return [key for key in RESULTS._kept if key[0] == TABLE]
 
@@ -134,6 +152,8 @@ def tables() -> list[object]:
 def test_a_page_that_is_left_keeps_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
     manager = MemoryUploadedFileManager("/_stcore/upload_file")
     monkeypatch.setattr(upload_limit, "upload_manager", lambda: manager)
+    monkeypatch.setattr(upload_limit, "running_stats", StatsManager)
+    LEDGER.keep("media", 1_000)
     RESULTS.forget(TABLE)
     at = open_page("data")
     at = next(b for b in at.button if (b.key or "").startswith("try-")).click().run()
@@ -144,3 +164,5 @@ def test_a_page_that_is_left_keeps_no_table(monkeypatch: pytest.MonkeyPatch) -> 
     assert not at.exception
     assert not tables()
     assert not manager.file_storage.get("test session id")
+    # nor what Streamlit has let go of
+    assert LEDGER.entries.pop("media") == 0

@@ -218,6 +218,30 @@ def test_sweeps_that_stay_in_memory_are_in_the_ledger(
 
 
 @pytest.mark.slow
+def test_a_sweep_that_ends_lets_another_one_leave_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gate: Gate
+) -> None:
+    monkeypatch.setattr(manager_module, "MAX_ENDED_JOBS", 1)
+    gate.hold(8105)
+    gate.hold(8106)
+    with closing(Pool()) as pool:
+        manager = SweepManager(pool, tmp_path / "sweeps")
+        jobs = [manager.submit(small(seed=seed)) for seed in (8105, 8106)]
+        one = jobs[0].landscape.nbytes
+        assert LEDGER.entries["sweeps"] == 2 * one
+        gate.open(8105)
+        gate.open(8106)
+        wait_for(lambda: not any(job.active for job in jobs), "the end of the sweeps")
+        wait_for(lambda: LEDGER.entries["sweeps"] < 2 * one, "one of them to leave")
+        # the one that ended last can still be read
+        assert LEDGER.entries["sweeps"] == one
+        for job in jobs:
+            manager.delete(job.id)
+        assert LEDGER.entries["sweeps"] == 0
+    LEDGER.leave("sweeps")
+
+
+@pytest.mark.slow
 def test_a_running_sweep_keeps_star_and_notes_from_before_its_first_block(
     tmp_path: Path, gate: Gate
 ) -> None:

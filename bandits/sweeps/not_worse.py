@@ -25,7 +25,7 @@ LEFT_OUT: dict[Compared, str] = {
 def not_worse(landscape: Landscape, metric: str) -> str:
     """State which values of the only parameter are not significantly worse than the best.
 
-    What was dropped, has diverged or was not computed is compared with nothing, which is said.
+    What was dropped, has diverged or was not computed is compared with nothing, and named.
     """
     states: list[Compared] = list(landscape.states(metric))
     for point in np.flatnonzero(~landscape.eligible(metric) & ~landscape.dropped):

@@ -283,6 +283,7 @@ def test_two_tabs_of_a_run_agree(visit: Open, gate: Gate) -> None:
     assert said[0] == said[1]
 
 
+@pytest.mark.stress
 def test_home_shows_four_plots_and_the_sliders_of_its_agents_at_once(visit: Open) -> None:
     page = visit("/", viewport={"width": 1280, "height": 720})
     status(page, "^Finished: 20,000 steps")

@@ -273,8 +273,9 @@ def test_what_is_taken_over_lifts_no_limit_and_is_of_the_same_code(
         with pytest.raises(UserError, match="cannot end"):
             pool.submit_changed(changed, before=before)
     # the plug-ins that it used were edited since
-    before.id = "0" * 64
-    anew = pool.submit_changed(changed, before=before)
+    with monkeypatch.context() as patched:
+        patched.setattr(before, "id", "0" * 64)
+        anew = pool.submit_changed(changed, before=before)
     assert anew.saved == {}
     ended(anew)
 

@@ -93,23 +93,18 @@ def too_slow(experiment: Experiment, label: str, seconds_per_decision: float | N
     """
     agent = experiment.labels.index(label)
     if experiment.offers("replay"):
-        return (
-            "Replays a log: differences are not paired, so no slider is followed. It runs on "
-            "release."
-        )
+        return "Runs on release: replays of a log are not paired."
     if experiment.agent_class(agent).representation(experiment.agents[agent]) == "network":
-        return "Trains a network: too slow to follow the slider. It runs on release."
+        return "Runs on release: trains a network."
     if (need := shortened(experiment, RESTING).memory()) > MEMORY:
         return (
-            f"Needs {size(need)} of memory, more than the {size(MEMORY)} of a preview. It runs on "
-            "release."
+            f"Runs on release: needs {size(need)} of memory, more than the {size(MEMORY)} of a "
+            "preview."
         )
     moving = shortened(experiment, MOVING)
     seconds = (seconds_per_decision or 0.0) * moving.steps * moving.replications
     if seconds > SLOWEST:
-        return (
-            f"Takes about {duration(seconds)}: too slow to follow the slider. It runs on release."
-        )
+        return f"Runs on release ({duration(seconds)})."
     return ""
 
 

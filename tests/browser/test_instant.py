@@ -19,11 +19,6 @@ from tests.browser.test_journeys import LOOK, drawn, set_number, status, tiles
 from tests.support import wait_for
 
 # of a plot, how often each agent is drawn (bands left out), and its axes
-STATED = """() => {
-    const [text] = document.querySelectorAll(".st-key-conclusion p");
-    const instead = getComputedStyle(text, "::before").content;
-    return instead === "none" ? text.innerText : JSON.parse(instead);
-}"""
 CURVES = """i => document.querySelectorAll('.bp-plot')[i].data.filter(t => !t.fill && t.legendgroup)
   .reduce((n, t) => ({...n, [t.legendgroup]: (n[t.legendgroup] ?? 0) + 1}), {})"""
 AXES = (
@@ -105,8 +100,7 @@ def curves(page: Page) -> dict[str, int]:
 
 def stated(page: Page) -> str:
     """Return the sentence above the plots, as it is seen."""
-    text: str = page.evaluate(STATED)
-    return text.replace("\u00a0", " ")
+    return page.locator(".st-key-conclusion").inner_text().strip().replace("\u00a0", " ")
 
 
 def previewed(page: Page, label: str = "LinUCB") -> None:

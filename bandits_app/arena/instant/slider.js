@@ -50,17 +50,14 @@ function makeFollower(parent) {
     say(slider, values.length ? "The run that is shown is the nearest one." : slider.note);
   };
 
-  const say = (slider, words) => {
-    const shown = follower.strips.get(slider.key);
-    if (shown) shown.text.textContent = words ?? "";
+  const say = (slider, words = "") => {
+    const text = follower.strips.get(slider.key)?.text;
+    if (text) text.textContent = text.title = words; // a wide window shows one line of it
   };
 
   function heard({ slider, position, params, rest }, header, body) {
     const shown = follower.strips.get(slider.key);
-    if (header.error) {
-      if (shown) shown.text.textContent = header.error;
-      return;
-    }
+    if (header.error) return say(slider, header.error);
     if (slider.slow && params[slider.name] !== slider.asked) return; // it has moved on, or was released
     const trying = follower.shown === slider; // otherwise taken back meanwhile
     const moved = shown?.strip.parentElement?.getBoundingClientRect().top; // of the slider, in the window
@@ -78,7 +75,7 @@ function makeFollower(parent) {
     const { size } = slider.tried; // 0 where the answer at rest is the first one
     const many = size > 2 && !slider.slow ? ` · Best of ${size} values: ${best(slider).value}` : "";
     shown.text.setAttribute("aria-live", rest ? "polite" : "off"); // read out when the slider rests
-    shown.text.textContent = `${header.sentence}${many}`.replaceAll(" %", "\u00a0%");
+    say(slider, `${header.sentence}${many}`.replaceAll(" %", "\u00a0%"));
   }
 
   // -- a slider that is moved ----------------------------------------------------------------------------------------
@@ -195,7 +192,7 @@ function makeFollower(parent) {
         stopPlaying();
         takeBack(slider);
         const found = best(slider);
-        shown.text.textContent = `Best of ${slider.tried.size} values: ${found.value} (${found.rate.toFixed(3)}; ${found.budget})`;
+        say(slider, `Best of ${slider.tried.size} values: ${found.value} (${found.rate.toFixed(3)}; ${found.budget})`);
       } else ask(slider, positions[at++]);
     }, 60);
     slider.waits = 0;
@@ -273,7 +270,7 @@ function makeFollower(parent) {
         shown.mark.hidden = Boolean(slider.slow);
         shown.strip.classList.toggle("bi-slow", Boolean(slider.slow));
         shown.strip.hidden = Boolean(slider.slow && !slider.note); // the first slider of its agent states why
-        shown.text.textContent = slider.note;
+        say(slider, slider.note);
         nameMark(shown.mark, slider, false);
         drawTrack(shown, slider, input);
       }

@@ -35,11 +35,15 @@ function followPreviews(panel) {
   };
 }
 
-// The conclusion above the plots is that of the run before; in its place, the page's style shows this text.
+// The conclusion above the plots is that of the run before; while it is hidden, this text stands in its place.
 function stateInstead(text) {
-  const { classList, style } = document.documentElement;
-  classList.toggle("bp-previewed", text !== undefined);
-  style.setProperty("--bp-previewed", JSON.stringify(unbroken(text ?? "")));
+  document.documentElement.classList.toggle("bp-previewed", text !== undefined);
+  const shown = document.querySelector(".bp-instead");
+  if (text === undefined) return shown?.remove();
+  const instead = shown ?? document.createElement("p");
+  instead.className = "bp-instead"; // not read out: the slider's own words are
+  instead.textContent = unbroken(text);
+  if (!shown) document.querySelector(".st-key-conclusion")?.append(instead);
 }
 
 function endPreview(panel) {

@@ -104,11 +104,11 @@ def table_notes(result: Run) -> list[str]:
 
 
 def stopped_notes(result: Run) -> list[str]:
-    """State what the intervals of a run mean that its user stopped."""
+    """State what the intervals of a run mean that is looked at before its end."""
     if result.experiment.replications < 2:
         return []
     return [
-        "The run was stopped before its end. Intervals and verdicts hold for a length that was "
+        "The run has not reached its end. Intervals and verdicts hold for a length that was "
         "chosen beforehand. Stopping when a difference looks large finds false ones: among equal "
         "agents, 8 replications that are looked at 100 times show a significant difference at "
         "one of the looks in 4 to 5 of 10 runs."

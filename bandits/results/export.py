@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING, Any
 from bandits import __version__
 from bandits.experiments.experiment import Experiment
 from bandits.results import guard_cost
-from bandits.results.caveats import caveats, divergence_notes, rare_reward_notes
+from bandits.results.caveats import (
+    caveats,
+    divergence_notes,
+    rare_reward_notes,
+    stopped_notes,
+)
 from bandits.results.comparison.conclusion import (
     learning_summary,
     main_comparison,
@@ -135,6 +140,7 @@ def report(result: Result, *, window: int = metrics.WINDOW, date: datetime | Non
         .joinpath("package_data", "plotly.min.js")
         .read_text(encoding="utf-8")
     )
+    unfinished = stopped_notes(result) if _reached(result) < experiment.steps else []
     first, compared = main_comparison(result)
     sentences = (
         [
@@ -161,7 +167,8 @@ def report(result: Result, *, window: int = metrics.WINDOW, date: datetime | Non
         ),
         caveats="".join(f"<li>{html.escape(s)}</li>" for s in caveats(result)),
         rows="".join(_rows(result)),
-        first=f"<p><b>{html.escape(first)}</b></p>" if first else "",
+        first="".join(f"<p>{html.escape(note)}</p>" for note in unfinished)
+        + (f"<p><b>{html.escape(first)}</b></p>" if first else ""),
         sentences="".join(f"<li>{html.escape(s)}</li>" for s in sentences),
         json=html.escape(experiment.model_dump_json(indent=2)),
         script=html.escape(script(experiment)),
@@ -181,10 +188,14 @@ def report(result: Result, *, window: int = metrics.WINDOW, date: datetime | Non
 def _subtitle(result: Result) -> str:
     e = result.experiment
     description = describe_experiment(e)
-    reached = min((h.step for h in result.histories.values()), default=0)
+    reached = _reached(result)
     return (
         description if reached == e.steps else f"{description}; not finished, at step {reached:,}"
     )
+
+
+def _reached(result: Result) -> int:
+    return min((h.step for h in result.histories.values()), default=0)
 
 
 def _rows(result: Result) -> list[str]:

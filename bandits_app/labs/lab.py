@@ -9,6 +9,7 @@ import streamlit as st
 
 from bandits import Experiment, UserError
 from bandits.experiments.presets import presets
+from bandits.results.caveats import stopped_notes
 from bandits.runtime.pool import Job
 from bandits_app.session import draft, followed
 from bandits_app.widgets.text import escape_markdown, glued, refuse
@@ -99,6 +100,9 @@ def page(lab: Lab) -> None:
         )
     if job.status == "paused":
         st.caption(":material/pause: Paused: conclusions follow at the end of the run.")
+    if job.status == "stopped":
+        for note in stopped_notes(job.result):
+            st.caption(f":material/stop_circle: {note}")
     lab.show(job)
 
 

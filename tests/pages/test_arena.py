@@ -219,7 +219,7 @@ def test_a_live_run_grows_and_can_be_stopped(
     assert status(at).endswith("; results so far are kept")
     at.run()
     assert all(p["data"] for p in plots(at)[:2])
-    assert any(s.startswith("The run was stopped before its end.") for s in sentences(at))
+    assert any(s.startswith("The run has not reached its end.") for s in sentences(at))
     assert [b.disabled for b in at.button if b.label == "Stop"] == [True]
 
 

@@ -1,4 +1,6 @@
-"""A run that is paused: pages say so, and draw no conclusion from it before its end."""
+"""A run that is paused: pages say so, and draw no conclusion from it before its end; where it is
+stopped, they state what its conclusions mean.
+"""
 
 from __future__ import annotations
 
@@ -58,6 +60,10 @@ def test_a_paused_run_has_no_conclusion(pool: Pool, gate: Gate, page: str) -> No
     assert says_paused(at)
     assert conclusions(at) == []
     assert "press Run" not in str([table.value for table in at.table])
+    pool.stop(job, job.owner)
+    wait_for(lambda: job.status == "stopped", "the stop")
+    at.run()
+    assert "has not reached its end" in str([text.value for text in [*at.caption, *at.markdown]])
     gate.open()
     ended(pool.submit(e))
     at = open_page(page, url.to_query(e))

@@ -366,3 +366,4 @@ def test_an_unfinished_run_has_a_summary_before_its_first_counts() -> None:
     }
     assert under_way.summary()["agents"][label]["ctr"]["mean"] == metrics.click_rate(partial).mean()
     assert "not finished, at step 50" in report(under_way)
+    assert "The run has not reached its end." in report(under_way)

@@ -42,13 +42,7 @@ st.caption(
 
 file = upload.current(uploaded)
 try:
-    if (
-        file is not None
-        and (chosen := upload.choose(file))
-        and st.button(
-            "Save and run", type="primary", icon=":material/play_arrow:", disabled=not chosen.valid
-        )
-    ):
+    if file is not None and (chosen := upload.choose(file)).run:
         before = [info.id for info in uploads.listing()]
         data = uploads.save_dataset(
             chosen.table,

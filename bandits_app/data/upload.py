@@ -16,7 +16,14 @@ from bandits import UserError
 from bandits.base.formatting import count, count_of, number, percent
 from bandits.base.processes import ChildTask
 from bandits.simulators.datasets import uploads
-from bandits.simulators.datasets.csv_table import MAX_CLASSES, SAMPLES, Column, Table, inspect
+from bandits.simulators.datasets.csv_table import (
+    MAX_CLASSES,
+    SAMPLES,
+    Column,
+    Sample,
+    Table,
+    inspect,
+)
 from bandits.simulators.datasets.protection import GROUPS, RARE, protect
 from bandits.simulators.datasets.scaling import coded
 from bandits.simulators.datasets.table_notes import table_notes
@@ -58,41 +65,51 @@ class Choice(NamedTuple):
     rewards: Sequence[str]
     leave_out: Sequence[str]
     title: str
-    valid: bool
+    run: bool
 
 
 def samples() -> None:
-    """List the sample data sets: each is one click away, and can be downloaded."""
-    st.subheader("Samples", anchor=False)
-    loaded = None if st.session_state.get(uploader_key()) else st.session_state.get(_SAMPLE)
-    for sample in SAMPLES:
-        with st.container(border=True):
-            text_at, try_at, download_at = st.columns([5, 1.4, 1.6], vertical_alignment="center")
-            text_at.html(f"<b>{escape(sample.title)}</b><br><small>{escape(sample.about)}</small>")
-            try_at.button(
-                "Try",
-                key=f"try-{sample.file}",
-                icon=":material/play_arrow:",
+    """List the sample data sets: each is one click away, and can be downloaded.
+
+    They are folded once a file is loaded, so that its columns are in sight.
+    """
+    uploaded = st.session_state.get(uploader_key())
+    loaded = None if uploaded else st.session_state.get(_SAMPLE)
+    folded = bool(uploaded or loaded)
+    if not folded:
+        st.subheader("Samples", anchor=False)
+    with st.expander("Samples", icon=":material/dataset:") if folded else st.container():
+        for sample in SAMPLES:
+            _offer(sample)
+    if loaded:
+        title = next(sample.title for sample in SAMPLES if sample.file == loaded)
+        st.markdown(f"**{title}** is loaded. Check its columns, then press **Save and run**.")
+    else:
+        st.subheader("Your file", anchor=False)
+
+
+def _offer(sample: Sample) -> None:
+    with st.container(border=True):
+        text_at, try_at, download_at = st.columns([5, 1.4, 1.6], vertical_alignment="center")
+        text_at.html(f"<b>{escape(sample.title)}</b><br><small>{escape(sample.about)}</small>")
+        try_at.button(
+            "Try",
+            key=f"try-{sample.file}",
+            icon=":material/play_arrow:",
+            width="stretch",
+            on_click=_try,
+            args=(sample.file,),
+            help=f"Load {sample.title} as if you had uploaded it.",
+        )
+        with download_at:
+            buttons.download(
+                "Download",
+                sample.make,
+                sample.file,
+                "text/csv",
+                key=f"download-{sample.file}",
                 width="stretch",
-                on_click=_try,
-                args=(sample.file,),
-                help=f"Load {sample.title} as if you had uploaded it.",
             )
-            with download_at:
-                buttons.download(
-                    "Download",
-                    sample.make,
-                    sample.file,
-                    "text/csv",
-                    key=f"download-{sample.file}",
-                    width="stretch",
-                )
-            if sample.file == loaded:
-                st.markdown(
-                    f":material/south: **{sample.title}** is loaded. Check the columns below, then "
-                    "press **Save and run**."
-                )
-    st.subheader("Your file", anchor=False)
 
 
 def _try(name: str) -> None:
@@ -132,13 +149,7 @@ def choose(file: Any) -> Choice:
     """
     table = _read(file)
     names = [column.name for column in table.columns]
-    st.dataframe(
-        [_described(column) for column in table.columns],
-        hide_index=True,
-        width="stretch",
-        column_config={"Note": st.column_config.TextColumn(width="large")},
-    )
-    left, right = st.columns(2)
+    left, right, run_at = st.columns([2, 2, 1], vertical_alignment="bottom")
     target = left.selectbox(
         "Target",
         names,
@@ -199,7 +210,20 @@ def choose(file: Any) -> Choice:
     except UserError as error:
         valid = False
         refuse(error)
-    return Choice(table, target, rewards, leave_out, title.strip(), valid)
+    st.dataframe(
+        [_described(column) for column in table.columns],
+        hide_index=True,
+        width="stretch",
+        column_config={"Note": st.column_config.TextColumn(width="large")},
+    )
+    pressed = run_at.button(
+        "Save and run",
+        type="primary",
+        icon=":material/play_arrow:",
+        width="stretch",
+        disabled=not valid,
+    )
+    return Choice(table, target, rewards, leave_out, title.strip(), pressed)
 
 
 def _protected(

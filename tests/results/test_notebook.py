@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -154,7 +155,7 @@ def test_a_progress_bar_appears_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.slow
-def test_imports_are_cheap() -> None:
+def test_imports_are_cheap(tmp_path: Path) -> None:
     """Neither numpy nor numba for the package itself.
 
     Neither pandas, scipy, torch nor plotly for an experiment.
@@ -166,12 +167,12 @@ def test_imports_are_cheap() -> None:
         ("from bandits.__main__ import main; main(['list'])", heavy),
     ):
         command = f"import sys, json; {code}; print(); print(json.dumps(sorted(sys.modules)))"
-        # plug-ins of other tests may import what they like
-        own = {name: value for name, value in os.environ.items() if name != "BANDITS_PLUGINS"}
+        # plug-ins and stored logs of other tests may need what they like
+        own = os.environ | {"BANDITS_PLUGINS": "", "BANDITS_HOME": str(tmp_path)}
         done = subprocess.run(
             [sys.executable, "-c", command], capture_output=True, text=True, check=True, env=own
         )
-        assert not absent & set(json.loads(done.stdout.splitlines()[-1])), code
+        assert absent.isdisjoint(json.loads(done.stdout.splitlines()[-1])), code
 
 
 @pytest.mark.parametrize("module", [bandits, experiments, results], ids=lambda m: m.__name__)

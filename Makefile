@@ -25,9 +25,9 @@ VERSIONS ?= 3.12 3.13
 
 help:
 	@echo "make app        install and start the app on http://127.0.0.1:$(PORT)"
-	@echo "make test       install and run what must be true after every change: lint, types, quick tests (8 minutes)"
+	@echo "make test       install and run what must be true after every change: lint, types, quick tests (10 minutes)"
 	@echo "make test-slow  run the slow tests: processes, kills, clusters, documents, browser journeys"
-	@echo "make test-all   run make test and make test-slow (28 minutes)"
+	@echo "make test-all   run make test and make test-slow (35 minutes)"
 	@echo "make lint       run ruff and mypy only"
 	@echo "make bench      measure speed as ratios and write benchmarks/RESULTS.md (10 minutes)"
 	@echo "make reproduce  recompute the published figures and write docs/ (hours)"

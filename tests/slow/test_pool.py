@@ -164,28 +164,6 @@ def test_a_stopped_run_keeps_its_results(pool: Pool, gate: Gate) -> None:
     pool.stop(again)
 
 
-def test_a_killed_worker_is_replaced_and_the_run_continues(pool: Pool, gate: Gate) -> None:
-    """The run resumes from its last checkpoint in another worker with identical results."""
-    e = experiment("linucb", "lints", "beta_ts", steps=3000, seed=8)
-    gate.hold(8, 1000)
-    job = pool.submit(e)
-    for step in (1000, 2000):
-        gate.hold(8, step)
-        wait_for(
-            lambda step=step: job.saved and job.saved["step"] == step, "a checkpoint", over(job)
-        )
-        worker = pool.processes[job]
-        worker.kill()
-        wait_for(
-            lambda w=worker: pool.processes.get(job) not in (None, w), "another worker", over(job)
-        )
-    gate.open(8)
-    assert ended(job).status == "finished"
-    assert job.worker_deaths == 2
-    for label, history in run(e).histories.items():
-        same(job.histories[label], history)
-
-
 def test_a_run_whose_workers_keep_dying_fails_with_a_message_and_the_next_runs(
     pool: Pool, gate: Gate
 ) -> None:

@@ -94,9 +94,8 @@ HEAD = [
     "means over the four personas, with at most 40 steps per visit and 95 % intervals over runs. "
     "Times are processor time of one thread in sections that state their commit.",
     "",
-    "Each section states the size of its runs. A section of DQN with fewer than 200,000 steps is of a "
-    "shorter run than the command makes today, and decides nothing about the end of learning: `python "
-    "-m benchmarks.reproduction.sessions dqn-1 dqn-0.5 dqn-0 ablations` replaces them.",
+    "Each section states the size of its runs. Those with fewer than 200,000 steps (*Settings of "
+    "DQN*, *Break-even*, *Beside stable-baselines3*) decide nothing about the end of learning.",
 ]
 
 

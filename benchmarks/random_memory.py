@@ -122,7 +122,13 @@ def measure(experiment: Experiment) -> Taken:
     with tempfile.TemporaryDirectory() as folder:
         pool = Pool(1, Store(Path(folder)), limited=False)
         try:
-            short = {"steps": min(3, experiment.steps), "replications": 1, "seed": 1}
+            # long enough, and with fits early enough, that all libraries are loaded
+            agents = [
+                a.model_copy(update={"every": 1} if "every" in type(a).model_fields else {})
+                for a in experiment.agents
+            ]
+            short = {"steps": min(30, experiment.steps), "replications": 1, "seed": 1}
+            short["agents"] = tuple(agents)
             _wait(pool, experiment.model_copy(update=short), 600.0)
             worker = _children()[-1]
             gc.collect()

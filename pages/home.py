@@ -27,13 +27,14 @@ st.caption(
     "observes only whether that product is clicked. Which one earns the most clicks?"
 )
 try:
-    job, adjustable = start.shown_run(preset.experiment)
-    if head.button("Open in the Arena", type="primary", icon=":material/tune:"):
-        followed.run_in_arena(job.experiment)
-    if adjustable:
+    if adjustable := start.adjustable(preset.experiment):
         main_sliders(draft.current())
     else:
         start.offer_sliders(preset.experiment)
+    # the value of a slider is known once it is drawn
+    job = start.shown_run(preset.experiment)
+    if head.button("Open in the Arena", type="primary", icon=":material/tune:"):
+        followed.run_in_arena(job.experiment)
     board.show(job, key="home", above=head)
     if adjustable:
         follower.follow(job, View())

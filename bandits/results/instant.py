@@ -182,7 +182,7 @@ class Instant:
             name.replace("_", " "): plain_value(getattr(subject.agent, name)) for name in names
         }
         origin = ", ".join(f"{name} {value}" for name, value in values.items())
-        sentence = _sentence(gain, origin, start, whole=whole)
+        sentence = difference(gain, origin, start, whole=whole)
         sign = "+" if gain.mean > 0 else "−"
         short = f"{sign}{count(abs(gain.mean))} against {', '.join(values.values())}"
         if not whole:
@@ -224,7 +224,7 @@ class Instant:
         return sum(kept.need for kept in self._previews.values())
 
 
-def _sentence(gain: Estimate, start: str, experiment: Experiment, *, whole: bool) -> str:
+def difference(gain: Estimate, start: str, experiment: Experiment, *, whole: bool = True) -> str:
     """State a difference from where the slider was, and on how much it rests."""
     noun, rows = experiment.simulator_class().reward_noun, experiment.replications
     extent = (

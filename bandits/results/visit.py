@@ -11,7 +11,7 @@ import numpy as np
 
 from bandits.agents.planning.base import PlanningAgent
 from bandits.base.errors import UserError
-from bandits.base.formatting import count
+from bandits.base.formatting import count, count_of
 from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray, Round
 from bandits.experiments.experiment import Experiment
@@ -188,15 +188,23 @@ def sentence(result: Run, label: str, base: str) -> str:
     mine, other = result.histories[label], result.histories[base]
     values = METRICS["late_per_visit"].rows
     gain = metrics.estimate(values(mine) - values(other))
-    more = gain if gain.mean >= 0 else metrics.Estimate(-gain.mean, -gain.high, -gain.low)
-    word, when = "more" if gain.mean >= 0 else "fewer", break_even(mine, other)
+    when = break_even(mine, other)
     even = "it did not break even" if when is None else f"it broke even after {count(when)} visits"
-    undecided = "" if words.excludes_zero(gain) else ", undecided"
-    return (
-        f"{names[label]} earns {more.mean:.2f} {word} {noun} per visit than {names[base]} in the "
-        f"last fifth of the run ({words.interval(more, 'number')}{undecided}); {even}; the optimum "
-        f"is {truth.optimal:.2f}, the best next click over and over earns "
+    optimum = (
+        f"the optimum is {truth.optimal:.2f}, the best next click over and over earns "
         f"{truth.short_sighted:.2f}."
+    )
+    if not words.excludes_zero(gain):
+        return (
+            f"{names[label]} and {names[base]} do not differ significantly in the last fifth of "
+            f"the run: {gain.mean:.2f} {noun} per visit ({words.interval(gain, 'number')}; "
+            f"{count_of(mine.rows, 'replications')}); {optimum}"
+        )
+    more = gain if gain.mean >= 0 else metrics.Estimate(-gain.mean, -gain.high, -gain.low)
+    return (
+        f"{names[label]} earns {more.mean:.2f} {'more' if gain.mean >= 0 else 'fewer'} {noun} per "
+        f"visit than {names[base]} in the last fifth of the run "
+        f"({words.interval(more, 'number')}); {even}; {optimum}"
     )
 
 

@@ -22,26 +22,35 @@ from bandits_app.session.followed import submit_and_follow
 from bandits_app.session.workers import pool
 
 
-def shown_run(experiment: Experiment) -> tuple[Job, bool]:
-    """Return the run that Home shows, and whether sliders can change it.
+def adjustable(experiment: Experiment) -> bool:
+    """Return whether the controls differ from an experiment in nothing but the agents' parameters.
 
-    It is the one of the controls while these differ from ``experiment`` in nothing but the agents'
-    parameters; what else a user has set up in the Arena stays there.
+    What else a user has set up in the Arena stays there.
+    """
+    drafted = draft.current().experiment()
+    return drafted is not None and (
+        drafted == experiment or bool(parameter_changes(experiment, drafted))
+    )
+
+
+def shown_run(experiment: Experiment) -> Job:
+    """Return the run that Home shows, once its sliders are drawn: that of the controls where these
+    are `adjustable`.
 
     Raises
     ------
     UserError
     """
     drafted, source = draft.current().experiment(), draft.requested_run()
-    if drafted is None or not (drafted == experiment or parameter_changes(experiment, drafted)):
-        return _unowned(experiment), False
+    if drafted is None or not adjustable(experiment):
+        return _unowned(experiment)
     if source:
         draft.forget_request()
-        return submit_and_follow(drafted, by_slider=source == "slider"), True
+        # the run that was seen until now is the previous one
+        st.session_state.setdefault("job", _unowned(experiment).id)
+        return submit_and_follow(drafted, by_slider=source == "slider")
     job = pool().get(st.session_state.get("job", ""))
-    if job is not None and job.experiment == drafted:
-        return job, True
-    return _unowned(experiment), True
+    return job if job is not None and job.experiment == drafted else _unowned(experiment)
 
 
 def offer_sliders(experiment: Experiment) -> None:

@@ -144,7 +144,7 @@ def _replay(_experiment: Experiment, _steps: int, key: str) -> dict[str, list[Fr
 VISIT = lab.Lab(
     "One visit",
     "A visit has many clicks, and what is shown now decides how long the visitor stays. What does "
-    "an agent earn that plans for the visit (DQN), beside one that takes the best next click "
+    "an agent earn that plans for the visit (DQN), beside one that learns the next click alone "
     "(LinUCB)? Choose how much treats spoil the mood and how far DQN looks ahead, and press "
     "**Run**.",
     key="visit",

@@ -36,6 +36,7 @@ from bandits.results.figures.board import Bands, bands
 from bandits.results.figures.board import board as plots
 from bandits.results.figures.curves import zoom
 from bandits.results.figures.style import styles
+from bandits.results.instant import difference
 from bandits.results.metric_registry import METRICS, first_three
 from bandits.results.result import Result
 from bandits.results.visit import per_visit
@@ -243,6 +244,7 @@ def _explanation(
             "and their number in all replications. Agents count different events: nothing is "
             "paired. Select an agent to hide it in all plots."
         )
+    paired = not job.experiment.offers("replay")
     described, rate_title = [], simulator.rate_title.lower()
     for label, change in changes.items() if previous is not None else ():
         now, earlier = (
@@ -252,14 +254,18 @@ def _explanation(
         if now is None or earlier is None or earlier.size < 2:
             continue
         step = min(now.step, earlier.step)
+        if step == job.experiment.steps and now.alive.all() and earlier.alive.all() and paired:
+            gain = paired_tests.compare(now, earlier).difference
+            described.append(f"{label}: {difference(gain, change.before, job.experiment)}")
+            continue
         was, rate = (metrics.estimate(metrics.click_rate(h, step)).mean for h in (earlier, now))
         described.append(f"{label}: {change.text} ({rate_title} {_rate(was)} to {_rate(rate)})")
     if not described:
         return caption, note
-    common = "simulator" if job.experiment.offers("replay") else "simulator and random numbers"
+    common = "simulator and random numbers" if paired else "simulator"
     dotted = f"Dotted: previous run. {'; '.join(described)}"
     return dotted, (
-        f"{dotted}. The rates are those of both runs up to the same step. The runs have the same "
+        f"{dotted}. Rates are those of both runs up to the same step. The runs have the same "
         f"{common}. Tiles: {note[0].lower()}{note[1:]}"
     )
 

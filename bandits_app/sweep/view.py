@@ -215,7 +215,7 @@ def _setting(
         verdict = f"has lost {_loss(result, shown)} against the best so far"
     else:
         verdict = f"is {_verdict(result, shown)}"
-    st.markdown(f":material/close: {name} {verdict}.")
+    st.markdown(f"{name}, ✕ in the plot, {verdict}.")
 
 
 def files(job: SweepJob, metric: str) -> None:

@@ -12,6 +12,7 @@ from playwright.sync_api import Page, Route, expect
 
 from bandits.experiments import url
 from tests.browser.conftest import Open
+from tests.browser.test_instant import drag
 from tests.browser.test_journeys import LOOK, RANGE, set_number, status, tiles
 from tests.gate import Gate
 from tests.support import experiment, wait_for
@@ -298,6 +299,10 @@ def test_home_shows_four_plots_and_the_sliders_of_its_agents_at_once(visit: Open
     # no card over them
     expect(page.locator(".bp-tour")).to_have_count(0)
     # what stands below a slider that moves, or that runs on release, takes no room from them
-    sliders.first.press("ArrowRight")
+    drag(page, sliders.first, 60)
     expect(page.locator(".bi-text").first).not_to_be_empty()
     page.wait_for_function(FILLED, arg=720, polling=LOOK)
+    # clicks won or lost, once it is released and run
+    page.mouse.up()
+    dotted = page.locator(".bp-words").filter(has_text="Dotted: previous run. LinUCB: ")
+    expect(dotted.filter(has_text="fewer clicks than with alpha 0.5")).to_be_visible()

@@ -112,6 +112,7 @@ CONCLUSIONS = {
     ),
     "results.visit.per_visit": (ALIKE,),
     "results.instant.Answer.sentence": (ALIKE,),
+    "results.instant.difference": (ALIKE,),
     "diagnostics.finding.conclude": EXPLORING,
     "diagnostics.finding.Conclusion.verdict": EXPLORING,
     "diagnostics.finding.Finding.verdict": EXPLORING,

@@ -291,15 +291,17 @@ function makeFollower(parent) {
       const active = target === document.activeElement || target.closest?.("[data-dragging]");
       if (!key || !follower.data) continue;
       const changed = attributeName === "value" && active && target.value !== oldValue;
+      const ended = attributeName === "data-dragging" && !target.hasAttribute("data-dragging");
       if (!(key in follower.data.sliders)) {
-        if (changed && followed.has(key)) movedLate(key);
+        if ((changed || ended) && followed.has(key)) movedLate(key);
         continue;
       }
       if (changed) moved(key, target, Number(oldValue));
-      if (attributeName === "data-dragging" && !target.hasAttribute("data-dragging")) {
+      if (ended) {
         const input = inputOf(target);
         if (input && follower.shown?.key === key) release(follower.shown, Number(input.value));
         else if (taken?.key === key) setTimeout(takeBackAgain, RELEASED, taken);
+        else movedLate(key); // a drag so quick that its values were seen after its end
       }
     }
     const ours = ({ target }) => target.closest?.(".bp-live, .bi-strip");

@@ -64,7 +64,7 @@ def test_the_first_curve_is_above_the_fold(visit: Open) -> None:
     # the slider is followed: it runs by itself
     expect(page.locator(".bi-strip").first).to_be_attached()
     page.get_by_role("slider", name=re.compile("^Exploration bonus")).first.press("ArrowRight")
-    dotted = re.compile(r"^Dotted: previous run. LinUCB: .* alpha 0.5 ")
+    dotted = re.compile(r"^Dotted: previous run. LinUCB: .* alpha \S")
     expect(page.locator(".bp-words").filter(has_text=dotted)).to_be_visible()
     status(page, "^Finished: 800 steps")
     # with a previous run

@@ -852,7 +852,7 @@ def test_the_setting_is_the_best_tied_or_worse(app_pool: Pool) -> None:
             visit(**url.to_query(small([axis], {"kind": "linucb", "alpha": alpha}, steps=600)))
         )
         (found,) = [m.value for m in at.markdown if m.value.startswith("Your setting")]
-        return str(found.partition(") ")[2])
+        return str(found.partition("), ✕ in the plot, ")[2])
 
     first, second, far = map(verdict, (0.1, 0.12, 10.0))
     best, tied = (first, second) if first.startswith("is the best point") else (second, first)

@@ -19,7 +19,7 @@ from bandits.results.comparison.conclusion import (
     main_comparison,
     shock_summary,
 )
-from bandits.results.instant import _sentence
+from bandits.results.instant import difference
 from tests.support import experiment
 
 RUNS, STEPS, ROWS = 400, 20, 8
@@ -77,7 +77,7 @@ def of_visits(result: Result) -> str:
 
 def of_a_slider(result: Result) -> str:
     before, after = (metrics.total(h, "clicks") for h in result.histories.values())
-    return _sentence(metrics.estimate(after - before), "alpha 1", result.experiment, whole=True)
+    return difference(metrics.estimate(after - before), "alpha 1", result.experiment, whole=True)
 
 
 SHOCK = {"kind": "petshop", "n_products": 10, "shock_step": 10}
@@ -106,7 +106,7 @@ SHARING = of(
         (GUARDED, guard_cost.conclusion, r"^The [^)]+\) are not shown to change"),
         (of("linucb"), guard_cost.fallback_sentences, "95 % CI −"),
         (SHARING, sharing_conclusions, "are not shown to differ"),
-        (of("q_learning", "linucb", simulator=VISITS), of_visits, ", undecided"),
+        (of("q_learning", "linucb", simulator=VISITS), of_visits, "do not differ significantly"),
         (of("linucb", "lints"), of_a_slider, "^No significant difference"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),

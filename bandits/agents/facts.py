@@ -14,6 +14,8 @@ from .params import LearnerParams
 
 Uncertainty = Literal["bonus", "posterior"]
 Representation = Literal["features", "fourier", "network"]
+# kept of a run, at most
+SPECTRA = 41
 
 
 class AgentFacts:
@@ -150,6 +152,14 @@ class AgentFacts:
     def shared_memory(cls, params: Any, spec: SimulatorSpec, layouts: int) -> int:  # noqa: ARG003
         """Compute the bytes that all rows share, given the number of layouts."""
         return 0
+
+    @classmethod
+    def spectra_memory(cls, params: Any, spec: SimulatorSpec) -> int:
+        """Compute the bytes per row of the spectra that a run keeps."""
+        if (per_arm := cls.spans_arms(params)) is None:
+            return 0
+        width = max(spec.n_features, getattr(params, "fourier", None) or 0)
+        return 8 * SPECTRA * (spec.n_items if per_arm else 1) * width
 
     @classmethod
     def least_work(cls, params: Any, spec: SimulatorSpec, steps: int) -> float:  # noqa: ARG003

@@ -222,20 +222,23 @@ class Experiment(Params):
             )
             total += History.memory(*sizes, n_launches=launches, bucket_size=spec.bucket_size)
             total += cls.shared_memory(agent, spec, layouts)
+        # a checkpoint copies one history after the other
+        total += self.empty_history().nbytes
         # every agent's kernels are compiled with one row of its own before its first step, one
         # agent after the other
         return total + max(rows) + self.simulator_class().memory(self.simulator, 1)
 
     def server_memory(self) -> int:
         """Estimate the bytes of memory that a run takes in the process that follows it: its
-        histories, twice while they are packed, and a state that is too small for a file.
+        histories with their spectra, twice while they are packed, and a state that is too small
+        for a file.
         """
-        cls = self.simulator_class()
-        spec = cls.describe(self.simulator)
-        state = self.replications * sum(
-            self.agent_class(i).memory(agent, spec) for i, agent in enumerate(self.agents)
-        )
-        histories = len(self.agents) * self.empty_history().nbytes
+        spec = self.simulator_class().describe(self.simulator)
+        classes = [self.agent_class(i) for i in range(len(self.agents))]
+        agents = list(zip(classes, self.agents, strict=True))
+        state = self.replications * sum(cls.memory(agent, spec) for cls, agent in agents)
+        spectra = self.replications * sum(cls.spectra_memory(agent, spec) for cls, agent in agents)
+        histories = len(agents) * self.empty_history().nbytes + spectra
         return FOLLOWED + 2 * histories + min(state, LARGE)
 
     def max_processes(self) -> int:

@@ -401,7 +401,12 @@ class History:
             plain["now.segment_sums"] = self.segment_sums.now
         if self.launch_sums is not None:
             plain["now.launch_sums"] = self.launch_sums.now
-        return {k: np.array(v) for k, v in {**everything, **now, **plain}.items()}
+        # copied already, or never changed
+        kept = "counts", "segments.counts", "spectrum."
+        return {
+            k: v if k.startswith(kept) else np.array(v)
+            for k, v in {**everything, **now, **plain}.items()
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a saved history into a new one with the same rows and items, and at least as many

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from bandits.agents.facts import SPECTRA
 from bandits.agents.model_params import ESTIMATED, groups_of
 from bandits.base.randomness import Streams
 from bandits.base.types import FloatArray, Round, SimulatorAccess, SimulatorSpec
@@ -16,9 +17,6 @@ from bandits.models.linear.private_ridge import PrivateRidge
 from bandits.models.linear.ridge import Ridge, n_models
 
 from .params import LinearParams, PrivateLinearParams
-
-# kept of a run, at most
-SPECTRA = 41
 
 Model = Ridge | DiscountedRidge
 

@@ -13,6 +13,11 @@ from starlette.websockets import WebSocketClose
 
 # of one network address, which a class may share: a page has one, and one more for its sliders
 PER_ADDRESS, IN_ALL = 200, 600
+# file descriptors of a page: its socket and its event loop, which Streamlit keeps for two minutes
+# after the page was left, of this many pages at most
+OF_A_PAGE, LEFT = 4, 128
+# ... and of all else that the server opens
+OTHERS = 400
 # seconds without a message after which a websocket gives way to a new one
 SILENT = 30.0
 # bytes of a message of a browser; files come another way
@@ -41,6 +46,8 @@ class Sockets:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
         self.lines: set[_Line] = set()
+        room = (_descriptors(OTHERS + OF_A_PAGE * (IN_ALL + LEFT)) - OTHERS) // OF_A_PAGE - LEFT
+        self.in_all = min(IN_ALL, max(room, 1))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on; let a websocket in where there is room."""
@@ -80,7 +87,7 @@ class Sockets:
         """Return whether there is room for one more of an address; one that is silent gives way."""
         each, now = Counter(line.address for line in self.lines), time.monotonic()
         full = each[address] >= PER_ADDRESS
-        if not full and len(self.lines) < IN_ALL:
+        if not full and len(self.lines) < self.in_all:
             return True
         silent = max(
             (
@@ -96,6 +103,22 @@ class Sockets:
         self.lines.discard(silent)
         silent.leave.set()
         return True
+
+
+def _descriptors(wanted: int) -> int:
+    """Return how many files this process may open; if these are fewer than wanted, after raising
+    the limit as far as the system lets it.
+    """
+    try:
+        import resource
+    except ImportError:
+        # not on Windows, which has no such limit
+        return wanted
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if 0 <= now < wanted:
+        now = wanted if most < 0 else min(wanted, most)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (now, most))
+    return wanted if now < 0 else now
 
 
 def _network(address: str) -> str:

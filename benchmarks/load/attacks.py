@@ -31,6 +31,8 @@ from .sessions import ROOT, Server
 # bytes of the server, at most
 LIMIT = 1.2 * 2**30
 MEGABYTE = 10**6
+# where connections come from: limits count those of one address
+LOCAL = "127.0.0.1"
 
 
 def _peak(process: int | str) -> int:
@@ -39,11 +41,15 @@ def _peak(process: int | str) -> int:
     return int(status.split("VmHWM:")[1].split()[0]) * 2**10
 
 
-def silent_sockets(server: Server) -> str:
+def silent_sockets(server: Server, source: str = LOCAL) -> str:
     """Hold 100 connections that ask nothing; another visitor connects after they were silent."""
     from websockets.sync.client import connect
 
-    options: dict[str, Any] = {"origin": f"http://{server.host}", "ping_interval": None}
+    options: dict[str, Any] = {
+        "origin": f"http://{server.host}",
+        "ping_interval": None,
+        "source_address": (source, 0),
+    }
     address = f"ws://{server.host}/instant"
     with ExitStack() as stack:
         for _ in range(100):
@@ -55,7 +61,7 @@ def silent_sockets(server: Server) -> str:
         return f"the visitor after them is answered ({len(answer)} bytes)"
 
 
-def many_pages(server: Server) -> str:
+def many_pages(server: Server, source: str = LOCAL) -> str:
     """Hold 300 connections of pages that ask nothing; another visitor connects after them."""
     from websockets.exceptions import ConnectionClosed, InvalidStatus
     from websockets.sync.client import connect
@@ -66,6 +72,7 @@ def many_pages(server: Server) -> str:
         "subprotocols": [Subprotocol("streamlit")],
         "ping_interval": None,
         "open_timeout": 60,
+        "source_address": (source, 0),
     }
     address, held = f"ws://{server.host}/_stcore/stream", 0
     with ExitStack() as stack:
@@ -78,13 +85,15 @@ def many_pages(server: Server) -> str:
         return f"{held} of 300 are held; the visitor after them is let in"
 
 
-def large_frames(server: Server) -> str:
+def large_frames(server: Server, source: str = LOCAL) -> str:
     """Begin six messages of 190 MB, for a route that takes 32 kB."""
     host, port = server.host.split(":")
     refused = 0
     with ExitStack() as stack:
         for _ in range(6):
-            line = stack.enter_context(socket.create_connection((host, int(port)), timeout=20))
+            line = stack.enter_context(
+                socket.create_connection((host, int(port)), 20, source_address=(source, 0))
+            )
             line.sendall(
                 f"GET /instant HTTP/1.1\r\nHost: {server.host}\r\nUpgrade: websocket\r\n"
                 "Connection: Upgrade\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
@@ -101,7 +110,7 @@ def large_frames(server: Server) -> str:
     return f"{refused} of 6 are refused before they end"
 
 
-def uploads(server: Server) -> str:
+def uploads(server: Server, source: str = LOCAL) -> str:
     """Upload three files of 49 MB in each of four sessions, which stay open."""
     from streamlit.proto.BackMsg_pb2 import BackMsg
     from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
@@ -119,6 +128,7 @@ def uploads(server: Server) -> str:
                     subprotocols=[Subprotocol("streamlit")],
                     max_size=None,
                     ping_interval=None,
+                    source_address=(source, 0),
                 )
             )
             message = BackMsg()
@@ -132,12 +142,12 @@ def uploads(server: Server) -> str:
                     break
             session = found.new_session.initialize.session_id
             for i in range(3):
-                answers.append(_put(server.host, f"{session}/file{i}", token))
+                answers.append(_put(server.host, f"{session}/file{i}", token, source))
     kept = sum(200 <= status < 300 for status in answers)
     return f"{kept} of {len(answers)} files are kept, the others refused"
 
 
-def _put(host: str, path: str, token: str) -> int:
+def _put(host: str, path: str, token: str, source: str) -> int:
     body = (
         b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.csv"\r\n'
         b"Content-Type: text/csv\r\n\r\n" + b"1,2\n" * (49 * MEGABYTE // 4) + b"\r\n--x--\r\n"
@@ -148,7 +158,7 @@ def _put(host: str, path: str, token: str) -> int:
         "Cookie": f"_streamlit_xsrf={token}",
         "X-Xsrftoken": token,
     }
-    line = http.client.HTTPConnection(host, timeout=60)
+    line = http.client.HTTPConnection(host, timeout=60, source_address=(source, 0))
     try:
         # it is refused by its length, before it is read
         with suppress(BrokenPipeError, ConnectionResetError):
@@ -159,6 +169,9 @@ def _put(host: str, path: str, token: str) -> int:
             return 503
     finally:
         line.close()
+
+
+ATTACKS = silent_sockets, many_pages, large_frames, uploads
 
 
 def many_names() -> tuple[bytes, str]:
@@ -215,7 +228,7 @@ def main() -> int:
         peak, found = _of_file(make)
         print(f"{make.__name__}: peak of the caller {size(peak)}; {found}", flush=True)
         failed |= peak > LIMIT or found == "accepted"
-    for attack in (silent_sockets, many_pages, large_frames, uploads):
+    for attack in ATTACKS:
         if chosen and attack.__name__ not in chosen:
             continue
         with tempfile.TemporaryDirectory() as home:

@@ -1,13 +1,14 @@
 """Measure the server under many simultaneous sessions, ten of them with runs and two with sweeps.
 
     python -m benchmarks.load.mixed --sessions 50 --minutes 5 --write
-    python -m benchmarks.load.mixed --sessions 30 --minutes 60 --pause 60 --write
+    python -m benchmarks.load.mixed --sessions 30 --minutes 60 --pause 60 --attackers 5 --write
 
 starts the app in an empty home; one visitor opens every page. Then ten sessions start runs: all at
 once, then one of them alone, then all at once again, each run with another seed. Two sessions run
 sweeps, one after the other. All others open page after page. All actions go through the pages, as
 those of a browser (`sessions`). From half an hour on it is a soak: memory and file descriptors must
-not grow in its second half."""
+not grow in its second half. Attackers, each with an address of its own, make one attack after the
+other (`attacks`)."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ import random
 import re
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -31,6 +33,7 @@ from bandits.sweeps import Sweep
 from bandits.sweeps import url as sweep_link
 from benchmarks.measure import Section, keep, machine, stamp
 
+from .attacks import ATTACKS
 from .sessions import Answer, Server, Session, Watch, session
 
 RACERS, SWEEPERS = 10, 2
@@ -42,6 +45,8 @@ PAGES = ("home", "arena", "sweep", "labs", "data", "runs", "learn")
 BEGUN, ENDED = re.compile(r"Step [1-9]|Finished"), re.compile(r"Finished")
 # seconds, targets
 SOON, STILL, PAGE = 20.0, 30.0, 3.0
+# ... of a page while others attack
+ATTACKED = 5.0
 # minutes from which a measurement is a soak, with stricter targets for what may not grow
 SOAK = 30.0
 
@@ -75,6 +80,8 @@ class Observations:
         MiB of the server, and of all processes it has started, every few seconds.
     descriptors : list of int
         Open file descriptors of the server, at the same times.
+    attacks : list of str
+        What came of each attack.
     """
 
     watch: Watch = field(default_factory=Watch)
@@ -86,6 +93,7 @@ class Observations:
     resident: list[float] = field(default_factory=list)
     others: list[float] = field(default_factory=list)
     descriptors: list[int] = field(default_factory=list)
+    attacks: list[str] = field(default_factory=list)
     processor: float = 0.0
 
 
@@ -175,6 +183,19 @@ async def compete(
             await asyncio.sleep(2 + pause)
 
 
+async def attack(server: Server, seen: Observations, generator: random.Random, place: int) -> None:
+    """Make one attack after the other, from an address of its own."""
+    while True:
+        one = generator.choice(ATTACKS)
+        try:
+            found = await asyncio.to_thread(one, server, f"127.0.0.{place}")
+        # what the server does not let in
+        except Exception as error:  # noqa: BLE001
+            found = type(error).__name__
+        seen.attacks.append(f"{one.__name__}: {found}")
+        await asyncio.sleep(generator.uniform(*READING))
+
+
 async def warm(host: str) -> None:
     """Open every page once, so that the server has loaded its modules."""
     async with session(host, Watch()) as visitor:
@@ -187,7 +208,9 @@ async def warm(host: str) -> None:
 # -------------------------------------------------------------------------------------------------------
 
 
-async def measure(server: Server, sessions: int, seconds: float, pause: float) -> Observations:
+async def measure(
+    server: Server, sessions: int, seconds: float, pause: float, attackers: int
+) -> Observations:
     """Start the sessions one by one and observe them."""
     seen, seeds = Observations(), itertools.count(1)
     await warm(server.host)
@@ -197,6 +220,7 @@ async def measure(server: Server, sessions: int, seconds: float, pause: float) -
     doing.append(compete(server.host, seen, seeds, RACERS, pause))
     walkers = range(sessions - RACERS - SWEEPERS)
     doing += [walk(server.host, seen.watch, random.Random(number)) for number in walkers]
+    doing += [attack(server, seen, random.Random(1000 + i), 100 + i) for i in range(attackers)]
     going = []
     for one in doing:
         going.append(asyncio.create_task(guarded(seen.watch, one)))
@@ -216,13 +240,13 @@ async def measure(server: Server, sessions: int, seconds: float, pause: float) -
     return seen
 
 
-def run(sessions: int, minutes: float, pause: float) -> Section:
+def run(sessions: int, minutes: float, pause: float, attackers: int) -> Section:
     """Measure."""
     seconds = 60 * minutes
     with tempfile.TemporaryDirectory() as home:
         server = Server.start(home)
         try:
-            seen = asyncio.run(measure(server, sessions, seconds, pause))
+            seen = asyncio.run(measure(server, sessions, seconds, pause, attackers))
             errors = server.errors()
         finally:
             server.stop()
@@ -238,7 +262,12 @@ def run(sessions: int, minutes: float, pause: float) -> Section:
         "measurements of pages compute on the same machine; every page has been opened once "
         "before. A delay is the time from a request to the end of its answer; times of runs are "
         "as seen by the visitor, with one update per second. Sessions with runs and sweeps pause "
-        f"for {pause:g} s between them.",
+        f"for {pause:g} s between them."
+        + (
+            f" Beside them {attackers} visitors attack, one attack after the other."
+            if attackers
+            else ""
+        ),
         ("what", "measured"),
         code=stamp(run),
     )
@@ -290,6 +319,7 @@ def rows(seen: Observations, seconds: float, errors: Sequence[str]) -> list[tupl
             ", ".join(f"{through(reached):.2f}" for reached in seen.swept),
         ),
         ("longest time without progress of a sweep", f"{max(map(stood, seen.swept)):.1f} s"),
+        *((f"– attacks: {found}", f"{n}") for found, n in Counter(seen.attacks).most_common()),
     ]
 
 
@@ -343,7 +373,10 @@ def soaked(seen: Observations, errors: Sequence[str]) -> list[tuple[str, str, bo
     """Return the targets of a soak: nothing fails, and nothing grows in the second half."""
     wrong = len(seen.watch.failures) + len(errors)
     memory, files = settled(seen.resident), settled(seen.descriptors)
+    slowest = max(a.seconds for a in seen.watch.answers if not a.fragment)
+    attacked = f"while others attack, a page is answered within {ATTACKED:g} s"
     return [
+        *([(attacked, f"{slowest:.1f} s", slowest <= ATTACKED)] if seen.attacks else []),
         ("no session and no script of the server fails", f"{wrong}", wrong == 0),
         (
             "server memory at the end at most 1.1 times that in the middle",
@@ -420,11 +453,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--pause", type=float, default=0.0, help="seconds between two runs or sweeps of a session"
     )
+    parser.add_argument(
+        "--attackers", type=int, default=0, help="visitors that attack, beside the sessions"
+    )
     parser.add_argument("--write", action="store_true", help="put the table into RESULTS.md")
     parsed = parser.parse_args(arguments)
     if parsed.sessions < RACERS + SWEEPERS:
         parser.error(f"--sessions is {parsed.sessions}; it must be at least {RACERS + SWEEPERS}")
-    section = run(parsed.sessions, parsed.minutes, parsed.pause)
+    section = run(parsed.sessions, parsed.minutes, parsed.pause, parsed.attackers)
     print(section)
     if parsed.write:
         keep(section)

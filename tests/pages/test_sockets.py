@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -134,3 +136,18 @@ def test_a_long_message_is_refused_by_its_header() -> None:
         assert closed.value.rcvd.code == 1009
     server.should_exit = True
     thread.join()
+
+
+@pytest.mark.parametrize(("hard", "in_all", "raised"), [(4000, 600, 3312), (1200, 72, 1200)])
+def test_there_are_file_descriptors_for_all_websockets(hard: int, in_all: int, raised: int) -> None:
+    """The limit is raised where the system lets it, and fewer pages are let in elsewhere."""
+    program = (
+        "import resource\n"
+        f"resource.setrlimit(resource.RLIMIT_NOFILE, (256, {hard}))\n"
+        "from bandits_app.server.sockets import Sockets\n"
+        "print(Sockets(None).in_all, resource.getrlimit(resource.RLIMIT_NOFILE)[0])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == [str(in_all), str(raised)]

@@ -90,7 +90,9 @@ def evidence() -> Evidence:
     for name, line in data["lines"].items():
         values = {key: Estimate(*ends) for key, ends in line["values"].items()}
         origin = (
-            f"{line['document']}, {line['section']}" if "document" in line else "run for this page"
+            f"{line['document']} of the project, {line['section']}"
+            if "document" in line
+            else "run for this page"
         )
         opened = line.get("experiment") or guide().opens[name]
         run = presets()[opened].experiment if isinstance(opened, str) else read(opened)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -187,7 +187,9 @@ def target_agents(experiment: Experiment) -> dict[str, str]:
     }
 
 
-def kept_agents(experiment: Experiment, runs: Sequence[StoredRun]) -> dict[str, str]:
+def kept_agents(
+    experiment: Experiment, runs: Sequence[StoredRun], named: Callable[[StoredRun], str]
+) -> dict[str, str]:
     """Return the agents of stored runs that can be the target on a log of an experiment: text by
     title.
 
@@ -197,13 +199,15 @@ def kept_agents(experiment: Experiment, runs: Sequence[StoredRun]) -> dict[str, 
         Of the log.
     runs : sequence of StoredRun
         The newest first; those with another simulator or seed are left out.
+    named : callable
+        Titles a run.
     """
     simulator, seed = experiment.simulator, experiment.seed
     fitting = [
         run for run in runs if run.experiment.simulator == simulator and run.experiment.seed == seed
     ]
     return {
-        f"{label} as it was halfway in run {run.id[:DIGITS]}": f"{KEPT}{run.id}:{label}"
+        f"{label}, halfway in {named(run)} ({run.id[:DIGITS]})": f"{KEPT}{run.id}:{label}"
         for run in fitting[:MOST_RUNS]
         for label in target_agents(run.experiment)
     }

@@ -103,6 +103,15 @@ def table_notes(result: Run) -> list[str]:
         return []
 
 
+def yardstick_of(experiment: Experiment) -> str:
+    """State briefly what is reached on a table without exploration; nothing elsewhere."""
+    try:
+        return experiment.simulator_class().yardstick(experiment.simulator)
+    except UserError:
+        # the table is not stored here any more
+        return ""
+
+
 def stopped_notes(result: Run) -> list[str]:
     """State what the intervals of a run mean that is looked at before its end."""
     if result.experiment.replications < 2:

@@ -272,6 +272,17 @@ class Simulator(ABC):
         return []
 
     @classmethod
+    def yardstick(cls, params: Any) -> str:  # noqa: ARG003
+        """State in a few words what is reached without exploration; empty where it is not known.
+
+        Raises
+        ------
+        UserError
+            The data are not stored here.
+        """
+        return ""
+
+    @classmethod
     def portable(cls, params: Any) -> bool:  # noqa: ARG003
         """Return whether the parameters alone reproduce this simulator on another machine."""
         return True

@@ -137,8 +137,10 @@ def load(name: str, scale: Scale = "none", *, constant: bool = False) -> DataSet
 
 
 @lru_cache(maxsize=64)
-def _supervised(name: str) -> str:
-    """State what is reached on a data set without exploration; computed once."""
+def _supervised(name: str) -> tuple[str, str]:
+    """State what is reached on a data set without exploration, briefly and in full; computed
+    once.
+    """
     data = load(name, "standard")
     return supervised_note(data.features, data.labels)
 
@@ -363,7 +365,11 @@ class Classification(TableSimulator):
     @classmethod
     def notes(cls, params: Any) -> list[str]:
         found = super().notes(params)
-        return [*found, _supervised(params.data)] if uploads.find(params.data) else found
+        return [*found, _supervised(params.data)[1]] if uploads.find(params.data) else found
+
+    @classmethod
+    def yardstick(cls, params: Any) -> str:
+        return _supervised(params.data)[0] if uploads.find(params.data) else ""
 
     def _labels(self, round: Round) -> IntArray:
         labels: IntArray = self.data.labels[self._example(round.step)]

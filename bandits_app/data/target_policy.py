@@ -28,7 +28,7 @@ _MODELS = {
 
 _HELP = (
     "The policy whose value is estimated. An agent learns from the first half of the log, is then "
-    "frozen, and is evaluated on the second half. *As it was halfway* is an agent of a stored run "
+    "frozen, and is evaluated on the second half. *Halfway in* a run: an agent of a stored run "
     "with the same users, as half of that run had trained it."
 )
 # the choice for a file, which the next file keeps
@@ -52,7 +52,7 @@ def choose(source: Source | None) -> str:
     agents = {f"agent:{label}": text for label, text in summary.agents.items()}
     kept: dict[str, str] = {}
     if summary.experiment is not None:
-        found = kept_agents(summary.experiment, run_lists.finished_runs())
+        found = kept_agents(summary.experiment, run_lists.finished_runs(), run_lists.display_title)
         kept = {f"agent:{title}": text for title, text in found.items()}
     production = (
         [f"bts:{source.log.rpartition('/')[2]}"]

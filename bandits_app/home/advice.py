@@ -38,8 +38,8 @@ def ask() -> Answers:
     """Draw the questions; return the chosen option of each."""
     answers = {}
     questions = list(guide().questions.items())
-    for pair in (questions[i : i + 2] for i in range(0, len(questions), 2)):
-        for column, (name, question) in zip(st.columns(2), pair, strict=False):
+    for row in (questions[i : i + 3] for i in range(0, len(questions), 3)):
+        for column, (name, question) in zip(st.columns(3), row, strict=False):
             names = list(question.options)
             default = (
                 names.index("thousands")

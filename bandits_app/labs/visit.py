@@ -143,9 +143,10 @@ def _replay(_experiment: Experiment, _steps: int, key: str) -> dict[str, list[Fr
 
 VISIT = lab.Lab(
     "One visit",
-    "A visit has many clicks, and what is shown now decides how long the visitor stays. What does "
-    "an agent earn that plans for the visit (DQN), beside one that learns the next click alone "
-    "(LinUCB)? Choose how much treats spoil the mood and how far DQN looks ahead, and press "
+    "A visit has many clicks, and what is shown now decides how long the visitor stays: treats are "
+    "clicked more often than staples and spoil the mood, in which the visitor leaves sooner. What "
+    "does an agent earn that plans for the visit (DQN), beside one that learns the next click "
+    "alone (LinUCB)? Choose how much treats spoil the mood and how far DQN looks ahead, and press "
     "**Run**.",
     key="visit",
     above="sliders",

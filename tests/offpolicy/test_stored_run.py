@@ -73,12 +73,12 @@ def test_a_kept_run_is_found_by_its_id(tmp_path: Path, monkeypatch: pytest.Monke
     assert found.target == f"LinUCB after step 150 of the run {kept.hash[:8]}"
     assert found.n == len(log) / 2
     assert (
-        kept_agents(e, Store().runs())
+        kept_agents(e, Store().runs(), lambda run: "My run")
         == {  # not the oracle
-            f"LinUCB as it was halfway in run {kept.hash[:8]}": f"run:{kept.hash}:LinUCB"
+            f"LinUCB, halfway in My run ({kept.hash[:8]})": f"run:{kept.hash}:LinUCB"
         }
     )
-    assert kept_agents(experiment("random", **{**LOG, "seed": 82}), Store().runs()) == {}
+    assert kept_agents(experiment("random", **{**LOG, "seed": 82}), Store().runs(), str) == {}
     with pytest.raises(UserError, match="no stored run has this id"):
         evaluate(log, "run:0000:LinUCB")
 

@@ -15,8 +15,9 @@ FOLDS = 5
 ITERATIONS = 50
 
 
-def supervised_note(features: FloatArray, labels: IntArray) -> str:
-    """State how often the most frequent class is right, and a classifier that knows all classes.
+def supervised_note(features: FloatArray, labels: IntArray) -> tuple[str, str]:
+    """State how often the most frequent class is right, and a classifier that knows all classes: in
+    a few words, and in full.
 
     Parameters
     ----------
@@ -28,7 +29,11 @@ def supervised_note(features: FloatArray, labels: IntArray) -> str:
     rows = np.random.default_rng(0).permutation(n)[:ROWS]
     most, right = np.bincount(labels).max() / n, cross_validated(features[rows], labels[rows])
     some = f", {count(ROWS)} of {count(n)} rows" if n > ROWS else ""
-    return (
+    brief = (
+        f"the most frequent class {percent(float(most))}, a classifier trained on the classes "
+        f"{percent(right)}"
+    )
+    return brief, (
         f"On this table the most frequent class is right in {percent(float(most))} of the rows, "
         "and a logistic regression that is trained on the classes themselves in "
         f"{percent(right)} of rows it has not seen ({FOLDS}-fold cross-validation{some}). Agents "

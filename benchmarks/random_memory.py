@@ -123,17 +123,13 @@ def measure(experiment: Experiment) -> Taken:
         pool = Pool(1, Store(Path(folder)), limited=False)
         try:
             # with so few arms that what is refitted is fitted, and all libraries are loaded
-            agents = [
-                {
-                    **a.model_dump(mode="json"),
-                    **({"every": 1} if "every" in type(a).model_fields else {}),
-                }
-                for a in experiment.agents
-            ]
-            with suppress(UserError):
-                levers = {"kind": "levers", "n_arms": 2}
+            levers = {"kind": "levers", "n_arms": 2}
+            for a in experiment.agents:
+                soon = {"every": 1} if "every" in type(a).model_fields else {}
+                agents = [{**a.model_dump(mode="json"), **soon}]
                 libraries = {"simulator": levers, "agents": agents, "steps": 100, "replications": 1}
-                _wait(pool, read(libraries), 600.0)
+                with suppress(UserError):
+                    _wait(pool, read(libraries), 600.0)
             short = {"steps": min(30, experiment.steps), "replications": 1, "seed": 1}
             _wait(pool, experiment.model_copy(update=short), 600.0)
             worker = _children()[-1]

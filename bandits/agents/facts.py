@@ -158,8 +158,12 @@ class AgentFacts:
         """Compute the bytes per row of the spectra that a run keeps."""
         if (per_arm := cls.spans_arms(params)) is None:
             return 0
-        width = max(spec.n_features, getattr(params, "fourier", None) or 0)
-        return 8 * SPECTRA * (spec.n_items if per_arm else 1) * width
+        return 8 * SPECTRA * (spec.n_items if per_arm else 1) * cls.spectrum_width(params, spec)
+
+    @classmethod
+    def spectrum_width(cls, params: Any, spec: SimulatorSpec) -> int:
+        """Count the eigenvalues of a model."""
+        return getattr(params, "fourier", None) or spec.n_features
 
     @classmethod
     def least_work(cls, params: Any, spec: SimulatorSpec, steps: int) -> float:  # noqa: ARG003

@@ -220,10 +220,10 @@ class Experiment(Params):
                 (self.steps, self.replications, spec.n_items, groups),
                 self._n_launches(spec.slate),
             )
-            total += History.memory(*sizes, n_launches=launches, bucket_size=spec.bucket_size)
+            history = History.memory(*sizes, n_launches=launches, bucket_size=spec.bucket_size)
+            # a checkpoint copies one after the other, in every process
+            total += history + (i < processes) * history
             total += cls.shared_memory(agent, spec, layouts)
-        # a checkpoint copies one history after the other
-        total += self.empty_history().nbytes
         # every agent's kernels are compiled with one row of its own before its first step, one
         # agent after the other
         return total + max(rows) + self.simulator_class().memory(self.simulator, 1)

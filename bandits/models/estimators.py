@@ -56,11 +56,12 @@ def estimator_class(name: str) -> type[Any]:
     ------
     ValueError
     """
-    from sklearn.base import ClassifierMixin, RegressorMixin
+    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
     for package in COMMON:
         found = getattr(import_module(f"sklearn.{package}"), name, None)
-        if isinstance(found, type) and issubclass(found, (ClassifierMixin, RegressorMixin)):
+        kinds = BaseEstimator, (ClassifierMixin, RegressorMixin)
+        if isinstance(found, type) and all(issubclass(found, kind) for kind in kinds):
             return found
     from sklearn.utils import all_estimators
 

@@ -103,9 +103,13 @@ def too_slow(experiment: Experiment, label: str, seconds_per_decision: float | N
         )
     moving = shortened(experiment, MOVING)
     seconds = (seconds_per_decision or 0.0) * moving.steps * moving.replications
-    if seconds > SLOWEST:
-        return f"Runs on release ({duration(seconds)})."
-    return ""
+    return _on_release(experiment, moving, seconds) if seconds > SLOWEST else ""
+
+
+def _on_release(experiment: Experiment, moving: Experiment, seconds: float) -> str:
+    """State how long a run of this agent takes, from the seconds of a shorter one."""
+    longer = experiment.steps * experiment.replications / (moving.steps * moving.replications)
+    return f"Runs on release (about {duration(seconds * longer)})."
 
 
 def can_follow(model: type[Params], name: str) -> bool:
@@ -297,7 +301,7 @@ class _KeptPreview:
                 if seconds > SLOWEST:
                     seconds = min(seconds, self.preview.seconds_of(moving, subject.label))
             if seconds > SLOWEST:
-                raise UserError(f"takes about {duration(seconds)}: too slow to follow the slider")
+                raise UserError(_on_release(subject.experiment, moving, seconds))
             self._seconds[subject.key] = seconds
         longer = whole.steps * whole.replications / (moving.steps * moving.replications)
         return (

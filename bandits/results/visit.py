@@ -194,10 +194,16 @@ def sentence(result: Run, label: str, base: str) -> str:
         f"the optimum is {truth.optimal:.2f}, the best next click over and over earns "
         f"{truth.short_sighted:.2f}."
     )
+    beside = f"{words.mean(gain)} {noun} per visit"
+    if not words.has_interval(gain):
+        return (
+            f"{names[label]} beside {names[base]} in the last fifth of the run: {beside} "
+            f"({words.interval(gain)}, so the difference may be chance); {optimum}"
+        )
     if not words.excludes_zero(gain):
         return (
             f"{names[label]} and {names[base]} do not differ significantly in the last fifth of "
-            f"the run: {gain.mean:.2f} {noun} per visit ({words.interval(gain, 'number')}; "
+            f"the run: {beside} ({words.interval(gain)}; "
             f"{count_of(mine.rows, 'replications')}); {optimum}"
         )
     more = gain if gain.mean >= 0 else metrics.Estimate(-gain.mean, -gain.high, -gain.low)

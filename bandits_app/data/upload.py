@@ -191,7 +191,7 @@ def choose(file: Any) -> Choice:
     valid = True
     with st.expander("Privacy", icon=":material/shield_lock:"):
         hashed, coarsened = _protected(table, target, leave_out, file.file_id)
-    skip_key = f"data-skip-{file.file_id}"
+    skip_key, columns = f"data-skip-{file.file_id}", table.columns
     try:
         if st.session_state.get(skip_key):
             table, left_out = without_wrong_rows(
@@ -211,7 +211,7 @@ def choose(file: Any) -> Choice:
         valid = False
         refuse(error)
     st.dataframe(
-        [_described(column) for column in table.columns],
+        [_described(column) for column in columns],
         hide_index=True,
         width="stretch",
         column_config={"Note": st.column_config.TextColumn(width="large")},

@@ -170,8 +170,8 @@ def _evaluated(source: Source, target: str, task: EvaluationTask) -> None:
         )
         note = (
             f"{escape_markdown(task.evaluation.target)} {how}; its value is estimated on the other "
-            f"{count(task.evaluation.n)} {task.evaluation.unit}s, without learning any further, "
-            "as it does in a run."
+            f"{count(task.evaluation.n)} {task.evaluation.unit}s, without learning any further; "
+            "in a run it goes on learning."
         )
     known = source.summary.notes
     notes = [escape_markdown(text) for text in task.evaluation.notes if text not in known]

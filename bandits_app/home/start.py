@@ -21,6 +21,9 @@ from bandits_app.session import draft
 from bandits_app.session.followed import submit_and_follow
 from bandits_app.session.workers import pool
 
+# of the session: the run that Home shows
+_SEEN = "home-run"
+
 
 def adjustable(experiment: Experiment) -> bool:
     """Return whether the controls differ from an experiment in nothing but the agents' parameters.
@@ -41,13 +44,19 @@ def shown_run(experiment: Experiment) -> Job:
     ------
     UserError
     """
+    job = _shown(experiment)
+    st.session_state[_SEEN] = job.id
+    return job
+
+
+def _shown(experiment: Experiment) -> Job:
     drafted, source = draft.current().experiment(), draft.requested_run()
     if drafted is None or not adjustable(experiment):
         return _unowned(experiment)
     if source:
         draft.forget_request()
-        # the run that was seen until now is the previous one
-        st.session_state.setdefault("job", _unowned(experiment).id)
+        # the run that was seen here until now is the previous one
+        st.session_state.job = st.session_state.get(_SEEN) or _unowned(experiment).id
         return submit_and_follow(drafted, by_slider=source == "slider")
     job = pool().get(st.session_state.get("job", ""))
     return job if job is not None and job.experiment == drafted else _unowned(experiment)

@@ -100,7 +100,7 @@ def page(lab: Lab) -> None:
         )
     if job.status == "paused":
         st.caption(":material/pause: Paused: conclusions follow at the end of the run.")
-    if job.status == "stopped":
+    if job.status in ("stopped", "failed"):
         for note in stopped_notes(job.result):
             st.caption(f":material/stop_circle: {note}")
     lab.show(job)

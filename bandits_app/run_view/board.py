@@ -210,7 +210,7 @@ def _content(job: Job, view: View, previous: Job | None, *, fill: bool) -> Board
         tiles = _tiles(job, result)
         caption, note = _explanation(job, result, previous, changes)
     if yardstick:
-        caption = f"{caption}. Beside them: {yardstick}"
+        caption = f"{caption}. On this table: {yardstick}"
     ended_early = job.status in ("stopped", "failed")
     # other plots name what lies outside of them there
     empty = [spec for spec in specs if not any(len(trace["x"]) for trace in spec["data"])]
@@ -249,7 +249,7 @@ def _explanation(
             "paired. Select an agent to hide it in all plots."
         )
     paired = not job.experiment.offers("replay")
-    described, rate_title = [], simulator.rate_title.lower()
+    described, rate_title, rates = [], simulator.rate_title.lower(), ""
     for label, change in changes.items() if previous is not None else ():
         now, earlier = (
             result.histories.get(label),
@@ -260,8 +260,10 @@ def _explanation(
         step = min(now.step, earlier.step)
         if step == job.experiment.steps and now.alive.all() and earlier.alive.all() and paired:
             gain = paired_tests.compare(now, earlier).difference
-            described.append(f"{label}: {difference(gain, change.before, job.experiment)}")
+            stated = difference(gain, change.before, job.experiment)
+            described.append(f"{label}, {change.text}: {stated}")
             continue
+        rates = " Rates are those of both runs up to the same step."
         was, rate = (metrics.estimate(metrics.click_rate(h, step)).mean for h in (earlier, now))
         described.append(f"{label}: {change.text} ({rate_title} {_rate(was)} to {_rate(rate)})")
     if not described:
@@ -269,8 +271,7 @@ def _explanation(
     common = "simulator and random numbers" if paired else "simulator"
     dotted = f"Dotted: previous run. {'; '.join(described)}"
     return dotted, (
-        f"{dotted}. Rates are those of both runs up to the same step. The runs have the same "
-        f"{common}. Tiles: {note[0].lower()}{note[1:]}"
+        f"{dotted}.{rates} The runs have the same {common}. Tiles: {note[0].lower()}{note[1:]}"
     )
 
 
@@ -378,7 +379,7 @@ def _conclusions(_job: Job, reference: str, moment: object) -> _Found:  # noqa: 
     if not result.histories:
         return _Found("", agent_notes(result))
     (first, compared), shock = main_comparison(result, reference), shock_summary(result)
-    conclusions = stopped_notes(result) if _job.status == "stopped" else []
+    conclusions = stopped_notes(result) if _job.status in ("stopped", "failed") else []
     conclusions += [*divergence_notes(result), *rare_reward_notes(result), *compared, *shock]
     conclusions += [
         *recovery.sentences(result),

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import Counter
+from contextlib import suppress
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
+_log = logging.getLogger(__name__)
 # of one network address, which a class may share: a page has one, and one more for its sliders
 PER_ADDRESS, IN_ALL = 200, 600
 # file descriptors of a page: its socket and its event loop, which Streamlit keeps for two minutes
@@ -47,7 +50,12 @@ class Sockets:
         self._app = app
         self.lines: set[_Line] = set()
         room = (_descriptors(OTHERS + OF_A_PAGE * (IN_ALL + LEFT)) - OTHERS) // OF_A_PAGE - LEFT
-        self.in_all = min(IN_ALL, max(room, 1))
+        self.in_all = min(IN_ALL, max(room, 2))
+        self.per_address = PER_ADDRESS
+        if self.in_all < IN_ALL:
+            # the others keep a part of what there is
+            self.per_address = max(2, self.in_all // 3)
+            _log.warning("this process may open few files: %d pages at a time", self.in_all)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on; let a websocket in where there is room."""
@@ -86,7 +94,7 @@ class Sockets:
     def _make_room(self, address: str) -> bool:
         """Return whether there is room for one more of an address; one that is silent gives way."""
         each, now = Counter(line.address for line in self.lines), time.monotonic()
-        full = each[address] >= PER_ADDRESS
+        full = each[address] >= self.per_address
         if not full and len(self.lines) < self.in_all:
             return True
         silent = max(
@@ -116,8 +124,11 @@ def _descriptors(wanted: int) -> int:
         return wanted
     now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if 0 <= now < wanted:
-        now = wanted if most < 0 else min(wanted, most)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (now, most))
+        more = wanted if most < 0 else min(wanted, most)
+        # some systems allow less than they state
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (more, most))
+            now = more
     return wanted if now < 0 else now
 
 

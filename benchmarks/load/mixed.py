@@ -28,6 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bandits import Experiment, read, sweeps
+from bandits.base.formatting import count_of
 from bandits.experiments import url
 from bandits.sweeps import Sweep
 from bandits.sweeps import url as sweep_link
@@ -272,7 +273,7 @@ def run(sessions: int, minutes: float, pause: float, attackers: int) -> Section:
         code=stamp(run),
     )
     section.rows = rows(seen, seconds, errors)
-    section.targets = soaked(seen, errors) if minutes >= SOAK else targets(seen, errors)
+    section.targets = soaked(seen, errors, attackers) if minutes >= SOAK else targets(seen, errors)
     return section
 
 
@@ -369,14 +370,17 @@ def targets(seen: Observations, errors: Sequence[str]) -> list[tuple[str, str, b
     ]
 
 
-def soaked(seen: Observations, errors: Sequence[str]) -> list[tuple[str, str, bool]]:
+def soaked(
+    seen: Observations, errors: Sequence[str], attackers: int
+) -> list[tuple[str, str, bool]]:
     """Return the targets of a soak: nothing fails, and nothing grows in the second half."""
     wrong = len(seen.watch.failures) + len(errors)
     memory, files = settled(seen.resident), settled(seen.descriptors)
-    slowest = max(a.seconds for a in seen.watch.answers if not a.fragment)
+    slowest = max((a.seconds for a in seen.watch.answers if not a.fragment), default=np.inf)
     attacked = f"while others attack, a page is answered within {ATTACKED:g} s"
+    found = f"{slowest:.1f} s, {count_of(len(seen.attacks), 'attacks')}"
     return [
-        *([(attacked, f"{slowest:.1f} s", slowest <= ATTACKED)] if seen.attacks else []),
+        *([(attacked, found, slowest <= ATTACKED and bool(seen.attacks))] if attackers else []),
         ("no session and no script of the server fails", f"{wrong}", wrong == 0),
         (
             "server memory at the end at most 1.1 times that in the middle",

@@ -57,7 +57,12 @@ def test_the_sentence_states_difference_break_even_and_optimum() -> None:
     assert "do not differ significantly in the last fifth of the run" in undecided
     decided = visit.sentence(run(more), "Oracle", "LinUCB")
     assert "more clicks per visit than LinUCB" in decided
-    assert "even" in decided
+    when = visit.break_even(*(run(more).histories[name] for name in ("Oracle", "LinUCB")))
+    stated = "it did not break even" if when is None else f"it broke even after {when:,} visits"
+    assert stated in decided
+    single = visit.sentence(run(few.model_copy(update={"replications": 1})), "Q-learning", "LinUCB")
+    assert "differ" not in single.replace("difference", "")
+    assert "one replication, so the difference may be chance" in single
     for text in (undecided, decided):
         assert "the optimum is 7.25, the best next click over and over earns 4.99" in text
 

@@ -236,14 +236,19 @@ class HeadAgent(NeuralAgent):
         return bool(params.heads == "per_arm")
 
     @classmethod
+    def spectrum_width(cls, params: Any, spec: SimulatorSpec) -> int:  # noqa: ARG003
+        return int(params.hidden[-1])
+
+    @classmethod
     def memory(cls, params: Any, spec: SimulatorSpec) -> int:
         m, M = params.hidden[-1], spec.n_items if params.heads == "per_arm" else 1
         # with those of a refit, and a saved copy
         matrices = 12 if params.gamma < 1 else 6
-        head = 8 * (M * (matrices * m * m + 3 * m + 1) + 41 * M * m)
+        head = 8 * (M * (matrices * m * m + 3 * m + 1))
         if params.window is not None:
             stored = replace(spec, n_features=m, n_stored=m)
             head += 3 * SlidingWindowRidge.ring_memory(stored, params.window)
         widths = (spec.n_features, *params.hidden, cls.count_outputs(params, spec))
         encoding = 12 * min(_MAX_ENCODED, params.buffer * sum(widths)) + 24 * spec.n_candidates * m
+        head += cls.spectra_memory(params, spec)
         return super().memory(params, spec) + int(head + encoding) + 8 * count_weights(widths)

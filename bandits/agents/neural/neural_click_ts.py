@@ -462,6 +462,10 @@ class NeuralClickTS(VectorAgent):
         ]
 
     @classmethod
+    def spectrum_width(cls, params: Any, spec: SimulatorSpec) -> int:  # noqa: ARG003
+        return int(params.hidden[-1])
+
+    @classmethod
     def memory(cls, params: Any, spec: SimulatorSpec) -> int:
         D, K, m = spec.n_features, spec.n_candidates, params.hidden[-1]
         widths = (D, *params.hidden, 1)
@@ -477,7 +481,7 @@ class NeuralClickTS(VectorAgent):
             + activations
             + 8 * 8 * m * m
             + 8 * block_length(width) * width
-            + 8 * 41 * m
+            + cls.spectra_memory(params, spec)
             + 64 * K
             + 1024
         )

@@ -48,8 +48,8 @@ class RefittedAgent(AgentRows):
 
     @staticmethod
     def observed_memory(params: Any, spec: SimulatorSpec) -> int:
-        """Compute the bytes per row of the observations and their copy in a checkpoint."""
-        return 2 * Observations.memory(
+        """Compute the bytes per row of the observations."""
+        return Observations.memory(
             spec.n_features,
             spec.slate,
             every=params.every,

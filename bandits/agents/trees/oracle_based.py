@@ -284,8 +284,8 @@ class OracleBased(RefittedAgent, InverseGapAgent):
     def memory(cls, params: Any, spec: SimulatorSpec) -> int:
         observed = cls.observed_memory(params, spec)
         members = params.members if params.exploration == "bootstrap" else 1
-        # trees take about as much as what they are fitted to
-        return int(super().memory(params, spec) + observed * (1 + members))
+        # with their copy in a checkpoint; trees take about as much as what they are fitted to
+        return int(super().memory(params, spec) + observed * (2 + members))
 
     @classmethod
     def test_params(cls) -> list[dict[str, Any]]:

@@ -261,7 +261,8 @@ class TreeTS(RefittedAgent, Agent):
         trees = 1 if params.sharing == "shared" else spec.n_items
         observed = cls.observed_memory(params, spec)
         nodes = trees * 2 ** (params.depth + 1)
-        return int(super().memory(params, spec) + observed + 48 * nodes)
+        # with their copy in a checkpoint
+        return int(super().memory(params, spec) + 2 * observed + 48 * nodes)
 
     @classmethod
     def test_params(cls) -> list[dict[str, Any]]:

@@ -30,8 +30,8 @@ def supervised_note(features: FloatArray, labels: IntArray) -> tuple[str, str]:
     most, right = np.bincount(labels).max() / n, cross_validated(features[rows], labels[rows])
     some = f", {count(ROWS)} of {count(n)} rows" if n > ROWS else ""
     brief = (
-        f"the most frequent class {percent(float(most))}, a classifier trained on the classes "
-        f"{percent(right)}"
+        f"the most frequent class {percent(float(most))}, a logistic regression trained on the "
+        f"classes {percent(right)}"
     )
     return brief, (
         f"On this table the most frequent class is right in {percent(float(most))} of the rows, "

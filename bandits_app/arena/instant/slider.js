@@ -52,7 +52,10 @@ function makeFollower(parent) {
 
   const say = (slider, words = "") => {
     const text = follower.strips.get(slider.key)?.text;
-    if (text) text.textContent = text.title = words; // a wide window shows one line of it
+    if (!text) return;
+    text.textContent = text.title = words; // a wide window shows one line of it, and the rest on focus
+    if (text.scrollWidth > text.clientWidth) text.tabIndex = 0;
+    else text.removeAttribute("tabindex");
   };
 
   function heard({ slider, position, params, rest }, header, body) {

@@ -11,7 +11,7 @@ from threading import Lock, Semaphore
 from typing import Any, NamedTuple
 
 from bandits.base.errors import UserError
-from bandits.base.formatting import count, count_of, duration, size
+from bandits.base.formatting import count, count_of, duration
 from bandits.base.ledger import LEDGER
 from bandits.base.params import Params, declaration, structural_key
 from bandits.base.recent import Recent
@@ -96,11 +96,8 @@ def too_slow(experiment: Experiment, label: str, seconds_per_decision: float | N
         return "Runs on release: replays of a log are not paired."
     if experiment.agent_class(agent).representation(experiment.agents[agent]) == "network":
         return "Runs on release: trains a network."
-    if (need := shortened(experiment, RESTING).memory()) > MEMORY:
-        return (
-            f"Runs on release: needs {size(need)} of memory, more than the {size(MEMORY)} of a "
-            "preview."
-        )
+    if shortened(experiment, RESTING).memory() > MEMORY:
+        return "Runs on release: a preview takes too much memory."
     moving = shortened(experiment, MOVING)
     seconds = (seconds_per_decision or 0.0) * moving.steps * moving.replications
     return _on_release(experiment, moving, seconds) if seconds > SLOWEST else ""

@@ -180,14 +180,14 @@ def break_even(mine: History, other: History) -> int | None:
     return int(n[behind[-1]]) + 1 if len(behind) else 1
 
 
-def sentence(result: Run, label: str, base: str) -> str:
+def sentence(result: Run, label: str, base: str, family: int = 1) -> str:
     """State what an agent earns per visit beside another one, when it broke even, and the optimum
-    that `solve` computes."""
+    that `solve` computes; the verdict holds together with those of ``family`` such sentences."""
     noun, names = result.experiment.simulator_class().reward_noun, result.experiment.names
     truth = solve(result.experiment.simulator)
     mine, other = result.histories[label], result.histories[base]
     values = METRICS["late_per_visit"].rows
-    gain = metrics.estimate(values(mine) - values(other))
+    gain = metrics.estimate(values(mine) - values(other), family=family)
     when = break_even(mine, other)
     even = "it did not break even" if when is None else f"it broke even after {count(when)} visits"
     optimum = (
@@ -208,23 +208,35 @@ def sentence(result: Run, label: str, base: str) -> str:
         )
     more = gain if gain.mean >= 0 else metrics.Estimate(-gain.mean, -gain.high, -gain.low)
     return (
-        f"{names[label]} earns {more.mean:.2f} {'more' if gain.mean >= 0 else 'fewer'} {noun} per "
-        f"visit than {names[base]} in the last fifth of the run "
-        f"({words.interval(more, 'number')}); {even}; {optimum}"
+        f"{names[label]} earns {words.mean(more)} {'more' if gain.mean >= 0 else 'fewer'} {noun} "
+        f"per visit than {names[base]} in the last fifth of the run "
+        f"({words.interval(more)}); {even}; {optimum}"
     )
 
 
-def per_visit(result: Run) -> str:
-    """State what the first agent that does not know the truth earns per visit beside the second;
-    empty without visits that have ended, or two such agents."""
+def per_visit(result: Run) -> list[str]:
+    """State what each agent that plans for the visit earns per visit beside the first that does
+    not, the best one first; without such agents, the first that learns beside the second.
+
+    Empty without visits that have ended, or two agents that do not know the truth.
+    """
     experiment = result.experiment
     if not isinstance(experiment.simulator, Sessions.Params):
-        return ""
-    labels = [label for label in watched(experiment) if label in result.histories][:2]
-    values = [METRICS["late_per_visit"].rows(result.histories[label]) for label in labels]
-    if len(labels) < 2 or not np.isfinite(values).all():
-        return ""
-    return sentence(result, *labels)
+        return []
+    values = {
+        label: METRICS["late_per_visit"].rows(result.histories[label])
+        for label in watched(experiment)
+        if label in result.histories
+    }
+    if not all(np.isfinite(each).all() for each in values.values()):
+        return []
+    needs = {label: experiment.agent_class(i).needs for i, label in enumerate(experiment.labels)}
+    plans = [label for label in values if "visits" in needs[label]]
+    others = [label for label in values if label not in plans]
+    if not plans or not others:
+        plans, others = list(values)[:1], list(values)[1:]
+    plans.sort(key=lambda label: -values[label].mean())
+    return [sentence(result, label, others[0], len(plans)) for label in plans if others]
 
 
 def treats(frames: Sequence[Frame]) -> float:

@@ -20,7 +20,7 @@ from bandits_app.session.owner import address
 from bandits_app.session.results import shared
 from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.params_form import form
-from bandits_app.widgets.text import escape_markdown, glued, refuse
+from bandits_app.widgets.text import bullets, escape_markdown, glued, refuse
 from bandits_app.widgets.until_end import until_end
 
 PRESET = "one-visit"
@@ -59,9 +59,10 @@ def _show(job: Job) -> None:
         return
     with job.lock:
         specs = [plot(job.result, "per_visit"), plot(job.result, "visit_length")]
-        text = "" if job.live else visit.per_visit(job.result)
-    if text:
+        stated = [] if job.live else visit.per_visit(job.result)
+    for text in stated[:1]:
         st.markdown(f"**{escape_markdown(text)}**")
+    bullets([escape_markdown(text) for text in stated[1:]])
     panel.draw(specs, key="visit-board", revision=job.id, height=280)
 
 

@@ -210,7 +210,7 @@ def _content(job: Job, view: View, previous: Job | None, *, fill: bool) -> Board
         tiles = _tiles(job, result)
         caption, note = _explanation(job, result, previous, changes)
     if yardstick:
-        caption = f"{caption}. On this table: {yardstick}"
+        caption = f"{caption}. For comparison: {yardstick}"
     ended_early = job.status in ("stopped", "failed")
     # other plots name what lies outside of them there
     empty = [spec for spec in specs if not any(len(trace["x"]) for trace in spec["data"])]
@@ -391,7 +391,7 @@ def _conclusions(_job: Job, reference: str, moment: object) -> _Found:  # noqa: 
         # an agent alone
         first, conclusions = learning_summary(result), conclusions[:-1]
     if planned := per_visit(result):
-        first, conclusions = planned, [first, *conclusions]
+        first, conclusions = planned[0], [*planned[1:], first, *conclusions]
     # names of columns are a user's texts
     conclusions += map(escape_markdown, table_notes(result))
     if _job.experiment.offers("replay"):

@@ -70,12 +70,12 @@ def test_the_sentence_states_difference_break_even_and_optimum() -> None:
 def test_a_run_of_visits_is_judged_per_visit_and_others_are_not() -> None:
     e = experiment()
     result = run(e)
-    assert visit.per_visit(result) == visit.sentence(result, "Q-learning", "LinUCB")
+    assert visit.per_visit(result) == [visit.sentence(result, "Q-learning", "LinUCB")]
     assert (
         visit.per_visit(
             run(read({"agents": [{"kind": "linucb"}, {"kind": "random"}], "steps": 20}))
         )
-        == ""
+        == []
     )
     # a curve per visit is above 1, with its whole band; the rate per step stays within 0 and 1
     per_visit, rate = (

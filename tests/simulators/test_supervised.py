@@ -31,7 +31,7 @@ def test_classes_that_features_do_not_explain_are_not_predicted() -> None:
 def test_the_sentence_states_both_shares_and_the_rows() -> None:
     labels = np.array([0, 1, 1, 1] * 1000)
     brief, said = supervised_note(labels[:, None] * 2.0 - 1, labels)
-    assert brief.startswith(f"the most frequent class {percent(0.75)}, a logistic regression")
+    assert brief.startswith(f"most frequent class {percent(0.75)}, trained classifier ")
     assert f"the most frequent class is right in {percent(0.75)} of the rows" in said
     assert f"cross-validation, {ROWS:,} of 4,000 rows" in said
     assert "5-fold cross-validation)" in supervised_note(labels[:40, None] * 2.0, labels[:40])[1]

@@ -119,7 +119,10 @@ function makeFollower(parent) {
     if (position === slider.start) return takeBack(slider);
     follower.shown = null;
     if (slider.slow) giveWay(slider); // a stored run has another value
-    else tell("preview-released");
+    else {
+      tell("preview-released");
+      say(slider, slider.note); // the run's own sentence follows
+    }
     follower.trigger(slider.pad ? "chosen" : "released", slider.valuesAt(position));
   };
 

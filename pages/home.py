@@ -53,8 +53,6 @@ st.markdown(
         "confidence interval of the mean. The **Glossary** defines all terms."
     )
 )
-st.page_link(
-    "home.py", query_params={"view": "which"}, label="Which should I use?", icon=":material/rule:"
-)
+views.offer("which", "Which should I use?", icon=":material/rule:")
 with st.expander("Click probabilities of the pet shop", icon=":material/table:"):
     start.click_probabilities(preset.experiment)

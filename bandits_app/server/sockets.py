@@ -39,7 +39,8 @@ class Sockets:
     """Middleware that counts websockets, Streamlit's and those of the sliders.
 
     Where there are too many, one that is silent gives way, of the address with most the one that
-    has been so for longest; its browser may connect again. If all ask, the new one is refused.
+    has been so for longest; its browser may connect again. None gives way to an address that has as
+    many or more. If all ask, the new one is refused.
 
     Parameters
     ----------
@@ -101,7 +102,8 @@ class Sockets:
             (
                 line
                 for line in self.lines
-                if now - line.heard >= SILENT and (not full or line.address == address)
+                if now - line.heard >= SILENT
+                and (line.address == address or (not full and each[line.address] > each[address]))
             ),
             key=lambda line: (each[line.address], -line.heard),
             default=None,

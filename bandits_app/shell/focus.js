@@ -35,13 +35,22 @@ function keepFocus() {
   };
 }
 
-// Another step of a lesson begins at its top.
+// Another step of a lesson, and another view of a page, begin at their top.
+const BEGINNINGS = [
+  ".st-key-lesson-head [data-testid=stProgress]",
+  "[class*=st-key-views-] [aria-checked=true]",
+];
+
 function startAtTop() {
-  let last = null;
+  const last = new Map();
   const look = () => {
-    const now = document.querySelector(".st-key-lesson-head [data-testid=stProgress]")?.textContent ?? null;
-    if (now !== null && last !== null && now !== last) document.querySelector("[data-testid=stMain]")?.scrollTo(0, 0);
-    last = now;
+    for (const selector of BEGINNINGS) {
+      const now = document.querySelector(selector)?.textContent;
+      if (!now) continue;
+      const before = last.get(selector) ?? now;
+      if (now !== before) document.querySelector("[data-testid=stMain]")?.scrollTo(0, 0);
+      last.set(selector, now);
+    }
   };
   const observer = new MutationObserver(look);
   observer.observe(document.body, { childList: true, subtree: true, characterData: true });

@@ -40,6 +40,14 @@ def choose(views: Mapping[str, str], label: str) -> str:
     return shown
 
 
+def offer(name: str, title: str, *, icon: str) -> None:
+    """Draw a button that opens another view of the page."""
+    # a link to the page that is open leaves the browser's address as it is
+    st.button(
+        title, icon=icon, type="tertiary", on_click=st.query_params.from_dict, args=({FIELD: name},)
+    )
+
+
 def _open(key: str, first: str) -> None:
     """Put the chosen view into the address; nothing else of it belongs to that view."""
     chosen = st.session_state[key]

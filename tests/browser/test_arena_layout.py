@@ -64,7 +64,7 @@ def test_the_first_curve_is_above_the_fold(visit: Open) -> None:
     # the slider is followed: it runs by itself
     expect(page.locator(".bi-strip").first).to_be_attached()
     page.get_by_role("slider", name=re.compile("^Exploration bonus")).first.press("ArrowRight")
-    dotted = re.compile(r"^Dotted: previous run. LinUCB: .* alpha \S")
+    dotted = re.compile(r"^Dotted: previous run. LinUCB, alpha .* alpha \S")
     expect(page.locator(".bp-words").filter(has_text=dotted)).to_be_visible()
     status(page, "^Finished: 800 steps")
     # with a previous run
@@ -304,5 +304,5 @@ def test_home_shows_four_plots_and_the_sliders_of_its_agents_at_once(visit: Open
     page.wait_for_function(FILLED, arg=720, polling=LOOK)
     # clicks won or lost, once it is released and run
     page.mouse.up()
-    dotted = page.locator(".bp-words").filter(has_text="Dotted: previous run. LinUCB: ")
+    dotted = page.locator(".bp-words").filter(has_text="Dotted: previous run. LinUCB, alpha ")
     expect(dotted.filter(has_text="fewer clicks than with alpha 0.5")).to_be_visible()

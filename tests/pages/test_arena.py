@@ -17,7 +17,7 @@ from streamlit.testing.v1 import AppTest
 
 from bandits import Experiment, UserError, read, run
 from bandits.agents import REGISTRY as AGENTS
-from bandits.base.formatting import description
+from bandits.base.formatting import count, description
 from bandits.base.params import declaration, entry_kinds
 from bandits.experiments import url
 from bandits.experiments.presets import presets
@@ -25,6 +25,7 @@ from bandits.experiments.snapshots import snapshot_steps
 from bandits.results import decision as whys
 from bandits.results import metrics
 from bandits.results.change.lost_clicks import without_changes
+from bandits.results.comparison import paired_tests
 from bandits.results.comparison.conclusion import (
     leader_comparisons,
     learning_summary,
@@ -893,8 +894,11 @@ def test_the_previous_run_is_dotted_and_names_what_changed(pool: Pool) -> None:
     name = f"LinUCB, previous run ({change})"
     assert ghosts(at) == [[name]] * 4
     caption = panel(at)["caption"]
-    assert caption.startswith("Dotted: previous run. LinUCB: ")
-    assert re.search("(clicks than with|No significant difference from) alpha 0.5", caption)
+    assert caption.startswith(f"Dotted: previous run. LinUCB, {change}: ")
+    job = pool.get(address(at))
+    assert job is not None
+    gain = paired_tests.compare(job.histories["LinUCB"], first.histories["LinUCB"]).difference
+    assert f"{count(abs(gain.mean))} fewer clicks than with alpha 0.5 (95 % CI " in caption
     # the tiles are those of every other tab
     assert "previous" not in board(at)
     at = settled(at.toggle(key="view-previous").set_value(False).run())
@@ -921,7 +925,7 @@ def test_a_submission_that_another_event_interrupts_keeps_the_previous_run(
     monkeypatch.setattr(followed, "follow", interrupted_once)
     at = run_again(at, pool)
     assert len(interrupted) == 1
-    assert panel(at)["caption"].startswith("Dotted: previous run. LinUCB: ")
+    assert panel(at)["caption"].startswith("Dotted: previous run. LinUCB, alpha ")
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,14 @@ def test_home_states_its_question_and_shows_a_run(pool: Pool) -> None:
     assert url.parse_query(given).experiment.hash == race.id
 
 
+def test_a_button_opens_which_should_i_use_and_the_address_states_it() -> None:
+    at = home()
+    next(button for button in at.button if button.label == "Which should I use?").click()
+    at = at.run()
+    assert at.title[0].value == "Which should I use?"
+    assert at.query_params["view"] == "which"
+
+
 def test_home_states_the_conclusions_of_its_run(pool: Pool) -> None:
     home()
     race = pool.get(presets()["race"].experiment.hash)

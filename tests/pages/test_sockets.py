@@ -138,6 +138,37 @@ def test_a_long_message_is_refused_by_its_header() -> None:
     thread.join()
 
 
+def test_a_silent_page_gives_no_way_to_an_address_with_as_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(sockets.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(sockets, "IN_ALL", 4)
+
+    async def visits() -> None:
+        app = Sockets(echo)
+
+        async def visit(address: str) -> Browser:
+            made = Browser(app, address)
+            await settled()
+            return made
+
+        reader, *many = [await visit(a) for a in ("reader", "many", "many", "two")]
+        now[0] = 100.0
+        for browser in many:
+            await browser.says("still here")
+        # the reader alone is silent
+        assert (await visit("many")).state == f"closed {TOO_MANY}"
+        assert (await visit("two")).state == f"closed {TOO_MANY}"
+        assert reader.state == "open"
+        assert (await visit("new")).state == "open"
+        assert reader.state == f"closed {TOO_MANY}"
+        for task in [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]:
+            task.cancel()
+
+    with_new_loop(visits)
+
+
 @pytest.mark.parametrize(("hard", "bounds"), [(4000, [600, 200, 3312]), (1200, [72, 24, 1200])])
 def test_there_are_file_descriptors_for_all_websockets(hard: int, bounds: list[int]) -> None:
     """The limit is raised where the system lets it, and fewer pages are let in elsewhere."""

@@ -223,13 +223,13 @@ def per_visit(result: Run) -> list[str]:
     experiment = result.experiment
     if not isinstance(experiment.simulator, Sessions.Params):
         return []
-    values = {
-        label: METRICS["late_per_visit"].rows(result.histories[label])
-        for label in watched(experiment)
-        if label in result.histories
-    }
-    if not all(np.isfinite(each).all() for each in values.values()):
-        return []
+    values = {}
+    for label in watched(experiment):
+        if (history := result.histories.get(label)) is not None:
+            late = METRICS["late_per_visit"].rows(history)
+            # no visit has ended, or replications diverged
+            if np.isfinite(late).all():
+                values[label] = late
     needs = {label: experiment.agent_class(i).needs for i, label in enumerate(experiment.labels)}
     plans = [label for label in values if "visits" in needs[label]]
     others = [label for label in values if label not in plans]

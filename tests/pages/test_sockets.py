@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 import pytest
 import uvicorn
@@ -51,6 +52,12 @@ class Browser:
         return f"closed {last['code']}" if last["type"] == "websocket.close" else "open"
 
 
+async def visits_of(app: Sockets, address: str) -> Browser:
+    made = Browser(app, address)
+    await settled()
+    return made
+
+
 async def settled() -> None:
     for _ in range(20):
         await asyncio.sleep(0)
@@ -64,11 +71,7 @@ def test_the_silent_one_of_the_address_with_most_gives_way(monkeypatch: pytest.M
 
     async def visits() -> None:
         app = Sockets(echo)
-
-        async def visit(address: str) -> Browser:
-            made = Browser(app, address)
-            await settled()
-            return made
+        visit = partial(visits_of, app)
 
         first, second, third = [await visit("one") for _ in range(3)]
         assert [b.state for b in (first, second, third)] == ["open"] * 3
@@ -147,11 +150,7 @@ def test_a_silent_page_gives_no_way_to_an_address_with_as_many(
 
     async def visits() -> None:
         app = Sockets(echo)
-
-        async def visit(address: str) -> Browser:
-            made = Browser(app, address)
-            await settled()
-            return made
+        visit = partial(visits_of, app)
 
         reader, *many = [await visit(a) for a in ("reader", "many", "many", "two")]
         now[0] = 100.0

@@ -12,6 +12,7 @@ from bandits.base.randomness import Streams
 from bandits.experiments.experiment import Experiment, read
 from bandits.results import visit
 from bandits.results.figures import board
+from bandits.results.metric_registry import METRICS
 from bandits.simulators.session_values import MOODS, N_KINDS, START
 from bandits.simulators.sessions import Sessions
 
@@ -65,6 +66,19 @@ def test_the_sentence_states_difference_break_even_and_optimum() -> None:
     assert "one replication, so the difference may be chance" in single
     for text in (undecided, decided):
         assert "the optimum is 7.25, the best next click over and over earns 4.99" in text
+
+
+def test_agents_that_plan_are_compared_with_the_first_that_does_not() -> None:
+    data = experiment().model_dump(mode="json", by_alias=True)
+    (q, bandit, oracle), random = data["agents"], {"kind": "random"}
+    far, near = {**q, "label": "Far"}, {**q, "label": "Near", "discount": 0}
+    result = run(read({**data, "agents": [bandit, random, far, oracle, near]}))
+    values = METRICS["late_per_visit"].rows
+    best = sorted(("Far", "Near"), key=lambda label: -values(result.histories[label]).mean())
+    assert visit.per_visit(result) == [visit.sentence(result, a, "LinUCB", 2) for a in best]
+    # none plans: in the order of the agents
+    result = run(read({**data, "agents": [random, oracle, bandit]}))
+    assert visit.per_visit(result) == [visit.sentence(result, "Random", "LinUCB")]
 
 
 def test_a_run_of_visits_is_judged_per_visit_and_others_are_not() -> None:

@@ -71,10 +71,6 @@ def all_comparisons(result: Result) -> list[str]:
     return [first, *others]
 
 
-def of_visits(result: Result) -> str:
-    return visit.sentence(result, *result.histories)
-
-
 def of_a_slider(result: Result) -> str:
     before, after = (metrics.total(h, "clicks") for h in result.histories.values())
     return difference(metrics.estimate(after - before), "alpha 1", result.experiment, whole=True)
@@ -83,6 +79,7 @@ def of_a_slider(result: Result) -> str:
 SHOCK = {"kind": "petshop", "n_products": 10, "shock_step": 10}
 PICTURES = {"kind": "artwork", "n_titles": 20, "n_users": 60, "n_retrieved": 3}
 VISITS = {"kind": "sessions", "n_products": 20, "observed": "mood", "limit": 2}
+PLANNERS = of("linucb", "q_learning", {"kind": "q_learning", "label": "B"}, simulator=VISITS)
 FOUR = of("linucb", "lints", "epsilon_greedy", "ucb1")
 GUARDED = of(*with_delay("linucb", "lints", "ucb1"))
 SHARING = of(
@@ -106,7 +103,7 @@ SHARING = of(
         (GUARDED, guard_cost.conclusion, r"^The [^)]+\) are not shown to change"),
         (of("linucb"), guard_cost.fallback_sentences, "95 % CI −"),
         (SHARING, sharing_conclusions, "are not shown to differ"),
-        (of("q_learning", "linucb", simulator=VISITS), of_visits, "do not differ significantly"),
+        (PLANNERS, visit.per_visit, "do not differ significantly"),
         (of("linucb", "lints"), of_a_slider, "^No significant difference"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),

@@ -25,7 +25,7 @@ from bandits.sweeps.execution.executors import (
     InProcessExecutor,
     PoolExecutor,
 )
-from bandits.sweeps.storage.block_files import BlockFiles, evictable_sweeps, stored_sweep
+from bandits.sweeps.storage.block_files import BlockFiles, evictable_sweep, stored_sweep
 from bandits.sweeps.storage.catalogue import Catalogue, CatalogueEntry, best_point
 
 from .blocks import StoppedError
@@ -56,6 +56,8 @@ class SweepJob:
         Return the executor that computes it.
     folder : Path
         Where sweeps are stored.
+    on_finished : callable
+        Called with the job, in its thread, before it is shown as finished.
     on_end : callable
         Called with the job, in its thread, after it has ended.
     owner : str
@@ -79,11 +81,12 @@ class SweepJob:
         sweep: Sweep,
         executor: Callable[[], Executor],
         folder: Path,
+        on_finished: Callable[[SweepJob], None],
         on_end: Callable[[SweepJob], None],
         owner: str = "",
     ) -> None:
         self.sweep, self.owner = sweep, owner
-        self._executor, self._on_end = executor, on_end
+        self._executor, self._on_finished, self._on_end = executor, on_finished, on_end
         self.status: SweepStatus = "stopped"
         self.error = ""
         self.seconds: float | None = None
@@ -174,22 +177,32 @@ class SweepJob:
             return True
         return self._stopping.is_set()
 
+    @property
+    def is_stored(self) -> bool:
+        """Whether no results are missing on disk that could not be written."""
+        return not self._runner.error
+
     def _run(self) -> None:
+        self.status = self._computed()
+        self._on_end(self)
+
+    def _computed(self) -> SweepStatus:
+        """Compute what is missing; return how it ended."""
         try:
             # connecting to a cluster takes seconds
             self._runner.executor = self._executor()
             self._runner.run()
             self.error = ". ".join(self._runner.notices)
             self.seconds = time.monotonic() - self._started_at
-            self.status = "finished"
+            self._on_finished(self)
         except StoppedError:
-            self.status = "stopped"
+            return "stopped"
         except Exception as error:  # noqa: BLE001
             self.error = (
                 str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
             )
-            self.status = "failed"
-        self._on_end(self)
+            return "failed"
+        return "finished"
 
 
 class SweepManager:
@@ -229,7 +242,7 @@ class SweepManager:
         """
         with self._lock:
             job = self._get(sweep.hash) or SweepJob(
-                sweep, self._executor, self._folder, self._ended, owner
+                sweep, self._executor, self._folder, self._finished, self._ended, owner
             )
             if job.active or job.status == "finished":
                 return job
@@ -286,7 +299,9 @@ class SweepManager:
 
     def _get(self, sweep: str) -> SweepJob | None:
         if sweep not in self._jobs and (found := stored_sweep(self._folder, sweep)) is not None:
-            self._jobs[sweep] = SweepJob(found, self._executor, self._folder, self._ended)
+            self._jobs[sweep] = SweepJob(
+                found, self._executor, self._folder, self._finished, self._ended
+            )
             self._jobs[sweep].load()
             self._drop_ended_jobs(but=sweep)
         return self._jobs.get(sweep)
@@ -336,6 +351,12 @@ class SweepManager:
             job = self._jobs.get(sweep)
             self._catalogue.annotate(sweep, running=job is not None and job.active, **changes)
 
+    def _finished(self, job: SweepJob) -> None:
+        """Index a sweep from memory: no page has to read its blocks for it."""
+        if job.is_stored:
+            with job.lock:
+                self._catalogue.index(job.sweep, job.landscape)
+
     def _ended(self, job: SweepJob) -> None:
         """Forget star and notes of a sweep that has ended and stored nothing: no list shows it.
 
@@ -353,8 +374,12 @@ class SweepManager:
 
     def evictable(self) -> list[Evictable]:
         """List the curves of ended sweeps without a star: files that can be recomputed."""
-        kept = {entry.sweep.hash for entry in self.stored_sweeps() if entry.starred}
-        return evictable_sweeps(self._folder, but=kept | {job.id for job in self._active_jobs()})
+        entries = self._catalogue.entries([job.id for job in self._active_jobs()])
+        return [
+            evictable_sweep(BlockFiles(entry.sweep, self._folder))
+            for entry in entries
+            if not entry.starred
+        ]
 
     def nearest_points(self, experiment: Experiment) -> list[NearestPoint]:
         """Find results for the agents of an experiment in all sweeps

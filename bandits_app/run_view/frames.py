@@ -35,6 +35,7 @@ class Frames(Generic[T]):
     def __init__(self, tick: float) -> None:
         self._tick = tick
         self._frames: Recent[Hashable, _Frame[T]] = Recent(MAX_FRAMES)
+        self._locks: Recent[Hashable, threading.Lock] = Recent(MAX_FRAMES)
         self._lock = threading.Lock()
 
     def get(
@@ -54,15 +55,22 @@ class Frames(Generic[T]):
             a content belong to one moment.
         """
         with self._lock:
-            now, current = moment(), self._frames.get(key)
+            mine = self._locks.use(key, threading.Lock)
+        # what is made for one run keeps no other waiting
+        with mine:
+            now = moment()
+            with self._lock:
+                current = self._frames.get(key)
             if current is not None:
                 recent = time.monotonic() - current.made < 0.9 * self._tick
                 if current.moment == now or (recent and current.moment[0] == now[0]):
-                    self._frames.move_to_end(key)
+                    with self._lock:
+                        self._frames.keep(key, current)
                     return current.content
             for _ in range(3):
                 content, before = make(), now
                 if (now := moment()) == before:
                     break
-            self._frames.keep(key, _Frame(before, time.monotonic(), content))
+            with self._lock:
+                self._frames.keep(key, _Frame(before, time.monotonic(), content))
             return content

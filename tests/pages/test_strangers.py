@@ -214,7 +214,9 @@ def victim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Victim]:
         kept = kept_logs.save_log(log, title="Log")
         for name in (e.hash, sweep.hash, data, kept):
             pool.owners.record(name, VICTIM)
-        running = SweepJob(small(), InProcessExecutor, home / "sweeps", lambda _: None, VICTIM)
+        running = SweepJob(
+            small(), InProcessExecutor, home / "sweeps", lambda _: None, lambda _: None, VICTIM
+        )
         (shelved,), (entry,) = pool.store.runs(), manager.stored_sweeps()
         for module in (run_lists, sweep_lists, upload):
             patch.setattr(module, "deleter", lambda: STRANGER)

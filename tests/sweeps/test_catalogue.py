@@ -257,8 +257,14 @@ def test_a_running_sweep_keeps_star_and_notes_from_before_its_first_block(
         gate.open(8100)
         wait_for(lambda: not job.active, "the end of the sweep")
         assert job.status == "finished"
+        # before a page asks for it, and as it is read from the blocks
+        written = points(tmp_path / "sweeps")
         (line,) = manager.stored_sweeps()
         assert (line.progress, line.starred, line.notes) == (1.0, True, "for the lecture")
+        (tmp_path / "sweeps" / "index.sqlite").unlink()
+        assert manager.stored_sweeps() == [line]
+        assert points(tmp_path / "sweeps") == written
+        assert len(written) == sweep.size
 
 
 @pytest.mark.slow

@@ -71,7 +71,7 @@ def run(
     executor.stop_at = stop_at
     clock = SimpleNamespace(monotonic=lambda: executor.clock, time=time.time)
     monkeypatch.setattr("bandits.sweeps.manager.time", clock)
-    job = executor.job = SweepJob(sweep, lambda: executor, tmp_path, lambda _: None)
+    job = executor.job = SweepJob(sweep, lambda: executor, tmp_path, lambda _: None, lambda _: None)
     for status in ("stopped", "finished") if stop_at else ("finished",):
         job.start()
         while job.active:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -208,19 +208,17 @@ def stored_sweep(folder: Path, sweep: str) -> Sweep | None:
     return stored if stored.hash == sweep else None
 
 
-def evictable_sweeps(folder: Path, but: Collection[str] = ()) -> list[Evictable]:
-    """List the curves of stored sweeps as evictable items, without those of ``but``.
-
-    All metrics stay.
-    """
-    names = (
-        [path.name for path in folder.iterdir() if path.name not in but] if folder.is_dir() else []
-    )
+def evictable_sweeps(folder: Path) -> list[Evictable]:
+    """List the curves of all stored sweeps as evictable items."""
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     stored = [stored_sweep(folder, name) for name in names]
-    files = [BlockFiles(sweep, folder) for sweep in stored if sweep is not None]
-    return [
-        Evictable(f.modified, f.bytes, f"sweep {f.folder.name[:12]}", f.drop_curves) for f in files
-    ]
+    return [evictable_sweep(BlockFiles(sweep, folder)) for sweep in stored if sweep is not None]
+
+
+def evictable_sweep(files: BlockFiles) -> Evictable:
+    """Return the curves of a sweep as an evictable item; all metrics stay."""
+    name = f"sweep {files.folder.name[:12]}"
+    return Evictable(files.modified, files.bytes, name, files.drop_curves)
 
 
 def remove_damaged(folder: Path) -> list[str]:

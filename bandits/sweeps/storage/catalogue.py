@@ -199,13 +199,25 @@ class Catalogue:
         except UserError:
             # Optuna made its points and is not installed
             return CatalogueEntry(sweep, 0.0, files.modified, files.bytes)
-        landscape = runner.landscape
+        # another process writes blocks: index them the next time
+        return self.index(sweep, runner.landscape, written=_blocks(files) == blocks)
+
+    def index(self, sweep: Sweep, landscape: Landscape, *, written: bool = True) -> CatalogueEntry:
+        """Return the entry of a sweep and write it, with those of its points, to the index.
+
+        Parameters
+        ----------
+        sweep : Sweep
+            As it was given, without points that Optuna proposed.
+        landscape : Landscape
+            Of all stored blocks.
+        written : bool
+            Whether it is written.
+        """
+        files = BlockFiles(sweep, self.folder)
         entry = CatalogueEntry(
             sweep, landscape.progress, files.modified, files.bytes, best_point(landscape)
         )
-        # another process writes blocks: index them the next time
-        if _blocks(files) != blocks:
-            return entry
 
         def write(index: sqlite3.Connection) -> None:
             _delete_entry(index, sweep.hash)
@@ -213,7 +225,8 @@ class Catalogue:
             for row in _point_rows(landscape):
                 POINTS.put(index, row)
 
-        self._write(write)
+        if written:
+            self._write(write)
         return entry
 
     def _find(self, table: Table, condition: str = "1", *values: Any) -> list[dict[str, Any]]:

@@ -19,21 +19,20 @@ from bandits_app.widgets.text import escape_markdown
 
 def choose_simulator(draft: Draft) -> None:
     """Draw the menu of simulators."""
-    chosen = SIMULATORS[draft.simulator["kind"]]
+    current = draft.simulator["kind"]
+    families: dict[str, list[str]] = {}
+    for kind, cls in SIMULATORS.items():
+        families.setdefault(cls.family, []).append(kind)
+
+    def draw() -> None:
+        texts = {kind: (cls.title, description(cls)) for kind, cls in SIMULATORS.items()}
+        menu.entries(families, texts, "simulator", drafts.choose_simulator, current=current)
+
     with st.container(gap="xxsmall"):
         st.markdown("Simulator")
         # another key for every draft: a menu in which something was chosen is closed
-        opened = st.popover(chosen.title, width="stretch", key=f"{draft.version}-simulators")
-    with opened:
-        families: dict[str, list[str]] = {}
-        for kind, cls in SIMULATORS.items():
-            families.setdefault(cls.family, []).append(kind)
-        menu.entries(
-            families,
-            {k: (c.title, description(c)) for k, c in SIMULATORS.items()},
-            "simulator",
-            drafts.choose_simulator,
-            current=draft.simulator["kind"],
+        menu.popover(
+            SIMULATORS[current].title, draw, width="stretch", key=f"{draft.version}-simulators"
         )
 
 
@@ -42,15 +41,10 @@ def add_agent(draft: Draft, add: Callable[[str], None] | None = None) -> None:
 
     ``add``: called with the kind that is chosen, instead of `Draft.add`.
     """
-    available, families = draft.available_kinds(), dict[str, list[str]]()
     key = f"{draft.version}-add-{len(draft.agents)}-{sorted(draft.open_cards)}"
-    with st.popover(
-        "Add agent",
-        icon=":material/add:",
-        width="stretch",
-        disabled=len(draft.agents) >= 12,
-        key=key,
-    ):
+
+    def draw() -> None:
+        available, families = draft.available_kinds(), dict[str, list[str]]()
         query = st.text_input(
             "Search",
             key=f"{key}-search",
@@ -75,6 +69,15 @@ def add_agent(draft: Draft, add: Callable[[str], None] | None = None) -> None:
         if others:
             simulator = SIMULATORS[draft.simulator["kind"]].title
             st.caption(escape_markdown(f"Not available in {simulator}: {', '.join(others)}."))
+
+    menu.popover(
+        "Add agent",
+        draw,
+        icon=":material/add:",
+        width="stretch",
+        disabled=len(draft.agents) >= 12,
+        key=key,
+    )
 
 
 def summary(kind: str) -> str:

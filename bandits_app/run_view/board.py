@@ -32,6 +32,7 @@ from bandits.results.comparison.conclusion import (
     ranking,
     shock_summary,
 )
+from bandits.results.comparison.run_title import compared_with
 from bandits.results.describe import ParameterChange, parameter_changes, relabelled
 from bandits.results.figures.board import Bands, bands
 from bandits.results.figures.board import board as plots
@@ -131,7 +132,7 @@ def _progress(shown: _Shown) -> None:
 
 def _board(shown: _Shown, key: str, choose_reference: bool, was_active: bool) -> None:
     job, fill = shown.job, shown.fill
-    reference = st.session_state.get(_reference_key(job), "") if choose_reference else ""
+    reference = st.session_state.get(_reference_key(job)) if choose_reference else None
     # its height is reserved: no plot moves when the conclusion comes
     first = st.container(key="conclusion")
     # before the conclusions, which take longer
@@ -164,10 +165,11 @@ def _choose_reference(job: Job) -> None:
     # no agent's name has parentheses
     leader = f"the leader ({ranking(result)[0]})"
     with st.container(key="reference", horizontal=True, vertical_alignment="bottom", gap="small"):
-        key = _reference_key(job)
+        key, asked = _reference_key(job), compared_with(job.experiment)
         st.selectbox(
             "Compared with",
             ["", *labels],
+            index=1 + labels.index(asked) if asked in labels else 0,
             format_func=lambda label: label or leader,
             key=key,
             width=260,
@@ -370,7 +372,7 @@ def _so_far(job: Job) -> _Found:
 
 
 @shared(number=64)
-def _conclusions(_job: Job, reference: str, moment: object) -> _Found:  # noqa: ARG001
+def _conclusions(_job: Job, reference: str | None, moment: object) -> _Found:  # noqa: ARG001
     """State the conclusions of a run that has ended, and what its intervals cover.
 
     They are computed once for all sessions and views, and hold no lock, as the run no longer

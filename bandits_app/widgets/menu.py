@@ -3,12 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from .text import escape_markdown
+
+_CHOSEN = "menu-chosen"
+
+
+@st.fragment
+def popover(label: str, draw: Callable[[], None], *, key: str, **options: Any) -> None:
+    """Draw a popover whose contents are made when it is opened.
+
+    A page has hundreds of entries in its menus, most of which nobody looks at. What is chosen runs
+    the whole page.
+
+    Parameters
+    ----------
+    label : str
+    draw : callable
+        Draws the contents.
+    key : str
+        Another key is another menu, which is closed.
+    **options
+        Of `st.popover`.
+    """
+    if st.session_state.pop(_CHOSEN, False):
+        st.rerun()
+    opened = st.popover(label, key=key, on_change="rerun", **options)
+    if opened.open:
+        with opened:
+            draw()
+
+
+def _choose(choose: Callable[[str], None], name: str) -> None:
+    choose(name)
+    st.session_state[_CHOSEN] = True
 
 
 def entries(
@@ -44,8 +76,8 @@ def entries(
                     st.button(
                         escape_markdown(title),
                         key=f"{prefix}-{name}",
-                        on_click=choose,
-                        args=(name,),
+                        on_click=_choose,
+                        args=(choose, name),
                         type="primary" if name == current else "secondary",
                         width=150,
                         wrap=True,
@@ -87,6 +119,11 @@ def presets(
     for name, preset in found.items():
         groups.setdefault(preset.group, []).append(name)
     title = escape_markdown(found[held].title) if held else "Choose a preset"
-    with row.popover(title, width=290, key=f"{version}-{prefix}s"):
-        texts = {name: (preset.title, preset.line) for name, preset in found.items()}
-        entries(groups, texts, prefix, load, held)
+    texts = {name: (preset.title, preset.line) for name, preset in found.items()}
+    with row:
+        popover(
+            title,
+            lambda: entries(groups, texts, prefix, load, held),
+            width=290,
+            key=f"{version}-{prefix}s",
+        )

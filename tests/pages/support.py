@@ -40,6 +40,20 @@ def open_page(
     return at.run()
 
 
+def open_menu(at: AppTest, menu: str) -> AppTest:
+    """Open a menu by the word in its key: presets, sweep-presets, simulators or add."""
+    draft = at.session_state["draft"]
+    which = f"-{len(draft.agents)}-{sorted(draft.open_cards)}" if menu == "add" else ""
+    key = f"{draft.version}-{menu}{which}"
+    at.session_state[key] = True
+    return at.run()
+
+
+def choose_entry(at: AppTest, menu: str, entry: str) -> AppTest:
+    """Open a menu and choose an entry."""
+    return open_menu(at, menu).button(key=f"{menu.removesuffix('s')}-{entry}").click().run()
+
+
 def ended(job: Job) -> Job:
     wait_for(lambda: not job.active, "the end of the run")
     return job

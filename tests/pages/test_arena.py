@@ -48,7 +48,9 @@ from bandits_app.widgets.live_panel import panel as live
 from tests.gate import Gate
 from tests.pages.support import (
     board,
+    choose_entry,
     ended,
+    open_menu,
     open_page,
     panel,
     panels,
@@ -107,14 +109,14 @@ def setting(at: AppTest, name: str) -> Any:
 
 def choose_preset(at: AppTest, name: str) -> AppTest:
     """Choose a preset in its menu."""
-    return settled(at.button(key=f"preset-{name}").click().run())
+    return settled(choose_entry(at, "presets", name))
 
 
 def held_preset(at: AppTest) -> str | None:
     """The preset that the controls hold, which the menu marks."""
     held = [
         b.key
-        for b in at.button
+        for b in open_menu(at, "presets").button
         if (b.key or "").startswith("preset-") and b.proto.type == "primary"
     ]
     return held[0].removeprefix("preset-") if held else None
@@ -128,7 +130,7 @@ def name_box(at: AppTest, number: int) -> Any:
 
 def choose(at: AppTest, simulator: str) -> AppTest:
     """Choose a simulator in its menu."""
-    return settled(at.button(key=f"simulator-{simulator}").click().run())
+    return settled(choose_entry(at, "simulators", simulator))
 
 
 def address(at: AppTest) -> str:
@@ -1666,7 +1668,7 @@ def test_a_seed_out_of_range_stays_with_another_simulator(pool: Pool) -> None:
     at = arena(ended(pool.submit(experiment("random", seed=80))))
     (number,) = [n for n in at.sidebar.number_input if n.label == "Seed"]
     at = number.set_value(-1).run()
-    at = at.button(key="simulator-synthetic").click().run()
+    at = choose_entry(at, "simulators", "synthetic")
     assert not at.exception
     assert [e.value for e in at.error] == [
         "Seed is -1; it must be a whole number from 0 to 9,007,199,254,740,991."

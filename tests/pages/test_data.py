@@ -16,7 +16,7 @@ from bandits.experiments.presets import on_data
 from bandits.runtime.pool import Pool
 from bandits.simulators.datasets import csv_table, uploads
 from bandits.simulators.datasets.csv_table import SAMPLES, Sample
-from tests.pages.support import open_page
+from tests.pages.support import choose_entry, open_page
 from tests.support import wait_for
 
 SHOP = "age,town,bought\n" + "".join(
@@ -293,9 +293,9 @@ def test_uploaded_data_are_kept_while_another_simulator_is_tried(pool: Pool) -> 
     at = settled(at.switch_page("arena.py").run(), "Arena")
     start = read(at.session_state["draft"].data())
     for kind in ("ranking", "wheel"):
-        at = settled(at.button(key=f"simulator-{kind}").click().run(), "Arena")
+        at = settled(choose_entry(at, "simulators", kind), "Arena")
         assert read(at.session_state["draft"].data()).simulator.kind == kind
-    at = settled(at.button(key="simulator-classification").click().run(), "Arena")
+    at = settled(choose_entry(at, "simulators", "classification"), "Arena")
     assert read(at.session_state["draft"].data()) == start
 
 

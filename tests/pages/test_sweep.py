@@ -29,7 +29,7 @@ from bandits_app.runs import sweeps as sweep_list
 from bandits_app.session import workers
 from bandits_app.sweep import selection
 from tests.gate import Gate
-from tests.pages.support import open_page, panels
+from tests.pages.support import choose_entry, open_menu, open_page, panels
 from tests.support import over, wait_for
 from tests.sweeps.test_sweep import ALPHA, small
 
@@ -474,16 +474,18 @@ def test_the_best_so_far_is_one_of_the_points_that_are_as_far(app_pool: Pool, ga
 def test_a_preset_fills_the_controls(app_pool: Pool) -> None:
     at = visit()
     preset = presets()["varied"]
-    at.button(key="sweep-preset-varied").click().run()
+    choose_entry(at, "sweep-presets", "varied")
     assert not at.exception
-    assert at.button(key="sweep-preset-varied").proto.type == "primary"
+    assert open_menu(at, "sweep-presets").button(key="sweep-preset-varied").proto.type == "primary"
     shown = [c.value for c in at.caption]
     assert preset.about in shown
     # nothing is started
     assert any("20 points × 6 replications × 5,000 steps" in text for text in shown)
     box(at, "Second parameter").set_value("agents.0.alpha").run()
     assert not at.exception
-    assert at.button(key="sweep-preset-varied").proto.type == "secondary"
+    assert (
+        open_menu(at, "sweep-presets").button(key="sweep-preset-varied").proto.type == "secondary"
+    )
 
 
 def test_a_link_of_a_halving_is_run_as_one(app_pool: Pool) -> None:
@@ -607,7 +609,7 @@ def test_only_the_swept_agent_is_in_the_sidebar(app_pool: Pool) -> None:
 
 
 def test_the_menu_of_agents_can_be_searched(app_pool: Pool) -> None:
-    at = visit()
+    at = open_menu(visit(), "add")
 
     def offered(query: str) -> set[str]:
         next(t for t in at.text_input if t.label == "Search").set_value(query).run()
@@ -621,7 +623,7 @@ def test_the_menu_of_agents_can_be_searched(app_pool: Pool) -> None:
 
 def test_every_agent_can_be_swept(app_pool: Pool) -> None:
     at = visit()
-    at.button(key="add-sgd_ts").click().run()
+    choose_entry(at, "add", "sgd_ts")
     assert not at.exception
     assert box(at, "Agent to sweep").value == "SGD-TS"
     assert not at.warning
@@ -803,7 +805,7 @@ def test_nothing_is_said_to_lose_against_another_simulator(app_pool: Pool) -> No
 
 def test_the_notice_of_a_simulator_stays_on_its_page(pool: Pool) -> None:
     at = open_page("sweep")
-    at = at.button(key="simulator-synthetic").click().run()
+    at = choose_entry(at, "simulators", "synthetic")
     assert any("Static MLP (requires" in c.value.replace("\\", "") for c in at.sidebar.caption)
     at = at.switch_page("arena.py").run()
     assert not any("Left out" in c.value for c in at.sidebar.caption)

@@ -27,6 +27,8 @@ class Preset(NamedTuple):
     depends : str
         Which of its comparisons another value of a parameter reverses or levels; the end of
         ``about``.
+    compared_with : str
+        The agent that the first conclusion compares with; empty: the leader.
     """
 
     title: str
@@ -35,6 +37,7 @@ class Preset(NamedTuple):
     about: str
     experiment: Experiment
     depends: str = ""
+    compared_with: str = ""
 
 
 @lru_cache(maxsize=1)

@@ -10,6 +10,7 @@ from bandits.results import metrics, words
 from bandits.results.change.before_after import around_shock
 from bandits.results.comparison import paired_tests, unpaired
 from bandits.results.comparison.paired_tests import Comparison
+from bandits.results.comparison.run_title import compared_with
 from bandits.results.comparison.unpaired import RateDifference
 from bandits.results.metrics import Estimate
 from bandits.results.run import Run
@@ -94,6 +95,12 @@ def main_comparison(result: Run, reference: str | None = None) -> tuple[str, lis
     with an A/B test, which states the difference for 1,000 steps too; without a test, that of the
     leader with the second best agent.
 
+    Parameters
+    ----------
+    reference : str, optional
+        Label of the agent to compare with; empty for the leader. By default, that of
+        `compared_with`.
+
     Returns
     -------
     first : str
@@ -104,6 +111,8 @@ def main_comparison(result: Run, reference: str | None = None) -> tuple[str, lis
     if len(order) < 2:
         return "", []
     experiment, compared = result.experiment, _compared(result, order)
+    if reference is None:
+        reference = compared_with(experiment)
     pairs = _sentences(result, compared, _known(reference, order))
     kinds = {
         label: agent.kind for label, agent in zip(experiment.labels, experiment.agents, strict=True)

@@ -34,7 +34,7 @@ from .change import lost_clicks, recovery
 from .change.marks import variation_budget
 from .figures.board import board
 from .figures.style import AXIS, styles
-from .metric_registry import LEADERBOARD, METRICS, leaderboard
+from .metric_registry import METRICS, leaderboard, leaderboard_metrics
 from .metrics import Estimate
 from .result import Result
 
@@ -153,7 +153,7 @@ def report(result: Result, *, window: int = metrics.WINDOW, date: datetime | Non
             *guard_cost.fallback_sentences(result),
             *lost_clicks.sentences(result),
             *variation_budget(result.experiment),
-            learning_summary(result),
+            *filter(None, [learning_summary(result)]),
         ]
         if result.histories
         else []
@@ -173,7 +173,8 @@ def report(result: Result, *, window: int = metrics.WINDOW, date: datetime | Non
         json=html.escape(experiment.model_dump_json(indent=2)),
         script=html.escape(script(experiment)),
         head="".join(
-            f"<th>{html.escape(METRICS[name].of(experiment).heading)}</th>" for name in LEADERBOARD
+            f"<th>{html.escape(METRICS[name].of(experiment).heading)}</th>"
+            for name in leaderboard_metrics(experiment)
         ),
         hash=experiment.hash,
         axis=json.dumps(AXIS),
@@ -205,7 +206,7 @@ def _rows(result: Result) -> list[str]:
     rows = []
     for label in [*order, *(one for one in e.labels if one not in order)]:
         history = result.histories.get(label)
-        found = {} if history is None else leaderboard(history)
+        found = {} if history is None else leaderboard(e, history)
         alive = 0 if history is None else int(history.alive.sum())
         if not found or not math.isfinite(found["ctr"].mean):
             status = (
@@ -215,9 +216,9 @@ def _rows(result: Result) -> list[str]:
                 if alive
                 else "all replications diverged"
             )
-            cells = f"<td colspan={len(LEADERBOARD)}>{status}</td>"
+            cells = f"<td colspan={len(leaderboard_metrics(e))}>{status}</td>"
         else:
-            numbers = [_cell(found[name], METRICS[name].form) for name in LEADERBOARD]
+            numbers = [_cell(found[name], METRICS[name].form) for name in found]
             if alive < e.replications:
                 numbers[0] += f"<br><small>{alive} of {e.replications} replications</small>"
             cells = "".join(f"<td>{n}</td>" for n in numbers)

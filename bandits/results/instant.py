@@ -16,9 +16,11 @@ from bandits.base.ledger import LEDGER
 from bandits.base.params import Params, declaration, structural_key
 from bandits.base.recent import Recent
 from bandits.experiments.experiment import Experiment, read
-from bandits.results import words
+from bandits.experiments.history import History
+from bandits.results import metrics, words
 from bandits.results.comparison import paired_tests
 from bandits.results.describe import plain_value
+from bandits.results.metric_registry import METRICS, Metric, main_metric
 from bandits.results.metrics import Estimate
 from bandits.results.preview import Preview
 from bandits.results.result import Result
@@ -177,17 +179,18 @@ class Instant:
         )
         with kept.held(PATIENCE if quick else -1), nullcontext() if quick else self._computing:
             before, after = kept.start(start, label), kept.preview.run(changed, label)
-        gain = paired_tests.compare(after.histories[label], before.histories[label]).difference
+        found = gain(start, after.histories[label], before.histories[label])
         whole = (start.steps, start.replications) == (experiment.steps, experiment.replications)
         values = {
             name.replace("_", " "): plain_value(getattr(subject.agent, name)) for name in names
         }
         origin = ", ".join(f"{name} {value}" for name, value in values.items())
-        sentence = difference(gain, origin, start, whole=whole)
-        sign = "+" if gain.mean > 0 else "−"
-        short = f"{sign}{count(abs(gain.mean))} against {', '.join(values.values())}"
+        sentence = difference(found, origin, start, whole=whole)
+        amount = words.mean(found._replace(mean=abs(found.mean)), gain_metric(start).form)
+        extent = f"against {', '.join(values.values())}"
         if not whole:
-            short = f"{sign}{count(abs(gain.mean))} in {count(start.steps)} steps"
+            extent = f"in {count(start.steps)} steps"
+        short = f"{'+' if found.mean > 0 else '−'}{amount} {extent}"
         if changed.agents == start.agents:
             sentence, short = (
                 f"{origin}: where the slider was",
@@ -199,9 +202,9 @@ class Instant:
                 f"{start.replications - alive} of {start.replications} replications diverged. "
                 f"{sentence}"
             )
-        if not math.isfinite(gain.mean):
+        if not math.isfinite(found.mean):
             sentence, short = "All replications diverged", "all replications diverged"
-        return Answer(after, gain, sentence, short, whole)
+        return Answer(after, found, sentence, short, whole)
 
     def _subject(self, experiment: Experiment, label: str) -> tuple[_Subject, _KeptPreview]:
         """Return an agent that is asked about, again and again while a slider moves, and its
@@ -225,20 +228,40 @@ class Instant:
         return sum(kept.need for kept in self._previews.values())
 
 
+def gain_metric(experiment: Experiment) -> Metric:
+    """Return the metric of differences: reward, or that per visit where visits have many steps."""
+    return main_metric(experiment) if experiment.offers("visits") else METRICS["clicks"]
+
+
+def gain(experiment: Experiment, after: History, before: History) -> Estimate:
+    """Estimate the paired difference of an agent from what it was before."""
+    if not experiment.offers("visits"):
+        return paired_tests.compare(after, before).difference
+    rows = gain_metric(experiment).rows
+    return metrics.estimate(rows(after) - rows(before))
+
+
 def difference(gain: Estimate, start: str, experiment: Experiment, *, whole: bool = True) -> str:
-    """State a difference from where the slider was, and on how much it rests."""
-    noun, rows = experiment.simulator_class().reward_noun, experiment.replications
+    """State a `gain` over where the slider was, and on how much it rests."""
+    rows, metric = experiment.replications, gain_metric(experiment)
+    noun = experiment.simulator_class().reward_noun
     extent = (
         f"{count_of(rows, 'replications')}, {'' if whole else 'first '}{count(experiment.steps)} "
         "steps"
     )
-    amount = count_of(abs(gain.mean), f"{'more' if gain.mean > 0 else 'fewer'} {noun}")
+
+    def amount(value: float, what: str) -> str:
+        if metric.form == "count":
+            return count_of(value, what)
+        return f"{words.mean(gain._replace(mean=value), metric.form)} {what} per visit"
+
+    more = amount(abs(gain.mean), f"{'more' if gain.mean > 0 else 'fewer'} {noun}")
     if not gain.low <= gain.high:
-        return f"{amount} than with {start} ({extent}: no interval)"
-    evidence = f"({words.interval(gain, 'count')}; {extent})"
+        return f"{more} than with {start} ({extent}: no interval)"
+    evidence = f"({words.interval(gain, metric.form)}; {extent})"
     if gain.low <= 0 <= gain.high:
-        return f"No significant difference from {start}: {count_of(gain.mean, noun)} {evidence}"
-    return f"{amount} than with {start} {evidence}"
+        return f"No significant difference from {start}: {amount(gain.mean, noun)} {evidence}"
+    return f"{more} than with {start} {evidence}"
 
 
 class _Subject:

@@ -156,10 +156,14 @@ def words(experiment: Experiment | None) -> dict[str, Any]:
     simulator = Simulator if experiment is None else experiment.simulator_class()
     replay = experiment is not None and experiment.offers("replay")
     slate = experiment is not None and simulator.slate_size(experiment.simulator) > 1
+    best = "slate" if slate else simulator.item_noun
+    if experiment is not None and experiment.offers("visits"):
+        # the rest of the visit has metrics of its own
+        best = f"{best} for the next step"
     return {
         "rate": simulator.rate_title[0].lower() + simulator.rate_title[1:],
         "noun": simulator.reward_noun,
-        "best": "slate" if slate else simulator.item_noun,
+        "best": best,
         "round": "counted event" if replay else "step",
         "events": "logged events" if replay else "steps",
         "counted": "arms",
@@ -393,20 +397,35 @@ _METRICS = (
 )
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _METRICS}
 CURVES: dict[str, Metric] = {name: metric for name, metric in METRICS.items() if metric.curve}
-LEADERBOARD = ("ctr", "clicks", "pseudo_regret", "oracle_share", "optimal_choice")
-"""The metrics of tables of agents, in their order."""
+_LEADERBOARD = ("ctr", "clicks", "pseudo_regret", "oracle_share", "optimal_choice")
+# the others compare with the best next step
+_LEADERBOARD_OF_VISITS = ("per_visit", "visit_length", "visit_regret", "ctr", "clicks")
+
+
+def main_metric(experiment: Experiment) -> Metric:
+    """Return the metric by which agents are ranked: reward per visit where visits have many steps,
+    else reward per step.
+    """
+    return METRICS[first_three(experiment)[0]].of(experiment)
 
 
 def first_three(experiment: Experiment) -> tuple[str, str, str]:
     """Name the metrics of the first three plots: a log has counted events instead of the regret,
     which is unknown.
     """
+    if experiment.offers("visits"):
+        return "per_visit", "visit_regret", "entropy"
     return "ctr", "counted" if experiment.offers("replay") else "pseudo_regret", "entropy"
 
 
-def leaderboard(history: History) -> dict[str, Estimate]:
+def leaderboard_metrics(experiment: Experiment) -> tuple[str, ...]:
+    """Name the metrics of tables of agents, in their order."""
+    return _LEADERBOARD_OF_VISITS if experiment.offers("visits") else _LEADERBOARD
+
+
+def leaderboard(experiment: Experiment, history: History) -> dict[str, Estimate]:
     """Estimate the metrics of tables of agents, by name."""
-    return {name: METRICS[name].estimate(history) for name in LEADERBOARD}
+    return {name: METRICS[name].estimate(history) for name in leaderboard_metrics(experiment)}
 
 
 Objective = Literal[

@@ -17,7 +17,7 @@ from .figures.curves import figure
 from .figures.style import Spec, styles
 from .items import segment_rates
 from .items.shown import maps
-from .metric_registry import CURVES, LEADERBOARD, METRICS, leaderboard
+from .metric_registry import CURVES, METRICS, leaderboard, leaderboard_metrics
 from .run import Run
 
 if TYPE_CHECKING:
@@ -81,11 +81,11 @@ def leaderboard_html(result: Run) -> str:
     """Make the leaderboard as an HTML table, with 95 % confidence intervals; labels are escaped."""
     experiment = result.experiment
     looks = styles(experiment)
-    shown = [METRICS[name].of(experiment) for name in LEADERBOARD]
+    shown = [METRICS[name].of(experiment) for name in leaderboard_metrics(experiment)]
     head = ("agent", *(html.escape(f"{metric.heading} (95 % CI)") for metric in shown))
     rows = []
     for label in ranking(result):
-        found = leaderboard(result.histories[label])
+        found = leaderboard(experiment, result.histories[label])
         cells = [
             f'<span style="color:{looks[label].color}">●</span> {html.escape(label)}',
             *(words.cell(found[metric.name], metric.form) for metric in shown),

@@ -120,6 +120,13 @@ def spread(estimate: Estimate, form: Form = "rate") -> str:
     return f" ± <{_LEAST[form]}" if text == least else f" ± {text}"
 
 
+def plain(estimate: Estimate, form: Form = "rate") -> str:
+    """Format a mean with the digits that all of its kind have: 0.413; a dash where it is
+    unknown.
+    """
+    return _WRITERS[form][0](estimate.mean) if math.isfinite(estimate.mean) else "–"
+
+
 def plus_minus(estimate: Estimate, form: Form = "rate") -> str:
     """Format a mean and half the width of its interval: 0.413 ± 0.007."""
     return _WRITERS[form][0](estimate.mean) + spread(estimate, form)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from bandits.base.formatting import count, count_of, percent
+from bandits.base.formatting import count, count_of, number, percent
 from bandits.results import guard_cost, metrics, words
 from bandits.results.caveats import (
     agent_notes,
@@ -38,10 +38,9 @@ from bandits.results.figures.board import Bands, bands
 from bandits.results.figures.board import board as plots
 from bandits.results.figures.curves import zoom
 from bandits.results.figures.style import styles
-from bandits.results.instant import difference
-from bandits.results.metric_registry import METRICS, first_three
+from bandits.results.instant import difference, gain
+from bandits.results.metric_registry import METRICS, first_three, main_metric
 from bandits.results.result import Result
-from bandits.results.visit import per_visit
 from bandits.runtime.pool import Job
 from bandits_app.glossary import link
 from bandits_app.session import followed
@@ -140,7 +139,9 @@ def _board(shown: _Shown, key: str, choose_reference: bool, was_active: bool) ->
     found = _so_far(job) if job.live else _conclusions(job, reference, (job.id, version(job)))
     if found.first:
         first.markdown(glued(found.first if job.live else f"**{found.first}**"))
-    if choose_reference and not fill and not job.live and len(job.result.histories) > 2:
+    # those of visits are compared with the first agent that does not plan
+    chosen = choose_reference and not job.experiment.offers("visits")
+    if chosen and not fill and not job.live and len(job.result.histories) > 2:
         _choose_reference(job)
     if not fill and found.others:
         st.container(key="conclusions").markdown(
@@ -237,12 +238,13 @@ def _explanation(
     job: Job, result: Result, previous: Job | None, changes: dict[str, ParameterChange]
 ) -> tuple[str, str]:
     """Describe the tiles and the dotted curves: in a few words, and in full."""
-    simulator = job.experiment.simulator_class()
-    caption = f"{simulator.rate_title} of the whole run, ± 95 % confidence interval"
+    simulator, metric = job.experiment.simulator_class(), main_metric(job.experiment)
+    caption = f"{metric.title} of the whole run, ± 95 % confidence interval"
+    visits = job.experiment.offers("visits")
     note = (
-        f"{simulator.rate_title} over the whole run with its 95 % confidence interval, and the "
-        f"difference from the leader in {simulator.reward_noun}. Select an agent to hide it in all "
-        "plots."
+        f"{metric.title} over the whole run with its 95 % confidence interval, and the "
+        f"difference from the leader in {metric.unit if visits else simulator.reward_noun}. Select "
+        "an agent to hide it in all plots."
     )
     if job.experiment.offers("replay"):
         note = (
@@ -261,13 +263,14 @@ def _explanation(
             continue
         step = min(now.step, earlier.step)
         if step == job.experiment.steps and now.alive.all() and earlier.alive.all() and paired:
-            gain = paired_tests.compare(now, earlier).difference
-            stated = difference(gain, change.before, job.experiment)
+            stated = difference(gain(job.experiment, now, earlier), change.before, job.experiment)
             described.append(f"{label}, {change.text}: {stated}")
             continue
         rates = " Rates are those of both runs up to the same step."
-        was, rate = (metrics.estimate(metrics.click_rate(h, step)).mean for h in (earlier, now))
-        described.append(f"{label}: {change.text} ({rate_title} {_rate(was)} to {_rate(rate)})")
+        was, rate = (
+            words.plain(metrics.estimate(metrics.click_rate(h, step))) for h in (earlier, now)
+        )
+        described.append(f"{label}: {change.text} ({rate_title} {was} to {rate})")
     if not described:
         return caption, note
     common = "simulator and random numbers" if paired else "simulator"
@@ -295,6 +298,7 @@ def _tiles(job: Job, result: Result) -> list[dict[str, str]]:
     waiting = [label for label in job.experiment.labels if label not in order]
     leader = result.histories[order[0]] if order else None
     tiles, noun = [], job.experiment.simulator_class().reward_noun
+    metric, visits = main_metric(job.experiment), job.experiment.offers("visits")
     for place, label in enumerate([*order, *waiting]):
         more = ""
         rate, spread, detail = "–", "", "in training" if label in job.waiting else "waiting"
@@ -302,21 +306,27 @@ def _tiles(job: Job, result: Result) -> list[dict[str, str]]:
             detail = "no results"
         if label in order and leader is not None:
             history = result.histories[label]
-            estimate = metrics.estimate(metrics.click_rate(history))
+            estimate = metric.estimate(history)
             alive = int(history.alive.sum())
             if alive:
-                rate = _rate(estimate.mean)
-                spread = words.spread(estimate)
+                rate, spread = (
+                    words.plain(estimate, metric.form),
+                    words.spread(estimate, metric.form),
+                )
             if metrics.replayed(history):
                 detail = (
                     f"{count(float(metrics.decisions(history)[-1][history.alive].sum()))} events "
                     "count"
                 )
+            elif place == 0 and alive:
+                detail = "leads"
+            elif visits:
+                detail = _signed(estimate.mean - metric.estimate(leader).mean, metric.unit)
             else:
-                lead = paired_tests.mean_lead(history, leader)
-                detail = "leads" if place == 0 and alive else _difference(lead, noun)
+                detail = _difference(paired_tests.mean_lead(history, leader), noun)
             optimal = METRICS["optimal_choice"].estimate(history).mean
-            more = f"Optimal choice: {percent(optimal)}" if math.isfinite(optimal) else ""
+            if math.isfinite(optimal) and not visits:
+                more = f"Optimal choice: {percent(optimal)}"
             if history.step < leader.step or history.step < reached(job):
                 detail += f" · at step {count(history.step)}"
             if not alive:
@@ -340,9 +350,8 @@ def _tiles(job: Job, result: Result) -> list[dict[str, str]]:
     return tiles
 
 
-def _rate(rate: float) -> str:
-    # no event of a log counts yet
-    return f"{rate:.3f}" if math.isfinite(rate) else "–"
+def _signed(difference: float, unit: str) -> str:
+    return f"{'+' if difference > 0 else '−'}{number(abs(difference))} {unit}"
 
 
 def _difference(difference: float, noun: str) -> str:
@@ -388,12 +397,12 @@ def _conclusions(_job: Job, reference: str | None, moment: object) -> _Found:  #
         *guard_cost.fallback_sentences(result),
         *variation_budget(_job.experiment),
     ]
-    conclusions += [*agent_notes(result), learning_summary(result)]
-    if not first:
+    conclusions += agent_notes(result)
+    if first:
+        conclusions += filter(None, [learning_summary(result)])
+    else:
         # an agent alone
-        first, conclusions = learning_summary(result), conclusions[:-1]
-    if planned := per_visit(result):
-        first, conclusions = planned[0], [*planned[1:], first, *conclusions]
+        first = learning_summary(result)
     # names of columns are a user's texts
     conclusions += map(escape_markdown, table_notes(result))
     if _job.experiment.offers("replay"):

@@ -8,7 +8,7 @@ import pytest
 
 from bandits import read
 from bandits.experiments.presets import presets
-from bandits.results.comparison.run_title import preset_title
+from bandits.results.comparison.run_title import compared_with, preset_title
 
 
 def changed(name: str) -> dict[str, Any]:
@@ -38,3 +38,18 @@ def test_what_was_changed_follows_the_preset() -> None:
 def test_a_run_that_resembles_no_preset_is_not_named_by_one() -> None:
     data = {"simulator": {"kind": "petshop"}, "agents": [{"kind": "linucb"}], "steps": 50}
     assert preset_title(read(data)) == ""
+
+
+def test_the_first_conclusion_is_about_what_the_preset_shows_or_what_was_added() -> None:
+    for preset in presets().values():
+        assert preset.compared_with in ("", *preset.experiment.labels)
+        assert compared_with(preset.experiment) == preset.compared_with
+    data = changed("off")
+    assert compared_with(read(data)) == "LinUCB alpha 0"
+    data["agents"] += [{"kind": "ucb1"}, {"kind": "softmax"}]
+    assert compared_with(read(data)) == "Softmax"
+    data = changed("off")
+    del data["agents"][0]
+    assert compared_with(read(data)) == ""
+    few = {"simulator": {"kind": "petshop"}, "agents": [{"kind": "linucb"}], "steps": 50}
+    assert compared_with(read(few)) == ""

@@ -313,7 +313,7 @@ def test_presets_equal_the_files_and_are_distinct() -> None:
     assert len({p.title for p in presets().values()}) == len(actual)
     assert len({p.experiment.hash for p in presets().values()}) == len(actual)
     for path in actual:
-        assert set(json.loads(path.read_text(encoding="utf-8"))) - {"depends"} == {
+        assert set(json.loads(path.read_text(encoding="utf-8"))) - {"depends", "compared_with"} == {
             "title",
             "group",
             "line",

@@ -66,7 +66,7 @@ class QLearning(PlanningAgent):
     title = "Q-learning"
     formula = r"Q(s,a)\mathrel{+}=n^{-\kappa}\left(r+\gamma\max_b Q(s',b)-Q(s,a)\right)"
     needs = frozenset({"visits", "states"})
-    colour = "#0072B2"
+    colour = "#AA4499"
     dash = "longdash"
     exploration_param = "epsilon"
     state = ("q", "count", "waits", "pending_state", "pending_action", "pending_reward")

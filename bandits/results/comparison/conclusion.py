@@ -12,25 +12,29 @@ from bandits.results.comparison import paired_tests, unpaired
 from bandits.results.comparison.paired_tests import Comparison
 from bandits.results.comparison.run_title import compared_with
 from bandits.results.comparison.unpaired import RateDifference
+from bandits.results.metric_registry import METRICS, Metric, main_metric
 from bandits.results.metrics import Estimate
 from bandits.results.run import Run
+from bandits.results.visit import per_visit
 
 # pairs of agents, each with its p-value corrected for all pairs
 Compared = Mapping[tuple[str, str], tuple[Comparison | RateDifference, float]]
 
 
 def ranking(result: Run) -> list[str]:
-    """Sort the labels by mean reward per step so far, best first.
+    """Sort the labels by `main_metric` so far, best first.
 
     Agents without steps come last.
     """
+    return _sorted_by(result, main_metric(result.experiment))
 
-    def rate(label: str) -> float:
-        history = result.histories[label]
-        value = metrics.estimate(metrics.click_rate(history)).mean
-        return value if math.isfinite(value) else -math.inf
 
-    return sorted(result.histories, key=rate, reverse=True)
+def _sorted_by(result: Run, metric: Metric) -> list[str]:
+    def value(label: str) -> float:
+        found = metric.estimate(result.histories[label]).mean
+        return found if math.isfinite(found) else -math.inf
+
+    return sorted(result.histories, key=value, reverse=True)
 
 
 def describe_comparison(
@@ -91,9 +95,10 @@ def reference_comparisons(result: Run, reference: str | None) -> list[str]:
 def main_comparison(result: Run, reference: str | None = None) -> tuple[str, list[str]]:
     """Return the comparison that a reader needs first, empty without one, and the others.
 
-    It is that of the leader with the reference. Without one, that of the best agent that learns
-    with an A/B test, which states the difference for 1,000 steps too; without a test, that of the
-    leader with the second best agent.
+    In visits of many steps it is that of `per_visit`: more reward in the same number of steps may
+    be less per visit. Else it is that of the leader with the reference; without one, that of the
+    best agent that learns with an A/B test, which states the difference for 1,000 steps too;
+    without a test, that of the leader with the second best agent.
 
     Parameters
     ----------
@@ -110,6 +115,8 @@ def main_comparison(result: Run, reference: str | None = None) -> tuple[str, lis
     order = _order(result)
     if len(order) < 2:
         return "", []
+    if planned := per_visit(result):
+        return planned[0], planned[1:]
     experiment, compared = result.experiment, _compared(result, order)
     if reference is None:
         reference = compared_with(experiment)
@@ -165,8 +172,9 @@ def _for_a_thousand(result: Run, pair: tuple[str, str], difference: float) -> st
 
 
 def _order(result: Run) -> list[str]:
-    """Return the agents with a replication that finished, best first."""
-    return [label for label in ranking(result) if result.histories[label].alive.any()]
+    """Return the agents with a replication that finished, those with most reward first."""
+    order = _sorted_by(result, METRICS["ctr"])
+    return [label for label in order if result.histories[label].alive.any()]
 
 
 def _known(reference: str | None, order: Sequence[str]) -> str:
@@ -251,8 +259,10 @@ def learning_summary(result: Run) -> str:
     reached.
 
     Whether it is better than random choice at all is corrected for the number of agents that learn,
-    as the same data chose it.
+    as the same data chose it. Empty for visits of many steps, where this oracle is no optimum.
     """
+    if result.experiment.offers("visits"):
+        return ""
     if not result.experiment.offers("truth"):
         return "How much could be learned is not known: a log does not show the true rewards."
     learners = {

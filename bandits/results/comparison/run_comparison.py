@@ -23,7 +23,7 @@ from bandits.experiments.history import History
 from bandits.results import metrics, words
 from bandits.results.comparison import paired_tests
 from bandits.results.describe import describe_guard
-from bandits.results.metric_registry import LEADERBOARD, METRICS, leaderboard
+from bandits.results.metric_registry import METRICS, leaderboard, leaderboard_metrics
 from bandits.results.metrics import Estimate
 from bandits.results.run import Run
 
@@ -213,18 +213,22 @@ def _text(value: Any) -> str:
 
 
 def outcomes(results: Sequence[Run]) -> list[Outcome]:
-    """Estimate click-through rate, clicks, regret and share of the oracle's gain, with 95 %
-    intervals, by agent.
-    """
-    measured = [{label: leaderboard(h) for label, h in r.histories.items()} for r in results]
-    return [
-        Outcome(label, metric, tuple(m[label][metric] if label in m else None for m in measured))
-        for label in dict.fromkeys(itertools.chain(*measured))
-        for metric in LEADERBOARD
-        # Known in one of the runs
-        if metric == "ctr"
-        or any(math.isfinite(m[label][metric].mean) for m in measured if label in m)
+    """Estimate the metrics of tables of agents, with 95 % intervals, by agent."""
+    measured = [
+        {label: leaderboard(r.experiment, h) for label, h in r.histories.items()} for r in results
     ]
+    return [
+        Outcome(label, metric, values)
+        for label in dict.fromkeys(itertools.chain(*measured))
+        for metric in _table_metrics([r.experiment for r in results])
+        # known in one of the runs
+        if any(values := tuple(m.get(label, {}).get(metric) for m in measured))
+        and (metric == "ctr" or any(v is not None and math.isfinite(v.mean) for v in values))
+    ]
+
+
+def _table_metrics(experiments: Sequence[Experiment]) -> list[str]:
+    return list(dict.fromkeys(itertools.chain(*map(leaderboard_metrics, experiments))))
 
 
 def metric_titles(experiments: Sequence[Experiment]) -> dict[str, str]:
@@ -242,7 +246,8 @@ def metric_titles(experiments: Sequence[Experiment]) -> dict[str, str]:
         == 1
     )
     general = {} if alike else {"rate": "reward per step", "noun": "reward"}
-    return {name: METRICS[name].of(experiments[0], **general).title for name in LEADERBOARD}
+    names = _table_metrics(experiments)
+    return {name: METRICS[name].of(experiments[0], **general).title for name in names}
 
 
 def pairing_obstacle(a: Experiment, b: Experiment) -> str:

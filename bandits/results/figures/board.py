@@ -53,8 +53,8 @@ def fourth_plots(experiment: Experiment) -> list[str]:
 
 
 def usual_fourth(experiment: Experiment) -> str:
-    """Name the fourth plot where none is chosen: what visits earn, or the spectrum."""
-    return "per_visit" if experiment.offers("visits") else SPECTRUM
+    """Name the fourth plot where none is chosen: how long visits are, or the spectrum."""
+    return "visit_length" if experiment.offers("visits") else SPECTRUM
 
 
 def board(

@@ -186,13 +186,15 @@ def zoom(plots: list[Spec], result: Run) -> list[Spec]:
 
     An agent is leading if it closed at least half of the gap between random choice and the oracle.
     The notes name the agents that lie outside. Plots stay as they are if all agents are leading, or
-    none.
+    none, and for visits of many steps, where this oracle is no optimum.
 
     Parameters
     ----------
     plots : list of dict
         Reward per step and regret against the step, then others.
     """
+    if result.experiment.offers("visits"):
+        return plots
     leading = {
         name
         for name, history in result.histories.items()

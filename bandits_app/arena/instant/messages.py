@@ -14,10 +14,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from bandits.base.errors import UserError
 from bandits.base.formatting import count_of, short
 from bandits.experiments.experiment import Experiment, read
-from bandits.results import metrics, words
+from bandits.results import words
 from bandits.results.describe import plain_value
 from bandits.results.figures.board import XAxis, agent_traces
 from bandits.results.instant import Answer, Instant, NotQuickError, can_follow
+from bandits.results.metric_registry import main_metric
 from bandits.results.metrics import Estimate
 from bandits.results.result import Result
 from bandits_app.session import workers
@@ -101,8 +102,7 @@ def answer(instant: Instant, text: str, *, quick: bool = False) -> bytes:
     # with fewer steps the eigenvalues are smaller for that reason alone
     spectrum = found.whole and view.spectrum
     plots = agent_traces(found.result, view.window, x=view.x, spectrum=spectrum)
-    mean = _rate(found.result, question.label).mean
-    rate, spread = _tile(found.result, question.label)
+    (mean, *_), rate, spread = _tile(found.result, question.label)
     tried = found.result.experiment
     budget = f"{count_of(tried.replications, 'replications')}, {count_of(tried.steps, 'steps')}"
     header = {
@@ -150,20 +150,19 @@ def _kept(experiment: Experiment, question: Question) -> _Kept:
     if history is None:
         raise UserError("this run is no longer stored")
     result = Result(experiment, {question.label: history})
+    metric = main_metric(experiment)
+    title = "CTR" if metric.name == "ctr" else metric.title.lower()
     shown = f"stored run: {name.replace('_', ' ')} = {plain_value(value)}"
-    rate, spread = _tile(result, question.label)
+    _, rate, spread = _tile(result, question.label)
     evidence = f"{'95 % CI, ' if spread else ''}{count_of(experiment.replications, 'replications')}"
-    return _Kept(result, f"S{shown[1:]}, CTR {rate}{spread} ({evidence})", shown)
+    return _Kept(result, f"S{shown[1:]}, {title} {rate}{spread} ({evidence})", shown)
 
 
-def _rate(result: Result, label: str) -> Estimate:
-    return metrics.estimate(metrics.click_rate(result.histories[label]))
-
-
-def _tile(result: Result, label: str) -> tuple[str, str]:
-    """Write the rate of an agent, and half its interval: 0.467, ± 0.004."""
-    rate = _rate(result, label)
-    return f"{rate.mean:.3f}" if math.isfinite(rate.mean) else "–", words.spread(rate)
+def _tile(result: Result, label: str) -> tuple[Estimate, str, str]:
+    """Return what an agent's tile shows, and write it and half its interval: 0.467, ± 0.004."""
+    metric = main_metric(result.experiment)
+    found = metric.estimate(result.histories[label])
+    return found, words.plain(found, metric.form), words.spread(found, metric.form)
 
 
 @lru_cache(maxsize=32)

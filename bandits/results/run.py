@@ -12,6 +12,7 @@ from bandits.agents import REGISTRY as AGENTS
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
 from bandits.results import metrics
+from bandits.results.metric_registry import main_metric
 from bandits.results.metrics import Estimate
 
 
@@ -38,7 +39,7 @@ class Run:
 
 
 class Headline(NamedTuple):
-    """The agent with the highest mean reward per step.
+    """The agent with the highest mean reward per step, or per visit where visits have many steps.
 
     The oracle counts only where no other agent runs.
 
@@ -48,7 +49,8 @@ class Headline(NamedTuple):
     ctr : Estimate
         Reward per step over the whole run: the click-through rate where rewards are clicks.
     regret : Estimate
-        Cumulative regret: expected reward lost over the whole run.
+        Cumulative regret: expected reward lost over the whole run; that of the rest of the visit,
+        where visits have many steps.
     """
 
     label: str
@@ -62,19 +64,29 @@ def headline(experiment: Experiment, histories: Mapping[str, History]) -> Headli
         label: AGENTS[a.kind].needs
         for label, a in zip(experiment.labels, experiment.agents, strict=True)
     }
+    visits = experiment.offers("visits")
     found = [
         Headline(
             label,
             metrics.estimate(metrics.click_rate(history)),
             metrics.estimate(
-                metrics.total(history, "best_value") - metrics.total(history, "value")
+                metrics.total(history, "lost")
+                if visits
+                else metrics.total(history, "best_value") - metrics.total(history, "value")
             ),
         )
         for label, history in histories.items()
     ]
     measured = [one for one in found if math.isfinite(one.ctr.mean)]
     fair = [one for one in measured if "truth" not in needs[one.label]] or measured
-    return max(fair, key=lambda one: one.ctr.mean, default=None)
+    metric = main_metric(experiment)
+
+    def value(one: Headline) -> float:
+        earned = metric.estimate(histories[one.label]).mean
+        # no visit has ended
+        return earned if math.isfinite(earned) else -math.inf
+
+    return max(fair, key=value, default=None)
 
 
 def to_json(found: Headline | None) -> str:

@@ -11,8 +11,18 @@ from bandits import UserError, run
 from bandits.base.randomness import Streams
 from bandits.experiments.experiment import Experiment, read
 from bandits.results import visit
+from bandits.results.comparison.conclusion import learning_summary, main_comparison, ranking
 from bandits.results.figures import board
-from bandits.results.metric_registry import METRICS
+from bandits.results.figures.curves import zoom
+from bandits.results.instant import Instant
+from bandits.results.metric_registry import (
+    METRICS,
+    first_three,
+    leaderboard_metrics,
+    main_metric,
+)
+from bandits.results.metrics import estimate
+from bandits.results.run import headline
 from bandits.simulators.session_values import MOODS, N_KINDS, START
 from bandits.simulators.sessions import Sessions
 
@@ -103,6 +113,58 @@ def test_a_run_of_visits_is_judged_per_visit_and_others_are_not() -> None:
     references = {t["name"] for t in board.plot(result, "ctr")["data"]}
     assert {"best next click", "Oracle"} <= references
     assert "oracle" not in references
+
+
+def test_agents_are_ranked_drawn_and_compared_by_what_a_visit_earns() -> None:
+    agents = [
+        {"kind": "linucb"},
+        {"kind": "oracle", "label": "Oracle next click", "maximises": "step"},
+        {"kind": "oracle", "label": "Oracle"},
+    ]
+    world = {"kind": "sessions", "n_products": 20, "observed": "mood"}
+    e = read({"simulator": world, "agents": agents, "steps": 2000, "replications": 4})
+    result = run(e)
+    per_visit, ctr = (
+        {label: METRICS[name].estimate(h).mean for label, h in result.histories.items()}
+        for name in METRIC_NAMES
+    )
+    # what earns most per step earns less per visit
+    assert max(ctr, key=ctr.__getitem__) == "Oracle next click"
+    assert ranking(result) == sorted(per_visit, key=per_visit.__getitem__, reverse=True)
+    assert ranking(result)[0] == "Oracle"
+    assert main_metric(e).name == first_three(e)[0] == leaderboard_metrics(e)[0] == "per_visit"
+    plots = board.board(result)
+    assert [str(plot["layout"]["title"]["text"]).split("<")[0].strip() for plot in plots[:2]] == [
+        "Clicks per visit",
+        "Regret per visit",
+    ]
+    found = headline(e, result.histories)
+    assert found is not None
+    assert found.label == "LinUCB"
+    lost = result.histories["LinUCB"].sums["lost"][-1]
+    assert found.regret.mean == pytest.approx(lost.mean())
+    knowing = {label: h for label, h in result.histories.items() if label != "LinUCB"}
+    found = headline(e, knowing)
+    assert found is not None
+    assert (found.label, found.regret.mean) == ("Oracle", pytest.approx(0))
+    # the oracle of the next step is no optimum
+    assert zoom(plots, result) == plots
+    assert learning_summary(result) == ""
+    planned = run(experiment())
+    assert main_comparison(planned) == (visit.per_visit(planned)[0], visit.per_visit(planned)[1:])
+
+
+def test_a_slider_states_its_gain_per_visit() -> None:
+    e = experiment()
+    found = Instant().answer(e, "LinUCB", {"alpha": 5.0})
+    data = e.model_dump(mode="json")
+    data["agents"][1]["alpha"] = 5.0
+    before, after = (
+        METRICS["per_visit"].rows(run(each, workers=0).histories["LinUCB"])
+        for each in (e, read(data))
+    )
+    assert found.gain == estimate(after - before)
+    assert "clicks per visit" in found.sentence
 
 
 def test_break_even_is_the_last_time_that_an_agent_catches_up() -> None:

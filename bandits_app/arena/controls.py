@@ -21,6 +21,7 @@ from bandits.results.figures.style import palette
 from bandits.simulators import REGISTRY as SIMULATORS
 from bandits_app.session import draft as drafts
 from bandits_app.session.draft import Draft
+from bandits_app.widgets.folded import is_open
 from bandits_app.widgets.params_form import fields, form, shown_value
 from bandits_app.widgets.text import escape_markdown, plain_symbol
 
@@ -132,15 +133,18 @@ def _simulator(draft: Draft) -> None:
     model, key = SIMULATORS[kind].Params, f"{draft.version}-simulator-{kind}"
     first, others = st.container(), {}
     if more := fields(model, basic=False):
-        with st.expander("More parameters"):
-            others = form(
-                model,
-                more,
-                draft.simulator,
-                key,
-                lambda change: dict(change.suggested(draft.steps)),
-                bounded=False,
-            )
+        others = {name: draft.simulator[name] for name in more if name in draft.simulator}
+        card = st.expander("More parameters", key=f"{key}-more", on_change="rerun")
+        if is_open(card):
+            with card:
+                others = form(
+                    model,
+                    more,
+                    draft.simulator,
+                    key,
+                    lambda change: dict(change.suggested(draft.steps)),
+                    bounded=False,
+                )
     # drawn last: what an empty field means may depend on the others
     with first:
         values = form(
@@ -199,8 +203,9 @@ def _agents(draft: Draft) -> None:
             on_change=_open_card,
             args=(draft, number),
         )
-        with card:
-            _agent(draft, number, draft.agents[number])
+        if is_open(card):
+            with card:
+                _agent(draft, number, draft.agents[number])
 
 
 def _key(draft: Draft, number: int) -> str:
@@ -274,45 +279,60 @@ def _main_form(model: type[AgentParams], agent: dict[str, Any], key: str) -> dic
 
 def _agent(draft: Draft, number: int, agent: dict[str, Any]) -> None:
     cls, key = AGENTS[agent["kind"]], _key(draft, number)
+    values = {**agent, **_main_form(cls.Params, agent, key)}
+    more = st.popover(
+        "More",
+        icon=":material/tune:",
+        type="tertiary",
+        width="stretch",
+        key=f"{key}-more",
+        on_change="rerun",
+    )
+    if is_open(more):
+        with more:
+            values |= _more(draft, number, agent)
+    draft.change(number, values)
+
+
+def _more(draft: Draft, number: int, agent: dict[str, Any]) -> dict[str, Any]:
+    """Draw the other parameters of an agent and what can be done with it; return their values."""
+    cls, key = AGENTS[agent["kind"]], _key(draft, number)
     spec = draft.spec()
     slates = spec is None or spec.slate > 1
-    values = _main_form(cls.Params, agent, key)
-    with st.popover("More", icon=":material/tune:", type="tertiary", width="stretch"):
-        st.caption(catalogue.summary(agent["kind"]))
-        st.latex(cls.formula)
-        label = st.text_input(
-            "Name",
-            agent.get("label") or "",
-            key=_label_key(draft, number, agent),
-            max_chars=40,
-            placeholder=cls.title,
-            help=cls.Params.model_fields["label"].description,
-        )
-        more = fields(cls.Params, basic=False, slates=slates)
-        values |= form(
-            cls.Params,
-            more,
-            agent,
-            key,
-            lambda guard: dict(guard.suggested(draft.steps)),
-            bounded=False,
-        )
-        st.button(
-            "Duplicate",
-            key=f"{key}-copy",
-            icon=":material/content_copy:",
-            on_click=draft.duplicate,
-            args=(number,),
-            disabled=len(draft.agents) >= 12,
-            width="stretch",
-        )
-        st.button(
-            "Remove",
-            key=f"{key}-remove",
-            icon=":material/delete:",
-            on_click=draft.remove,
-            args=(number,),
-            disabled=len(draft.agents) == 1,
-            width="stretch",
-        )
-    draft.change(number, {"kind": agent["kind"], "label": label.strip() or None, **values})
+    st.caption(catalogue.summary(agent["kind"]))
+    st.latex(cls.formula)
+    label = st.text_input(
+        "Name",
+        agent.get("label") or "",
+        key=_label_key(draft, number, agent),
+        max_chars=40,
+        placeholder=cls.title,
+        help=cls.Params.model_fields["label"].description,
+    )
+    values = form(
+        cls.Params,
+        fields(cls.Params, basic=False, slates=slates),
+        agent,
+        key,
+        lambda guard: dict(guard.suggested(draft.steps)),
+        bounded=False,
+    )
+    st.button(
+        "Duplicate",
+        key=f"{key}-copy",
+        icon=":material/content_copy:",
+        on_click=draft.duplicate,
+        args=(number,),
+        disabled=len(draft.agents) >= 12,
+        width="stretch",
+    )
+    st.button(
+        "Remove",
+        key=f"{key}-remove",
+        icon=":material/delete:",
+        on_click=draft.remove,
+        args=(number,),
+        disabled=len(draft.agents) == 1,
+        width="stretch",
+    )
+    return {**values, "label": label.strip() or None}

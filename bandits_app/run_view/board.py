@@ -131,7 +131,9 @@ def _progress(shown: _Shown) -> None:
 
 def _board(shown: _Shown, key: str, choose_reference: bool, was_active: bool) -> None:
     job, fill = shown.job, shown.fill
-    reference = st.session_state.get(_reference_key(job)) if choose_reference else None
+    reference = compared_with(job.experiment)
+    if choose_reference:
+        reference = st.session_state.get(_reference_key(job), reference)
     # its height is reserved: no plot moves when the conclusion comes
     first = st.container(key="conclusion")
     # before the conclusions, which take longer
@@ -381,7 +383,7 @@ def _so_far(job: Job) -> _Found:
 
 
 @shared(number=64)
-def _conclusions(_job: Job, reference: str | None, moment: object) -> _Found:  # noqa: ARG001
+def _conclusions(_job: Job, reference: str, moment: object) -> _Found:  # noqa: ARG001
     """State the conclusions of a run that has ended, and what its intervals cover.
 
     They are computed once for all sessions and views, and hold no lock, as the run no longer

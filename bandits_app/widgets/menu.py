@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from .folded import is_open
 from .text import escape_markdown
 
 _CHOSEN = "menu-chosen"
@@ -17,7 +18,7 @@ _CHOSEN = "menu-chosen"
 def popover(label: str, draw: Callable[[], None], *, key: str, **options: Any) -> None:
     """Draw a popover whose contents are made when it is opened.
 
-    A page has hundreds of entries in its menus, most of which nobody looks at. What is chosen runs
+    A page has hundreds of entries in its menus; most are never looked at. What is chosen runs
     the whole page.
 
     Parameters
@@ -33,7 +34,7 @@ def popover(label: str, draw: Callable[[], None], *, key: str, **options: Any) -
     if st.session_state.pop(_CHOSEN, False):
         st.rerun()
     opened = st.popover(label, key=key, on_change="rerun", **options)
-    if opened.open:
+    if is_open(opened):
         with opened:
             draw()
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from bandits.runtime.pool import Pool
+from bandits_app.arena import controls
 from bandits_app.session import owner, workers
 
 
@@ -35,3 +36,9 @@ def pool(_pools: list[Pool]) -> Pool:
 def console(monkeypatch: pytest.MonkeyPatch) -> None:
     """The visitors of a test sit at the server itself."""
     monkeypatch.setattr(owner, "at_console", lambda: True)
+
+
+@pytest.fixture(autouse=True)
+def _unfolded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Show the settings of all agents: Streamlit's test client has no click that opens a card."""
+    monkeypatch.setattr(controls, "is_open", lambda _: True)

@@ -40,10 +40,11 @@ from bandits.runtime.pool import Job, Pool
 from bandits.runtime.supervisor import ATTEMPTS
 from bandits.simulators import REGISTRY as SIMULATORS
 from bandits.simulators.petshop import CLICK_RATES
-from bandits_app.arena import explanations, run_buttons
+from bandits_app.arena import controls, explanations, run_buttons
 from bandits_app.run_view import board as board_module
 from bandits_app.run_view import unchanged
 from bandits_app.session import followed
+from bandits_app.widgets import folded
 from bandits_app.widgets.live_panel import panel as live
 from tests.gate import Gate
 from tests.pages.support import (
@@ -510,7 +511,7 @@ def test_cards_of_agents_are_one_line_with_name_and_main_parameter(pool: Pool) -
         "**Floor**",
     ]
     assert [c.proto.expanded for c in cards] == [True, False, False, False]
-    at = press(at, "UCB1")
+    at = settled(choose_entry(at, "add", "ucb1"))
     cards = [e for e in at.sidebar.expander if "LinUCB" in e.label or "UCB1" in e.label]
     # the new one is open
     assert [c.proto.expanded for c in cards] == [False, False, False, True]
@@ -543,6 +544,7 @@ def test_a_name_that_states_a_parameter_follows_it(pool: Pool) -> None:
 
 def test_menus_group_agents_and_simulators_and_describe_each(pool: Pool) -> None:
     at = choose(arena(ended(pool.submit(experiment("random", seed=932)))), "wheel")
+    at = open_menu(open_menu(at, "simulators"), "add")
     captions = [c.value.replace("\\", "") for c in at.sidebar.caption]
     for kind in SIMULATORS:
         assert description(SIMULATORS[kind]) in captions
@@ -650,7 +652,7 @@ def test_a_finished_run_can_be_continued(pool: Pool) -> None:
 
 def test_invalid_widths_are_refused_below_their_field(pool: Pool) -> None:
     at = arena(ended(pool.submit(experiment({"kind": "random"}, seed=941))))
-    at = press(at, "Static MLP")
+    at = settled(choose_entry(at, "add", "static_mlp"))
     for typed in ("64, -3", "many", "", "64; 32", "1.5", ", ".join(["8"] * 7), "99999"):
         widget(at, "-hidden").set_value(typed)
         at = settled(at.run())
@@ -851,7 +853,7 @@ def test_what_was_changed_is_undone_redone_and_reset(pool: Pool) -> None:
     for alpha in (2.0, 3.0):
         widget(at, "-alpha").set_value(alpha)
         at = settled(at.run())
-    at = press(at, "Oracle")
+    at = settled(choose_entry(at, "add", "oracle"))
     assert len(draft(at).agents) == 3
     for alpha, agents in ((3.0, 2), (2.0, 2), (begun.agents[0].alpha, 2)):
         at = press(at, "Undo")
@@ -1147,7 +1149,7 @@ def spoken(field: Any) -> str:
 )
 def test_every_agent_can_be_added_duplicated_named_and_removed(pool: Pool, kind: str) -> None:
     at = arena(ended(pool.submit(experiment({"kind": "random"}, seed=951))))
-    at = press(at, AGENTS[kind].title)
+    at = settled(choose_entry(at, "add", kind))
     assert [a.kind for a in draft(at).agents] == ["random", kind]
     number = list(at.session_state["draft"].agents)[-1]
     for name, field in AGENTS[kind].Params.model_fields.items():
@@ -1338,6 +1340,35 @@ def test_every_guard_that_is_added_reaches_the_experiment(pool: Pool) -> None:
     guards = draft(at).agents[0].guards
     assert [g.kind for g in guards] == [kind for kind in kinds if kind != "cap"]
     assert guards[0].epsilon == 0.2
+
+
+def test_settings_are_drawn_where_they_are_open_and_kept_where_they_are_closed(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(controls, "is_open", folded.is_open)
+    e = experiment(
+        {"kind": "linucb", "alpha": 0.7, "gamma": 0.99}, {"kind": "linucb", "label": "second"}
+    )
+    at = arena(ended(pool.submit(e)))
+    draft = at.session_state["draft"]
+    first, second = draft.agents
+    assert draft.open_cards == {first}
+
+    def names(number: int) -> set[str]:
+        start = f"{draft.version}-agent{number}-"
+        keys = {str(e.key) for e in at.sidebar if str(getattr(e, "key", "")).startswith(start)}
+        return {key.removeprefix(start) for key in keys}
+
+    assert "alpha" in names(first)
+    assert "gamma" not in names(first)
+    assert names(second) == {"card"}
+    widget(at, f"agent{first}-alpha").set_value(0.4).run()
+    assert draft.agents[first]["alpha"] == 0.4
+    assert read(draft.data()).agents[0].gamma == 0.99  # type: ignore[attr-defined]
+    at.session_state[f"{draft.version}-agent{first}-more"] = True
+    at.run()
+    assert {"gamma", "remove"} <= names(first)
+    assert not at.exception
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ all."""
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import json
 import os
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bandits import Experiment, read
+from bandits.base import malloc
 from bandits.base.formatting import size
 from benchmarks.measure import Section, keep, machine, stamp
 
@@ -190,7 +190,7 @@ def _taken(measured: Experiment) -> int:
 
     run(measured.model_copy(update={"steps": 3, "replications": 1}), workers=0)
     gc.collect()
-    ctypes.CDLL("libc.so.6").malloc_trim(0)
+    malloc.trim()
     # the peak begins anew
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     before = _status("VmRSS")

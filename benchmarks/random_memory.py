@@ -10,7 +10,6 @@ looked at every 10 ms, without the files that it maps. Runs are stopped after `S
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import itertools
 import json
@@ -28,6 +27,7 @@ import numpy as np
 
 from bandits import Experiment, UserError, read
 from bandits.agents import REGISTRY as AGENTS
+from bandits.base import malloc
 from bandits.base.formatting import count_of, size
 from bandits.runtime.pool import Pool
 from bandits.simulators import REGISTRY as SIMULATORS
@@ -134,7 +134,7 @@ def measure(experiment: Experiment) -> Taken:
             _wait(pool, experiment.model_copy(update=short), 600.0)
             worker = _children()[-1]
             gc.collect()
-            ctypes.CDLL("libc.so.6").malloc_trim(0)
+            malloc.trim()
             before, own = _begin(worker), _anonymous()
             status, peak, grown = _wait(pool, experiment, SECONDS, worker)
         finally:

@@ -4,16 +4,15 @@ small.
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import itertools
 import os
-import sys
 import threading
 import time
 
 import streamlit as st
 
+from bandits.base import malloc
 from bandits.base.processes import remove_leftovers
 from bandits.runtime.pool import Pool
 from bandits.storage.run_store import Store
@@ -49,8 +48,4 @@ def _collect() -> None:
         gc.unfreeze()
         gc.collect()
         gc.freeze()
-        if (
-            sys.platform == "linux"
-            and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None
-        ):
-            trim(0)
+        malloc.trim()

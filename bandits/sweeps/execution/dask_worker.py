@@ -4,10 +4,8 @@ a block.
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import json
-import os
 import platform
 import time
 from collections.abc import Callable, Sequence
@@ -16,6 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from bandits.base.files import Arrays
+from bandits.base.malloc import set_malloc
 from bandits.experiments import plugins
 from bandits.runtime.protocol import UPDATE_INTERVAL
 from bandits.sweeps.blocks import Block, Row, compute, read_cached
@@ -34,7 +33,6 @@ PROBE = {
     "axes": [{"path": "agents.0.sigma2", "values": [0.1, 1.0]}],
 }
 
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 # freed bytes that an arena of malloc may keep
 MALLOC_KEEP = 128 * 2**20
 
@@ -162,8 +160,5 @@ def _keep_memory() -> None:
 
     Dask sets MALLOC_TRIM_THRESHOLD_ so that large data frames are returned to the system at once.
     Lanes allocate the same small arrays at every step, and would request the same pages again and
-    again. Works with glibc only."""
-    library = ctypes.CDLL(None) if os.name == "posix" else None
-    if (mallopt := getattr(library, "mallopt", None)) is not None:
-        mallopt(M_TRIM_THRESHOLD, MALLOC_KEEP)
-        mallopt(M_MMAP_THRESHOLD, MALLOC_KEEP // 4)
+    again."""
+    set_malloc(trim_threshold=MALLOC_KEEP, mmap_threshold=MALLOC_KEEP // 4)

@@ -24,6 +24,7 @@ from bandits.experiments.experiment import read as read_experiment
 from bandits.experiments.labels import following_label, main_parameter, states
 from bandits.results.comparison.run_title import preset_title
 from bandits.results.describe import describe_simulator, plain_value
+from bandits.results.metric_registry import main_metric
 
 from .analysis.landscape import Landscape
 from .axis import Axis, Value
@@ -172,7 +173,8 @@ def _sweep(experiment: Experiment, alike: list[int], number: int) -> Sweep | Non
     # in order, unless they are words
     ordered = sorted(values) if all(isinstance(v, (int, float)) for v in values) else [*values]
     axis = {"path": f"agents.0.{name}", "values": ordered}
-    return read({"experiment": base, "axes": [axis], "search": "halving"})
+    metric = main_metric(experiment).name
+    return read({"experiment": base, "axes": [axis], "search": "halving", "metric": metric})
 
 
 def _grid(owner: type[Params], name: str, number: int) -> list[Value]:

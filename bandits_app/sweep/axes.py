@@ -12,7 +12,7 @@ from bandits.agents.guards.params import GuardParams
 from bandits.base.formatting import count_of
 from bandits.base.params import Params
 from bandits.experiments.guarding import guard_kinds
-from bandits.results.metric_registry import OBJECTIVES, objectives
+from bandits.results.metric_registry import OBJECTIVES, main_metric, objectives
 from bandits.simulators import REGISTRY as SIMULATORS
 from bandits.sweeps import Axis, Sweep
 from bandits.sweeps.axis import JOINT
@@ -103,7 +103,7 @@ def choose(errors: list[str]) -> SweepData | None:
     owners |= {f"simulator.{n}": simulator for n in _sweepable(type(simulator))}
     owners |= _joint(owners, filled)
     known = objectives(experiment)
-    metric = filled["metric"] if filled and filled["metric"] in known else "ctr"
+    metric = filled["metric"] if filled and filled["metric"] in known else main_metric(experiment).name
     data: SweepData = {"search": search, "metric": metric}
     if search == "optuna":
         data |= {"axes": _ranges(owners, swept.kind), **_proposals(known, metric)}

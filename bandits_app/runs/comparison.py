@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from bandits import Estimate, Result
-from bandits.base.formatting import count
+from bandits.base.formatting import count, number
 from bandits.results import words
 from bandits.results.comparison.overlay import overlay, scales, styles_of_runs
 from bandits.results.comparison.run_comparison import (
@@ -25,7 +25,7 @@ from bandits.results.comparison.run_comparison import (
 )
 from bandits.results.describe import describe_experiment
 from bandits.results.figures.style import Style
-from bandits.results.metric_registry import METRICS
+from bandits.results.metric_registry import METRICS, main_metric
 from bandits.storage.run_store import StoredRun
 from bandits_app.session import workers
 from bandits_app.widgets.live_panel import panel
@@ -162,10 +162,12 @@ def _tiles(
     alike = len({result.experiment.steps for result in results.values()}) == 1
     for name, result in results.items():
         group = groups.index(result.experiment.simulator_class())
+        metric, visits = main_metric(result.experiment), result.experiment.offers("visits")
         for label, history in result.histories.items():
-            estimate = METRICS["ctr"].estimate(history)
+            estimate = metric.estimate(history)
             rate = estimate.mean
-            lost = METRICS["pseudo_regret"].estimate(history).mean
+            lost = METRICS["visit_regret" if visits else "pseudo_regret"].estimate(history).mean
+            regret = f"regret {number(lost)} per visit" if visits else f"regret {count(lost)}"
             look = looks[name][label]
             order = -rate if math.isfinite(rate) else math.inf
             tiles.append(
@@ -176,11 +178,9 @@ def _tiles(
                         "label": f"{name} · {label}",
                         "color": look.color,
                         "dash": look.dash,
-                        "rate": f"{rate:.3f}" if math.isfinite(rate) else "–",
-                        "spread": words.spread(estimate),
-                        "detail": (
-                            f"regret {count(lost)}" if math.isfinite(lost) else "regret not known"
-                        )
+                        "rate": words.plain(estimate, metric.form),
+                        "spread": words.spread(estimate, metric.form),
+                        "detail": (regret if math.isfinite(lost) else "regret not known")
                         + ("" if alike else f", {count(result.experiment.steps)} steps"),
                     },
                 )

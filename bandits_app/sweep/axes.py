@@ -103,7 +103,9 @@ def choose(errors: list[str]) -> SweepData | None:
     owners |= {f"simulator.{n}": simulator for n in _sweepable(type(simulator))}
     owners |= _joint(owners, filled)
     known = objectives(experiment)
-    metric = filled["metric"] if filled and filled["metric"] in known else main_metric(experiment).name
+    metric = main_metric(experiment).name
+    if filled and filled["metric"] in known:
+        metric = filled["metric"]
     data: SweepData = {"search": search, "metric": metric}
     if search == "optuna":
         data |= {"axes": _ranges(owners, swept.kind), **_proposals(known, metric)}

@@ -98,7 +98,7 @@ def test_home_states_the_facts_of_the_shop_and_zooms_on_the_leading_agents(pool:
     # that of the test is about 4,900
     assert 100 < regret["layout"]["yaxis"]["range"][1] < 2000
     for plot in (rate, regret):
-        assert plot["layout"]["meta"]["note"].endswith(" Zoomed: A/B test lies outside.")
+        assert plot["layout"]["meta"]["note"].endswith(" Zoomed: A/B test ends outside.")
 
 
 def test_a_slider_of_home_that_was_moved_changes_the_run_there(pool: Pool) -> None:

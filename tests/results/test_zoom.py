@@ -25,11 +25,21 @@ def test_the_axes_fit_the_leading_agents_and_the_note_names_the_others() -> None
     lost = {t["legendgroup"]: t["y"][-1] for t in regret["data"] if "fill" not in t}
     assert regret["layout"]["yaxis"]["range"][0] <= 0
     assert lost["LinUCB"] < regret["layout"]["yaxis"]["range"][1] < lost["Random"]
-    assert rate["layout"]["meta"]["note"].endswith(" Zoomed: Random lies outside.")
+    assert rate["layout"]["meta"]["note"].endswith(" Zoomed: Random ends outside.")
     assert [p["layout"]["annotations"][-1]["text"] for p in (rate, regret)] == [
         "↓ Random",
         "↑ Random",
     ]
+
+
+def test_an_agent_that_ends_in_sight_is_not_named_as_outside() -> None:
+    # it learns nothing before step 2,000, and then all at once
+    late = {"kind": "linucb", "label": "late", "guards": [{"kind": "batch", "steps": 2000}]}
+    result = run(experiment("linucb", late, "random", steps=3000, replications=3))
+    rate, regret, *_ = zoom(board(result), result)
+    assert rate["layout"]["annotations"][-1]["text"] == "↓ Random"
+    assert rate["layout"]["meta"]["note"].endswith(" Zoomed: Random ends outside.")
+    assert regret["layout"]["annotations"][-1]["text"] == "↑ late and Random"
 
 
 def test_without_agents_far_behind_or_without_leaders_nothing_is_zoomed() -> None:

@@ -185,7 +185,7 @@ def zoom(plots: list[Spec], result: Run) -> list[Spec]:
     """Fit the vertical axes of the first two plots of `figures.board` to the leading agents.
 
     An agent is leading if it closed at least half of the gap between random choice and the oracle.
-    The notes name the agents that lie outside. Plots stay as they are if all agents are leading, or
+    The notes name the agents that end outside. Plots stay as they are if all agents are leading, or
     none, and for visits of many steps, where this oracle is no optimum.
 
     Parameters
@@ -201,11 +201,9 @@ def zoom(plots: list[Spec], result: Run) -> list[Spec]:
         if metrics.oracle_share(history).mean() >= LEADING
     }
     names = result.experiment.names
-    others = [names.get(name, name) for name in result.histories if name not in leading]
+    others = {name: names.get(name, name) for name in result.histories if name not in leading}
     if not leading or not others:
         return plots
-    note = f" Zoomed: {listed(others)} {'lies' if len(others) == 1 else 'lie'} outside."
-    outside = listed(others) if len(others) <= MOST_NAMED else f"{len(others)} agents"
     rate, regret, *rest = plots
     # also where the axis shows the reward that was earned
     begun = FIRST * max(_last(rate, name) for name in leading)
@@ -214,8 +212,8 @@ def zoom(plots: list[Spec], result: Run) -> list[Spec]:
     # a logarithmic axis has no zero
     lost = np.concatenate([[0.0], *(_values(regret, name, 0) for name in leading)])
     return [
-        _fitted(rate, late, note, f"↓ {outside}", 0),
-        _fitted(regret, lost, note, f"↑ {outside}", 1),
+        _fitted(rate, late, others, 0),
+        _fitted(regret, lost, others, 1),
         *rest,
     ]
 
@@ -245,8 +243,16 @@ def _values(plot: Spec, name: str, begun: float) -> FloatArray:
     return np.asarray(found[np.isfinite(found)])
 
 
-def _fitted(plot: Spec, values: FloatArray, note: str, outside: str, edge: int) -> Spec:
-    """Fit the vertical axis to values, and name what lies outside: below (edge 0) or above (1)."""
+def _ends_outside(plot: Spec, name: str, limit: float, edge: int) -> bool:
+    """Whether the end of an agent's curve and band lies below (edge 0) or above (1) a limit."""
+    end = _values(plot, name, _last(plot, name))
+    return bool(len(end)) and bool((end > limit).all() if edge else (end < limit).all())
+
+
+def _fitted(plot: Spec, values: FloatArray, others: Mapping[str, str], edge: int) -> Spec:
+    """Fit the vertical axis to values, and name which of the other agents end outside: below
+    (edge 0) or above (1).
+    """
     layout = plot["layout"]
     # Plotly's ranges of a logarithmic axis are exponents
     logarithmic = layout["yaxis"].get("type") == "log"
@@ -254,15 +260,21 @@ def _fitted(plot: Spec, values: FloatArray, note: str, outside: str, edge: int) 
     if not len(values):
         return plot
     margin = MARGIN * (values.max() - values.min())
-    axis = {
-        **layout["yaxis"],
-        "range": [float(values.min() - margin), float(values.max() + margin)],
-    }
-    meta = {**layout["meta"], "note": layout["meta"]["note"] + note}
+    low, high = float(values.min() - margin), float(values.max() + margin)
+    axis = {**layout["yaxis"], "range": [low, high]}
+    meta = {**layout["meta"]}
     if caption := meta.get("caption"):
         meta["caption"] = f"Zoomed. {caption}"
+    limit = 10.0 ** np.array([low, high]) if logarithmic else np.array([low, high])
+    outside = [
+        name for label, name in others.items() if _ends_outside(plot, label, limit[edge], edge)
+    ]
+    if not outside:
+        return {**plot, "layout": {**layout, "yaxis": axis, "meta": meta}}
+    meta["note"] += f" Zoomed: {listed(outside)} {'ends' if len(outside) == 1 else 'end'} outside."
+    shown = listed(outside) if len(outside) <= MOST_NAMED else f"{len(outside)} agents"
     named = {
-        "text": outside,
+        "text": f"{'↑' if edge else '↓'} {shown}",
         "showarrow": False,
         "xref": "paper",
         "yref": "paper",

@@ -69,7 +69,8 @@ def add_commands(commands: Any) -> None:
 def leaderboard(result: Result) -> str:
     """Format a result as one line per agent, in the experiment's order."""
     lines = []
-    names = ["ctr", "clicks", first_three(result.experiment)[1]]
+    first, second, _ = first_three(result.experiment)
+    names = list(dict.fromkeys([first, "ctr", "clicks", second]))
     for label, history in result.histories.items():
         found = {name: METRICS[name].estimate(history) for name in names}
         if not math.isfinite(found["ctr"].mean):

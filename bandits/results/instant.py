@@ -20,7 +20,7 @@ from bandits.experiments.history import History
 from bandits.results import metrics, words
 from bandits.results.comparison import paired_tests
 from bandits.results.describe import plain_value
-from bandits.results.metric_registry import METRICS, Metric, main_metric
+from bandits.results.metric_registry import gain_metric
 from bandits.results.metrics import Estimate
 from bandits.results.preview import Preview
 from bandits.results.result import Result
@@ -202,7 +202,7 @@ class Instant:
                 f"{start.replications - alive} of {start.replications} replications diverged. "
                 f"{sentence}"
             )
-        if not math.isfinite(found.mean):
+        if not alive:
             sentence, short = "All replications diverged", "all replications diverged"
         return Answer(after, found, sentence, short, whole)
 
@@ -228,17 +228,11 @@ class Instant:
         return sum(kept.need for kept in self._previews.values())
 
 
-def gain_metric(experiment: Experiment) -> Metric:
-    """Return the metric of differences: reward, or that per visit where visits have many steps."""
-    return main_metric(experiment) if experiment.offers("visits") else METRICS["clicks"]
-
-
 def gain(experiment: Experiment, after: History, before: History) -> Estimate:
     """Estimate the paired difference of an agent from what it was before."""
     if not experiment.offers("visits"):
         return paired_tests.compare(after, before).difference
-    rows = gain_metric(experiment).rows
-    return metrics.estimate(rows(after) - rows(before))
+    return metrics.estimate(paired_tests.gaps(after, before, per_visit=True))
 
 
 def difference(gain: Estimate, start: str, experiment: Experiment, *, whole: bool = True) -> str:

@@ -260,9 +260,7 @@ _METRICS = (
         "The last {window} steps divided by the visits that ended in them. What is shown decides "
         "how long visitors stay.",
     ),
-    _per_visit(
-        "visit_regret", "Regret per visit", "expected {noun} lost per visit", "lost", -1
-    ).explained(
+    _per_visit("visit_regret", "Regret per visit", "{noun} lost per visit", "lost", -1).explained(
         "Expected {noun} that a visit loses",
         "Expected {noun} of the rest of the visit lost by each choice, relative to the best policy "
         "from the same state on; summed over the last {window} steps and divided by the visits "
@@ -407,6 +405,12 @@ def main_metric(experiment: Experiment) -> Metric:
     else reward per step.
     """
     return METRICS[first_three(experiment)[0]].of(experiment)
+
+
+def gain_metric(experiment: Experiment) -> Metric:
+    """Return the metric of differences: reward, or that per visit where visits have many steps."""
+    visits = experiment.offers("visits")
+    return main_metric(experiment) if visits else METRICS["clicks"].of(experiment)
 
 
 def first_three(experiment: Experiment) -> tuple[str, str, str]:

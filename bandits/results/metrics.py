@@ -187,8 +187,8 @@ def per_visit_rows(history: History, name: str, *, late: bool = False) -> FloatA
         return None
     visits, sums = _reached(history, "visits"), _of_visits(history, name)
     at = late_start(history.grid[: history.size]) if late else 0
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray((sums[-1] - sums[at]) / (visits[-1] - visits[at]))
+    ended = visits[-1] - visits[at]
+    return np.asarray((sums[-1] - sums[at]) / np.where(ended > 0, ended, np.nan))
 
 
 def _of_visits(history: History, name: str) -> FloatArray:

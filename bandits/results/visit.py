@@ -215,28 +215,28 @@ def sentence(result: Run, label: str, base: str, family: int = 1) -> str:
 
 
 def per_visit(result: Run) -> list[str]:
-    """State what each agent that plans for the visit earns per visit beside the first that does
-    not, the best one first; without such agents, the first that learns beside the second.
+    """State what each agent earns per visit beside the first that learns and does not plan for the
+    visit: those that plan first, and then the best one first.
 
-    Empty without visits that have ended, or two agents that do not know the truth.
+    Agents that know the truth are left out, unless fewer than two are left without them. Empty
+    without two agents whose visits have ended in all replications.
     """
     experiment = result.experiment
     if not isinstance(experiment.simulator, Sessions.Params):
         return []
-    values = {}
-    for label in watched(experiment):
-        if (history := result.histories.get(label)) is not None:
-            late = METRICS["late_per_visit"].rows(history)
-            # no visit has ended, or replications diverged
-            if np.isfinite(late).all():
-                values[label] = late
-    needs = {label: experiment.agent_class(i).needs for i, label in enumerate(experiment.labels)}
-    plans = [label for label in values if "visits" in needs[label]]
-    others = [label for label in values if label not in plans]
-    if not plans or not others:
-        plans, others = list(values)[:1], list(values)[1:]
-    plans.sort(key=lambda label: -values[label].mean())
-    return [sentence(result, label, others[0], len(plans)) for label in plans if others]
+    rows = METRICS["late_per_visit"].rows
+    late = {label: rows(history) for label, history in result.histories.items()}
+    # no visit has ended, or replications diverged
+    known = [label for label in experiment.labels if np.isfinite(late.get(label, np.nan)).all()]
+    fair = [label for label in known if label in watched(experiment)]
+    known = fair if len(fair) > 1 else known
+    classes = {label: experiment.agent_class(i) for i, label in enumerate(experiment.labels)}
+    short_sighted = [label for label in known if "visits" not in classes[label].needs]
+    bandits = [label for label in short_sighted if classes[label].learns]
+    base = next(iter(bandits or short_sighted or known), "")
+    others = [label for label in known if label != base]
+    others.sort(key=lambda label: (label in short_sighted, -late[label].mean()))
+    return [sentence(result, label, base, len(others)) for label in others]
 
 
 def treats(frames: Sequence[Frame]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -33,6 +34,7 @@ from .optuna_search import import_optuna
 from .runner import Runner
 from .sweep import Sweep
 
+_log = logging.getLogger(__name__)
 # running sweeps of one owner
 MAX_ACTIVE = 2
 # running sweeps of all owners
@@ -352,10 +354,16 @@ class SweepManager:
             self._catalogue.annotate(sweep, running=job is not None and job.active, **changes)
 
     def _finished(self, job: SweepJob) -> None:
-        """Index a sweep from memory: no page has to read its blocks for it."""
-        if job.is_stored:
-            with job.lock:
-                self._catalogue.index(job.sweep, job.landscape)
+        """Index a sweep from memory, which nothing writes to any more: no page has to read its
+        blocks for it.
+        """
+        if not job.is_stored:
+            return
+        try:
+            self._catalogue.index(job.sweep, job.landscape)
+        except Exception:  # noqa: BLE001
+            # the sweep is complete; its blocks are indexed when a page asks for them
+            _log.exception("the sweep %s could not be indexed", job.id)
 
     def _ended(self, job: SweepJob) -> None:
         """Forget star and notes of a sweep that has ended and stored nothing: no list shows it.

@@ -134,8 +134,10 @@ def _simulator(draft: Draft) -> None:
     first, others = st.container(), {}
     if more := fields(model, basic=False):
         others = {name: draft.simulator[name] for name in more if name in draft.simulator}
-        card = st.expander("More parameters", key=f"{key}-more", on_change="rerun")
-        if is_open(card):
+        # stays open in every draft
+        place = f"simulator-{kind}-more"
+        card = st.expander("More parameters", key=place, on_change="rerun")
+        if is_open(card, place):
             with card:
                 others = form(
                     model,
@@ -203,7 +205,7 @@ def _agents(draft: Draft) -> None:
             on_change=_open_card,
             args=(draft, number),
         )
-        if is_open(card):
+        if is_open(card, f"{_key(draft, number)}-card"):
             with card:
                 _agent(draft, number, draft.agents[number])
 
@@ -270,7 +272,7 @@ def _main_form(model: type[AgentParams], agent: dict[str, Any], key: str) -> dic
         return form(model, names, agent, key, bounded=False)
     values: dict[str, Any] = {}
     with st.container(key=f"{key}-pair"):
-        columns = st.columns([3, 2], gap="small", vertical_alignment="bottom")
+        columns = st.columns([3, 2], gap="small")
         for column, name in zip(columns, names, strict=True):
             with column:
                 values |= form(model, [name], agent, key, bounded=False)
@@ -288,7 +290,7 @@ def _agent(draft: Draft, number: int, agent: dict[str, Any]) -> None:
         key=f"{key}-more",
         on_change="rerun",
     )
-    if is_open(more):
+    if is_open(more, f"{key}-more"):
         with more:
             values |= _more(draft, number, agent)
     draft.change(number, values)

@@ -131,9 +131,11 @@ def _progress(shown: _Shown) -> None:
 
 def _board(shown: _Shown, key: str, choose_reference: bool, was_active: bool) -> None:
     job, fill = shown.job, shown.fill
-    reference = compared_with(job.experiment)
-    if choose_reference:
-        reference = st.session_state.get(_reference_key(job), reference)
+    reference = ""
+    if not job.live:
+        reference = compared_with(job.experiment)
+        if choose_reference:
+            reference = st.session_state.get(_reference_key(job), reference)
     # its height is reserved: no plot moves when the conclusion comes
     first = st.container(key="conclusion")
     # before the conclusions, which take longer
@@ -268,6 +270,9 @@ def _explanation(
             stated = difference(gain(job.experiment, now, earlier), change.before, job.experiment)
             described.append(f"{label}, {change.text}: {stated}")
             continue
+        if visits:
+            described.append(f"{label}: {change.text}")
+            continue
         rates = " Rates are those of both runs up to the same step."
         was, rate = (
             words.plain(metrics.estimate(metrics.click_rate(h, step))) for h in (earlier, now)
@@ -353,7 +358,10 @@ def _tiles(job: Job, result: Result) -> list[dict[str, str]]:
 
 
 def _signed(difference: float, unit: str) -> str:
-    return f"{'+' if difference > 0 else '−'}{number(abs(difference))} {unit}"
+    if not math.isfinite(difference):
+        return ""
+    text = number(abs(difference))
+    return "tied" if text == "0" else f"{'+' if difference > 0 else '−'}{text} {unit}"
 
 
 def _difference(difference: float, noun: str) -> str:
@@ -409,6 +417,7 @@ def _conclusions(_job: Job, reference: str, moment: object) -> _Found:  # noqa: 
     conclusions += map(escape_markdown, table_notes(result))
     if _job.experiment.offers("replay"):
         return _Found(first, [*replay_notes(result), *conclusions])
+    visits = _job.experiment.offers("visits")
     shared = not _job.experiment.simulator_class().layout_per_row(_job.experiment.simulator)
     if shared and _job.experiment.replications > 1:
         many = (
@@ -417,5 +426,7 @@ def _conclusions(_job: Job, reference: str, moment: object) -> _Found:  # noqa: 
         )
         many += "; the one after the shock is corrected separately." if shock else "."
         many += " Each interval holds by itself, widened where the corrected verdict asks for it."
+        if visits:
+            many = " The intervals of the comparisons per visit hold together."
         conclusions.append(_SCOPE + many * (len(result.histories) > 2))
     return _Found(first, conclusions)

@@ -65,7 +65,8 @@ class Frames(Generic[T]):
                 recent = time.monotonic() - current.made < 0.9 * self._tick
                 if current.moment == now or (recent and current.moment[0] == now[0]):
                     with self._lock:
-                        self._frames.keep(key, current)
+                        if self._frames.get(key) is current:
+                            self._frames.move_to_end(key)
                     return current.content
             for _ in range(3):
                 content, before = make(), now

@@ -116,7 +116,8 @@ def choose(experiment: Experiment, arms: int, reached: int | None = None) -> Vie
         **keep,
         help="Draws the run that you viewed before this one as dotted curves.",
     )
-    zoom = st.toggle(
+    # the oracle of the next step does not tell which agents lead
+    zoom = not experiment.offers("visits") and st.toggle(
         "Zoom on the leading agents",
         True,
         key="view-zoom",

@@ -25,7 +25,7 @@ from bandits.results.comparison.run_comparison import (
 )
 from bandits.results.describe import describe_experiment
 from bandits.results.figures.style import Style
-from bandits.results.metric_registry import METRICS, main_metric
+from bandits.results.metric_registry import METRICS, Metric, gain_metric, main_metric
 from bandits.storage.run_store import StoredRun
 from bandits_app.session import workers
 from bandits_app.widgets.live_panel import panel
@@ -99,14 +99,15 @@ def show(found: Sequence[StoredRun]) -> None:
     )
 
     st.subheader("Paired differences", anchor=False)
-    noun = results[pairs[0].a].experiment.simulator_class().reward_noun if pairs else ""
+    # paired runs have one simulator
+    units = {p.a: gain_metric(results[p.a].experiment) for p in pairs}
     differing = [
         {
             "Agent": _matched(p),
             "Runs": f"{p.b} − {p.a}",
             "Up to step": count(p.step),
-            f"Difference in {noun}": words.mean(-p.difference, "signed"),
-            "95 % CI": words.ends(-p.difference, "signed"),
+            f"Difference in {units[p.a].unit}": words.mean(-p.difference, _signed(units[p.a])),
+            "95 % CI": words.ends(-p.difference, _signed(units[p.a])),
             "Replications": p.rows,
             "Significant": "yes" if p.p_value < 0.05 else "no",
         }
@@ -132,7 +133,7 @@ def show(found: Sequence[StoredRun]) -> None:
 
 
 def _figures(results: Mapping[str, Result]) -> None:
-    """Draw click-through rate and regret of all runs, with a tile for each line."""
+    """Draw what agents are ranked by and the regret of all runs, with a tile for each line."""
     dark = st.context.theme.type == "dark"
     figures = overlay(results, dark=dark)
     looks = styles_of_runs({name: r.experiment for name, r in results.items()}, dark=dark)
@@ -143,7 +144,7 @@ def _figures(results: Mapping[str, Result]) -> None:
         alt=[f"{spec['layout']['title']['text']} of the runs" for spec in figures],
         height=360,
         legend=_tiles(results, looks),
-        note="Reward per step and cumulative regret over the whole run. One "
+        note="Reward per step and cumulative regret over the whole run, or per visit. One "
         "colour per agent; each run has its own line style and shade.",
     )
 
@@ -187,6 +188,10 @@ def _tiles(
             )
     tiles.sort(key=lambda tile: tile[:2])
     return [tile for *_, tile in tiles]
+
+
+def _signed(metric: Metric) -> words.Form:
+    return "signed" if metric.form == "count" else metric.form
 
 
 def _matched(pair: PairedDifference) -> str:

@@ -72,8 +72,8 @@ def draw(rows: Sequence[Row], *, kind: str, multiple: bool = True) -> list[int]:
         "Best agent": column.TextColumn(
             width=120,
             help=(
-                "Highest reward per step over the whole run. The oracle counts only where it "
-                "runs alone."
+                "Highest reward per step over the whole run, or per visit where visits have many "
+                "steps. The oracle counts only where it runs alone."
             ),
         ),
         "Best setting": column.TextColumn(width=120, help="Point of the sweep with the best mean."),
@@ -89,7 +89,8 @@ def draw(rows: Sequence[Row], *, kind: str, multiple: bool = True) -> list[int]:
         "Regret": column.NumberColumn(
             width=76,
             format="localized",
-            help="Reward that the best agent lost against always choosing the best.",
+            help="Reward that the best agent lost against always choosing the best, for the step "
+            "or for the whole visit.",
         ),
         "Simulator": column.TextColumn(width=104),
         "Changes": column.TextColumn(width=104, help="What changes during the run."),

@@ -41,4 +41,4 @@ def console(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _unfolded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Show the settings of all agents: Streamlit's test client has no click that opens a card."""
-    monkeypatch.setattr(controls, "is_open", lambda _: True)
+    monkeypatch.setattr(controls, "is_open", lambda *_: True)

@@ -1368,6 +1368,29 @@ def test_settings_are_drawn_where_they_are_open_and_kept_where_they_are_closed(
     at.session_state[f"{draft.version}-agent{first}-more"] = True
     at.run()
     assert {"gamma", "remove"} <= names(first)
+    # what is entered and closed in one run counts
+    (name,) = [t for t in at.sidebar.text_input if t.label == "Name"]
+    name.set_value("mine")
+    at.session_state[f"{draft.version}-agent{first}-more"] = False
+    at.run()
+    assert draft.agents[first]["label"] == "mine"
+    widget(at, f"agent{first}-alpha").set_value(0.3)
+    draft.open_cards = set()
+    at.run()
+    assert draft.agents[first]["alpha"] == 0.3
+    at.run()
+    assert names(first) == {"card"}
+    assert (draft.agents[first]["label"], draft.agents[first]["alpha"]) == ("mine", 0.3)
+    at.session_state["simulator-petshop-more"] = True
+    at.run()
+    (users,) = [n for n in at.sidebar.number_input if n.label == "Users"]
+    users.set_value(78)
+    at.session_state["simulator-petshop-more"] = False
+    at.run()
+    assert draft.simulator["n_users"] == 78
+    at.run()
+    assert not [n for n in at.sidebar.number_input if n.label == "Users"]
+    assert draft.simulator["n_users"] == 78
     assert not at.exception
 
 

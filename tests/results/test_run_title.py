@@ -49,6 +49,16 @@ def test_the_first_conclusion_is_about_what_the_preset_shows_or_what_was_added()
     data["agents"] += [{"kind": "ucb1"}, {"kind": "softmax"}]
     assert compared_with(read(data)) == "Softmax"
     data = changed("off")
+    data["agents"].append({"kind": "epsilon_greedy", "label": "ε-greedy epsilon 0.25"})
+    assert compared_with(read(data)) == "ε-greedy epsilon 0.25"
+    # a name that follows its value is no other agent
+    data = changed("off")
+    data["agents"][0] = {"kind": "linucb", "label": "LinUCB alpha 0.3", "alpha": 0.3}
+    assert compared_with(read(data)) == "LinUCB alpha 0.3"
+    data = changed("off")
+    data["agents"][1] = {"kind": "linucb", "label": "LinUCB alpha 2", "alpha": 2.0}
+    assert compared_with(read(data)) == "LinUCB alpha 0"
+    data = changed("off")
     del data["agents"][0]
     assert compared_with(read(data)) == ""
     few = {"simulator": {"kind": "petshop"}, "agents": [{"kind": "linucb"}], "steps": 50}

@@ -12,6 +12,7 @@ from bandits.base.randomness import Streams
 from bandits.experiments.experiment import Experiment, read
 from bandits.results import visit
 from bandits.results.comparison.conclusion import learning_summary, main_comparison, ranking
+from bandits.results.comparison.run_comparison import conclusions, paired
 from bandits.results.figures import board
 from bandits.results.figures.curves import zoom
 from bandits.results.instant import Instant
@@ -85,10 +86,17 @@ def test_agents_that_plan_are_compared_with_the_first_that_does_not() -> None:
     result = run(read({**data, "agents": [bandit, random, far, oracle, near]}))
     values = METRICS["late_per_visit"].rows
     best = sorted(("Far", "Near"), key=lambda label: -values(result.histories[label]).mean())
-    assert visit.per_visit(result) == [visit.sentence(result, a, "LinUCB", 2) for a in best]
-    # none plans: in the order of the agents
+    order = (*best, "Random")
+    assert visit.per_visit(result) == [visit.sentence(result, a, "LinUCB", 3) for a in order]
+    # none plans: with the first that learns
     result = run(read({**data, "agents": [random, oracle, bandit]}))
     assert visit.per_visit(result) == [visit.sentence(result, "Random", "LinUCB")]
+    # beside a single agent, those that know the truth
+    result = run(read({**data, "agents": [bandit, oracle], "steps": 600}))
+    assert visit.per_visit(result) == [visit.sentence(result, "Oracle", "LinUCB")]
+    result = run(read({**data, "agents": [oracle]}))
+    assert visit.per_visit(result) == []
+    assert main_comparison(result) == ("", [])
 
 
 def test_a_run_of_visits_is_judged_per_visit_and_others_are_not() -> None:
@@ -152,6 +160,26 @@ def test_agents_are_ranked_drawn_and_compared_by_what_a_visit_earns() -> None:
     assert learning_summary(result) == ""
     planned = run(experiment())
     assert main_comparison(planned) == (visit.per_visit(planned)[0], visit.per_visit(planned)[1:])
+
+
+def test_runs_of_visits_are_compared_by_what_a_visit_earns() -> None:
+    one = experiment()
+    data = one.model_dump(mode="json")
+    data["agents"][1]["alpha"] = 5.0
+    runs = {"A": run(one), "B": run(read({**data, "steps": 100}))}
+    pairs = paired(runs)
+    (pair,) = [p for p in pairs if p.label == "LinUCB"]
+    at = {name: int(np.searchsorted(r.histories["LinUCB"].grid, 100)) for name, r in runs.items()}
+    mean = {
+        name: r.histories["LinUCB"].sums["clicks"][at[name]]
+        / r.histories["LinUCB"].sums["visits"][at[name]]
+        for name, r in runs.items()
+    }
+    assert pair.difference.mean == pytest.approx((mean["A"] - mean["B"]).mean())
+    data["replications"] = 48
+    many = {"A": run(one.model_copy(update={"replications": 48})), "B": run(read(data))}
+    (sentence,) = conclusions(many, paired(many))
+    assert "clicks per visit in B" in sentence or "is not significant" in sentence
 
 
 def test_a_slider_states_its_gain_per_visit() -> None:

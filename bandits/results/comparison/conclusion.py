@@ -103,8 +103,8 @@ def main_comparison(result: Run, reference: str | None = None) -> tuple[str, lis
     Parameters
     ----------
     reference : str, optional
-        Label of the agent to compare with; empty for the leader. By default, that of
-        `compared_with`.
+        Label of the agent to compare with, but for visits; empty for the leader. By default, that
+        of `compared_with`.
 
     Returns
     -------
@@ -115,8 +115,9 @@ def main_comparison(result: Run, reference: str | None = None) -> tuple[str, lis
     order = _order(result)
     if len(order) < 2:
         return "", []
-    if planned := per_visit(result):
-        return planned[0], planned[1:]
+    if result.experiment.offers("visits"):
+        first, *others = per_visit(result) or [""]
+        return first, others
     experiment, compared = result.experiment, _compared(result, order)
     if reference is None:
         reference = compared_with(experiment)

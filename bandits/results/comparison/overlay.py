@@ -73,7 +73,7 @@ def scales(experiments: Mapping[str, Experiment]) -> dict[type[Simulator], list[
 def overlay(
     results: Mapping[str, Run], window: int = metrics.WINDOW, *, dark: bool = False
 ) -> list[Spec]:
-    """Draw reward per step and cumulative regret of all agents of several runs: two figures for
+    """Draw reward per step, or visit, and regret of all agents of several runs: two figures for
     each simulator.
 
     Lines are named by run and agent: "A · LinUCB".

@@ -69,17 +69,30 @@ def mean_lead(a: History, b: History) -> float:
     return float(gaps(a, b)[both].mean()) if both.any() else float("nan")
 
 
-def gaps(a: History, b: History, name: str = "clicks", *, at: int | None = None) -> FloatArray:
+def gaps(
+    a: History,
+    b: History,
+    name: str = "clicks",
+    *,
+    at: int | None = None,
+    per_visit: bool = False,
+) -> FloatArray:
     """Return a minus b of a sum up to a stored step, float64 (R,): by default the last one that
     both have reached.
 
-    R are the replications that both have; NaN where one of the two diverged.
+    R are the replications that both have; NaN where one of the two diverged, or has ended no visit
+    if the sums are divided by those.
     """
     rows = min(a.rows, b.rows)
-    first, second = (
-        h.sums[name][min(a.size, b.size) - 1 if at is None else np.searchsorted(h.grid, at), :rows]
-        for h in (a, b)
-    )
+
+    def value(h: History) -> FloatArray:
+        i = min(a.size, b.size) - 1 if at is None else np.searchsorted(h.grid, at)
+        if not per_visit:
+            return h.sums[name][i, :rows]
+        visits = h.sums["visits"][i, :rows]
+        return h.sums[name][i, :rows] / np.where(visits > 0, visits, np.nan)
+
+    first, second = value(a), value(b)
     return np.where(a.alive[:rows] & b.alive[:rows], first - second, np.nan)
 
 

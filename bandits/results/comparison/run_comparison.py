@@ -23,7 +23,13 @@ from bandits.experiments.history import History
 from bandits.results import metrics, words
 from bandits.results.comparison import paired_tests
 from bandits.results.describe import describe_guard
-from bandits.results.metric_registry import METRICS, leaderboard, leaderboard_metrics
+from bandits.results.metric_registry import (
+    METRICS,
+    Metric,
+    gain_metric,
+    leaderboard,
+    leaderboard_metrics,
+)
 from bandits.results.metrics import Estimate
 from bandits.results.run import Run
 
@@ -71,7 +77,7 @@ class Match(NamedTuple):
 
 class PairedDifference(NamedTuple):
     """Reward of an agent in run ``a`` minus run ``b``, paired by replication, up to the last common
-    step.
+    step; that per visit where visits have many steps.
 
     Interval and p-value are corrected for all pairs shown (Holm): they agree.
     """
@@ -278,7 +284,14 @@ def paired(results: Mapping[str, Run]) -> list[PairedDifference]:
             for match in matches(first.experiment, second.experiment):
                 if match.a in first.histories and match.b in second.histories:
                     found.append(
-                        _pair(match, a, b, first.histories[match.a], second.histories[match.b])
+                        _pair(
+                            match,
+                            a,
+                            b,
+                            first.histories[match.a],
+                            second.histories[match.b],
+                            per_visit=first.experiment.offers("visits"),
+                        )
                     )
     adjusted = paired_tests.holm([pair.p_value for pair in found])
     return [_corrected(pair, p) for pair, p in zip(found, adjusted, strict=True)]
@@ -313,10 +326,12 @@ def matches(a: Experiment, b: Experiment) -> list[Match]:
     return found
 
 
-def _pair(match: Match, a: str, b: str, x: History, y: History) -> PairedDifference:
+def _pair(
+    match: Match, a: str, b: str, x: History, y: History, *, per_visit: bool
+) -> PairedDifference:
     # Runs of different lengths have different grids
     step = int(np.intersect1d(x.grid[: x.size], y.grid[: y.size])[-1])
-    gap = paired_tests.gaps(x, y, at=step)
+    gap = paired_tests.gaps(x, y, at=step, per_visit=per_visit)
     gap = gap[np.isfinite(gap)]
     other = match.b if match.b != match.a else ""
     p_value = paired_tests.paired_test(gap)[1]
@@ -371,14 +386,17 @@ def _sentence(results: Mapping[str, Run], pairs: Sequence[PairedDifference]) -> 
     until = f" up to step {count(step)}" if step < longest else ""
     rows = {pair.rows for pair in pairs}
     shared = f", {max(rows)} paired replications" if len(rows) == 1 and max(rows) > 1 else ""
-    noun = results[a].experiment.simulator_class().reward_noun
+    metric, noun = (
+        gain_metric(results[a].experiment),
+        results[a].experiment.simulator_class().reward_noun,
+    )
     tested = [pair for pair in pairs if pair.rows > 1]
     equal = [pair for pair in tested if pair.difference.low == pair.difference.high == 0]
     exact = [pair for pair in tested if pair.difference.low == pair.difference.high != 0]
     apart = exact + [pair for pair in tested if pair.p_value < LEVEL]
     open_ = [pair for pair in tested if pair not in equal and pair not in apart]
     parts = [
-        _earns(pair, noun, "" if shared else f"; {pair.rows} paired replications")
+        _earns(pair, noun, metric, "" if shared else f"; {pair.rows} paired replications")
         for pair in sorted(apart, key=lambda pair: -abs(pair.difference.mean))
     ]
     parts += [f"the difference for {_names(open_)} is not significant"] if open_ else []
@@ -392,14 +410,20 @@ def _sentence(results: Mapping[str, Run], pairs: Sequence[PairedDifference]) -> 
     return f"{b} compared with {a}{until}{shared}: {'; '.join(parts)}."
 
 
-def _earns(pair: PairedDifference, noun: str, rows: str) -> str:
+def _earns(pair: PairedDifference, noun: str, metric: Metric, rows: str) -> str:
     word, gap = (
         ("fewer", pair.difference) if pair.difference.mean > 0 else ("more", -pair.difference)
     )
     evidence = (
-        f"({words.interval(gap, 'count')}{rows})" if gap.low < gap.high else "in each replication"
+        f"({words.interval(gap, metric.form)}{rows})"
+        if gap.low < gap.high
+        else "in each replication"
     )
-    return f"{_name(pair)} earns {words.count_end(gap.mean)} {noun} {word} in {pair.b} {evidence}"
+    if metric.form == "count":
+        amount = f"{words.count_end(gap.mean)} {noun} {word}"
+    else:
+        amount = f"{words.mean(gap, metric.form)} {word} {noun} per visit"
+    return f"{_name(pair)} earns {amount} in {pair.b} {evidence}"
 
 
 def _names(pairs: Sequence[PairedDifference]) -> str:

@@ -14,13 +14,12 @@ from .run_comparison import MISSING, Difference, settings
 MOST = 3
 
 
-@lru_cache(maxsize=4096)
 def preset_title(experiment: Experiment) -> str:
     """Name the nearest preset and what is changed in it: Market shock: LinUCB alpha 0.3, seed 7.
 
     Empty where every preset differs in more than `MOST` settings.
     """
-    return nearest_title(experiment, [(p.title, p.experiment) for p in presets().values()], MOST)
+    return _titled(experiment, *_nearest_preset(experiment), MOST)
 
 
 def nearest_title(
@@ -29,27 +28,42 @@ def nearest_title(
     """Name the nearest of some titled experiments and what is changed in it; empty where every one
     differs in more than so many settings.
     """
-    title, changed = _nearest(experiment, named)
+    return _titled(experiment, *_nearest(experiment, named), most)
+
+
+def _titled(experiment: Experiment, title: str, changed: list[Difference], most: int) -> str:
     if not title or len(changed) > most:
         return ""
     said = ", ".join(_said(difference, experiment) for difference in changed)
     return f"{title}: {said}" if said else title
 
 
-@lru_cache(maxsize=4096)
 def compared_with(experiment: Experiment) -> str:
     """Name the agent that the first conclusion compares with: the last one that was added to a
     preset, or the one that the preset is about.
 
     Empty for any other run, whose leader is compared with the second best agent.
     """
-    by_title = {preset.title: preset for preset in presets().values()}
-    title, changed = _nearest(experiment, [(p.title, p.experiment) for p in by_title.values()])
+    title, changed = _nearest_preset(experiment)
     if not title or len(changed) > MOST:
         return ""
-    added = [one.path.split(".")[1] for one in changed if _is_added(one)]
-    asked = added[-1] if added else by_title[title].compared_with
+    agents = [one for one in changed if one.path.startswith("agents.") and MISSING in one.values]
+    # an agent whose name follows its value is another one by name alone
+    gone = {one.values[0]: one.name for one in agents if one.values[1] == MISSING}
+    renamed, added = {}, []
+    for one in agents:
+        if one.values[0] == MISSING and one.values[1] in gone:
+            renamed[gone.pop(one.values[1])] = one.name
+        elif one.values[0] == MISSING:
+            added.append(one.name)
+    asked = next(p.compared_with for p in presets().values() if p.title == title)
+    asked = added[-1] if added else renamed.get(asked, asked)
     return asked if asked in experiment.labels else ""
+
+
+@lru_cache(maxsize=4096)
+def _nearest_preset(experiment: Experiment) -> tuple[str, list[Difference]]:
+    return _nearest(experiment, [(p.title, p.experiment) for p in presets().values()])
 
 
 def _nearest(
@@ -63,11 +77,6 @@ def _nearest(
         if other.simulator.kind == experiment.simulator.kind
     ]
     return min(near, key=lambda each: len(each[1]), default=("", []))
-
-
-def _is_added(difference: Difference) -> bool:
-    agent = difference.path.startswith("agents.") and difference.path.endswith(".kind")
-    return agent and difference.values[0] == MISSING
 
 
 def _said(difference: Difference, experiment: Experiment) -> str:

@@ -71,8 +71,8 @@ def board(
     before: Bands | None = None,
     changes: Mapping[str, ParameterChange] | None = None,
 ) -> list[Spec]:
-    """Draw the four plots of the Arena: reward per step, regret, selection entropy, and the one
-    chosen as ``fourth``.
+    """Draw the four plots of the Arena: reward per step or visit, regret, selection entropy, and
+    the one chosen as ``fourth``.
 
     Where a log is replayed, the number of events that count takes the place of the regret, which is
     not known.
@@ -127,14 +127,14 @@ def plot(
         looks,
         title=metric.title,
         note=metric.note
-        + (_notes(result, was, changes) if name == "ctr" else "")
+        + (_notes(result, was, changes) if name == first_three(e)[0] else "")
         + (shapes.note if shapes else "")
         + explained,
         caption=metric.caption + _moment(result, options, "; step {:,}") * (name == SPECTRUM),
         y_title=metric.unit,
         y_format=FORMATS[metric.form],
         y_range=metric.range,
-        log_y=metric.log or (options.log_regret and name == "pseudo_regret"),
+        log_y=metric.log or (options.log_regret and name in ("pseudo_regret", "visit_regret")),
         references=dict(_references(result, metric, found, options, shapes)),
         before=was,
         changes=changes,
@@ -216,6 +216,8 @@ def _notes(
             " Of events in which the agent chose what the log shows: only these count. True "
             "rewards are not known."
         )
+    elif e.offers("visits"):
+        note = ""
     else:
         note = (
             f" Dashed: {upper_reference(e)} (upper) and random choice (lower), expected values: a "

@@ -207,8 +207,7 @@ def zoom(plots: list[Spec], result: Run) -> list[Spec]:
     rate, regret, *rest = plots
     # also where the axis shows the reward that was earned
     begun = FIRST * max(_last(rate, name) for name in leading)
-    upper = upper_reference(result.experiment)
-    late = np.concatenate([_values(rate, name, begun) for name in (*leading, upper)])
+    late = np.concatenate([_values(rate, name, begun) for name in (*leading, "oracle")])
     # a logarithmic axis has no zero
     lost = np.concatenate([[0.0], *(_values(regret, name, 0) for name in leading)])
     return [

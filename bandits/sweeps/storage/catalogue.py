@@ -212,7 +212,7 @@ class Catalogue:
         landscape : Landscape
             Of all stored blocks.
         written : bool
-            Whether it is written.
+            Whether the index gets it: not, while another process writes blocks.
         """
         files = BlockFiles(sweep, self.folder)
         entry = CatalogueEntry(
@@ -254,6 +254,9 @@ def best_point(landscape: Landscape) -> Headline | None:
     if point is None:
         return None
     found = [landscape.estimate_at(point, name) for name in ("ctr", "pseudo_regret")]
+    if sweep.experiment.offers("visits"):
+        # that of the next step is no regret there
+        found[1] = None
     ctr, regret = (Estimate(np.nan, np.nan, np.nan) if each is None else each[0] for each in found)
     values = zip(sweep.axes, sweep.values_at(point), strict=True)
     setting = ", ".join(

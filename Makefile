@@ -119,7 +119,8 @@ stress: setup-dev
 		tests/sweeps/test_at_best.py tests/diagnostics/test_plateau.py tests/diagnostics/test_findings.py tests/cli/test_plugins.py \
 		tests/sweeps/test_block_check.py tests/sweeps/test_best_region.py tests/pages/test_arena.py tests/pages/test_what_if.py tests/pages/test_instant_channel.py \
 		tests/serving/test_http.py tests/serving/test_api.py tests/lessons/test_checking.py tests/models/test_largest.py \
-		tests/results/test_break_even.py tests/sweeps/test_wins_from.py
+		tests/results/test_break_even.py tests/sweeps/test_wins_from.py tests/pages/test_shock_lab.py tests/pages/test_diagnostics.py \
+		tests/slow/test_dask.py
 	BANDITS_STRESS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS) tests/browser
 	$(BIN)/python -m benchmarks.reproduction.ranking scale
 	$(BIN)/python -m benchmarks.load.viewers --viewers 30 --minutes $(MINUTES)

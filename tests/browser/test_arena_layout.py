@@ -56,6 +56,7 @@ def labelled(page: Page, plot: int = 0) -> list[list[float]]:
     return found
 
 
+@pytest.mark.stress
 def test_the_first_curve_is_above_the_fold(visit: Open) -> None:
     page = finished(visit, 1280, 800)
     labelled(page)

@@ -12,6 +12,7 @@ pytestmark = pytest.mark.browser
 expect.set_options(timeout=240_000)
 
 
+@pytest.mark.stress
 def test_a_measurement_is_drawn_while_it_goes_on_and_fits_a_phone(visit: Open, gate: Gate) -> None:
     # with small budgets, as `tests.plugin_gate` says
     gate.hold("cost", 20)

@@ -39,6 +39,7 @@ def course(tmp_path: Path) -> Iterator[tuple[Path, int]]:
     server.server_close()
 
 
+@pytest.mark.stress
 def test_below_a_path_a_named_site_shows_one_run_and_another_site_does_not(
     course: tuple[Path, int],
     browser: Browser,

@@ -164,6 +164,7 @@ def test_a_drag_is_answered_and_its_release_is_a_run(visit: Open) -> None:
     assert f"{clicks.mean():.3f}" in tile
 
 
+@pytest.mark.stress
 def test_a_drag_is_taken_back_by_escape_by_its_way_back_and_by_a_reload(visit: Open) -> None:
     page = short_race(visit)
     before, address = tiles(page).all_inner_texts(), page.url

@@ -227,6 +227,7 @@ def test_a_live_run_is_zoomed_paused_resumed_stopped_and_continued(visit: Open, 
     drawn(page, 1)
 
 
+@pytest.mark.stress
 def test_a_run_goes_on_while_its_visitor_is_elsewhere(visit: Open, gate: Gate) -> None:
     page = small(visit)
     set_number(page, "Seed", 7)

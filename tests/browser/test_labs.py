@@ -41,6 +41,7 @@ LABS: tuple[tuple[str, dict[str, Any], str], ...] = (
 WIDER = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
 
 
+@pytest.mark.stress
 def test_the_runs_of_links_fit_a_phone(visit: Open) -> None:
     for address, simulator, sentence in LABS:
         e = experiment("linucb", "random", simulator=simulator, steps=3000, seed=61)

@@ -26,6 +26,7 @@ def pick(page: Page, name: str) -> None:
     page.get_by_role("option", name=name, exact=True).click()
 
 
+@pytest.mark.stress
 def test_why_and_how_well(visit: Open) -> None:
     e = experiment("linucb", "lints", "random", steps=800, replications=4, seed=31)
     # all plots in sight

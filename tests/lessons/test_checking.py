@@ -447,6 +447,7 @@ LONG = (
     "slates-and-position-bias",
     "beyond-the-next-click",
     "when-the-environment-changes",
+    "two-time-scales",
 )
 
 

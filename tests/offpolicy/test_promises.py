@@ -45,7 +45,7 @@ def test_anytime_intervals_hold_the_value_at_the_worst_of_100_looks_and_normal_o
     assert found["normal"][1].value < 0.8
 
 
-@pytest.mark.slow
+@pytest.mark.stress
 def test_the_lower_end_chooses_no_worse_than_the_estimate_where_support_is_little() -> None:
     """Paired 95 % intervals of the difference in regret over 200 logs: below 0 for SNIPS, not above
     0 for IPS.

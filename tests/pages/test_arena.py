@@ -1261,7 +1261,8 @@ def other(at: AppTest, ending: str, field: Any) -> Any:
     "kind", thinned(OF_THE_SHOP, lambda _: False, lambda number: number % 12 == 0)
 )
 def test_every_widget_of_an_agent_reaches_the_experiment(pool: Pool, kind: str) -> None:
-    at = press(arena(ended(pool.submit(experiment("random", seed=954)))), AGENTS[kind].title)
+    at = arena(ended(pool.submit(experiment("random", seed=954))))
+    at = settled(choose_entry(at, "add", kind))
     number = list(at.session_state["draft"].agents)[-1]
     fields = {
         n: f

@@ -216,7 +216,7 @@ def test_a_queued_run_has_no_verdicts_yet(pool: Pool, gate: Gate) -> None:
             pool.stop(job)
 
 
-@pytest.mark.slow
+@pytest.mark.stress
 def test_a_two_stage_simulator_shows_the_regret_of_its_index(pool: Pool) -> None:
     world = {
         "kind": "ranking",

@@ -143,7 +143,7 @@ def test_the_slider_moves_the_agents_that_forget_and_keeps_the_others(pool: Pool
     assert read(at.session_state["draft"].data()) == e
 
 
-@pytest.mark.slow
+@pytest.mark.stress
 def test_values_are_compared_on_request_and_the_link_holds_which(pool: Pool) -> None:
     e = shocked(34)
     ended(pool.submit(e))

@@ -144,7 +144,7 @@ def test_a_file_with_propensities(pool: Pool) -> None:
     assert any("only DM and replay are possible" in c.value for c in at.caption)
 
 
-@pytest.mark.slow
+@pytest.mark.stress
 def test_the_controls_stay_where_a_file_is_refused(pool: Pool) -> None:
     at = visit(pool, experiment("linucb", seed=63, steps=200))
     box(at, "Log").select("file").run()
@@ -186,7 +186,7 @@ def test_a_file_without_propensities_says_what_is_still_possible(pool: Pool) -> 
     assert any("Propensities are estimated" in w.value for w in at.warning)
 
 
-@pytest.mark.slow
+@pytest.mark.stress
 def test_wrong_rows_are_listed_and_left_out_by_a_button(pool: Pool) -> None:
     p = np.where(np.arange(400) % 200 == 6, 0.0, 1 / 3)
     at = with_file(visit(pool, experiment("linucb", seed=69, steps=200)), table(p=p))
@@ -274,7 +274,7 @@ def test_a_run_that_cannot_be_logged_says_why(pool: Pool) -> None:
     assert any("a row for each of 10 slots" in c.value for c in at.caption)
 
 
-@pytest.mark.slow
+@pytest.mark.stress
 def test_a_file_is_kept_and_replayed_in_the_arena(
     pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -140,7 +140,7 @@ def test_the_interval_covers_the_expected_recovery(rows: int) -> None:
     assert above / REPEATS < 0.05 + 3 * error
 
 
-@pytest.mark.slow
+@pytest.mark.stress
 def test_discounting_halves_the_recovery_from_a_shock_and_costs_clicks_without_one() -> None:
     """The figures of a trial with eight replications: 5,320 steps for plain LinUCB, 1,380 for a
     discount of .9995.

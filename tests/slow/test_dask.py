@@ -197,6 +197,7 @@ def test_optuna_sweeps_on_a_cluster_are_identical(cluster: Dask) -> None:
         np.testing.assert_array_equal(actual.numbers(metric), here.numbers(metric))
 
 
+@pytest.mark.stress
 def test_the_command_line_reads_the_cluster_address_from_the_environment(
     cluster: Dask, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

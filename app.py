@@ -10,8 +10,9 @@ from starlette.middleware import Middleware
 
 from bandits import UserError
 from bandits.base import ledger
+from bandits.base.malloc import set_malloc
 from bandits_app.arena.instant import channel
-from bandits_app.server import addresses, process
+from bandits_app.server import addresses
 from bandits_app.server.security import (
     CONSOLE_VARIABLE,
     Guard,
@@ -25,7 +26,8 @@ from bandits_app.widgets.live_panel import panel
 
 # what the server and its workers write is for no other user of this machine
 os.umask(0o077)
-process.tune()
+# a heap for each thread that draws pages, as glibc has by default, keeps what each has freed
+set_malloc(arenas=2, mmap_threshold=2**20, trim_threshold=2**20)
 # a mistake in a setting ends the start, not the first visit
 try:
     frame_ancestors()

@@ -17,7 +17,7 @@ from streamlit.testing.v1 import AppTest
 
 from bandits import Experiment, UserError, read, run
 from bandits.agents import REGISTRY as AGENTS
-from bandits.base.formatting import count, description
+from bandits.base.formatting import count, description, number
 from bandits.base.params import declaration, entry_kinds
 from bandits.experiments import url
 from bandits.experiments.presets import presets
@@ -35,7 +35,9 @@ from bandits.results.comparison.conclusion import (
 )
 from bandits.results.decision_report import explain_decision
 from bandits.results.export import report
+from bandits.results.metric_registry import METRICS
 from bandits.results.result import Result
+from bandits.results.visit import per_visit
 from bandits.runtime.pool import Job, Pool
 from bandits.runtime.supervisor import ATTEMPTS
 from bandits.simulators import REGISTRY as SIMULATORS
@@ -1341,6 +1343,33 @@ def test_every_guard_that_is_added_reaches_the_experiment(pool: Pool) -> None:
     guards = draft(at).agents[0].guards
     assert [g.kind for g in guards] == [kind for kind in kinds if kind != "cap"]
     assert guards[0].epsilon == 0.2
+
+
+def test_visits_of_many_clicks_are_shown_by_what_they_earn(pool: Pool) -> None:
+    agents = (
+        {"kind": "linucb"},
+        {"kind": "q_learning"},
+        {"kind": "oracle", "label": "Oracle next click", "maximises": "step"},
+        {"kind": "oracle", "label": "Oracle"},
+    )
+    world = {"kind": "sessions", "n_products": 20, "observed": "mood"}
+    e = experiment(*agents, simulator=world, steps=1500, replications=4, seed=957)
+    job = ended(pool.submit(e))
+    at = arena(job)
+    leader, *rest = panel(at)["legend"]
+    assert (leader["label"], leader["detail"]) == ("Oracle", "leads")
+    earned = {
+        label: METRICS["per_visit"].estimate(history).mean
+        for label, history in job.result.histories.items()
+    }
+    assert leader["rate"] == number(earned["Oracle"])
+    for tile in rest:
+        lost = earned["Oracle"] - earned[tile["label"]]
+        assert tile["detail"] == f"−{number(lost)} clicks per visit"
+    shown = sentences(at)
+    assert shown[: len(per_visit(job.result))] == per_visit(job.result)
+    assert not any("more clicks than" in text or "of the gap between" in text for text in shown)
+    assert not [box for box in at.selectbox if box.label == "Compared with"]
 
 
 def test_settings_are_drawn_where_they_are_open_and_kept_where_they_are_closed(

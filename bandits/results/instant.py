@@ -204,6 +204,8 @@ class Instant:
             )
         if not alive:
             sentence, short = "All replications diverged", "all replications diverged"
+        elif not math.isfinite(found.mean):
+            sentence, short = "No visit has ended yet", "no visit yet"
         return Answer(after, found, sentence, short, whole)
 
     def _subject(self, experiment: Experiment, label: str) -> tuple[_Subject, _KeptPreview]:

@@ -161,14 +161,19 @@ def _frame(label: str, lanes: dict[str, Lane], round: Round) -> Frame:
 def break_even(mine: History, other: History) -> int | None:
     """Return the mean number of visits after which cumulative clicks stay above those of another
     agent at equal numbers of visits; None if they are below at the end.
+
+    Of the replications that finished in both.
     """
-    most = int(min(h.sums["visits"][h.size - 1].min() for h in (mine, other)))
+    rows = np.flatnonzero(mine.alive & other.alive)
+    if not len(rows):
+        return None
+    most = int(min(h.sums["visits"][h.size - 1, rows].min() for h in (mine, other)))
     n = np.arange(1, 1 + most)
     curves = [
         np.mean(
             [
                 np.interp(n, h.sums["visits"][: h.size, r], h.sums["clicks"][: h.size, r])
-                for r in range(h.rows)
+                for r in rows
             ],
             axis=0,
         )
@@ -187,7 +192,8 @@ def sentence(result: Run, label: str, base: str, family: int = 1) -> str:
     truth = solve(result.experiment.simulator)
     mine, other = result.histories[label], result.histories[base]
     values = METRICS["late_per_visit"].rows
-    gain = metrics.estimate(values(mine) - values(other), family=family)
+    gaps = values(mine) - values(other)
+    rows, gain = int(np.isfinite(gaps).sum()), metrics.estimate(gaps, family=family)
     when = break_even(mine, other)
     even = "it did not break even" if when is None else f"it broke even after {count(when)} visits"
     optimum = (
@@ -204,7 +210,7 @@ def sentence(result: Run, label: str, base: str, family: int = 1) -> str:
         return (
             f"{names[label]} and {names[base]} do not differ significantly in the last fifth of "
             f"the run: {beside} ({words.interval(gain)}; "
-            f"{count_of(mine.rows, 'replications')}); {optimum}"
+            f"{count_of(rows, 'replications')}); {optimum}"
         )
     more = gain if gain.mean >= 0 else metrics.Estimate(-gain.mean, -gain.high, -gain.low)
     return (
@@ -218,24 +224,25 @@ def per_visit(result: Run) -> list[str]:
     """State what each agent earns per visit beside the first that learns and does not plan for the
     visit: those that plan first, and then the best one first.
 
-    Agents that know the truth are left out, unless fewer than two are left without them. Empty
-    without two agents whose visits have ended in all replications.
+    Agents that know the truth are left out, unless fewer than two are left without them; so are
+    those that have reached another step. Empty without two agents.
     """
     experiment = result.experiment
     if not isinstance(experiment.simulator, Sessions.Params):
         return []
     rows = METRICS["late_per_visit"].rows
     late = {label: rows(history) for label, history in result.histories.items()}
-    # no visit has ended, or replications diverged
-    known = [label for label in experiment.labels if np.isfinite(late.get(label, np.nan)).all()]
+    # no visit has ended, or all replications diverged
+    known = [label for label in experiment.labels if np.isfinite(late.get(label, np.nan)).any()]
     fair = [label for label in known if label in watched(experiment)]
     known = fair if len(fair) > 1 else known
     classes = {label: experiment.agent_class(i) for i, label in enumerate(experiment.labels)}
     short_sighted = [label for label in known if "visits" not in classes[label].needs]
     bandits = [label for label in short_sighted if classes[label].learns]
     base = next(iter(bandits or short_sighted or known), "")
-    others = [label for label in known if label != base]
-    others.sort(key=lambda label: (label in short_sighted, -late[label].mean()))
+    steps = {label: history.step for label, history in result.histories.items()}
+    others = [label for label in known if label != base and steps[label] == steps[base]]
+    others.sort(key=lambda label: (label in short_sighted, -np.nanmean(late[label])))
     return [sentence(result, label, base, len(others)) for label in others]
 
 

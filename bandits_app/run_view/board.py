@@ -359,7 +359,7 @@ def _tiles(job: Job, result: Result) -> list[dict[str, str]]:
 
 def _signed(difference: float, unit: str) -> str:
     if not math.isfinite(difference):
-        return ""
+        return "no visit yet"
     text = number(abs(difference))
     return "tied" if text == "0" else f"{'+' if difference > 0 else '−'}{text} {unit}"
 
@@ -427,6 +427,6 @@ def _conclusions(_job: Job, reference: str, moment: object) -> _Found:  # noqa: 
         many += "; the one after the shock is corrected separately." if shock else "."
         many += " Each interval holds by itself, widened where the corrected verdict asks for it."
         if visits:
-            many = " The intervals of the comparisons per visit hold together."
+            many = " The intervals of the comparisons per visit hold together." * bool(compared)
         conclusions.append(_SCOPE + many * (len(result.histories) > 2))
     return _Found(first, conclusions)

@@ -112,7 +112,8 @@ def show(found: Sequence[StoredRun]) -> None:
             "Significant": "yes" if p.p_value < 0.05 else "no",
         }
         for p in pairs
-        if p.difference.mean != 0 or p.difference.low < p.difference.high
+        if math.isfinite(p.difference.mean)
+        and (p.difference.mean != 0 or p.difference.low < p.difference.high)
     ]
     if differing:
         st.dataframe(pd.DataFrame(differing), hide_index=True, height="content")

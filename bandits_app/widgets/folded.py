@@ -9,7 +9,8 @@ from typing import Protocol
 
 import streamlit as st
 
-_DRAWN = "folded-drawn"
+# in the session: runs in which what was closed is still drawn
+_LEFT = "folded-left"
 
 
 class Folded(Protocol):
@@ -20,14 +21,15 @@ class Folded(Protocol):
 
 
 def is_open(container: Folded, key: str = "") -> bool:
-    """Return whether the user has opened it; with its key, also for one run after it was closed.
+    """Return whether the user has opened it; with its key, also for two runs after it was closed.
 
-    The click that closes it also ends what is entered in it, and both may come in one run.
+    The click that closes it also ends what is entered in it, and both may come in one run; a run
+    may be interrupted by the next one.
     """
     opened = bool(container.open)
     if not key:
         return opened
-    drawn: set[str] = st.session_state.setdefault(_DRAWN, set())
-    before = key in drawn
-    (drawn.add if opened else drawn.discard)(key)
-    return opened or before
+    left: dict[str, int] = st.session_state.setdefault(_LEFT, {})
+    drawn = opened or left.get(key, 0) > 0
+    left[key] = 2 if opened else max(left.get(key, 0) - 1, 0)
+    return drawn

@@ -1408,7 +1408,7 @@ def test_settings_are_drawn_where_they_are_open_and_kept_where_they_are_closed(
     draft.open_cards = set()
     at.run()
     assert draft.agents[first]["alpha"] == 0.3
-    at.run()
+    at.run().run()
     assert names(first) == {"card"}
     assert (draft.agents[first]["label"], draft.agents[first]["alpha"]) == ("mine", 0.3)
     at.session_state["simulator-petshop-more"] = True
@@ -1418,7 +1418,7 @@ def test_settings_are_drawn_where_they_are_open_and_kept_where_they_are_closed(
     at.session_state["simulator-petshop-more"] = False
     at.run()
     assert draft.simulator["n_users"] == 78
-    at.run()
+    at.run().run()
     assert not [n for n in at.sidebar.number_input if n.label == "Users"]
     assert draft.simulator["n_users"] == 78
     assert not at.exception

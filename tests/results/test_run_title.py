@@ -51,6 +51,10 @@ def test_the_first_conclusion_is_about_what_the_preset_shows_or_what_was_added()
     data = changed("off")
     data["agents"].append({"kind": "epsilon_greedy", "label": "ε-greedy epsilon 0.25"})
     assert compared_with(read(data)) == "ε-greedy epsilon 0.25"
+    # a guard is no agent
+    data = changed("off")
+    data["agents"][0]["guards"] = [{"kind": "floor"}]
+    assert compared_with(read(data)) == "LinUCB alpha 0"
     # a name that follows its value is no other agent
     data = changed("off")
     data["agents"][0] = {"kind": "linucb", "label": "LinUCB alpha 0.3", "alpha": 0.3}

@@ -11,7 +11,12 @@ from bandits import UserError, run
 from bandits.base.randomness import Streams
 from bandits.experiments.experiment import Experiment, read
 from bandits.results import visit
-from bandits.results.comparison.conclusion import learning_summary, main_comparison, ranking
+from bandits.results.comparison.conclusion import (
+    NOT_PER_VISIT,
+    learning_summary,
+    main_comparison,
+    ranking,
+)
 from bandits.results.comparison.run_comparison import conclusions, paired
 from bandits.results.figures import board
 from bandits.results.figures.curves import zoom
@@ -178,8 +183,42 @@ def test_runs_of_visits_are_compared_by_what_a_visit_earns() -> None:
     assert pair.difference.mean == pytest.approx((mean["A"] - mean["B"]).mean())
     data["replications"] = 48
     many = {"A": run(one.model_copy(update={"replications": 48})), "B": run(read(data))}
-    (sentence,) = conclusions(many, paired(many))
-    assert "clicks per visit in B" in sentence or "is not significant" in sentence
+    found = paired(many)
+    (pair,) = [p for p in found if p.label == "LinUCB"]
+    gap = pair.difference
+    (sentence,) = conclusions(many, found)
+    assert sentence == (
+        f"B compared with A, 48 paired replications: LinUCB earns {gap.mean:.3g} fewer clicks per "
+        f"visit in B (95 % CI {gap.low:.3g} to {gap.high:.3g}); Q-learning and Oracle earn the "
+        "same in both."
+    )
+    # no visit is as short
+    world = {**one.simulator.model_dump(mode="json"), "leave": [0.001] * 5}
+    long = read({**one.model_dump(mode="json"), "simulator": world, "steps": 20})
+    runs = {"A": run(long), "B": run(long.model_copy(update={"steps": 30}))}
+    (sentence,) = conclusions(runs, paired(runs))
+    assert "no replication has ended a visit in both for" in sentence
+    assert main_comparison(runs["A"]) == (NOT_PER_VISIT, [])
+    assert Instant().answer(long, "LinUCB", {"alpha": 5.0}).sentence == "No visit has ended yet"
+
+
+def test_diverged_replications_and_shorter_runs_are_left_out_of_sentences_per_visit() -> None:
+    e = experiment().model_copy(update={"replications": 4, "steps": 600})
+    result = run(e)
+    diverged = result.histories["LinUCB"]
+    diverged.alive[1] = False
+    for sums in diverged.sums.values():
+        sums[1:, 1] = np.nan
+    values = METRICS["late_per_visit"].rows
+    gap = values(result.histories["Q-learning"]) - values(result.histories["LinUCB"])
+    assert np.isfinite(gap).sum() == 3
+    (sentence,) = visit.per_visit(result)
+    assert "Q-learning" in sentence
+    assert "LinUCB" in sentence
+    assert "3 replications" in sentence or "95 % CI" in sentence
+    short = run(e.model_copy(update={"steps": 300}))
+    result.histories["Q-learning"] = short.histories["Q-learning"]
+    assert visit.per_visit(result) == []
 
 
 def test_a_slider_states_its_gain_per_visit() -> None:

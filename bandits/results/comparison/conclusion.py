@@ -17,6 +17,10 @@ from bandits.results.metrics import Estimate
 from bandits.results.run import Run
 from bandits.results.visit import per_visit
 
+NOT_PER_VISIT = (
+    "No agents are compared: they have reached different steps, or none of their visits ended in "
+    "the last fifth of the run."
+)
 # pairs of agents, each with its p-value corrected for all pairs
 Compared = Mapping[tuple[str, str], tuple[Comparison | RateDifference, float]]
 
@@ -116,7 +120,7 @@ def main_comparison(result: Run, reference: str | None = None) -> tuple[str, lis
     if len(order) < 2:
         return "", []
     if result.experiment.offers("visits"):
-        first, *others = per_visit(result) or [""]
+        first, *others = per_visit(result) or [NOT_PER_VISIT]
         return first, others
     experiment, compared = result.experiment, _compared(result, order)
     if reference is None:

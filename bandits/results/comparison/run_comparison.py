@@ -390,6 +390,7 @@ def _sentence(results: Mapping[str, Run], pairs: Sequence[PairedDifference]) -> 
         gain_metric(results[a].experiment),
         results[a].experiment.simulator_class().reward_noun,
     )
+    counts = metric.form == "count"
     tested = [pair for pair in pairs if pair.rows > 1]
     equal = [pair for pair in tested if pair.difference.low == pair.difference.high == 0]
     exact = [pair for pair in tested if pair.difference.low == pair.difference.high != 0]
@@ -403,7 +404,7 @@ def _sentence(results: Mapping[str, Run], pairs: Sequence[PairedDifference]) -> 
     parts += [f"{_names(equal)} earn{'s' * (len(equal) == 1)} the same in both"] if equal else []
     for finished, why in (
         (1, "one common replication cannot tell for"),
-        (0, "no replication finished in both for"),
+        (0, f"no replication {'finished' if counts else 'has ended a visit'} in both for"),
     ):
         few = [pair for pair in pairs if pair.rows == finished]
         parts += [f"{why} {_names(few)}"] if few else []

@@ -47,7 +47,11 @@ def compared_with(experiment: Experiment) -> str:
     title, changed = _nearest_preset(experiment)
     if not title or len(changed) > MOST:
         return ""
-    agents = [one for one in changed if one.path.startswith("agents.") and MISSING in one.values]
+    agents = [
+        one
+        for one in changed
+        if one.path.startswith("agents.") and one.path.endswith(".kind") and MISSING in one.values
+    ]
     # an agent whose name follows its value is another one by name alone
     gone = {one.values[0]: one.name for one in agents if one.values[1] == MISSING}
     renamed, added = {}, []

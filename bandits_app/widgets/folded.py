@@ -30,6 +30,9 @@ def is_open(container: Folded, key: str = "") -> bool:
     if not key:
         return opened
     left: dict[str, int] = st.session_state.setdefault(_LEFT, {})
-    drawn = opened or left.get(key, 0) > 0
-    left[key] = 2 if opened else max(left.get(key, 0) - 1, 0)
-    return drawn
+    runs = left.pop(key, 0)
+    if opened:
+        left[key] = 2
+    elif runs > 1:
+        left[key] = runs - 1
+    return opened or runs > 0

@@ -8,6 +8,7 @@ function namesAtEnds(panel, cell) {
     .filter((trace) => !trace.fill && trace.name in ends && !panel.hidden.has(trace.legendgroup))
     .map((trace) => ({
       label: ends[trace.name],
+      reference: trace.meta === "reference",
       color: trace.meta === "reference" ? ink(0.55) : trace.line.color,
       dash: trace.line.dash,
       x: trace.x,
@@ -18,12 +19,25 @@ function namesAtEnds(panel, cell) {
 const LINE = 13; // height of a name in pixels at the usual type size
 const LEADER = 14; // from the plot to the names
 
+// How many names fit beside a plot.
+const rowsOf = (height) => Math.floor((height - 54 * scale()) / (LINE * scale()));
+
+// The names that fit beside a plot: if not all, those of lines that end inside it; then agents without references.
+function chosenOf(names, axis, height) {
+  const most = rowsOf(height);
+  if (names.length <= most) return names;
+  // Plotly's ranges of a logarithmic axis are exponents
+  const [low, high] = axis?.type === "log" ? (axis.range ?? []).map((at) => 10 ** at) : (axis?.range ?? []);
+  const inside = high > low ? names.filter(({ y }) => y.at(-1) >= low && y.at(-1) <= high) : names;
+  return inside.length <= most ? inside : inside.filter(({ reference }) => !reference);
+}
+
 // The width of the column of names beside a plot; 0 where a legend below the plot leaves it more room.
 function columnOf(names, width, height) {
   const context = document.createElement("canvas").getContext("2d");
   context.font = `${11 * scale()}px ${getComputedStyle(document.body).fontFamily}`;
   const longest = Math.max(...names.map(({ label }) => context.measureText(label).width));
-  const fits = width >= 340 * scale() && names.length * LINE * scale() <= height - 54 * scale();
+  const fits = width >= 340 * scale() && names.length <= rowsOf(height);
   return fits ? Math.ceil(Math.min(longest + 4, 0.3 * width) + LEADER * scale()) : 0;
 }
 

@@ -150,11 +150,11 @@ function draw(panel, cell) {
     updateMenu(cell.menu);
     return;
   }
-  const names = namesAtEnds(panel, cell);
-  const width = cell.plot.clientWidth;
+  const [named, width] = [namesAtEnds(panel, cell), cell.plot.clientWidth];
+  const names = chosenOf(named, cell.figure.layout?.yaxis, cell.plot.clientHeight);
   const endWidth = names.length ? columnOf(names, width, cell.plot.clientHeight) : 0;
   // In a low plot the tiles are the legend.
-  drawLines(cell, endWidth || panel.filled ? [] : names);
+  drawLines(cell, endWidth || panel.filled ? [] : named);
   const height = panel.filled ? cell.plot.clientHeight : panel.height * scale();
   const layout = layoutOf(panel, cell.figure, width, height, endWidth);
   try {

@@ -20,7 +20,7 @@ from bandits.base.types import IntArray
 from bandits.experiments.experiment import Experiment, require_truth
 from bandits.experiments.experiment import read as read_experiment
 from bandits.experiments.validation import describe_range, parse, refusal
-from bandits.results.metric_registry import Objective, objectives
+from bandits.results.metric_registry import Objective, main_metric, objectives
 
 from .axis import Axis, Value, rounded
 from .parameters import is_integer, is_numeric, sweepable
@@ -72,8 +72,10 @@ class Sweep(Params):
             "proposed by Optuna, for many axes."
         ),
     )
-    metric: Objective = param(
-        "ctr", title="Metric", help="The metric by which halving and Optuna rank points."
+    metric: Objective = Field(
+        default_factory=lambda given: main_metric(given["experiment"]).name,
+        title="Metric",
+        description="The metric that ranks points; by default the one that ranks agents.",
     )
     number: int = param(
         64,

@@ -352,6 +352,8 @@ def test_points_of_agents_that_plan_are_ranked_by_the_visit() -> None:
         expected = OBJECTIVES["late_per_visit"].rows(alone)
         np.testing.assert_array_equal(landscape.numbers("late_per_visit")[p], expected)
     assert landscape.best("late_per_visit") is not None
+    assert small([axis], agent, simulator=simulator).metric == "per_visit"
+    assert small().metric == "ctr"
     with pytest.raises(UserError, match="metric late_per_visit is not known"):
         small(metric="late_per_visit")
 

@@ -8,7 +8,7 @@ import json
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import numpy as np
 from pydantic import Field, ValidationError, model_validator
@@ -36,6 +36,11 @@ MAX_GAUSSIAN = 128
 # proposals per batch
 MAX_BATCH = 64
 MAX_REFINEMENTS = 8
+
+
+def _usual_metric(experiment: Experiment) -> Objective:
+    """Name the metric that ranks agents."""
+    return cast("Objective", main_metric(experiment).name)
 
 
 class Sweep(Params):
@@ -73,7 +78,7 @@ class Sweep(Params):
         ),
     )
     metric: Objective = Field(
-        default_factory=lambda given: main_metric(given["experiment"]).name,
+        default_factory=lambda given: _usual_metric(given["experiment"]),
         title="Metric",
         description="The metric that ranks points; by default the one that ranks agents.",
     )

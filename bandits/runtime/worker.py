@@ -222,7 +222,8 @@ def _run_agents(
     finally:
         lockstep.close()
     send_histories()
-    send_checkpoint(last=True)
+    # the end of the run is stored soon, or a state of the agents that go on
+    send_checkpoint(last=False)
     send(
         out, {"event": "finished", "agents": [runner.agent for runner in lockstep.runners.values()]}
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bandits.base.errors import UserError
-from bandits.base.formatting import count
+from bandits.base.formatting import count, listed
 from bandits.experiments.experiment import Experiment
 from bandits.results import metrics
 from bandits.results.run import Run
@@ -26,8 +26,7 @@ def caveats(result: Run) -> list[str]:
     if runs > 1:
         intervals = (
             "Intervals and bands are 95 % confidence intervals (Student t) of the mean over "
-            f"{runs} replications. They cover new sequences of visitors in this same environment, "
-            "not other environments."
+            f"{runs} replications. {scope(e)}"
         )
     else:
         intervals = (
@@ -64,6 +63,25 @@ def caveats(result: Run) -> list[str]:
     notes += agent_notes(result)
     notes.append("Regret uses the true expected rewards, which are known in a simulation only.")
     return notes
+
+
+def scope(experiment: Experiment) -> str:
+    """State what the intervals of a simulated run cover."""
+    shared = not experiment.simulator_class().layout_per_row(experiment.simulator)
+    trained = [
+        label
+        for i, label in enumerate(experiment.labels)
+        if "log" in experiment.agent_class(i).requires(experiment.agents[i])
+    ]
+    once = (
+        f", nor another training of {listed(trained)}, which all replications share"
+        if trained and shared
+        else ""
+    )
+    return (
+        "Confidence intervals cover new visitor sequences in this same environment, not other "
+        f"environments{once}."
+    )
 
 
 def replay_notes(result: Run) -> list[str]:

@@ -195,7 +195,11 @@ def sentence(result: Run, label: str, base: str, family: int = 1) -> str:
     gaps = values(mine) - values(other)
     rows, gain = int(np.isfinite(gaps).sum()), metrics.estimate(gaps, family=family)
     when = break_even(mine, other)
-    even = "it did not break even" if when is None else f"it broke even after {count(when)} visits"
+    even = (
+        "over the whole run it has earned less, so it did not break even"
+        if when is None
+        else f"it broke even after {count(when)} visits"
+    )
     optimum = (
         f"the optimum is {truth.optimal:.2f}, the best next click over and over earns "
         f"{truth.short_sighted:.2f}."
@@ -216,7 +220,7 @@ def sentence(result: Run, label: str, base: str, family: int = 1) -> str:
     return (
         f"{names[label]} earns {words.mean(more)} {'more' if gain.mean >= 0 else 'fewer'} {noun} "
         f"per visit than {names[base]} in the last fifth of the run "
-        f"({words.interval(more)}); {even}; {optimum}"
+        f"({words.interval(more)}); {f'{even}; ' * (gain.mean > 0)}{optimum}"
     )
 
 

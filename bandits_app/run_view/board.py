@@ -19,6 +19,7 @@ from bandits.results.caveats import (
     divergence_notes,
     rare_reward_notes,
     replay_notes,
+    scope,
     stopped_notes,
     table_notes,
     yardstick_of,
@@ -55,10 +56,6 @@ from .status import reached, status
 
 # seconds between updates
 TICK = 1.0
-_SCOPE = (
-    "Confidence intervals cover new visitor sequences in this same environment, not other "
-    "environments."
-)
 
 
 def show(
@@ -428,5 +425,5 @@ def _conclusions(_job: Job, reference: str, moment: object) -> _Found:  # noqa: 
         many += " Each interval holds by itself, widened where the corrected verdict asks for it."
         if visits:
             many = " The intervals of the comparisons per visit hold together." * bool(compared)
-        conclusions.append(_SCOPE + many * (len(result.histories) > 2))
+        conclusions.append(scope(_job.experiment) + many * (len(result.histories) > 2))
     return _Found(first, conclusions)

@@ -12,8 +12,16 @@ import pytest
 from bandits import Experiment, Preview, Result, UserError, read, run
 from bandits.results import instant as module
 from bandits.results.figures.board import XAxis, agent_traces, board
-from bandits.results.instant import MOVING, RESTING, Instant, NotQuickError, shortened, too_slow
-from bandits.results.metrics import t_quantile
+from bandits.results.instant import (
+    MOVING,
+    RESTING,
+    Instant,
+    NotQuickError,
+    difference,
+    shortened,
+    too_slow,
+)
+from bandits.results.metrics import Estimate, t_quantile
 from tests.support import experiment
 
 PETSHOP = {"kind": "petshop", "n_products": 10}
@@ -128,6 +136,11 @@ def test_back_at_the_start_nothing_is_claimed() -> None:
             assert found.sentence == "alpha 0.5: where the slider was"
             assert found.gain.mean == 0
             assert found.short == "as with 0.5"
+
+
+def test_fewer_clicks_are_a_positive_number() -> None:
+    text = difference(Estimate(-20.0, -30.0, -10.0), "alpha 1", raced())
+    assert text.startswith("20 fewer clicks than with alpha 1 (95 % CI 10 to 30; ")
 
 
 def test_a_difference_that_may_be_chance_is_called_that() -> None:

@@ -16,7 +16,7 @@ from bandits.agents.guards.params import Fallback, Floor, GuardParams, Reset
 from bandits.base.formatting import count, percent
 from bandits.experiments.presets import Preset, presets
 from bandits.results import metrics
-from bandits.results.caveats import FEW_REWARDS, divergence_notes, rare_reward_notes
+from bandits.results.caveats import FEW_REWARDS, divergence_notes, rare_reward_notes, scope
 from bandits.results.comparison import paired_tests
 from bandits.results.comparison.conclusion import (
     describe_comparison,
@@ -376,3 +376,9 @@ def test_intervals_of_means_cover_from_the_stated_number_of_clicks(replications:
 
     assert coverage(FEW_REWARDS) == pytest.approx(0.95, abs=0.02)
     assert coverage(1.2) < 0.75
+
+
+def test_intervals_do_not_cover_another_training_of_a_network_that_replications_share() -> None:
+    trained = "nor another training of Static MLP, which all replications share"
+    assert trained in scope(experiment("linucb", "static_mlp"))
+    assert "training" not in scope(experiment("linucb", "neural_ucb"))

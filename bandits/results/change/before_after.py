@@ -29,7 +29,8 @@ class AroundShock(NamedTuple):
     best : str
         Agent with the highest mean reward per step over the whole run, without the oracle.
     before, after : Estimate
-        Its reward per step over the steps before the shock and after it.
+        Its reward per step in the second half of the steps before the shock, when it has learned,
+        and in all steps after it.
     leader : str
         Agent with the highest mean reward per step after the shock, without the oracle.
     leader_after : Estimate
@@ -83,8 +84,8 @@ def around_shock(result: Run) -> AroundShock | None:
 
 
 def rates_around(history: History, step: int) -> tuple[Estimate, Estimate] | None:
-    """Estimate the reward per step before ``step`` and from it on, between the nearest stored steps
-    on either side.
+    """Estimate the reward per step in the second half of the steps before ``step``, and from it on,
+    between the nearest stored steps on either side.
 
     None where no stored steps lie on one of the sides.
     """
@@ -95,8 +96,9 @@ def rates_around(history: History, step: int) -> tuple[Estimate, Estimate] | Non
     )
     if last < 1 or first >= len(grid) - 1:
         return None
+    half = min(int(np.searchsorted(grid, step / 2)), last - 1)
     before, after = (
-        clicks[last] / int(grid[last]),
+        (clicks[last] - clicks[half]) / int(grid[last] - grid[half]),
         (clicks[-1] - clicks[first]) / int(grid[-1] - grid[first]),
     )
     return metrics.estimate(before[history.alive]), metrics.estimate(after[history.alive])

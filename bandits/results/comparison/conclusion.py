@@ -239,8 +239,8 @@ def shock_summary(result: Run) -> list[str]:
     sentence = (
         f"Market shock at step {count(around.step)}: the {rate[0].lower()}{rate[1:]} of "
         f"{names[around.best]}, the best agent of the whole run, was "
-        f"{words.stated(around.before, 'rate')} before the shock and "
-        f"{words.stated(around.after, 'rate')} after it"
+        f"{words.stated(around.before, 'rate')} in the second half of the steps before it and "
+        f"{words.stated(around.after, 'rate')} in those after it"
     )
     if around.comparison is None:
         return [f"{sentence}."]

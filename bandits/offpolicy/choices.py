@@ -163,11 +163,24 @@ def suggested_target(summary: LogSummary, logger: str = "", production: str = ""
     str
         ``agent:LABEL``, or a text that `read_target` reads.
     """
-    if other := next((label for label in summary.agents if label != logger), ""):
-        return f"agent:{other}"
+    others = [label for label in summary.agents if label != logger]
+    # of a log that shows some actions rarely, an agent that does not insist on them
+    calm = [label for label in others if not explores_for_ever(summary, label)]
+    if others:
+        return f"agent:{next(iter([*([] if summary.uniform else calm), *others]))}"
     if not summary.uniform:
         return "random"
     return production or "greedy:ridge"
+
+
+def explores_for_ever(summary: LogSummary, label: str) -> bool:
+    """Whether an agent that no longer learns goes on exploring what it knows least: its confidence
+    bonus does not shrink any more.
+    """
+    if summary.experiment is None or label not in summary.experiment.labels:
+        return False
+    agent = summary.experiment.agents[summary.experiment.labels.index(label)]
+    return agent_class(agent).uncertainty_of(agent) == "bonus"
 
 
 def target_agents(experiment: Experiment) -> dict[str, str]:
@@ -179,9 +192,13 @@ def target_agents(experiment: Experiment) -> dict[str, str]:
     """
     if recording.slots(experiment) > 1 or experiment.offers("visits"):
         return {}
-    pairs = zip(experiment.labels, experiment.agents, strict=True)
+    pairs = [*zip(experiment.labels, experiment.agents, strict=True)]
+    titles = {label: agent_class(agent).title for label, agent in pairs}
+    # a kind's title is no label that a file may hold
     return {
-        label: agent.model_copy(update={"label": label}).model_dump_json(by_alias=True)
+        label: agent.model_copy(
+            update={"label": None if label == titles[label] else label.replace("/", "-")}
+        ).model_dump_json(by_alias=True)
         for label, agent in pairs
         if agent.kind != "random" and "truth" not in agent_class(agent).needs
     }

@@ -14,6 +14,7 @@ from bandits import UserError
 from bandits.base.formatting import count, listed, number, percent
 from bandits.offpolicy import conclusion, figures
 from bandits.offpolicy.background import EvaluationTask, RecordTask
+from bandits.offpolicy.choices import explores_for_ever
 from bandits.offpolicy.evaluation import ALL, Evaluation
 from bandits.offpolicy.intervals import Interval
 from bandits.offpolicy.stored_run import KEPT
@@ -173,6 +174,12 @@ def _evaluated(source: Source, target: str, task: EvaluationTask) -> None:
             f"{count(task.evaluation.n)} {task.evaluation.unit}s, without learning any further; "
             "in a run it goes on learning."
         )
+        label = next((name for name, text in source.summary.agents.items() if text == target), "")
+        if explores_for_ever(source.summary, label):
+            note += (
+                " Its confidence bonus shrinks no more: it goes on trying what that half hardly "
+                "shows, and may earn far less than in a run."
+            )
     known = source.summary.notes
     notes = [escape_markdown(text) for text in task.evaluation.notes if text not in known]
     _draw_evaluation(task.evaluation, " ".join([note, *notes]).strip())

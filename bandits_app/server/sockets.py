@@ -23,6 +23,8 @@ OF_A_PAGE, LEFT = 4, 128
 OTHERS = 400
 # seconds without a message after which a websocket gives way to a new one
 SILENT = 30.0
+# ... of an address with more than an equal share of all
+SILENT_OF_MANY = 3.0
 # bytes of a message of a browser; files come another way
 LONGEST = 2**20
 TOO_MANY = 1013
@@ -39,8 +41,9 @@ class Sockets:
     """Middleware that counts websockets, Streamlit's and those of the sliders.
 
     Where there are too many, one that is silent gives way, of the address with most the one that
-    has been so for longest; its browser may connect again. None gives way to an address that has as
-    many or more. If all ask, the new one is refused.
+    has been so for longest, sooner where that address has more than an equal share; its browser may
+    connect again. None gives way to an address that has as many or more. If all ask, the new one is
+    refused.
 
     Parameters
     ----------
@@ -98,11 +101,12 @@ class Sockets:
         full = each[address] >= self.per_address
         if not full and len(self.lines) < self.in_all:
             return True
+        share = self.in_all / len({address, *each})
         silent = max(
             (
                 line
                 for line in self.lines
-                if now - line.heard >= SILENT
+                if now - line.heard >= (SILENT_OF_MANY if each[line.address] > share else SILENT)
                 and (line.address == address or (not full and each[line.address] > each[address]))
             ),
             key=lambda line: (each[line.address], -line.heard),

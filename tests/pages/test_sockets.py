@@ -168,6 +168,30 @@ def test_a_silent_page_gives_no_way_to_an_address_with_as_many(
     with_new_loop(visits)
 
 
+def test_an_address_with_more_than_its_share_gives_way_before_a_reader(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(sockets.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(sockets, "IN_ALL", 6)
+
+    async def visits() -> None:
+        app = Sockets(echo)
+        visit = partial(visits_of, app)
+
+        readers = [await visit("class") for _ in range(2)]
+        now[0] = 100.0
+        many = [await visit("many") for _ in range(4)]
+        now[0] = 100.0 + sockets.SILENT_OF_MANY
+        assert (await visit("new")).state == "open"
+        assert [b.state for b in readers] == ["open"] * 2
+        assert sorted(b.state for b in many) == [f"closed {TOO_MANY}", *["open"] * 3]
+        for task in [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]:
+            task.cancel()
+
+    with_new_loop(visits)
+
+
 @pytest.mark.parametrize(("hard", "bounds"), [(4000, [600, 200, 3312]), (1200, [72, 24, 1200])])
 def test_there_are_file_descriptors_for_all_websockets(hard: int, bounds: list[int]) -> None:
     """The limit is raised where the system lets it, and fewer pages are let in elsewhere."""

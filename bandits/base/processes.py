@@ -31,7 +31,7 @@ from .formatting import duration, size
 from .ledger import LEDGER
 
 # niceness of subprocesses: the pages are served first
-NICE = 5
+NICE = 15
 # of temporary files and folders, before the number of the process that made them
 PREFIX = "bandits-of-"
 # bytes of an answer, unless a line states another limit

@@ -180,7 +180,8 @@ def _point(
 
 def _verdict(result: PointResult, metric: Metric) -> str:
     return {
-        "tied": f"tied with the best: loses at most {percent(EQUIVALENT)}",
+        "tied": f"tied with the best: the estimated loss is {_loss(result, metric)}, at most "
+        f"{percent(EQUIVALENT)}",
         "unclear": f"too noisy to tell: the estimated loss is {_loss(result, metric)}",
         "worse": f"worse than the best by {_loss(result, metric)}",
         "dropped": f"dropped after {count_of(result.runs, 'replications')}",

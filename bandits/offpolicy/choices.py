@@ -167,7 +167,7 @@ def suggested_target(summary: LogSummary, logger: str = "", production: str = ""
     # of a log that shows some actions rarely, an agent that does not insist on them
     calm = [label for label in others if not explores_for_ever(summary, label)]
     if others:
-        return f"agent:{next(iter([*([] if summary.uniform else calm), *others]))}"
+        return f"agent:{next(iter([*calm, *others]))}"
     if not summary.uniform:
         return "random"
     return production or "greedy:ridge"
@@ -175,12 +175,16 @@ def suggested_target(summary: LogSummary, logger: str = "", production: str = ""
 
 def explores_for_ever(summary: LogSummary, label: str) -> bool:
     """Whether an agent that no longer learns goes on exploring what it knows least: its confidence
-    bonus does not shrink any more.
+    bonus does not shrink any more. Not where every action was as likely in the log.
     """
+    if summary.uniform:
+        return False
     if summary.experiment is None or label not in summary.experiment.labels:
         return False
     agent = summary.experiment.agents[summary.experiment.labels.index(label)]
-    return agent_class(agent).uncertainty_of(agent) == "bonus"
+    cls = agent_class(agent)
+    scale = getattr(agent, cls.exploration_param) if cls.exploration_param else 1
+    return cls.uncertainty_of(agent) == "bonus" and scale > 0
 
 
 def target_agents(experiment: Experiment) -> dict[str, str]:

@@ -71,7 +71,8 @@ def scope(experiment: Experiment) -> str:
     trained = [
         label
         for i, label in enumerate(experiment.labels)
-        if "log" in experiment.agent_class(i).requires(experiment.agents[i])
+        # not those that are trained further: each replication begins with a network of its own
+        if "log" in experiment.agent_class(i).needs
     ]
     once = (
         f", nor another training of {listed(trained)}, which all replications share"

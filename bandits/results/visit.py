@@ -196,7 +196,7 @@ def sentence(result: Run, label: str, base: str, family: int = 1) -> str:
     rows, gain = int(np.isfinite(gaps).sum()), metrics.estimate(gaps, family=family)
     when = break_even(mine, other)
     even = (
-        "over the whole run it has earned less, so it did not break even"
+        "it did not break even: after equally many visits it is still behind"
         if when is None
         else f"it broke even after {count(when)} visits"
     )

@@ -265,9 +265,9 @@ def save(store: Store | None, job: Job, *, finished: bool = False, last: bool = 
 
     A full disk is reported in ``job.error`` and ends nothing.
 
-    All shares of a run send checkpoints. One that is not a share's last is left out soon after
-    another and while another is being written, because the messages of a worker are not read
-    meanwhile."""
+    All shares of a run send checkpoints. One that is not the last of a share that leaves is left
+    out soon after another and while another is being written, because the messages of a worker are
+    not read meanwhile."""
     needed = finished or last
     job.state_stored = False
     if store is None or not job.writing.acquire(blocking=needed):
@@ -279,9 +279,11 @@ def save(store: Store | None, job: Job, *, finished: bool = False, last: bool = 
         if finished:
             keep_result(store, job)
         else:
+            saved = job.saved
             with packed_state(store, job) as state:
                 store.keep_checkpoint(job.id, job.experiment, state)
-            job.state_stored = True
+            # not if another share has sent its own meanwhile
+            job.state_stored = job.saved is saved
         spent = time.monotonic() - began
         job.next_write = began + spent + max(WRITE_INTERVAL, WRITE_PAUSE * spent)
     except OSError as error:

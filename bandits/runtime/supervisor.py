@@ -395,8 +395,13 @@ class Supervisor:
                 *self.division.shares(job),
                 *(o for o in self.division.offers if o.job is job),
             ]
-            if any(other.agents for other in open_shares) or job.unfinished_agents():
-                return
+            go_on = any(other.agents for other in open_shares) or job.unfinished_agents()
+            ends = job.status != "running"
+        if go_on:
+            # of a run that pauses, nothing may write later what this share has finished
+            if ends:
+                save(self.store, job, last=True)
+            return
         save(self.store, job, finished=True)
         with self.change:
             # where it went when another share left

@@ -110,7 +110,7 @@ def unresolved(landscape: Landscape, metric: str) -> list[Unresolved]:
     return [one for one in found if one is not None]
 
 
-def refine(landscape: Landscape, metric: str = "ctr") -> Sweep | None:
+def refine(landscape: Landscape, metric: str | None = None) -> Sweep | None:
     """Return the sweep with values added around the best point.
 
     None if every parameter is resolved.
@@ -120,6 +120,7 @@ def refine(landscape: Landscape, metric: str = "ctr") -> Sweep | None:
     UserError
         If the refined grid has too many points, or was refined too often.
     """
+    metric = metric or landscape.sweep.metric
     sweep, found = landscape.sweep, unresolved(landscape, metric)
     if not found:
         return None

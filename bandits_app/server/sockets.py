@@ -23,8 +23,8 @@ OF_A_PAGE, LEFT = 4, 128
 OTHERS = 400
 # seconds without a message after which a websocket gives way to a new one
 SILENT = 30.0
-# ... of an address with more than an equal share of all
-SILENT_OF_MANY = 3.0
+# ... of an address with more than an equal share of all, and more pages than a reader has
+SILENT_OF_MANY, MANY = 3.0, 8
 # bytes of a message of a browser; files come another way
 LONGEST = 2**20
 TOO_MANY = 1013
@@ -101,12 +101,13 @@ class Sockets:
         full = each[address] >= self.per_address
         if not full and len(self.lines) < self.in_all:
             return True
-        share = self.in_all / len({address, *each})
+        share = max(self.in_all / len({address, *each}), MANY)
+        soon = SILENT if full else SILENT_OF_MANY
         silent = max(
             (
                 line
                 for line in self.lines
-                if now - line.heard >= (SILENT_OF_MANY if each[line.address] > share else SILENT)
+                if now - line.heard >= (soon if each[line.address] > share else SILENT)
                 and (line.address == address or (not full and each[line.address] > each[address]))
             ),
             key=lambda line: (each[line.address], -line.heard),

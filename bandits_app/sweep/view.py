@@ -12,14 +12,13 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from bandits import Experiment, UserError, read
-from bandits.base.formatting import count_of, duration, number, percent, time_left
+from bandits.base.formatting import count_of, duration, number, time_left
 from bandits.results import words
 from bandits.results.export import csv_of, parquet_of
 from bandits.results.figures.style import Spec
 from bandits.results.metric_registry import OBJECTIVES, Metric
 from bandits.results.metrics import Estimate
 from bandits.runtime.job import Job
-from bandits.sweeps.analysis.landscape import EQUIVALENT
 from bandits.sweeps.analysis.nearest import NearestPoint, nearest_points, nearest_proposed
 from bandits.sweeps.analysis.records import PointResult
 from bandits.sweeps.figures import grid, lines, scatter
@@ -180,8 +179,7 @@ def _point(
 
 def _verdict(result: PointResult, metric: Metric) -> str:
     return {
-        "tied": f"tied with the best: the estimated loss is {_loss(result, metric)}, at most "
-        f"{percent(EQUIVALENT)}",
+        "tied": f"tied with the best: the estimated loss is {_loss(result, metric)}",
         "unclear": f"too noisy to tell: the estimated loss is {_loss(result, metric)}",
         "worse": f"worse than the best by {_loss(result, metric)}",
         "dropped": f"dropped after {count_of(result.runs, 'replications')}",

@@ -492,10 +492,23 @@ def test_a_page_offers_what_a_log_can_answer(tmp_path: Path) -> None:
         summarise_run(large, 1)
 
 
+def test_agents_whose_names_are_no_labels_can_be_the_target() -> None:
+    e = experiment("epsilon_greedy", "ab_test", {"kind": "ab_test", "test": 50}, steps=200)
+    log, agents = record(e, "ε-greedy"), target_agents(e)
+    assert agents.keys() == {"ε-greedy", "A/B test", "A/B test 2"}
+    names = [evaluate(log, agents[label], estimators=["snips"]).target for label in agents]
+    assert names == ["ε-greedy", "A/B test", "A-B test 2"]
+
+
 def test_the_first_target_is_never_the_policy_that_made_the_log() -> None:
     e = experiment("linucb", "epsilon_greedy", "random", seed=9, steps=200)
     assert suggested_target(summarise_run(e, 2, "LinUCB"), "LinUCB") == "agent:ε-greedy"
     assert suggested_target(summarise_run(e, 2, "Random"), "Random") == "agent:LinUCB"
+    # an agent that no longer learns shows what its bonus favours
+    bonus = experiment("epsilon_greedy", "linucb", "lints", seed=9, steps=200)
+    assert suggested_target(summarise_run(bonus, 2, "ε-greedy"), "ε-greedy") == "agent:LinTS"
+    greedy = experiment("epsilon_greedy", {"kind": "linucb", "alpha": 0}, "lints", steps=200)
+    assert suggested_target(summarise_run(greedy, 2, "ε-greedy"), "ε-greedy") == "agent:LinUCB"
     alone = experiment("random", steps=200)
     assert suggested_target(summarise_run(alone, 2, "Random"), "Random") == "greedy:ridge"
     floor = {"kind": "linucb", "guards": [{"kind": "floor"}]}

@@ -174,6 +174,7 @@ def test_an_address_with_more_than_its_share_gives_way_before_a_reader(
     now = [0.0]
     monkeypatch.setattr(sockets.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(sockets, "IN_ALL", 6)
+    monkeypatch.setattr(sockets, "MANY", 3)
 
     async def visits() -> None:
         app = Sockets(echo)

@@ -98,10 +98,10 @@ def test_a_shock_without_stored_steps_on_both_sides_has_no_rates() -> None:
     history = run(experiment("random", steps=40_000, replications=2)).histories["Random"]
     spacing = int(history.grid[1])
     last, before_last = (int(history.grid[-n]) for n in (1, 2))
-    for step in (0, 1, spacing - 1, before_last + 1, last - 1, last, last + 1):
+    for step in (0, 1, spacing - 1, spacing, before_last + 1, last - 1, last, last + 1):
         assert rates_around(history, step) is None, step
     # one interval on one of the sides
-    for step in (spacing, before_last):
+    for step in (2 * spacing, before_last):
         rates = rates_around(history, step)
         assert rates is not None
         assert all(rate.mean > 0 for rate in rates)

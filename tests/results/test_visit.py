@@ -75,7 +75,7 @@ def test_the_sentence_states_difference_break_even_and_optimum() -> None:
     decided = visit.sentence(run(more), "Oracle", "LinUCB")
     assert "more clicks per visit than LinUCB" in decided
     when = visit.break_even(*(run(more).histories[name] for name in ("Oracle", "LinUCB")))
-    stated = "so it did not break even" if when is None else f"it broke even after {when:,} visits"
+    stated = "it did not break even: " if when is None else f"it broke even after {when:,} visits"
     assert stated in decided
     assert "even" not in visit.sentence(run(more), "LinUCB", "Oracle")
     single = visit.sentence(run(few.model_copy(update={"replications": 1})), "Q-learning", "LinUCB")

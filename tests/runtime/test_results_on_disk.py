@@ -105,6 +105,25 @@ def test_the_saved_state_of_a_finished_run_is_in_the_store_and_not_in_memory(
     assert saved_state(store, job.id).keys() == {"step", "0.x"}
 
 
+def test_a_state_that_comes_while_another_is_written_is_not_taken_for_stored(
+    tmp_path: Path,
+) -> None:
+    class Slow(Store):
+        def keep_checkpoint(self, *arguments: Any) -> None:
+            super().keep_checkpoint(*arguments)
+            if "1.x" not in job.saved:
+                job.save({"step": np.array(300), "1.x": np.ones(3)})
+                # the share that has finished finds the store busy
+                save(self, job)
+
+    store, job = Slow(tmp_path), finished_job()
+    save(store, job, last=True)
+    assert not job.state_stored
+    save(store, job, last=True)
+    assert job.state_stored
+    assert saved_state(store, job.id).keys() == {"step", "0.x", "1.x"}
+
+
 def test_ended_runs_take_bounded_memory_and_are_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,16 +87,16 @@ def rates_around(history: History, step: int) -> tuple[Estimate, Estimate] | Non
     """Estimate the reward per step in the second half of the steps before ``step``, and from it on,
     between the nearest stored steps on either side.
 
-    None where no stored steps lie on one of the sides.
+    None where no stored steps lie on one of the sides, or in that half.
     """
     grid, clicks = history.grid[: history.size], history.sums["clicks"][: history.size]
     last, first = (
         int(np.searchsorted(grid, step, side="right")) - 1,
         int(np.searchsorted(grid, step)),
     )
-    if last < 1 or first >= len(grid) - 1:
+    half = int(np.searchsorted(grid, step / 2))
+    if half >= last or first >= len(grid) - 1:
         return None
-    half = min(int(np.searchsorted(grid, step / 2)), last - 1)
     before, after = (
         (clicks[last] - clicks[half]) / int(grid[last] - grid[half]),
         (clicks[-1] - clicks[first]) / int(grid[-1] - grid[first]),

@@ -29,10 +29,7 @@ def supervised_note(features: FloatArray, labels: IntArray) -> tuple[str, str]:
     rows = np.random.default_rng(0).permutation(n)[:ROWS]
     most, right = np.bincount(labels).max() / n, cross_validated(features[rows], labels[rows])
     some = f", {count(ROWS)} of {count(n)} rows" if n > ROWS else ""
-    brief = (
-        f"most frequent class {percent(float(most))}, trained classifier {percent(right)} (the "
-        f"{count(n)} rows come again after as many steps)"
-    )
+    brief = f"most frequent class {percent(float(most))}, trained classifier {percent(right)}"
     return brief, (
         f"On this table the most frequent class is right in {percent(float(most))} of the rows, "
         "and a logistic regression that is trained on the classes themselves in "

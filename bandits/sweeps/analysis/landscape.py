@@ -131,8 +131,9 @@ class Landscape:
         means = self.numbers(metric).mean(axis=1)
         return [float(means[at[values]]) if values in at else float("nan") for values in points]
 
-    def estimate_at(self, point: int, metric: str = "ctr") -> tuple[Estimate, int] | None:
+    def estimate_at(self, point: int, metric: str | None = None) -> tuple[Estimate, int] | None:
         """Estimate of a point and its number of replications; None without any."""
+        metric = metric or self.sweep.metric
         known = self.numbers(metric)[point][self.alive[point]]
         return (metrics.estimate(known), len(known)) if len(known) else None
 
@@ -262,8 +263,9 @@ class Landscape:
             return None
         return compare_with_leader(self.gaps(metric), leader, self.eligible(metric), self.level)
 
-    def results(self, metric: str = "ctr") -> list[PointResult]:
+    def results(self, metric: str | None = None) -> list[PointResult]:
         """Results of all points with at least one computed row, in order."""
+        metric = metric or self.sweep.metric
         numbers, gaps = self.adjusted(metric), row_mean(self.gaps(metric))
         compared = self._compared(metric, self.leader(metric)) or Compared(
             np.zeros(self.sweep.size, np.bool_), np.full(self.sweep.size, np.nan)
@@ -283,8 +285,9 @@ class Landscape:
             for p in np.flatnonzero(self.completed.any(axis=1)).tolist()
         ]
 
-    def states(self, metric: str = "ctr") -> list[State]:
+    def states(self, metric: str | None = None) -> list[State]:
         """How each point compares with the best (`PointResult.state`), P of them."""
+        metric = metric or self.sweep.metric
         compared, gaps = self._compared(metric, self.leader(metric)), row_mean(self.gaps(metric))
         if compared is None:
             return ["unclear"] * self.sweep.size
@@ -293,19 +296,21 @@ class Landscape:
         state = np.where(compared.region, np.where(equivalent, "tied", "unclear"), "worse")
         return np.where(self.dropped, "dropped", state).tolist()  # type: ignore[no-any-return]
 
-    def tolerance(self, metric: str = "ctr") -> float:
+    def tolerance(self, metric: str | None = None) -> float:
         """Return the loss that counts as none: `EQUIVALENT` of the largest mean reward."""
+        metric = metric or self.sweep.metric
         regret = OBJECTIVES[metric].better < 0
         means = np.abs(row_mean(self.numbers("ctr" if regret else metric)))
         largest = float(np.nanmax(means)) if np.isfinite(means).any() else 0.0
         return EQUIVALENT * largest * (self.sweep.experiment.steps if regret else 1)
 
-    def recommended(self, metric: str = "ctr") -> PointResult | None:
+    def recommended(self, metric: str | None = None) -> PointResult | None:
         """The point to choose: the middle of the tied points around the best one.
 
         Of a grid, the tied points that are reached from the best one through neighbours that are
         tied; choices are as at the best point. Of scattered points the best one. None before
         anything is computed."""
+        metric = metric or self.sweep.metric
         best = self.best(metric)
         if best is None or not self.sweep.is_grid:
             return best
@@ -324,18 +329,20 @@ class Landscape:
         middle = int(np.ravel_multi_index(tuple(near[np.argmin(off)]), shape))
         return next(result for result in self.results(metric) if result.point == middle)
 
-    def best(self, metric: str = "ctr") -> PointResult | None:
+    def best(self, metric: str | None = None) -> PointResult | None:
         """The leader's result; None before anything is computed, or if every row diverged."""
+        metric = metric or self.sweep.metric
         leader = self.leader(metric)
         return next((result for result in self.results(metric) if result.point == leader), None)
 
-    def pairing(self, metric: str = "ctr") -> float:
+    def pairing(self, metric: str | None = None) -> float:
         """Factor by which common random numbers narrow the interval of a difference to the best.
 
         Median over points.
 
         sqrt(var(a) + var(b)) / sd(a - b); NaN before two points have two replications.
         """
+        metric = metric or self.sweep.metric
         leader = self.leader(metric)
         if leader is None:
             return float("nan")
@@ -353,13 +360,14 @@ class Landscape:
     # -- importance of parameters
     # ----------------------------------------------------------------------------------
 
-    def importance(self, metric: str = "ctr") -> list[Importance]:
+    def importance(self, metric: str | None = None) -> list[Importance]:
         """Importance of each parameter, the most sensitive first.
 
         Empty before the whole grid is computed.
 
         For scattered points, see `explained`.
         """
+        metric = metric or self.sweep.metric
         numbers = OBJECTIVES[metric].better * self.adjusted(metric)
         means, leader = row_mean(numbers), self.leader(metric)
         if leader is None or not np.isfinite(means).all() or not self.sweep.is_grid:
@@ -390,11 +398,12 @@ class Landscape:
             found.append(Importance(axis.path, best, good, values[worst], cost, share, matters))
         return sorted(found, key=lambda each: (not each.matters, -each.cost.mean))
 
-    def explained(self, metric: str = "ctr") -> list[Explained]:
+    def explained(self, metric: str | None = None) -> list[Explained]:
         """Importance of each parameter among scattered points, the largest first.
 
         Empty before the end.
         """
+        metric = metric or self.sweep.metric
         leader, sweep = self.leader(metric), self.sweep
         if leader is None or sweep.is_grid or self.progress < 1:
             return []
@@ -416,8 +425,9 @@ class Landscape:
     # -- export
     # ----------------------------------------------------------------------------------------------------  # noqa: E501
 
-    def summary(self, metric: str = "ctr") -> dict[str, Any]:
+    def summary(self, metric: str | None = None) -> dict[str, Any]:
         """Best point, best region and sensitivity as plain data; equal sweeps give equal bytes."""
+        metric = metric or self.sweep.metric
         paths = [axis.path for axis in self.sweep.axes]
         best = self.best(metric)
         found: dict[str, Any] = plain(
@@ -448,10 +458,11 @@ class Landscape:
             else {**found, "looks": self.sweep.looks, "level": self.level}
         )
 
-    def table(self, metric: str = "ctr") -> pd.DataFrame:
+    def table(self, metric: str | None = None) -> pd.DataFrame:
         """One line per point: parameters, mean, interval, replications, difference to the best,
         best region, state.
         """
+        metric = metric or self.sweep.metric
         import pandas as pd
 
         lines = [

@@ -8,7 +8,7 @@ function namesAtEnds(panel, cell) {
     .filter((trace) => !trace.fill && trace.name in ends && !panel.hidden.has(trace.legendgroup))
     .map((trace) => ({
       label: ends[trace.name],
-      reference: trace.meta === "reference",
+      meta: trace.meta,
       color: trace.meta === "reference" ? ink(0.55) : trace.line.color,
       dash: trace.line.dash,
       x: trace.x,
@@ -22,14 +22,19 @@ const LEADER = 14; // from the plot to the names
 // How many names fit beside a plot.
 const rowsOf = (height) => Math.floor((height - 54 * scale()) / (LINE * scale()));
 
-// The names that fit beside a plot: if not all, those of lines that end inside it; then agents without references.
+// The names that fit beside a plot: if not all, those of lines that end inside it, without the previous run, and then
+// without references.
 function chosenOf(names, axis, height) {
   const most = rowsOf(height);
   if (names.length <= most) return names;
   // Plotly's ranges of a logarithmic axis are exponents
   const [low, high] = axis?.type === "log" ? (axis.range ?? []).map((at) => 10 ** at) : (axis?.range ?? []);
-  const inside = high > low ? names.filter(({ y }) => y.at(-1) >= low && y.at(-1) <= high) : names;
-  return inside.length <= most ? inside : inside.filter(({ reference }) => !reference);
+  const ends = ({ y }) => y.findLast(Number.isFinite);
+  let kept = high > low ? names.filter((name) => !(ends(name) < low || ends(name) > high)) : names;
+  for (const less of ["before", "reference"]) {
+    if (kept.length > most) kept = kept.filter(({ meta }) => meta !== less);
+  }
+  return kept;
 }
 
 // The width of the column of names beside a plot; 0 where a legend below the plot leaves it more room.

@@ -154,7 +154,7 @@ function draw(panel, cell) {
   const names = chosenOf(named, cell.figure.layout?.yaxis, cell.plot.clientHeight);
   const endWidth = names.length ? columnOf(names, width, cell.plot.clientHeight) : 0;
   // In a low plot the tiles are the legend.
-  drawLines(cell, endWidth || panel.filled ? [] : named);
+  drawLines(cell, panel.filled ? [] : endWidth ? named.filter((name) => !names.includes(name)) : named);
   const height = panel.filled ? cell.plot.clientHeight : panel.height * scale();
   const layout = layoutOf(panel, cell.figure, width, height, endWidth);
   try {

@@ -129,7 +129,7 @@ QUESTIONS = (
         "Arena: preset **No exploration**, **Run**",
         "Arena: conclusions below the plots",
         lambda runs: (
-            f"{about(runs.off, 'LinUCB alpha 0 ')} {about(runs.off, 'ε-greedy epsilon 0 ')}"
+            f"{about(runs.off, 'LinUCB alpha 0 ', '')} {about(runs.off, 'ε-greedy epsilon 0 ', '')}"
         ),
     ),
     Question(

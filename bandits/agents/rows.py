@@ -63,6 +63,14 @@ class AgentRows(AgentFacts):
         """Copy the state arrays, by name."""
         return {name: attrgetter(name)(self).copy() for name in self.state}
 
+    def state_views(self) -> dict[str, Any]:
+        """Return what `state_dict` does, without a copy where the class adds nothing to it: to be
+        read before the next step.
+        """
+        if type(self).state_dict is not AgentRows.state_dict:
+            return self.state_dict()
+        return {name: attrgetter(name)(self) for name in self.state}
+
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore saved state arrays."""
         for name in self.state:

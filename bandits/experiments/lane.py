@@ -188,11 +188,17 @@ class Lane:
             alive=self.alive.copy(),
         )
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self, *, views: bool = False) -> dict[str, Any]:
         """Return the state as arrays and plain values, from which a run continues bit-identically;
         no pickles.
+
+        Parameters
+        ----------
+        views : bool
+            Do not copy what the agent holds, as the state is read before the next step.
         """
-        agent = {f"agent.{name}": value for name, value in self.agent.state_dict().items()}
+        held = self.agent.state_views() if views else self.agent.state_dict()
+        agent = {f"agent.{name}": value for name, value in held.items()}
         moved = {
             f"simulator.{name}": getattr(self.simulator, name).copy()
             for name in self.simulator.state

@@ -247,14 +247,19 @@ class Lockstep:
                 for trace in runner.advance(min(self.step, runner.lane.step + 8 * n)):
                     yield label, trace
 
-    def state_dict(self, agents: Container[int] | None = None) -> dict[str, Any]:
+    def state_dict(
+        self, agents: Container[int] | None = None, *, views: bool = False
+    ) -> dict[str, Any]:
         """Return the state of the agents as arrays and plain values, from which a run continues
-        bit-identically.
+        bit-identically; see `Lane.state_dict`.
         """
         state: dict[str, Any] = {"step": self.step}
         for runner in self.runners.values():
             if agents is None or runner.agent in agents:
-                parts = {"lane": runner.lane.state_dict(), "history": runner.history.state_dict()}
+                parts = {
+                    "lane": runner.lane.state_dict(views=views),
+                    "history": runner.history.state_dict(),
+                }
                 state |= {
                     f"{runner.agent}.{p}.{name}": v
                     for p, part in parts.items()

@@ -234,7 +234,7 @@ def _send_state(
 ) -> None:
     """Send the state of some agents: in the message, or else in a file that it names.
 
-    The states are made one after the other, so that no more than one has a copy in memory. On a
+    The states are written one after the other, and what agents hold is not copied. On a
     disk that is full the message holds them.
     """
     if agents and (folder := sys.argv[1:]) and _state_bytes(lockstep.experiment) > MAX_SENT:
@@ -244,13 +244,13 @@ def _send_state(
             path = Path(name)
             with os.fdopen(handle, "wb") as file:
                 for agent in agents:
-                    protocol.send(file, {}, lockstep.state_dict([agent]))
+                    protocol.send(file, {}, lockstep.state_dict([agent], views=True))
         except OSError:
             if path is not None:
                 path.unlink(missing_ok=True)
         else:
             return send(out, {**header, "file": name})
-    send(out, header, lockstep.state_dict(agents))
+    send(out, header, lockstep.state_dict(agents, views=True))
 
 
 def _state_bytes(experiment: Experiment) -> int:

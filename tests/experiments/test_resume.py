@@ -53,6 +53,19 @@ def test_a_run_resumed_from_the_middle_is_bit_identical(at: int) -> None:
     same(whole.histories, second.histories)
 
 
+def test_a_state_is_the_same_without_copies_of_what_agents_hold() -> None:
+    floor = {"kind": "lints", "label": "guarded", "guards": [{"kind": "floor"}]}
+    lockstep = Lockstep(experiment(100, [*AGENTS, floor, {"kind": "neural_greedy"}]))
+    run_to_end(lockstep)
+    copied, seen = lockstep.state_dict(), lockstep.state_dict(views=True)
+    assert list(seen) == list(copied)
+    for name, value in copied.items():
+        np.testing.assert_array_equal(seen[name], value)
+    model = lockstep.runners["LinUCB"].lane.agent.model
+    assert np.shares_memory(seen["0.lane.agent.model.A"], model.A)
+    assert not np.shares_memory(copied["0.lane.agent.model.A"], model.A)
+
+
 @pytest.mark.parametrize(
     ("short", "long"), thinned([(300, 500), (1000, 2500), (2000, 9000)], lambda number: number == 1)
 )

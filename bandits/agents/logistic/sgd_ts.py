@@ -304,8 +304,7 @@ class SGDTS(Agent):
         history = history_memory(params.batch * spec.slate, spec.n_stored)
         fit = 16 * spec.n_features**2
         width = noise_width(params, spec)
-        # a checkpoint copies the history, which is most of it in long batches
-        return fit + 2 * history + 8 * (4 * weights + 2 + width * block_length(width))
+        return fit + history + 8 * (4 * weights + 2 + width * block_length(width))
 
 
 def noise_width(params: Any, spec: SimulatorSpec) -> int:

@@ -518,7 +518,7 @@ def test_a_search_by_optuna_is_run_and_shown(app_pool: Pool) -> None:
     assert not at.exception
     found = selection.manager().get(sweep.hash)
     assert found is not None
-    best = found.landscape.best()
+    best = found.landscape.best("ctr")
     assert best is not None
     assert at.session_state["job"] == found.landscape.sweep.point(best.point).hash
     # with the best point in the sidebar

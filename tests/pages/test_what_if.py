@@ -55,7 +55,8 @@ def test_an_agent_is_evaluated_on_the_log_of_another(pool: Pool) -> None:
     assert box(at, "Log").options[:3] == ["Run: LinUCB", "Run: ε-greedy", "Run: LinTS"]
     assert len(box(at, "Log").options) == 3 + len(open_bandit.NAMES) + 1
     assert box(at, "Log").value == "run:ε-greedy"
-    assert box(at, "Target policy").value == "agent:LinUCB"
+    assert box(at, "Target policy").value == "agent:LinTS"
+    box(at, "Target policy").select("agent:LinUCB").run()
     assert any("1,200 decisions, 10 items in the simulator Pet shop" in c.value for c in at.caption)
     evaluated(at)
     assert titles(at) == ["Estimated value", "Importance weights"]
@@ -63,6 +64,7 @@ def test_an_agent_is_evaluated_on_the_log_of_another(pool: Pool) -> None:
     assert any("LinUCB would have earned" in text for text in texts)
     assert any("The simulator knows the true value" in text for text in texts)
     assert any("the other 600 decisions" in c.value for c in at.caption)
+    assert any("Its confidence bonus shrinks no more" in c.value for c in at.caption)
     assert [b.label for b in at.get("download_button")] == [
         "Estimates (JSON)",
         "Decision log (Parquet)",

@@ -255,7 +255,7 @@ def difference(gain: Estimate, start: str, experiment: Experiment, *, whole: boo
     if not gain.low <= gain.high:
         return f"{more} than with {start} ({extent}: no interval)"
     # of what the sentence states: fewer clicks are a positive number
-    stated = Estimate(-gain.mean, -gain.high, -gain.low) if gain.high < 0 else gain
+    stated = -gain if gain.high < 0 else gain
     evidence = f"({words.interval(stated, metric.form)}; {extent})"
     if gain.low <= 0 <= gain.high:
         return f"No significant difference from {start}: {amount(gain.mean, noun)} {evidence}"

@@ -216,7 +216,7 @@ def sentence(result: Run, label: str, base: str, family: int = 1) -> str:
             f"the run: {beside} ({words.interval(gain)}; "
             f"{count_of(rows, 'replications')}); {optimum}"
         )
-    more = gain if gain.mean >= 0 else metrics.Estimate(-gain.mean, -gain.high, -gain.low)
+    more = gain if gain.mean >= 0 else -gain
     return (
         f"{names[label]} earns {words.mean(more)} {'more' if gain.mean >= 0 else 'fewer'} {noun} "
         f"per visit than {names[base]} in the last fifth of the run "

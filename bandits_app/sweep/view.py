@@ -17,7 +17,6 @@ from bandits.results import words
 from bandits.results.export import csv_of, parquet_of
 from bandits.results.figures.style import Spec
 from bandits.results.metric_registry import OBJECTIVES, Metric
-from bandits.results.metrics import Estimate
 from bandits.runtime.job import Job
 from bandits.sweeps.analysis.nearest import NearestPoint, nearest_points, nearest_proposed
 from bandits.sweeps.analysis.records import PointResult
@@ -188,7 +187,7 @@ def _verdict(result: PointResult, metric: Metric) -> str:
 
 def _loss(result: PointResult, metric: Metric) -> str:
     """Format what a point loses against the best: 0.03 clicks per step (95 % CI 0.02 to 0.04)."""
-    deficit = Estimate(-result.gap.mean, -result.gap.high, -result.gap.low)
+    deficit = -result.gap
     return (
         f"{words.mean(deficit, metric.form)} {metric.gap_unit} "
         f"({words.interval(deficit, metric.form)})"

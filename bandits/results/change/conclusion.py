@@ -276,7 +276,7 @@ def _lost(result: Run, unchanged: Run, labels: Sequence[str], alone: str) -> str
     ends = f"({words.interval(leader.ahead, 'count')}{shared})"
     # a loss of -5 is no gain of the others
     if not gains and least.mean < 0 and count(least.mean) != "0":
-        earned = Estimate(-least.mean, -least.high, -least.low)
+        earned = -least
         return (
             f"{name} {best}, {count_of(leader.ahead.mean, noun)} fewer than {leader.closest} "
             f"{ends}: it earned {count(earned.mean)} more than without the {changes} "

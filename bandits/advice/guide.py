@@ -25,12 +25,15 @@ class Question(_Data):
         Neighbouring options resemble each other most.
     weight : int
         How much a step to another option, or another option at all, makes a measured line differ.
+    default : str
+        The option that the page begins with; empty for the first.
     """
 
     text: str
     options: dict[str, str]
     ordered: bool = False
     weight: int = 1
+    default: str = ""
 
     def distance(self, option: str, measured: tuple[str, ...]) -> int:
         """Return how far an answer is from the nearest of the options that were measured."""

@@ -208,7 +208,7 @@ def compared(experiment: Experiment, landscapes: list[Landscape | None]) -> AtBe
             stated = (
                 ""
                 if states(label, name, value)
-                else f" {name.replace('_', ' ')} {plain_value(value)}"
+                else f" with {name.replace('_', ' ')} {plain_value(value)}"
             )
             alike_values = not_worse(landscape, landscape.sweep.metric)
             tuned.append(f"{label}{stated} (best of {sweep.size}; {alike_values})")

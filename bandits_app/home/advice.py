@@ -41,17 +41,10 @@ def ask() -> Answers:
     for row in (questions[i : i + 3] for i in range(0, len(questions), 3)):
         for column, (name, question) in zip(st.columns(3), row, strict=False):
             names = list(question.options)
-            default = (
-                names.index("thousands")
-                if name == "decisions"
-                else names.index("sums")
-                if "sums" in names
-                else 0
-            )
             answers[name] = column.selectbox(
                 question.text,
                 names,
-                default,
+                names.index(question.default) if question.default else 0,
                 key=f"which-{name}",
                 format_func=question.options.__getitem__,
             )

@@ -17,12 +17,13 @@ from bandits.results.caveats import FEW_REWARDS
 from bandits.results.metric_registry import OBJECTIVES
 from bandits.sweeps import Sweep
 from bandits.sweeps.analysis.landscape import EQUIVALENT, LEVEL, Landscape
-from bandits.sweeps.analysis.records import Explained, Importance, State
+from bandits.sweeps.analysis.records import Explained, Importance, PointResult, State
 from bandits.sweeps.axis import Value
 from bandits.sweeps.figures import grid, lines
 from bandits.sweeps.manager import SweepJob
 from bandits.sweeps.not_worse import not_worse
 from bandits.sweeps.refinement import MAX_RATIO, Unresolved, refinable_axes, refine, unresolved
+from bandits.sweeps.sweep import owner_of
 from bandits_app.widgets.text import escape_markdown
 
 from . import axes, selection
@@ -31,6 +32,8 @@ from . import axes, selection
 MAX_LISTED = 3
 # factor from which an interval counts as narrower
 NARROWER = 1.05
+# how the values that an agent has compare with the best ones
+_COMPARED = {"tied": "tied with the best too", "worse": "significantly worse"}
 
 
 def first(job: SweepJob, metric: str) -> None:
@@ -65,11 +68,12 @@ def chosen(landscape: Landscape, metric: str) -> str:
     if landscape.sweep.is_grid and len(landscape.sweep.axes) == 1:
         alike = not_worse(landscape, metric)
         alike = f" {alike[0].upper()}{alike[1:]}."
+    so_far = _so_far(landscape, metric, middle)
     if tied <= 1 and unclear:
         others = "another point is" if unclear == 1 else f"{unclear} other points are"
         return (
             f"{values} earned most ({mean}), but {others} too noisy to tell "
-            f"from it: more replications would decide.{alike}"
+            f"from it: more replications would decide.{so_far}{alike}"
         )
     why = "the best point; no other is tied with it"
     if tied > 1:
@@ -86,7 +90,27 @@ def chosen(landscape: Landscape, metric: str) -> str:
         if unclear
         else ""
     )
-    return f"Choose {values} ({mean}): {why}.{noisy}{alike}"
+    return f"Choose {values} ({mean}): {why}.{so_far}{noisy}{alike}"
+
+
+def _so_far(landscape: Landscape, metric: str, chosen: PointResult) -> str:
+    """State how the values that the agent has compare with the best, if they are on the grid and
+    not the chosen ones.
+    """
+    sweep = landscape.sweep
+    owners = (owner_of(sweep.experiment, axis) for axis in sweep.axes)
+    own = tuple(
+        getattr(owner, axis.names[0]) for owner, axis in zip(owners, sweep.axes, strict=True)
+    )
+    found = next((r for r in landscape.results(metric) if r.values == own), None)
+    if found is None or found.point == chosen.point or found.state not in _COMPARED:
+        return ""
+    # parameters that move together have one value on the grid
+    if sweep.with_values(own) != sweep.experiment:
+        return ""
+    form = OBJECTIVES[metric].of(sweep.experiment).form
+    values, mean = grid.described(sweep, own), words.mean(found.estimate, form)
+    return f" The values so far, {values} ({mean}), are {_COMPARED[found.state]}."
 
 
 def show(job: SweepJob, metric: str) -> None:

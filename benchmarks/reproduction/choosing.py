@@ -2,8 +2,8 @@
 
     python -m benchmarks.reproduction.choosing --write
 
-The runs (pet shop, 20,000 steps, 16 replications, paired) take a few minutes; other lines are read
-from the tables of generated documents. All goes to bandits/advice/evidence.json with the command,
+The runs (pet shop, 20,000 steps, ten times as many where clicks are rare, 16 replications, paired)
+take a few minutes; other lines are read from the tables of generated documents. All goes to bandits/advice/evidence.json with the command,
 the machine and a hash of this code."""
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 from bandits import Experiment, Result, run
 from bandits.results import metrics
 from bandits.results.metrics import Estimate
+from bandits.simulators.petshop_rates import CLICK_RATES
 from bandits.sweeps.analysis.best_region import compare_with_leader
 from bandits.sweeps.analysis.landscape import LEVEL
 from benchmarks.defaults import TESTS
@@ -26,6 +27,8 @@ from benchmarks.measure import ROOT, code_hash, machine
 
 OUT = ROOT / "bandits" / "advice" / "evidence.json"
 STEPS, EARLY, REPLICATIONS = 20_000, 2_000, 16
+# clicks are so many times rarer, in so many steps
+RARER, RARE_STEPS = 50, 200_000
 ALPHAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.5, 2.0)
 RIDGES = (0.01, 0.05, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 SHARED: dict[str, Any] = {"kind": "linucb", "label": "shared", "alpha": 1.0, "sharing": "shared"}
@@ -38,8 +41,17 @@ CONTEXT: tuple[dict[str, Any], ...] = (
     {"kind": "ab_test", "label": "test by segment", "test": 5000, "winner": "segment"},
     {"kind": "random", "label": "Random"},
 )
+RARE: tuple[dict[str, Any], ...] = (
+    {"kind": "linucb", "label": "LinUCB", "alpha": 0.05},
+    {"kind": "linucb", "label": "LinUCB alpha 0.4", "alpha": 0.4},
+    {"kind": "ucb1", "label": "UCB1", "alpha": 0.01},
+    {"kind": "ab_test", "label": "test for all", "test": 20_000},
+    {"kind": "ab_test", "label": "test by segment", "test": 50_000, "winner": "segment"},
+    {"kind": "random", "label": "Random"},
+)
 RUNS: dict[str, tuple[dict[str, Any], tuple[dict[str, Any], ...]]] = {
     "context": ({}, CONTEXT),
+    "rare": ({"click_rates": [[round(r / RARER, 4) for r in row] for row in CLICK_RATES]}, RARE),
     **{
         f"{features}_{k}": ({"features": features, "n_products": k}, (PER_ARM, SHARED))
         for features in ("additive", "interaction")
@@ -203,7 +215,8 @@ def experiment(name: str) -> dict[str, Any]:
     """Return the data of one run."""
     simulator, agents = RUNS[name]
     data: dict[str, Any] = {"simulator": {"kind": "petshop", **simulator}, "agents": list(agents)}
-    return {**data, "steps": STEPS, "replications": REPLICATIONS}
+    steps = RARE_STEPS if name == "rare" else STEPS
+    return {**data, "steps": steps, "replications": REPLICATIONS}
 
 
 def table_values(name: str) -> dict[str, list[float]]:

@@ -23,7 +23,7 @@ from benchmarks.defaults import TESTS
 from benchmarks.reproduction import choosing
 
 GUIDE = guide()
-ALLOWED = ("α = 0.4", "α = 0.7", "α = 1.5", "α = 1", "UCB1")
+ALLOWED = ("α = 0.05", "α = 0.4", "α = 0.7", "α = 1.5", "α = 1", "UCB1")
 
 
 def stated() -> Iterator[tuple[str, str]]:
@@ -94,7 +94,7 @@ def test_every_combination_names_an_agent_and_states_how_its_line_differs() -> N
             assert bool(each.differs) == bool(found[0].differs)
             # no agent reads features that the user does not have
             assert "features" not in each.differs or answers["features"] != "none"
-    assert combinations == 2592
+    assert combinations == 5184
     assert 108 < exact < combinations
 
 
@@ -110,7 +110,21 @@ def test_answers_that_nothing_was_measured_for_name_the_nearest_line() -> None:
     }
     found = advise(answers)
     assert {each.agent.get("gamma", each.agent.get("window")) for each in found} == {0.9995, 5000}
-    assert all(each.differs == {"rewards": ("yes_no",)} for each in found)
+    assert all(each.differs == {"rewards": ("often",)} for each in found)
+
+
+def test_rare_clicks_take_a_smaller_bonus_and_many_arms_a_shared_model() -> None:
+    usual = {name: q.default or next(iter(q.options)) for name, q in GUIDE.questions.items()}
+    rare = advise({**usual, "rewards": "rare"})
+    assert not rare[0].differs
+    assert rare[0].agent["alpha"] == 0.05
+    # between what was measured: both are named
+    between = advise({**usual, "rewards": "seldom"})
+    assert {each.differs["rewards"] for each in between} == {("often",), ("rare",)}
+    # as the rule of thumb about more than a thousand arms
+    (many,) = advise({**usual, "arms": "more"})
+    assert not many.differs
+    assert many.agent["sharing"] == "shared"
 
 
 def test_the_twelve_rules_of_thumb_have_verdicts_by_condition() -> None:

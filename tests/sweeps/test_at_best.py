@@ -47,7 +47,7 @@ def test_the_comparison_has_the_best_values_and_visitors_that_chose_none() -> No
     assert found.experiment.labels == (f"LinUCB alpha {alphas[2]:g}", "Mine", "Random")
     assert found.experiment.seed == e.seed + 1
     assert "Not tuned: Random." in found.sentence
-    assert f"Mine sigma2 {sigmas[2]:g} (best of {len(sigmas)}; " in found.sentence
+    assert f"Mine with sigma2 {sigmas[2]:g} (best of {len(sigmas)}; " in found.sentence
 
 
 def test_agents_that_differ_in_the_tuned_parameter_alone_are_one() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -72,6 +74,20 @@ def test_what_was_not_computed_or_diverged_is_not_called_worse() -> None:
     words = not_worse(landscape, "ctr")
     assert "diverged or were not computed" in words
     assert "0.9" not in words
+
+
+def test_the_values_that_the_agent_has_are_compared_with_the_best() -> None:
+    def said(steps: int, **own: float) -> str:
+        e = {"agents": [{"kind": "epsilon_greedy", **own}], "steps": steps, "replications": 8}
+        values = [0.05, 0.1, 1.0]
+        axes = [{"path": "agents.0.epsilon", "values": values}]
+        return chosen(run(read_sweep({"experiment": e, "axes": axes})), "ctr")
+
+    assert re.search(
+        r" The values so far, Exploration rate 1 \(.+\), are significantly worse\.",
+        said(2000, epsilon=1.0),
+    )
+    assert "so far" not in said(2000, epsilon=0.7)
 
 
 def test_wherever_a_value_is_named_best_its_neighbours_are_named_too() -> None:

@@ -188,9 +188,15 @@ def alarms(n: int, support: Support, unit: str = "decision") -> tuple[Alarm, ...
     if support.ess < least:
         text = (
             f"The effective sample size is {count(support.ess)} of {count(n)} {unit}s; at least "
-            f"{count(least)} is "
+            f"{count(least)} is required. "
         )
-        found.append(Alarm("ess", f"{text}required."))
+        # the effective sample size grows with the log: the same share of a longer one
+        helps = (
+            "A longer log, or one that takes the target's actions more often, would help."
+            if least == MIN_ESS
+            else "A log that takes the target's actions more often would help, a longer one not."
+        )
+        found.append(Alarm("ess", text + helps))
     if support.largest_share > MAX_SHARE:
         name = "event" if unit == "decision" else unit
         of = "its rows have weights" if unit == "decision" else "it has a weight"

@@ -118,9 +118,10 @@ def _show_verdicts(job: Job, references: ReferenceTask) -> None:
     st.dataframe(
         table, hide_index=True, key="health-verdicts", height="content", column_config=columns
     )
-    label = st.selectbox(
-        "Agent", list(found.findings), key=f"health-agent-{job.id[:12]}", width=320
-    )
+    labels = list(found.findings)
+    # the most severe of those whose exploration can be judged
+    first = next((i for i, name in enumerate(labels) if found.conclusions[name].exploration), 0)
+    label = st.selectbox("Agent", labels, first, key=f"health-agent-{job.id[:12]}", width=320)
     for sentence in diagnostics.reservations(found.findings[label]):
         st.caption(sentence)
     _show_figures(_figures(job, references, found.findings[label], label, version), label)

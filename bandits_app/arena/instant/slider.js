@@ -207,7 +207,7 @@ function makeFollower(parent) {
   };
 
   const nameMark = (mark, slider, playing) => {
-    mark.textContent = playing ? "■" : "▶";
+    mark.textContent = playing ? "■ stop" : "▶ try all";
     mark.setAttribute("aria-label", playing ? "Stop" : `Try the values of ${slider.title} of ${slider.label} one by one`);
     mark.title = playing ? "Stop" : "Try the values one by one";
   };

@@ -11,7 +11,7 @@ const element = (tag, name, text = "") => {
 function makeStrip(place, play, openPad) {
   const strip = element("div", "bi-strip");
   const mark = element("button", "bi-play");
-  const both = element("button", "bi-play bi-both", "⊞");
+  const both = element("button", "bi-play bi-both", "⊞ both");
   const track = element("div", "bi-track");
   const text = element("span", "bi-text");
   mark.type = both.type = "button";

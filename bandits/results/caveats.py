@@ -125,7 +125,7 @@ def table_notes(result: Run) -> list[str]:
 def yardstick_of(experiment: Experiment) -> str:
     """State briefly what is reached on a table without exploration; nothing elsewhere."""
     try:
-        return experiment.simulator_class().yardstick(experiment.simulator)
+        return experiment.simulator_class().yardstick(experiment.simulator, experiment.steps)
     except UserError:
         # the table is not stored here any more
         return ""

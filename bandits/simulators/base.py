@@ -272,8 +272,9 @@ class Simulator(ABC):
         return []
 
     @classmethod
-    def yardstick(cls, params: Any) -> str:  # noqa: ARG003
-        """State in a few words what is reached without exploration; empty where it is not known.
+    def yardstick(cls, params: Any, steps: int) -> str:  # noqa: ARG003
+        """State in a few words what is reached without exploration, and how often a run of so many
+        steps repeats its data; empty where it is not known.
 
         Raises
         ------

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import model_validator
 
 from bandits.base.errors import UserError
-from bandits.base.formatting import short
+from bandits.base.formatting import count, number, short
 from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.types import (
@@ -368,9 +368,16 @@ class Classification(TableSimulator):
         return [*found, _supervised(params.data)[1]] if uploads.find(params.data) else found
 
     @classmethod
-    def yardstick(cls, params: Any) -> str:
-        unchanged = uploads.find(params.data) and not params.changes
-        return _supervised(params.data)[0] if unchanged else ""
+    def yardstick(cls, params: Any, steps: int) -> str:
+        if not uploads.find(params.data) or params.changes:
+            return ""
+        n = len(load(params.data, "standard").labels)
+        again = (
+            f"; the run goes through the {count(n)} rows {number(steps / n)} times"
+            if steps > n
+            else ""
+        )
+        return _supervised(params.data)[0] + again
 
     def _labels(self, round: Round) -> IntArray:
         labels: IntArray = self.data.labels[self._example(round.step)]

@@ -8,6 +8,8 @@ from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import StandardScaler
 
 from bandits.base.formatting import percent
+from bandits.simulators.classification import Classification
+from bandits.simulators.datasets import csv_table, uploads
 from bandits.simulators.datasets.supervised import ROWS, cross_validated, supervised_note
 
 
@@ -41,3 +43,13 @@ def test_the_sentence_states_both_shares_and_the_rows() -> None:
 def test_the_smallest_tables_have_a_share(labels: list[int]) -> None:
     share = cross_validated(np.arange(len(labels), dtype=float)[:, None], np.array(labels))
     assert 0 <= share <= 1
+
+
+def test_a_run_that_is_longer_than_its_table_says_how_often_it_goes_through() -> None:
+    lines = ["x,kind", *(f"{i % 7},{'ab'[i % 2]}" for i in range(40))]
+    table = csv_table.inspect("\n".join(lines).encode())
+    name = uploads.save_dataset(table, target="kind", title="Mine")
+    params = Classification.Params(data=name)
+    assert "rows" not in Classification.yardstick(params, 40)
+    said = Classification.yardstick(params, 100)
+    assert said.endswith("; the run goes through the 40 rows 2.5 times")

@@ -163,8 +163,11 @@ def summary_text(landscape: Landscape) -> str:
         f"{states.count('worse')} worse"
         + (f", {states.count('dropped')} dropped early" if "dropped" in states else "")
     )
-    if (middle := landscape.recommended(sweep.metric)) and states.count("tied") > 1:
-        lines.append(f"choose the middle of the tied points: {_point(sweep, middle.point)}")
+    if (chosen := landscape.recommended(sweep.metric)) and states.count("tied") > 1:
+        own = landscape.unchanged(sweep.metric)
+        keep = own is not None and own.point == chosen.point
+        what = "keep what is tied with the best" if keep else "choose the middle of the tied points"
+        lines.append(f"{what}: {_point(sweep, chosen.point)}")
     names = {axis.path: axis.spoken for axis in sweep.axes}
     for each in landscape.importance(sweep.metric):
         loss = f"worst {short(each.worst)} loses {words.cell(each.cost)} {noun} per 1,000 visitors"

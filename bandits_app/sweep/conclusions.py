@@ -23,7 +23,6 @@ from bandits.sweeps.figures import grid, lines
 from bandits.sweeps.manager import SweepJob
 from bandits.sweeps.not_worse import not_worse
 from bandits.sweeps.refinement import MAX_RATIO, Unresolved, refinable_axes, refine, unresolved
-from bandits.sweeps.sweep import owner_of
 from bandits_app.widgets.text import escape_markdown
 
 from . import axes, selection
@@ -32,8 +31,6 @@ from . import axes, selection
 MAX_LISTED = 3
 # factor from which an interval counts as narrower
 NARROWER = 1.05
-# how the values that an agent has compare with the best ones
-_COMPARED = {"tied": "tied with the best too", "worse": "significantly worse"}
 
 
 def first(job: SweepJob, metric: str) -> None:
@@ -53,8 +50,9 @@ def chosen(landscape: Landscape, metric: str) -> str:
     """State which point to choose, what it earns, and how sure that is; empty without a best one.
     Of a single parameter, also which values are not significantly worse.
 
-    The point is the middle of the tied ones: its neighbours are as good, so that it stays good
-    where a little is different.
+    The point is what the agent has, if it is tied: nothing speaks for a change. Else it is the
+    middle of the tied ones: its neighbours are as good, so that it stays good where a little is
+    different.
     """
     best, middle = landscape.best(metric), landscape.recommended(metric)
     if best is None or middle is None:
@@ -64,11 +62,30 @@ def chosen(landscape: Landscape, metric: str) -> str:
     tied, unclear = states.count("tied"), states.count("unclear")
     mean = f"{shown.title.lower()} {words.mean(middle.estimate, shown.form)}"
     values = grid.described(landscape.sweep, middle.values)
+
+    def named(point: PointResult) -> str:
+        described = grid.described(landscape.sweep, point.values)
+        return f"{described} ({words.mean(point.estimate, shown.form)})"
+
     alike = ""
     if landscape.sweep.is_grid and len(landscape.sweep.axes) == 1:
         alike = not_worse(landscape, metric)
         alike = f" {alike[0].upper()}{alike[1:]}."
-    so_far = _so_far(landscape, metric, middle)
+    own = landscape.unchanged(metric)
+    so_far = ""
+    if own is not None and own.state == "worse":
+        so_far = f" The values so far, {named(own)}, are significantly worse."
+    noisy = ""
+    if unclear:
+        noisy = (
+            f" {unclear} of the others {'is' if unclear == 1 else 'are'} too noisy to tell: more "
+            "replications would decide."
+        )
+    if own is not None and own.point == middle.point:
+        why = "the values so far earned most"
+        if own.point != best.point:
+            why = f"the values so far are tied with the best, {named(best)}"
+        return f"Keep {values} ({mean}): {why}.{noisy}{alike}"
     if tied <= 1 and unclear:
         others = "another point is" if unclear == 1 else f"{unclear} other points are"
         return (
@@ -77,40 +94,9 @@ def chosen(landscape: Landscape, metric: str) -> str:
         )
     why = "the best point; no other is tied with it"
     if tied > 1:
-        top = (
-            ""
-            if middle.point == best.point
-            else f", {grid.described(landscape.sweep, best.values)} "
-            f"({words.mean(best.estimate, shown.form)})"
-        )
+        top = "" if middle.point == best.point else f", {named(best)}"
         why = f"the middle of the {tied} points that are tied with the best{top}"
-    noisy = (
-        f" {unclear} of the others {'is' if unclear == 1 else 'are'} too noisy to tell: more "
-        "replications would decide."
-        if unclear
-        else ""
-    )
     return f"Choose {values} ({mean}): {why}.{so_far}{noisy}{alike}"
-
-
-def _so_far(landscape: Landscape, metric: str, chosen: PointResult) -> str:
-    """State how the values that the agent has compare with the best, if they are on the grid and
-    not the chosen ones.
-    """
-    sweep = landscape.sweep
-    owners = (owner_of(sweep.experiment, axis) for axis in sweep.axes)
-    own = tuple(
-        getattr(owner, axis.names[0]) for owner, axis in zip(owners, sweep.axes, strict=True)
-    )
-    found = next((r for r in landscape.results(metric) if r.values == own), None)
-    if found is None or found.point == chosen.point or found.state not in _COMPARED:
-        return ""
-    # parameters that move together have one value on the grid
-    if sweep.with_values(own) != sweep.experiment:
-        return ""
-    form = OBJECTIVES[metric].of(sweep.experiment).form
-    values, mean = grid.described(sweep, own), words.mean(found.estimate, form)
-    return f" The values so far, {values} ({mean}), are {_COMPARED[found.state]}."
 
 
 def show(job: SweepJob, metric: str) -> None:

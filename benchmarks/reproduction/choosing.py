@@ -49,9 +49,20 @@ RARE: tuple[dict[str, Any], ...] = (
     {"kind": "ab_test", "label": "test by segment", "test": 50_000, "winner": "segment"},
     {"kind": "random", "label": "Random"},
 )
+RARE_MANY: tuple[dict[str, Any], ...] = (
+    {"kind": "linucb", "label": "shared", "alpha": 0.05, "sharing": "shared"},
+    {"kind": "linucb", "label": "per arm", "alpha": 0.05},
+    {"kind": "ab_test", "label": "test by segment", "test": 5_000, "winner": "segment"},
+    {"kind": "random", "label": "Random"},
+)
+RARE_RATES = [[round(r / RARER, 4) for r in row] for row in CLICK_RATES]
 RUNS: dict[str, tuple[dict[str, Any], tuple[dict[str, Any], ...]]] = {
     "context": ({}, CONTEXT),
-    "rare": ({"click_rates": [[round(r / RARER, 4) for r in row] for row in CLICK_RATES]}, RARE),
+    "rare": ({"click_rates": RARE_RATES}, RARE),
+    "rare_many": (
+        {"click_rates": RARE_RATES, "features": "interaction", "n_products": 5_000},
+        RARE_MANY,
+    ),
     **{
         f"{features}_{k}": ({"features": features, "n_products": k}, (PER_ARM, SHARED))
         for features in ("additive", "interaction")

@@ -17,7 +17,6 @@ from bandits import Experiment, diagnostics, read, run
 from bandits.advice.evidence import filled
 from bandits.agents.linear.linucb import LinUCB
 from bandits.experiments.presets import presets
-from bandits.results import words
 from bandits.results.comparison.conclusion import (
     learning_summary,
     main_comparison,
@@ -33,12 +32,6 @@ from bandits_app.sweep.conclusions import chosen
 from benchmarks.measure import stamp, table
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "questions.md"
-STATES = {
-    "tied": "tied with the best",
-    "unclear": "too noisy to tell from the best",
-    "worse": "worse than the best",
-    "dropped": "dropped early",
-}
 
 
 def preset(name: str, **agents: dict[str, Any] | None) -> Experiment:
@@ -206,8 +199,6 @@ def document(runs: Runs) -> str:
         "*Which should I use?* names α = 0.4, the best of its seven values: "
         "{{alpha.alpha_0_4 | rate ci}} clicks per step."
     )
-    default = LinUCB.Params()
-    own = next(r for r in runs.sweep.results() if r.values == (default.alpha, default.ridge))
     return f"""# Questions that the pages answer
 
 Each answer is found on the pages alone: the clicks, what is read, and what stands there. The sentences are made by the
@@ -216,8 +207,7 @@ functions that write the pages, on runs of the same experiments. They are runs i
 
 {table(header, rows)}
 
-Other pages name other values of α. {which} LinUCB's default, α = {default.alpha:g} with λ = {default.ridge:g}, earned
-{words.mean(own.estimate, "rate")} clicks per step in the sweep: {STATES[own.state]}.
+Other pages name other values of α. {which}
 
 {stamp(document)}
 """

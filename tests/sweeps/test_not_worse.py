@@ -76,18 +76,22 @@ def test_what_was_not_computed_or_diverged_is_not_called_worse() -> None:
     assert "0.9" not in words
 
 
-def test_the_values_that_the_agent_has_are_compared_with_the_best() -> None:
-    def said(steps: int, **own: float) -> str:
-        e = {"agents": [{"kind": "epsilon_greedy", **own}], "steps": steps, "replications": 8}
-        values = [0.05, 0.1, 1.0]
+def test_the_values_that_the_agent_has_are_kept_unless_they_are_worse() -> None:
+    def said(values: list[float], **own: float) -> str:
+        e = {"agents": [{"kind": "epsilon_greedy", **own}], "steps": 2000, "replications": 8}
         axes = [{"path": "agents.0.epsilon", "values": values}]
         return chosen(run(read_sweep({"experiment": e, "axes": axes})), "ctr")
 
-    assert re.search(
-        r" The values so far, Exploration rate 1 \(.+\), are significantly worse\.",
-        said(2000, epsilon=1.0),
-    )
-    assert "so far" not in said(2000, epsilon=0.7)
+    few = [0.05, 0.1, 1.0]
+    lost = said(few, epsilon=1.0)
+    assert not lost.startswith("Keep")
+    had = r" The values so far, Exploration rate 1 \(.+\), are significantly worse\."
+    assert re.search(had, lost)
+    assert "so far" not in said(few, epsilon=0.7)
+    # equal values are tied, whichever earned most
+    same = [0.1, 0.1001]
+    for value in same:
+        assert said(same, epsilon=value).startswith("Keep Exploration rate 0.1 (")
 
 
 def test_wherever_a_value_is_named_best_its_neighbours_are_named_too() -> None:

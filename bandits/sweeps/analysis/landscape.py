@@ -20,7 +20,7 @@ from bandits.results.metrics import Estimate
 from bandits.results.result import plain
 from bandits.sweeps.axis import Axis, Value
 from bandits.sweeps.blocks import block_history, point_history
-from bandits.sweeps.sweep import Sweep
+from bandits.sweeps.sweep import Sweep, owner_of
 
 from . import importance
 from .best_region import Compared, compare_with_leader
@@ -305,13 +305,16 @@ class Landscape:
         return EQUIVALENT * largest * (self.sweep.experiment.steps if regret else 1)
 
     def recommended(self, metric: str | None = None) -> PointResult | None:
-        """The point to choose: the middle of the tied points around the best one.
+        """The point to choose: what the agent has, if it is tied with the best; else the middle of
+        the tied points around the best one.
 
         Of a grid, the tied points that are reached from the best one through neighbours that are
         tied; choices are as at the best point. Of scattered points the best one. None before
         anything is computed."""
         metric = metric or self.sweep.metric
-        best = self.best(metric)
+        best, own = self.best(metric), self.unchanged(metric)
+        if best is not None and own is not None and own.state == "tied":
+            return own
         if best is None or not self.sweep.is_grid:
             return best
         from scipy.ndimage import label
@@ -328,6 +331,17 @@ class Landscape:
         off = np.abs(near - near.mean(axis=0)).sum(axis=1)
         middle = int(np.ravel_multi_index(tuple(near[np.argmin(off)]), shape))
         return next(result for result in self.results(metric) if result.point == middle)
+
+    def unchanged(self, metric: str | None = None) -> PointResult | None:
+        """The result of the values that the sweep's experiment has; None if they were not tried."""
+        sweep = self.sweep
+        owners = (owner_of(sweep.experiment, axis) for axis in sweep.axes)
+        # parameters that move together have one value on the grid
+        own = tuple(
+            getattr(owner, axis.names[0]) for owner, axis in zip(owners, sweep.axes, strict=True)
+        )
+        found = next((r for r in self.results(metric) if r.values == own), None)
+        return found if found and sweep.with_values(own) == sweep.experiment else None
 
     def best(self, metric: str | None = None) -> PointResult | None:
         """The leader's result; None before anything is computed, or if every row diverged."""

@@ -50,7 +50,7 @@ def chosen(landscape: Landscape, metric: str) -> str:
     """State which point to choose, what it earns, and how sure that is; empty without a best one.
     Of a single parameter, also which values are not significantly worse.
 
-    The point is what the agent has, if it is tied: nothing speaks for a change. Else it is the
+    The point is what the agent has, if it is tied: a change would earn no more. Else it is the
     middle of the tied ones: its neighbours are as good, so that it stays good where a little is
     different.
     """

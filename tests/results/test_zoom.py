@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from bandits import run
+from bandits.experiments.presets import presets
+from bandits.results import metrics
 from bandits.results.figures.board import board
-from bandits.results.figures.curves import zoom
+from bandits.results.figures.curves import LEADING, zoom
 from tests.support import experiment
 
 
@@ -60,3 +62,15 @@ def test_the_axes_fit_with_every_horizontal_and_a_logarithmic_vertical_axis() ->
     # exponents
     assert regret["type"] == "log"
     assert regret["range"][0] < regret["range"][1] < np.log10(high) + 0.2
+
+
+def test_the_agent_that_a_preset_is_about_is_in_sight() -> None:
+    about = presets()["off"]
+    result = run(about.experiment.model_copy(update={"replications": 2, "steps": 5000}), workers=0)
+    subject = about.compared_with
+    assert metrics.oracle_share(result.histories[subject]).mean() < LEADING
+    plots = board(result)
+    for plot, zoomed in zip(plots[:2], zoom(plots, result), strict=False):
+        drawn = {t.get("legendgroup", t["name"]): t for t in plot["data"] if "fill" not in t}
+        low, high = zoomed["layout"]["yaxis"].get("range", (-np.inf, np.inf))
+        assert low <= drawn[subject]["y"][-1] <= high

@@ -129,7 +129,8 @@ def main_comparison(result: Run, reference: str | None = None) -> tuple[str, lis
     kinds = {
         label: agent.kind for label, agent in zip(experiment.labels, experiment.agents, strict=True)
     }
-    test = next((label for label in result.histories if kinds[label] == "ab_test"), None)
+    # of several tests, the one that earned most: the better alternative
+    test = next((label for label in order if kinds[label] == "ab_test"), None)
     if not reference and test is not None:
         # a network that was trained before the run is no gain of learning in it
         learns = {label for i, label in enumerate(kinds) if experiment.agent_class(i).learns}

@@ -56,9 +56,11 @@ class Comparison(NamedTuple):
     @property
     def overtook(self) -> bool:
         """Whether a was behind, by a click or more, before it stayed ahead: a lead that changed
-        early is noise.
+        early is noise, as is one that may have been there from the first step.
         """
-        return bool(self.break_even_step) and self.exploration_cost >= 1
+        if not self.break_even_step or self.exploration_cost < 1:
+            return False
+        return self.break_even_interval is None or self.break_even_interval[0] > 0
 
 
 def mean_lead(a: History, b: History) -> float:

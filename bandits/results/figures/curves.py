@@ -13,6 +13,7 @@ import numpy as np
 from bandits.base.formatting import listed
 from bandits.base.types import BoolArray, FloatArray
 from bandits.results import metrics
+from bandits.results.comparison.run_title import compared_with
 from bandits.results.describe import ParameterChange
 from bandits.results.figures.parts import axis, drawing, line, reference
 from bandits.results.figures.style import AXIS, NUMBER, STEP, Spec, Style, faint, log_ticks
@@ -182,7 +183,8 @@ def upper_reference(experiment: Experiment) -> str:
 
 
 def zoom(plots: list[Spec], result: Run) -> list[Spec]:
-    """Fit the vertical axes of the first two plots of `figures.board` to the leading agents.
+    """Fit the vertical axes of the first two plots of `figures.board` to the leading agents, and to
+    the one that the run is about (`compared_with`).
 
     An agent is leading if it closed at least half of the gap between random choice and the oracle.
     The notes name the agents that end outside. Plots stay as they are if all agents are leading, or
@@ -200,6 +202,8 @@ def zoom(plots: list[Spec], result: Run) -> list[Spec]:
         for name, history in result.histories.items()
         if metrics.oracle_share(history).mean() >= LEADING
     }
+    # what the first conclusion is about is in sight
+    leading |= {compared_with(result.experiment)} & result.histories.keys() if leading else set()
     names = result.experiment.names
     others = {name: names.get(name, name) for name in result.histories if name not in leading}
     if not leading or not others:

@@ -276,7 +276,7 @@ _METRICS = (
     .explained(
         "Expected {noun} lost so far",
         "Expected {noun} lost relative to always choosing the best {best}. A flat curve means "
-        "that nothing is lost any more.",
+        "that nothing is lost any more; Diagnostics state whether the loss per step is falling.",
     ),
     Metric(
         "average_regret",

@@ -66,9 +66,8 @@ def draw() -> None:
     )
     st.caption(
         "✓\u00a0healthy, !\u00a0watch, ✕\u00a0alarm, –\u00a0not informative. About right: no sign "
-        "of too little or too much exploration; small losses go unseen. Wasted traffic: "
-        "regret relative to the gain of the oracle over random choice. The text above each figure "
-        "states its rule."
+        "of too little or too much exploration; small losses go unseen. Possible gain: "
+        "what the best choice earns over random choice. The text above each figure states its rule."
     )
     _diagnose(followed.current())
     _show_fairness(followed.current())

@@ -171,8 +171,8 @@ def _evaluated(source: Source, target: str, task: EvaluationTask) -> None:
         )
         note = (
             f"{escape_markdown(task.evaluation.target)} {how}; its value is estimated on the other "
-            f"{count(task.evaluation.n)} {task.evaluation.unit}s, without learning any further; "
-            "in a run it goes on learning."
+            f"{count(task.evaluation.n)} {task.evaluation.unit}s, without learning any further. "
+            "In a run it goes on learning, from its own decisions, and may earn more."
         )
         label = next((name for name, text in source.summary.agents.items() if text == target), "")
         if explores_for_ever(source.summary, label):

@@ -226,7 +226,7 @@ def test_the_keyboard_alone(visit: Open) -> None:
     page.keyboard.press("Enter")
     expect(strip(alpha(page))).to_contain_text(
         re.compile(
-            r"^[^·]*Best of \d\d values: [\d.]+ \(0\.\d{3}; \d+ replications, [\d,]+ steps\)"
+            r"^[^·]*Best of \d\d values: [\d.]+ \(0\.\d{3} in \d+ replications, [\d,]+ steps\)"
         )
     )
     # playing changes no setting

@@ -32,12 +32,12 @@ def test_conclusions_come_by_severity_with_what_is_not_healthy(
     assert main(["diagnose", str(file)]) == 0
     lines = capsys.readouterr().out.splitlines()
     agents = [line for line in lines if not line.startswith(" ")]
-    assert agents[0].startswith("✕ wide – too much exploration. It wastes ")
+    assert agents[0].startswith("✕ wide – too much exploration. It loses ")
     assert (
         "Less exploration earns more: good, with exploration bonus 0.35 instead of 10, explores "
         "in " in agents[0]
     )
-    assert agents[1].startswith("✓ good. It wastes ")
+    assert agents[1].startswith("✓ good. It loses ")
     assert lines[1].startswith("    ✕ Exploration: too much. ")
     assert all(
         line.lstrip()[0] in "✕!" or ": no alarm, because" in line

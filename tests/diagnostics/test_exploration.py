@@ -139,8 +139,8 @@ def test_the_source_of_the_regret_decides(
     assert (finding.verdict, finding.direction) == (verdict, direction)
     assert message in finding.text
     assert conclusion.exploration == direction
-    wasted = round(100 * (1 - case["value"]))
-    assert conclusion.text.startswith(f"It wastes {wasted} % of its traffic")
+    lost = round(100 * (1 - case["value"]))
+    assert conclusion.text.startswith(f"It loses {lost} % of the possible gain")
 
 
 def test_a_cost_within_its_sampling_error_is_no_alarm() -> None:
@@ -155,12 +155,13 @@ def test_a_cost_within_its_sampling_error_is_no_alarm() -> None:
 def test_the_conclusion_states_the_regret_and_the_step_in_plain_words() -> None:
     _, conclusion = diagnose(made(value=0.56, greedy=1.0, rate=0.5))
     expected = (
-        "It wastes 44 % of its traffic: it still explores at step 2,000, in 50 % of its decisions."
+        "It loses 44 % of the possible gain: it still explores at step 2,000, in 50 % of its "
+        "decisions."
     )
     assert conclusion == ("alarm", "too much", f"{expected} Less exploration would earn more.")
     _, worse = diagnose(made(value=-0.1, greedy=-0.1, rate=0.0, locked=True))
     assert worse.text.startswith(
-        "It wastes all of its traffic (it earns no more than random choice): it stopped"
+        "It loses all of the possible gain (it earns no more than random choice): it stopped"
     )
 
 
@@ -226,8 +227,8 @@ def test_an_agent_that_differs_in_one_parameter_and_earns_more_is_evidence() -> 
     finding, conclusion = beside(made(**own), made(**less))
     assert (finding.verdict, finding.direction) == ("watch", "too much")
     expected = (
-        "It wastes 10 % of its traffic. Less exploration earns more: B, with exploration bonus "
-        "0.5 instead of 1.5, "
+        "It loses 10 % of the possible gain. Less exploration earns more: B, with exploration "
+        "bonus 0.5 instead of 1.5, "
     )
     expected += (
         "explores in 2 % of its decisions instead of 30 % and earned 180 more clicks (95 % CI "
@@ -297,9 +298,10 @@ def test_the_rule_that_decides_words_the_conclusion() -> None:
     expected = (
         "watch",
         "about right",
-        "It wastes 3 % of its traffic. No sign of too little or too much exploration: in measured "
-        "runs of LinUCB, LinTS and ε-greedy this rule found all losses that were significantly "
-        "more than 10 % of the gain (at most 100 per 1,000 steps here). See Calibration.",
+        "It loses 3 % of the possible gain. No sign of too little or too much exploration. Losses "
+        "of up to 10 % of the gain (here 100 per 1,000 steps) may go unseen: in measured runs of "
+        "LinUCB, LinTS and ε-greedy this rule found all significantly larger ones. "
+        "See Calibration.",
     )
     assert concluded == expected
     early = good.without_verdict("Too early.")

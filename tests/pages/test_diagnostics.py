@@ -53,7 +53,7 @@ def _title(cell: dict[str, Any]) -> str:
 
 def conclusions(at: AppTest) -> list[str]:
     """Return the lines of the card, without colours."""
-    return [m.value for m in at.markdown if "of its traffic" in m.value]
+    return [m.value for m in at.markdown if "of the possible gain" in m.value]
 
 
 def test_verdicts_of_all_agents_and_figures_of_one(pool: Pool) -> None:
@@ -136,11 +136,11 @@ def test_the_page_opens_with_the_most_severe_conclusion(pool: Pool) -> None:
     at = page(job)
     worst, best = conclusions(at)
     assert worst.startswith(
-        f":red[**{MARKS['alarm']}**] **alpha 10 – too much exploration.** It wastes "
+        f":red[**{MARKS['alarm']}**] **alpha 10 – too much exploration.** It loses "
     )
     assert "Less exploration earns more" in worst
     assert "alpha 0.35, with exploration bonus 0.35 instead of 10" in worst
-    assert best.startswith(f":green[**{MARKS['healthy']}**] **alpha 0.35.** It wastes ")
+    assert best.startswith(f":green[**{MARKS['healthy']}**] **alpha 0.35.** It loses ")
     assert list(at.dataframe[0].value.columns)[1:] == ["alpha 10", "alpha 0.35"]
     table = at.dataframe[0].value.set_index("Diagnostic / agent")
     assert table.loc["Exploration", "alpha 10"] == f"{MARKS['alarm']} too much"

@@ -105,12 +105,12 @@ OTHERS = (
     "Importance weight",
     "Launch",
     "Merit",
+    "Possible gain",
     "Recovery",
     "Regret per visit",
     "Take fraction",
     "Tied",
     "Too noisy to tell",
-    "Waste",
     "Worst-case loss",
 )
 

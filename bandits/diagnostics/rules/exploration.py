@@ -138,14 +138,14 @@ def exploration(
     shares, sources = regret_shares(history), regret_sources(history)
     if shares is None:
         return Finding(title, healthy, "none", NOTHING_TO_GAIN)
-    wasted = _wasted(float(shares.total.mean()))
+    lost = _lost(float(shares.total.mean()))
     if not learns:
         text = "The agent does not learn during the run: it need not explore."
         return Finding(
-            title, healthy, "none", text, "", f"{wasted}. It does not learn during the run."
+            title, healthy, "none", text, "", f"{lost}. It does not learn during the run."
         )
     if len(shares.total) < MIN_ROWS:
-        return Finding(title, healthy, "none", ONE_REPLICATION, "", f"{wasted}. {ONE_REPLICATION}")
+        return Finding(title, healthy, "none", ONE_REPLICATION, "", f"{lost}. {ONE_REPLICATION}")
     verdict, direction, text = (
         _from_regret(history, shares, oracle, changed, own_table)
         if sources is None
@@ -163,7 +163,7 @@ def exploration(
     if direction and oracle is not None:
         entropy = recent_entropy(history, oracle.steps)[0]
         text += f" Selection entropy: {entropy:.2f} (oracle: {oracle.entropy:.2f})."
-    return Finding(title, healthy, verdict, text, direction, wasted + cause)
+    return Finding(title, healthy, verdict, text, direction, lost + cause)
 
 
 def _from_sources(
@@ -263,7 +263,7 @@ def _cause(
     shares: RegretShares,
     sources: RegretSources | None,
 ) -> str:
-    """State why an agent wastes traffic, as the continuation of `_wasted`.
+    """State why an agent loses, as the continuation of `_lost`.
 
     Empty where it cannot be decided.
     """
@@ -292,17 +292,17 @@ def _cause(
     gain = 1000 * DETECTED * float(best - random) / history.step
     # the best setting gains at most as much as the oracle
     return (
-        f"{plateau}. No sign of too little or too much exploration: in measured runs of LinUCB, "
-        f"LinTS and ε-greedy this rule found all losses that were significantly more than "
-        f"{percent(DETECTED)} of the gain (at most {number(gain)} per 1,000 steps here)."
+        f"{plateau}. No sign of too little or too much exploration. Losses of up to "
+        f"{percent(DETECTED)} of the gain (here {number(gain)} per 1,000 steps) may go unseen: in "
+        "measured runs of LinUCB, LinTS and ε-greedy this rule found all significantly larger ones."
     )
 
 
-def _wasted(share: float) -> str:
-    """State a regret relative to the oracle's gain over random choice as a share of the traffic."""
+def _lost(share: float) -> str:
+    """State a regret relative to the oracle's gain over random choice."""
     if share >= 1:
-        return "It wastes all of its traffic (it earns no more than random choice)"
-    return f"It wastes {percent(share)} of its traffic"
+        return "It loses all of the possible gain (it earns no more than random choice)"
+    return f"It loses {percent(share)} of the possible gain"
 
 
 def _still(rate: float) -> str:

@@ -198,7 +198,7 @@ function makeFollower(parent) {
         stopPlaying();
         takeBack(slider);
         const found = best(slider);
-        say(slider, `Best of ${slider.tried.size} values: ${found.value} (${found.rate.toFixed(3)}; ${found.budget})`);
+        say(slider, `Best of ${slider.tried.size} values: ${found.value} (${found.rate.toFixed(3)} in ${found.budget})`);
       } else ask(slider, positions[at++]);
     }, 60);
     slider.waits = 0;

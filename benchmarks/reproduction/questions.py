@@ -30,6 +30,7 @@ from bandits.sweeps.parameters import suggest_axis
 from bandits_app.home.start import describe_shop
 from bandits_app.sweep.conclusions import chosen
 from benchmarks.measure import stamp, table
+from benchmarks.reproduction.choosing import ALPHAS
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "questions.md"
 
@@ -196,8 +197,9 @@ def document(runs: Runs) -> str:
     rows = [(q.question, q.clicks, q.read, q.answer(runs)) for q in QUESTIONS]
     e = runs.race.experiment
     which = filled(
-        "*Which should I use?* names α = 0.4, the best of its seven values: "
-        "{{alpha.alpha_0_4 | rate ci}} clicks per step."
+        f"*Which should I use?* names α = 0.4, the best of its {len(ALPHAS)} values "
+        "({{alpha.alike_low | number}} to {{alpha.alike_high | number}} are not significantly "
+        "worse): {{alpha.alpha_0_4 | rate ci}} clicks per step."
     )
     return f"""# Questions that the pages answer
 

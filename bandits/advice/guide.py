@@ -14,6 +14,13 @@ class _Data(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class Note(_Data):
+    """A sentence with measured numbers, and what holds."""
+
+    text: str
+    holds: str
+
+
 class Question(_Data):
     """A question with its options by name.
 
@@ -27,6 +34,10 @@ class Question(_Data):
         How much a step to another option, or another option at all, makes a measured line differ.
     default : str
         The option that the page begins with; empty for the first.
+    apart : str
+        An option that resembles no other: a step to or from it counts twice.
+    notes : dict of str to Note
+        What holds beside every answer, by option.
     """
 
     text: str
@@ -34,12 +45,18 @@ class Question(_Data):
     ordered: bool = False
     weight: int = 1
     default: str = ""
+    apart: str = ""
+    notes: dict[str, Note] = {}
 
     def distance(self, option: str, measured: tuple[str, ...]) -> int:
         """Return how far an answer is from the nearest of the options that were measured."""
         places = list(self.options)
-        steps = (abs(places.index(option) - places.index(other)) for other in measured)
-        return self.weight * (min(steps) if self.ordered else option not in measured)
+        if self.ordered:
+            steps = (abs(places.index(option) - places.index(other)) for other in measured)
+            return self.weight * min(steps)
+        if option in measured:
+            return 0
+        return self.weight * (2 if self.apart in (option, *measured) else 1)
 
 
 class Rule(_Data):

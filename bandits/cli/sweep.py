@@ -163,10 +163,12 @@ def summary_text(landscape: Landscape) -> str:
         f"{states.count('worse')} worse"
         + (f", {states.count('dropped')} dropped early" if "dropped" in states else "")
     )
-    if (chosen := landscape.recommended(sweep.metric)) and states.count("tied") > 1:
-        own = landscape.unchanged(sweep.metric)
+    chosen, own = landscape.recommended(sweep.metric), landscape.unchanged(sweep.metric)
+    if chosen and states.count("tied") > 1:
         keep = own is not None and own.point == chosen.point
-        what = "keep what is tied with the best" if keep else "choose the middle of the tied points"
+        what = "keep the values so far, tied with the best"
+        if not keep:
+            what = "choose the middle of the tied points"
         lines.append(f"{what}: {_point(sweep, chosen.point)}")
     names = {axis.path: axis.spoken for axis in sweep.axes}
     for each in landscape.importance(sweep.metric):

@@ -193,7 +193,7 @@ def alarms(n: int, support: Support, unit: str = "decision") -> tuple[Alarm, ...
         # the effective sample size grows with the log: the same share of a longer one
         helps = (
             "A longer log, or one that takes the target's actions more often, would help."
-            if least == MIN_ESS
+            if support.ess >= MIN_ESS_SHARE * n
             else "A log that takes the target's actions more often would help, a longer one not."
         )
         found.append(Alarm("ess", text + helps))

@@ -374,7 +374,7 @@ class Classification(TableSimulator):
         n = len(load(params.data, "standard").labels)
         again = (
             f"; the run goes through the {count(n)} rows {number(steps / n)} times"
-            if steps > n
+            if steps >= 2 * n
             else ""
         )
         return _supervised(params.data)[0] + again

@@ -118,7 +118,7 @@ def _show_verdicts(job: Job, references: ReferenceTask) -> None:
         table, hide_index=True, key="health-verdicts", height="content", column_config=columns
     )
     labels = list(found.findings)
-    # the most severe of those whose exploration can be judged
+    # of those whose exploration can be judged, the most severe
     first = next((i for i, name in enumerate(labels) if found.conclusions[name].exploration), 0)
     label = st.selectbox("Agent", labels, first, key=f"health-agent-{job.id[:12]}", width=320)
     for sentence in diagnostics.reservations(found.findings[label]):

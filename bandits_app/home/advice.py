@@ -61,6 +61,10 @@ def answer(answers: Answers) -> None:
             "This combination was not measured. What was measured nearest to it, and how that "
             "differs from your answers:"
         )
+    for name, question in guide().questions.items():
+        if note := question.notes.get(answers[name]):
+            st.markdown(f"**{_joined(filled(note.text))}**")
+            _sources(lines_of(note.text))
     for advice in found:
         with st.container(border=True):
             settings = escape_markdown(advice.settings.replace("_", " "))

@@ -124,7 +124,8 @@ def choose(experiment: Experiment, arms: int, reached: int | None = None) -> Vie
         **keep,
         help=(
             "Fits the first two plots to the agents that closed at least half of the gap between "
-            "random choice and the oracle. Off: all agents are in sight."
+            "random choice and the oracle, and to the one that the preset is about. Off: all "
+            "agents are in sight."
         ),
     )
     # The calibration is one choice, whatever its level

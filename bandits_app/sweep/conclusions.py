@@ -50,22 +50,22 @@ def chosen(landscape: Landscape, metric: str) -> str:
     """State which point to choose, what it earns, and how sure that is; empty without a best one.
     Of a single parameter, also which values are not significantly worse.
 
-    The point is what the agent has, if it is tied: a change would earn no more. Else it is the
+    The point is what the agent has, if it is tied: a change would hardly earn more. Else it is the
     middle of the tied ones: its neighbours are as good, so that it stays good where a little is
     different.
     """
-    best, middle = landscape.best(metric), landscape.recommended(metric)
-    if best is None or middle is None:
+    best, point = landscape.best(metric), landscape.recommended(metric)
+    if best is None or point is None:
         return ""
     shown = OBJECTIVES[metric].of(landscape.sweep.experiment)
     states = [result.state for result in landscape.results(metric)]
     tied, unclear = states.count("tied"), states.count("unclear")
-    mean = f"{shown.title.lower()} {words.mean(middle.estimate, shown.form)}"
-    values = grid.described(landscape.sweep, middle.values)
+    mean = f"{shown.title.lower()} {words.mean(point.estimate, shown.form)}"
+    values = grid.described(landscape.sweep, point.values)
 
-    def named(point: PointResult) -> str:
-        described = grid.described(landscape.sweep, point.values)
-        return f"{described} ({words.mean(point.estimate, shown.form)})"
+    def named(one: PointResult) -> str:
+        described = grid.described(landscape.sweep, one.values)
+        return f"{described} ({words.mean(one.estimate, shown.form)})"
 
     alike = ""
     if landscape.sweep.is_grid and len(landscape.sweep.axes) == 1:
@@ -74,27 +74,28 @@ def chosen(landscape: Landscape, metric: str) -> str:
     own = landscape.unchanged(metric)
     so_far = ""
     if own is not None and own.state == "worse":
-        so_far = f" The values so far, {named(own)}, are significantly worse."
+        worse = "diverged" if own.diverged else "are significantly worse than the best"
+        so_far = f" The values so far, {named(own)}, {worse}."
     noisy = ""
     if unclear:
         noisy = (
             f" {unclear} of the others {'is' if unclear == 1 else 'are'} too noisy to tell: more "
             "replications would decide."
         )
-    if own is not None and own.point == middle.point:
-        why = "the values so far earned most"
-        if own.point != best.point:
-            why = f"the values so far are tied with the best, {named(best)}"
-        return f"Keep {values} ({mean}): {why}.{noisy}{alike}"
     if tied <= 1 and unclear:
         others = "another point is" if unclear == 1 else f"{unclear} other points are"
         return (
             f"{values} earned most ({mean}), but {others} too noisy to tell "
             f"from it: more replications would decide.{so_far}{alike}"
         )
+    if own is not None and own.point == point.point:
+        why = "the values so far are the best"
+        if own.point != best.point:
+            why = f"the values so far are tied with the best, {named(best)}"
+        return f"Keep {values} ({mean}): {why}.{noisy}{alike}"
     why = "the best point; no other is tied with it"
     if tied > 1:
-        top = "" if middle.point == best.point else f", {named(best)}"
+        top = "" if point.point == best.point else f", {named(best)}"
         why = f"the middle of the {tied} points that are tied with the best{top}"
     return f"Choose {values} ({mean}): {why}.{so_far}{noisy}{alike}"
 

@@ -3,8 +3,8 @@
     python -m benchmarks.reproduction.choosing --write
 
 The runs (pet shop, 20,000 steps, ten times as many where clicks are rare, 16 replications, paired)
-take a few minutes; other lines are read from the tables of generated documents. All goes to bandits/advice/evidence.json with the command,
-the machine and a hash of this code."""
+take some minutes; other lines are read from the tables of generated documents. All goes to
+bandits/advice/evidence.json with the command, the machine and a hash of this code."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ RARE: tuple[dict[str, Any], ...] = (
     {"kind": "ab_test", "label": "test by segment", "test": 50_000, "winner": "segment"},
     {"kind": "random", "label": "Random"},
 )
-RARE_MANY: tuple[dict[str, Any], ...] = (
+RARE_PAIRS: tuple[dict[str, Any], ...] = (
     {"kind": "linucb", "label": "shared", "alpha": 0.05, "sharing": "shared"},
     {"kind": "linucb", "label": "per arm", "alpha": 0.05},
     {"kind": "ab_test", "label": "test by segment", "test": 5_000, "winner": "segment"},
@@ -59,10 +59,13 @@ RARE_RATES = [[round(r / RARER, 4) for r in row] for row in CLICK_RATES]
 RUNS: dict[str, tuple[dict[str, Any], tuple[dict[str, Any], ...]]] = {
     "context": ({}, CONTEXT),
     "rare": ({"click_rates": RARE_RATES}, RARE),
-    "rare_many": (
-        {"click_rates": RARE_RATES, "features": "interaction", "n_products": 5_000},
-        RARE_MANY,
-    ),
+    **{
+        f"rare_{name}": (
+            {"click_rates": RARE_RATES, "features": "interaction", "n_products": products},
+            RARE_PAIRS,
+        )
+        for name, products in (("pairs", 50), ("many", 5_000))
+    },
     **{
         f"{features}_{k}": ({"features": features, "n_products": k}, (PER_ARM, SHARED))
         for features in ("additive", "interaction")

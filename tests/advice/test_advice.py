@@ -29,6 +29,9 @@ ALLOWED = ("α = 0.05", "α = 0.4", "α = 0.7", "α = 1.5", "α = 1", "UCB1")
 def stated() -> Iterator[tuple[str, str]]:
     for rule in GUIDE.rules:
         yield rule.text, rule.holds
+    for question in GUIDE.questions.values():
+        for note in question.notes.values():
+            yield note.text, note.holds
     for case in GUIDE.cases:
         for finding in case.findings:
             yield finding.text, finding.holds
@@ -118,13 +121,25 @@ def test_rare_clicks_take_a_smaller_bonus_and_many_arms_a_shared_model() -> None
     rare = advise({**usual, "rewards": "rare"})
     assert not rare[0].differs
     assert rare[0].agent["alpha"] == 0.05
-    # between what was measured: both are named
-    between = advise({**usual, "rewards": "seldom"})
-    assert {each.differs["rewards"] for each in between} == {("often",), ("rare",)}
-    # as the rule of thumb about more than a thousand arms
-    (many,) = advise({**usual, "arms": "more"})
-    assert not many.differs
-    assert many.agent["sharing"] == "shared"
+    # whatever agent is named
+    assert GUIDE.questions["rewards"].notes.keys() == {"seldom", "rare"}
+    for rewards, features in itertools.product(("often", "rare"), ("sums", "pairs")):
+        # as the rule of thumb about more than a thousand arms
+        (many,) = advise({**usual, "arms": "more", "features": features, "rewards": rewards})
+        assert not many.differs
+        assert many.agent["sharing"] == "shared"
+
+
+def test_no_line_without_features_is_named_to_those_who_have_some() -> None:
+    usual = "few", "sums"
+    for options in itertools.product(*(q.options for q in GUIDE.questions.values())):
+        answers = dict(zip(GUIDE.questions, options, strict=True))
+        for each in advise(answers):
+            known = each.differs.get("features", (answers["features"],))
+            assert ("none" in known) == (answers["features"] == "none"), answers
+            # a change decides more than how rare clicks are
+            if answers["change"] != "none" and (answers["arms"], answers["features"]) == usual:
+                assert "change" not in each.differs, answers
 
 
 def test_the_twelve_rules_of_thumb_have_verdicts_by_condition() -> None:

@@ -222,7 +222,7 @@ def test_the_keyboard_alone(visit: Open) -> None:
     # to the play mark
     page.keyboard.press("Tab")
     expect(mark).to_be_focused()
-    expect(mark).to_have_accessible_name("Try the values of Exploration bonus of LinUCB one by one")
+    expect(mark).to_have_accessible_name("Try all values of Exploration bonus of LinUCB one by one")
     page.keyboard.press("Enter")
     expect(strip(alpha(page))).to_contain_text(
         re.compile(
@@ -265,7 +265,7 @@ def test_keys_that_overtake_the_page_are_run(visit: Open) -> None:
 def test_two_parameters_at_once(visit: Open) -> None:
     page = short_race(visit)
     button = strip(alpha(page)).get_by_role(
-        "button", name="Try Exploration bonus and Ridge together, of LinUCB"
+        "button", name="Try both, Exploration bonus and Ridge, together, of LinUCB"
     )
     button.scroll_into_view_if_needed()
     button.click()

@@ -207,8 +207,15 @@ def test_alarms_ring_beyond_their_bounds() -> None:
     quiet = Support(1000, 3, 0.01, 1.0, 0.01, 0.005, {"a": 0.005})
     assert alarms(5000, quiet) == ()
     for change, n, kind, words in (
-        ({"ess": 99}, 5000, "ess", "is 99 of 5,000 decisions; at least 100 is required"),
-        ({"ess": 150}, 20_000, "ess", "is 150 of 20,000 decisions; at least 200 is required"),
+        ({"ess": 99}, 5000, "ess", "is 99 of 5,000 decisions; at least 100 is required. A longer"),
+        # too small a share, of any length
+        ({"ess": 20}, 5000, "ess", "would help, a longer one not."),
+        (
+            {"ess": 150},
+            20_000,
+            "ess",
+            "is 150 of 20,000 decisions; at least 200 is required. A log",
+        ),
         ({"largest_share": 0.11}, 5000, "max_weight", "One event has 11 % of the sum"),
         (
             {"mean_weight": 1.05},

@@ -20,7 +20,7 @@ def test_answers_link_their_lines_and_gaps_are_stated() -> None:
     assert not at.exception
     assert at.subheader[0].value == "Nearest measured answers"
     assert any(
-        "Measured: *Clicks, for more than 5 choices in 100*; you answered *Numbers*" in each.value
+        "Measured: *Clicks, for 20 choices in 100 or more*; you answered *Numbers*" in each.value
         for each in at.markdown
     )
     # the number of arms, too, differs; an agent is still named

@@ -40,7 +40,7 @@ def comparison(
     cost: float = 0.0,
     rows: int = 16,
 ) -> Comparison:
-    return Comparison(Estimate(*difference), rows, 0.99, 0.001, even, interval, cost)
+    return Comparison(Estimate(*difference), rows, 0.99, 0.001, even, interval, cost, trailed=True)
 
 
 @pytest.mark.parametrize(
@@ -216,6 +216,13 @@ def test_the_main_comparison_is_with_the_reference_else_a_test_else_the_second_a
         reference_comparisons(result, "Random")[0],
         reference_comparisons(result, "Random")[1:],
     )
+    kinds = {"kind": "ab_test", "label": "All"}, {"kind": "ab_test", "label": "Each"}
+    both = [kinds[0] | {"test": 1000}, kinds[1] | {"test": 1000, "winner": "segment"}]
+    tests = run(experiment("linucb", *both, steps=5000, replications=4))
+    assert ranking(tests) == ["LinUCB", "Each", "All"]
+    # the better one
+    assert "more clicks than Each" in main_comparison(tests)[0]
+    assert "its own winner" in main_comparison(tests)[0]
     untested = run(experiment("linucb", "random", steps=500, replications=4))
     assert main_comparison(untested) == (leader_comparisons(untested)[0], [])
     assert main_comparison(run(experiment("random"))) == ("", [])

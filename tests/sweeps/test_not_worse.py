@@ -85,13 +85,27 @@ def test_the_values_that_the_agent_has_are_kept_unless_they_are_worse() -> None:
     few = [0.05, 0.1, 1.0]
     lost = said(few, epsilon=1.0)
     assert not lost.startswith("Keep")
-    had = r" The values so far, Exploration rate 1 \(.+\), are significantly worse\."
+    had = r" The values so far, Exploration rate 1 \(.+\), are significantly worse than the best\."
     assert re.search(had, lost)
     assert "so far" not in said(few, epsilon=0.7)
     # equal values are tied, whichever earned most
     same = [0.1, 0.1001]
     for value in same:
         assert said(same, epsilon=value).startswith("Keep Exploration rate 0.1 (")
+
+
+def test_values_that_move_together_are_found_and_diverged_ones_are_not_called_worse() -> None:
+    e = {"agents": [{"kind": "linucb", "alpha": 3.0}], "steps": 1000, "replications": 4}
+    axes = [{"path": "agents.0.alpha+ridge", "values": ["0.3+1.0", "0.5+1.0", "3.0+1.0"]}]
+    landscape = run(read_sweep({"experiment": e, "axes": axes}))
+    own = landscape.unchanged()
+    assert own is not None
+    assert own.point == 2
+    assert own.state == "worse"
+    assert "are significantly worse than the best." in chosen(landscape, "ctr")
+    landscape.alive[2] = False
+    landscape.numbers("ctr")[2] = np.nan
+    assert "diverged." in chosen(landscape, "ctr").split("so far, ")[1]
 
 
 def test_wherever_a_value_is_named_best_its_neighbours_are_named_too() -> None:

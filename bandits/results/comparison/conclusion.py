@@ -101,7 +101,7 @@ def main_comparison(result: Run, reference: str | None = None) -> tuple[str, lis
 
     In visits of many steps it is that of `per_visit`: more reward in the same number of steps may
     be less per visit. Else it is that of the leader with the reference; without one, that of the
-    best agent that learns with an A/B test, which states the difference for 1,000 steps too;
+    best agent that learns with the best A/B test, which states the difference for 1,000 steps too;
     without a test, that of the leader with the second best agent.
 
     Parameters

@@ -43,6 +43,8 @@ class Comparison(NamedTuple):
         rows, or if the lower end of the band is not positive at the last step.
     exploration_cost : float
         Largest mean deficit of a, in clicks.
+    trailed : bool
+        Whether the upper end of the pointwise 95 % band lies below zero at a stored step.
     """
 
     difference: Estimate
@@ -52,15 +54,19 @@ class Comparison(NamedTuple):
     break_even_step: int | None
     break_even_interval: tuple[int, int] | None
     exploration_cost: float
+    trailed: bool = False
 
     @property
     def overtook(self) -> bool:
-        """Whether a was behind, by a click or more, before it stayed ahead: a lead that changed
-        early is noise, as is one that may have been there from the first step.
+        """Whether a made up for a deficit: it was behind, by a click or more and not by chance, and
+        the lead with which it ended is none of chance either.
+
+        With fewer than `MIN_BREAK_EVEN_ROWS` rows, chance is not ruled out.
         """
         if not self.break_even_step or self.exploration_cost < 1:
             return False
-        return self.break_even_interval is None or self.break_even_interval[0] > 0
+        few = self.rows < MIN_BREAK_EVEN_ROWS
+        return few or (self.trailed and self.break_even_interval is not None)
 
 
 def mean_lead(a: History, b: History) -> float:
@@ -112,6 +118,7 @@ def compare(a: History, b: History, *, since: int = 0) -> Comparison:
     difference = estimate(gap[-1])
     better, p = paired_test(gap[-1])
     mean = gap.mean(axis=1) if n else np.zeros(size - first)
+    half = t_quantile(n) * gap.std(axis=1, ddof=1) / n**0.5 if n > 1 else np.full(len(mean), np.inf)
     at = _ahead_for_good(mean[None])[0]
     return Comparison(
         difference=difference,
@@ -121,6 +128,7 @@ def compare(a: History, b: History, *, since: int = 0) -> Comparison:
         break_even_step=None if at < 0 else int(grid[at]),
         break_even_interval=_break_even_interval(gap, grid) if at >= 0 else None,
         exploration_cost=max(0.0, -float(mean.min())) if n else 0.0,
+        trailed=bool((mean + half < 0).any()),
     )
 
 

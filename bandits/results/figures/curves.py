@@ -202,8 +202,10 @@ def zoom(plots: list[Spec], result: Run) -> list[Spec]:
         for name, history in result.histories.items()
         if metrics.oracle_share(history).mean() >= LEADING
     }
-    # what the first conclusion is about is in sight
-    leading |= {compared_with(result.experiment)} & result.histories.keys() if leading else set()
+    # the learning agent that the first conclusion is about is in sight
+    about = compared_with(result.experiment)
+    if leading and about in result.histories and _learns(result, about):
+        leading.add(about)
     names = result.experiment.names
     others = {name: names.get(name, name) for name in result.histories if name not in leading}
     if not leading or not others:
@@ -219,6 +221,10 @@ def zoom(plots: list[Spec], result: Run) -> list[Spec]:
         _fitted(regret, lost, others, 1),
         *rest,
     ]
+
+
+def _learns(result: Run, label: str) -> bool:
+    return result.experiment.agent_class(result.experiment.labels.index(label)).learns
 
 
 def _lines(plot: Spec, name: str) -> list[Spec]:

@@ -335,13 +335,15 @@ class Landscape:
     def unchanged(self, metric: str | None = None) -> PointResult | None:
         """The result of the values that the sweep's experiment has; None if they were not tried."""
         sweep = self.sweep
-        owners = (owner_of(sweep.experiment, axis) for axis in sweep.axes)
-        # parameters that move together have one value on the grid
-        own = tuple(
-            getattr(owner, axis.names[0]) for owner, axis in zip(owners, sweep.axes, strict=True)
-        )
-        found = next((r for r in self.results(metric) if r.values == own), None)
-        return found if found and sweep.with_values(own) == sweep.experiment else None
+        owners = [owner_of(sweep.experiment, axis) for axis in sweep.axes]
+        for result in self.results(metric):
+            assigned = (
+                (owner, axis.assigned(value))
+                for owner, axis, value in zip(owners, sweep.axes, result.values, strict=True)
+            )
+            if all(getattr(owner, n) == v for owner, given in assigned for n, v in given.items()):
+                return result
+        return None
 
     def best(self, metric: str | None = None) -> PointResult | None:
         """The leader's result; None before anything is computed, or if every row diverged."""

@@ -208,8 +208,8 @@ function makeFollower(parent) {
 
   const nameMark = (mark, slider, playing) => {
     mark.textContent = playing ? "■ stop" : "▶ try all";
-    mark.setAttribute("aria-label", playing ? "Stop" : `Try the values of ${slider.title} of ${slider.label} one by one`);
-    mark.title = playing ? "Stop" : "Try the values one by one";
+    mark.setAttribute("aria-label", playing ? "Stop" : `Try all values of ${slider.title} of ${slider.label} one by one`);
+    mark.title = playing ? "Stop" : "Try all values one by one";
   };
 
   // -- the page ------------------------------------------------------------------------------------------------------
@@ -284,7 +284,7 @@ function makeFollower(parent) {
       const partner = partnerOf(key); // it may be drawn later
       shown.both.hidden = !partner;
       if (partner) {
-        shown.both.title = `Try ${slider.title} and ${sliderOf(partner).title} together`;
+        shown.both.title = `Try both, ${slider.title} and ${sliderOf(partner).title}, together`;
         shown.both.setAttribute("aria-label", `${shown.both.title}, of ${slider.label}`);
       }
     }

@@ -1668,7 +1668,7 @@ def test_agents_are_compared_at_their_best_on_request(pool: Pool) -> None:
     assert best.experiment.seed == e.seed + 1
     ended(best)
     at.run()
-    assert any("LinUCB alpha" in c.value and "(best of 9; " in c.value for c in at.caption)
+    assert any("LinUCB with alpha" in c.value and "(best of 9; " in c.value for c in at.caption)
     assert pool.store is not None
     store = pool.store
     wait_for(lambda: store.notes(best.id), "the notes")

@@ -44,6 +44,8 @@ NEVER = 0.001
 TOLERANCE = 0.1
 # of the gain of the best setting: all that lose significantly more are named in docs/EXPLORATION.md
 DETECTED = 0.1
+# exploration rate below which an agent hardly explores any more
+ENDED = 0.01
 # replications: one has no interval
 MIN_ROWS = 2
 
@@ -83,8 +85,8 @@ def regret(history: History, *, learns: bool = True) -> Finding:
         f"gain{words.bracket(late, 'share')}, "
     )
     text += (
-        f"{percent(float(shares.middle.mean()))} over the second third: the loss per step is "
-        f"{trend}."
+        f"{percent(float(shares.middle.mean()))} over the second third (a change of "
+        f"{percent(change.mean, 1)}): the loss per step is {trend}."
     )
     if not learns:
         return Finding(title, healthy, "none", f"The agent does not learn during the run. {text}")
@@ -268,6 +270,8 @@ def _cause(
     Empty where it cannot be decided.
     """
     step = f"step {history.step:,}"
+    if direction == "too much" and sources is not None and sources.late_rate.mean() < ENDED:
+        return f": it explored for too long, and hardly does at {step}. Less would earn more."
     if direction == "too much":
         share = (
             ""

@@ -159,6 +159,9 @@ def test_the_conclusion_states_the_regret_and_the_step_in_plain_words() -> None:
         "decisions."
     )
     assert conclusion == ("alarm", "too much", f"{expected} Less exploration would earn more.")
+    # as a test that has ended: it does not explore "still, in 0 % of its decisions"
+    _, ended = diagnose(made(value=0.56, greedy=1.0, rate=0.002))
+    assert "explored for too long, and hardly does at step 2,000." in ended.text
     _, worse = diagnose(made(value=-0.1, greedy=-0.1, rate=0.0, locked=True))
     assert worse.text.startswith(
         "It loses all of the possible gain (it earns no more than random choice): it stopped"

@@ -165,10 +165,9 @@ def summary_text(landscape: Landscape) -> str:
     )
     chosen, own = landscape.recommended(sweep.metric), landscape.unchanged(sweep.metric)
     if chosen and states.count("tied") > 1:
-        keep = own is not None and own.point == chosen.point
-        what = "keep the values so far, tied with the best"
-        if not keep:
-            what = "choose the middle of the tied points"
+        what = "choose the middle of the tied points"
+        if own is not None and own.point == chosen.point:
+            what = "keep the values so far, tied with the best"
         lines.append(f"{what}: {_point(sweep, chosen.point)}")
     names = {axis.path: axis.spoken for axis in sweep.axes}
     for each in landscape.importance(sweep.metric):

@@ -118,7 +118,6 @@ def compare(a: History, b: History, *, since: int = 0) -> Comparison:
     difference = estimate(gap[-1])
     better, p = paired_test(gap[-1])
     mean = gap.mean(axis=1) if n else np.zeros(size - first)
-    half = t_quantile(n) * gap.std(axis=1, ddof=1) / n**0.5 if n > 1 else np.full(len(mean), np.inf)
     at = _ahead_for_good(mean[None])[0]
     return Comparison(
         difference=difference,
@@ -128,7 +127,7 @@ def compare(a: History, b: History, *, since: int = 0) -> Comparison:
         break_even_step=None if at < 0 else int(grid[at]),
         break_even_interval=_break_even_interval(gap, grid) if at >= 0 else None,
         exploration_cost=max(0.0, -float(mean.min())) if n else 0.0,
-        trailed=bool((mean + half < 0).any()),
+        trailed=n > 1 and bool((_band(gap)[1] < 0).any()),
     )
 
 
@@ -190,6 +189,13 @@ def _ahead_for_good(gaps: FloatArray) -> IntArray:
     return np.where(behind[:, -1], -1, out)
 
 
+def _band(gap: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of the pointwise 95 % band of cumulative differences ``gap (G, n)``."""
+    n = gap.shape[1]
+    mean, half = gap.mean(axis=1), t_quantile(n) * gap.std(axis=1, ddof=1) / n**0.5
+    return mean - half, mean + half
+
+
 def _break_even_interval(gap: FloatArray, grid: IntArray) -> tuple[int, int] | None:
     """Invert paired t tests of the cumulative differences ``gap (G, n)``.
 
@@ -198,8 +204,8 @@ def _break_even_interval(gap: FloatArray, grid: IntArray) -> tuple[int, int] | N
     n = gap.shape[1]
     if n < MIN_BREAK_EVEN_ROWS:
         return None
-    mean, half = gap.mean(axis=1), t_quantile(n) * gap.std(axis=1, ddof=1) / n**0.5
-    low, high = _ahead_for_good(np.stack([mean + half, mean - half]))
+    low_end, high_end = _band(gap)
+    low, high = _ahead_for_good(np.stack([high_end, low_end]))
     return None if high < 0 else (int(grid[low]), int(grid[high]))
 
 

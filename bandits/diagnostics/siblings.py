@@ -31,7 +31,7 @@ class Sibling(NamedTuple):
         What this states about the agent: it is "too much" if the sibling explores less.
     lost : Estimate
         What the agent earned less, paired by replication, as a share of the oracle's gain over
-        random choice; the interval is corrected for all pairs of agents of the run (Holm), as in
+        random choice; the interval is corrected for all pairs of agents of the run, as in
         the run's conclusions.
     sentence : str
     """
@@ -51,10 +51,13 @@ def better_sibling(result: Run, label: str) -> Sibling | None:
         if history.step and history.alive.any()
     }
     pairs = paired_tests.compare_pairs(running) if siblings else {}
-    p_values = {frozenset(pair): p for pair, (_, p) in pairs.items()}
     for other, name in siblings.items():
         history = result.histories[other]
-        if frozenset((label, other)) not in p_values:
+        if (other, label) in pairs:
+            earned = pairs[other, label].difference
+        elif (label, other) in pairs:
+            earned = -pairs[label, other].difference
+        else:
             continue
         size = min(own.size, history.size)
         before, after = (
@@ -66,8 +69,6 @@ def better_sibling(result: Run, label: str) -> Sibling | None:
         change = metrics.estimate((after - before)[both])
         if abs(change.mean) < MIN_CHANGE or not (change.high < 0 or change.low > 0):
             continue
-        comparison = paired_tests.compare(history, own)
-        earned = paired_tests.corrected(comparison, p_values[frozenset((label, other))])
         sums = {field: own.sums[field][size - 1][both] for field in ("best_value", "random_value")}
         gain = float((sums["best_value"] - sums["random_value"]).mean())
         if gain > 0 and earned.low > MIN_LOSS * gain:

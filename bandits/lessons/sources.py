@@ -4,7 +4,8 @@ example.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -136,15 +137,14 @@ def _of_pair(attribute: str) -> Callable[[RunSource, str, str], Found]:
     return compute
 
 
-def _holm(source: RunSource, a: str, b: str) -> Found:
+def _corrected(source: RunSource, a: str, b: str, *, name: str) -> Found:
+    """What the conclusions of the run say of a pair: corrected for all its pairs."""
     histories = source.known.histories
-    if source.experiment.offers("replay"):
-        return _of_either(unpaired.compare_pairs(histories), a, b)
-    return _of_either(paired_tests.compare_pairs(histories), a, b)
-
-
-def _of_either(pairs: Mapping[tuple[str, str], tuple[Any, float]], a: str, b: str) -> float:
-    return pairs[(a, b) if (a, b) in pairs else (b, a)][1]
+    compare = unpaired.compare if source.experiment.offers("replay") else paired_tests.compare
+    found: Found = getattr(
+        compare(histories[a], histories[b], family=math.comb(len(histories), 2)), name
+    )
+    return found
 
 
 def _variance(source: RunSource, a: str, b: str, *, paired: bool) -> Found:
@@ -218,11 +218,12 @@ QUANTITIES: dict[str, _Kind] = {
     },
     "early_ctr": _Kind(1, _early_ctr),
     "final_ctr": _Kind(1, _end_of("ctr")),
-    "difference": _Kind(2, _of_pair("difference")),
+    "difference": _Kind(2, partial(_corrected, name="difference")),
+    "difference_alone": _Kind(2, _of_pair("difference")),
     "break_even": _Kind(2, _of_pair("break_even_step")),
     "exploration_cost": _Kind(2, _of_pair("exploration_cost")),
-    "p_value": _Kind(2, _of_pair("p_value")),
-    "p_value_holm": _Kind(2, _holm),
+    "p_value": _Kind(2, partial(_corrected, name="p_value")),
+    "p_value_alone": _Kind(2, _of_pair("p_value")),
     "paired_variance": _Kind(2, lambda source, a, b: _variance(source, a, b, paired=True)),
     "unpaired_variance": _Kind(2, lambda source, a, b: _variance(source, a, b, paired=False)),
     "least_difference": _Kind(2, lambda source, a, b: _least_and_most(source, a, b, most=False)),

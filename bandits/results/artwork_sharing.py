@@ -36,7 +36,7 @@ class SharingComparison(NamedTuple):
         Clicks per impression of both, over the replications in which both finished.
     difference : Estimate
         Of these rates, shared minus apart, paired by replication; corrected for all pairs of the
-        run (Holm).
+        run.
     rows : int
         Replications in which both finished.
     p_value : float
@@ -93,11 +93,10 @@ def comparisons(result: Run) -> list[SharingComparison]:
         a, b = running.get(shared), running.get(apart)
         if a is None or b is None or not (both := a.alive & b.alive).any():
             continue
-        compared, p = tests[shared, apart] if (shared, apart) in tests else tests[apart, shared]
-        sign = 1.0 if (shared, apart) in tests else -1.0
-        d = paired_tests.corrected(compared, p)
-        steps = sign * float(min(a.step, b.step))
-        low, high = sorted((d.low / steps, d.high / steps))
+        turned = (apart, shared) in tests
+        compared = tests[apart, shared] if turned else tests[shared, apart]
+        d = -compared.difference if turned else compared.difference
+        steps = min(a.step, b.step)
         at = min(a.size, b.size) - 1
         first, second = (float(h.sums["clicks"][at, both].mean() / h.grid[at]) for h in (a, b))
         needed, more = impressions_needed(a)[both], impressions_needed(b)[both]
@@ -108,9 +107,9 @@ def comparisons(result: Run) -> list[SharingComparison]:
                 apart,
                 also,
                 (first, second),
-                Estimate(d.mean / steps, low, high),
+                Estimate(*(value / steps for value in d)),
                 compared.rows,
-                p,
+                compared.p_value,
                 factor=impressions_factor(needed, more, at_once),
                 at_once=at_once,
                 learned=(int(np.isfinite(needed).sum()), int(np.isfinite(more).sum())),

@@ -54,7 +54,7 @@ def caveats(result: Run) -> list[str]:
         notes.append(
             "In each replication all agents receive the same visitors and random numbers (common "
             "random numbers). Differences are paired by replication and corrected for multiple "
-            "comparisons (Holm)."
+            "comparisons (Bonferroni)."
         )
         notes.append(
             "The best agent was chosen by the same data, so its mean is slightly optimistic. "

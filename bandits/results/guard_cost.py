@@ -14,7 +14,7 @@ from bandits.base.formatting import count, count_of, listed, percent
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
 from bandits.results import metrics, words
-from bandits.results.comparison.paired_tests import Comparison, compare, corrected, holm
+from bandits.results.comparison.paired_tests import Comparison, compare
 from bandits.results.describe import describe_guard
 from bandits.results.items.fairness import less_shown_half, most_shown, smallest_segment
 from bandits.results.metrics import Estimate, estimate, total
@@ -46,34 +46,27 @@ def sentences(result: Run) -> list[str]:
     """State what each guard costs its agent in clicks, and what a floor or a cap changes in what is
     shown.
 
-    Intervals are corrected for the number of agents, those of clicks by Holm, those of exposure by
-    Bonferroni."""
+    Intervals are corrected for the number of agents (Bonferroni)."""
     noun, histories = result.experiment.simulator_class().reward_noun, result.histories
-    pairs, costs, p_values = _costs(result)
+    pairs, costs = _costs(result)
     agents = dict(zip(result.experiment.labels, result.experiment.agents, strict=True))
     texts = []
     for label, cost in costs.items():
-        p = p_values[label]
         plain, earned = pairs[label], float(total(histories[pairs[label]], "clicks").mean())
         fewer = cost.difference.mean >= 0
         # so that all numbers are positive
-        shown = cost if fewer else compare(histories[label], histories[plain])
-        text = (
-            f"{plain} earns "
-            f"{count_of(shown.difference.mean, ('fewer ' if fewer else 'more ') + noun)}"
-        )
+        shown = cost.difference if fewer else -cost.difference
+        text = f"{plain} earns {count_of(shown.mean, ('fewer ' if fewer else 'more ') + noun)}"
         if earned > 0:
-            text += f", {percent(shown.difference.mean / earned, 1)},"
+            text += f", {percent(shown.mean / earned, 1)},"
         evidence = "one replication: no interval"
-        if shown.rows > 1:
-            evidence = (
-                f"{words.interval(corrected(shown, p), 'count')}; {shown.rows} paired replications"
-            )
+        if cost.rows > 1:
+            evidence = f"{words.interval(shown, 'count')}; {cost.rows} paired replications"
         guard, it = (
             describe_guard(agents[label].guards[-1]),
             "them" if _plural(agents[label].guards[-1]) else "it",
         )
-        evidence += ", not significant" if _effect(cost, p) == "open" else ""
+        evidence += ", not significant" if _effect(cost) == "open" else ""
         changed = _stated(_exposure(result, label, plain, len(pairs)))
         texts.append(
             f"{guard[0].upper()}{guard[1:]}: {text} than without {it} ({evidence}){changed}."
@@ -87,12 +80,12 @@ def conclusion(result: Run) -> str:
 
     Empty where no agent runs with a guard and without it.
     """
-    pairs, costs, p_values = _costs(result)
+    pairs, costs = _costs(result)
     if len(pairs) < 2:
         return next(iter(sentences(result)), "")
     agents = dict(zip(result.experiment.labels, result.experiment.agents, strict=True))
     guards = {label: agents[label].guards[-1] for label in pairs}
-    effects = {label: _effect(costs[label], p_values[label]) for label in pairs}
+    effects = {label: _effect(costs[label]) for label in pairs}
     clauses, noun = [], result.experiment.simulator_class().reward_noun
     for guard in {describe_guard(guard): guard for guard in guards.values()}.values():
         name = f"the {describe_guard(guard)}"
@@ -118,13 +111,13 @@ def conclusion(result: Run) -> str:
     return f"{text[0].upper()}{text[1:]}{changed}."
 
 
-def _effect(cost: Comparison, p_value: float) -> str:
+def _effect(cost: Comparison) -> str:
     """Return what a guard does to the clicks of an agent: less, more, open (not significant),
     untold (no test).
     """
     if cost.rows < 2:
         return "untold"
-    if p_value >= 0.05:
+    if cost.p_value >= 0.05:
         return "open"
     return "less" if cost.difference.mean > 0 else "more"
 
@@ -136,10 +129,8 @@ def _plural(guard: GuardParams) -> bool:
     return guard.title.endswith("s")
 
 
-def _costs(result: Run) -> tuple[dict[str, str], dict[str, Comparison], dict[str, float]]:
-    """Return the pairs with a common replication, what each guard costs, and the p-values corrected
-    for all (Holm).
-    """
+def _costs(result: Run) -> tuple[dict[str, str], dict[str, Comparison]]:
+    """Return the pairs with a common replication, and what each guard costs, corrected for all."""
     histories = result.histories
     pairs = {
         a: b
@@ -147,9 +138,8 @@ def _costs(result: Run) -> tuple[dict[str, str], dict[str, Comparison], dict[str
         if a in histories and b in histories
     }
     pairs = {a: b for a, b in pairs.items() if (histories[a].alive & histories[b].alive).any()}
-    costs = {a: compare(histories[b], histories[a]) for a, b in pairs.items()}
-    p_values = holm([cost.p_value for cost in costs.values()])
-    return pairs, costs, dict(zip(costs, p_values, strict=True))
+    costs = {a: compare(histories[b], histories[a], family=len(pairs)) for a, b in pairs.items()}
+    return pairs, costs
 
 
 class _Exposure(NamedTuple):

@@ -8,7 +8,7 @@ import itertools
 import json
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from bandits.base.errors import UserError
 from bandits.results.guard_cost import fallbacks
@@ -126,33 +126,32 @@ class Result(Run):
                 ]
             if self.unchanged is not None:
                 agents[label]["lost_to_change"] = lost(self, self.unchanged, label)._asdict()
-        if self.experiment.offers("replay"):
-            rated = unpaired.compare_pairs(self.histories)
-            apart = [
-                {
-                    "a": a,
-                    "b": b,
-                    "paired": False,
-                    "difference": one.difference._asdict(),
-                    "p_value": one.p_value,
-                    "p_value_holm": p,
-                }
-                for (a, b), (one, p) in rated.items()
-            ]
-            return cast(
-                "dict[str, Any]",
-                plain({"hash": self.experiment.hash, "agents": agents, "comparisons": apart}),
-            )
-        pairs = [(a, b, self.compare(a, b)) for a, b in itertools.combinations(self.histories, 2)]
-        adjusted = paired_tests.holm([c.p_value for _, _, c in pairs])
-        comparisons = [
-            {**c._asdict(), "a": a, "b": b, "difference": c.difference._asdict(), "p_value_holm": p}
-            for (a, b, c), p in zip(pairs, adjusted, strict=True)
-        ]
         found: dict[str, Any] = plain(
-            {"hash": self.experiment.hash, "agents": agents, "comparisons": comparisons}
+            {"hash": self.experiment.hash, "agents": agents, "comparisons": self._comparisons()}
         )
         return found
+
+    def _comparisons(self) -> list[dict[str, Any]]:
+        """Return all pairs of agents, each compared alone, with p-values corrected for all pairs
+        too.
+        """
+        replay = self.experiment.offers("replay")
+        compare = unpaired.compare if replay else paired_tests.compare
+        pairs = list(itertools.combinations(self.histories, 2))
+        found = [compare(self.histories[a], self.histories[b]) for a, b in pairs]
+        stepwise = paired_tests.holm([one.p_value for one in found])
+        return [
+            {
+                **one._asdict(),
+                **({"paired": False} if replay else {}),
+                "a": a,
+                "b": b,
+                "difference": one.difference._asdict(),
+                "p_value_bonferroni": min(1.0, len(pairs) * one.p_value),
+                "p_value_holm": holm,
+            }
+            for (a, b), one, holm in zip(pairs, found, stepwise, strict=True)
+        ]
 
     def timing(self) -> dict[str, Any]:
         """Return the wall time of simulator, agents and recording, and of training before the first

@@ -177,7 +177,7 @@ def _choose_reference(job: Job) -> None:
             width=260,
         )
         st.caption(
-            f"Corrected for all pairs of agents ({link('holm-correction')}): valid whichever "
+            f"Corrected for all pairs of agents ({link('bonferroni-correction')}): valid whichever "
             "agent you compare with.",
             width="stretch",
         )

@@ -120,10 +120,10 @@ def show(found: Sequence[StoredRun]) -> None:
         st.markdown(
             "Paired runs have the same random numbers and, unless the traffic changes, the same "
             "visitors (common random numbers), so the difference is taken per replication. "
-            "Intervals and *significant* (5 % level) are corrected for all pairs (Holm); agents "
-            "that earn the same in both runs are left out. An agent is compared with the one of "
-            "the same label and kind in the other run; if no agent there has its label, with one "
-            "that has the same parameters."
+            "Intervals and *significant* (5 % level) are corrected for all pairs (Bonferroni); "
+            "agents that earn the same in both runs are left out. An agent is compared with the "
+            "one of the same label and kind in the other run; if no agent there has its label, "
+            "with one that has the same parameters."
         )
     else:
         st.markdown(

@@ -24,7 +24,6 @@ from bandits.base.formatting import count
 from bandits.base.types import FloatArray
 from bandits.results import metrics
 from bandits.results.change.recovery import LEVEL, WINDOW, Recovery, last_change, recovery_from
-from bandits.results.comparison import paired_tests
 from bandits.results.metrics import Estimate
 from benchmarks.measure import stamp, table
 
@@ -118,29 +117,17 @@ class Difference(NamedTuple):
 
     case: Case
     estimate: Estimate
-    p_value: float
 
 
-def holm_corrected(gaps: Mapping[Case, FloatArray]) -> list[Difference]:
-    """Estimate paired differences, float64 (R,) for each case, with Holm's correction over all of
-    them.
-    """
-    values = [paired_tests.paired_test(gap)[1] for gap in gaps.values()]
-    out = []
-    for (case, gap), p, adjusted in zip(
-        gaps.items(), values, paired_tests.holm(values), strict=True
-    ):
-        comparison = paired_tests.Comparison(
-            metrics.estimate(gap), len(gap), 0.5, p, None, None, 0.0
-        )
-        out.append(Difference(case, paired_tests.corrected(comparison, adjusted), adjusted))
-    return out
+def corrected(gaps: Mapping[Case, FloatArray]) -> list[Difference]:
+    """Estimate paired differences, float64 (R,) for each case, which hold together (Bonferroni)."""
+    return [Difference(case, metrics.estimate(gap, family=len(gaps))) for case, gap in gaps.items()]
 
 
 def differences(found: Found) -> list[Difference]:
     """Compare every agent that forgets with itself: clicks with forgetting minus clicks without."""
     pairs = [case for case in found if case.way != PLAIN]
-    return holm_corrected(
+    return corrected(
         {case: found[case].clicks - found[case._replace(way=PLAIN)].clicks for case in pairs}
     )
 
@@ -166,7 +153,7 @@ class AgainstStatic(NamedTuple):
 def against_static(found: Found) -> AgainstStatic:
     """Compare the static network with every agent that learns.
 
-    Intervals are Holm-corrected over each table.
+    Intervals are corrected over each table (Bonferroni).
     """
     learners = [case for case in found if case.scenario == DRIFT and case.kind != STATIC]
 
@@ -180,10 +167,10 @@ def against_static(found: Found) -> AgainstStatic:
         last = found[case].last
         return last - found[STATIC_DRIFT._replace(scenario=case.scenario)].last[: len(last)]
 
-    still = holm_corrected({case: lead(case._replace(scenario=STILL)) for case in learners})
+    still = corrected({case: lead(case._replace(scenario=STILL)) for case in learners})
     return AgainstStatic(
-        holm_corrected({case: extra_loss(case) for case in learners}),
-        holm_corrected({case: lead(case) for case in learners}),
+        corrected({case: extra_loss(case) for case in learners}),
+        corrected({case: lead(case) for case in learners}),
         {d.case for d in still if d.estimate.high < 0},
     )
 
@@ -287,8 +274,8 @@ Written by `python -m benchmarks.reproduction.change --write`.
   The first 16 of the 64 had been looked at before: they left LinTS and Logistic TS undecided. The other tables and
   statements rest on {replications}.
 - **Intervals** are 95 % (Student t over replications). Those of *Clicks that forgetting earns* and of each column of
-  *Static MLP against the agents that learn* are Holm-corrected over their table or column. All hold for this shop, not
-  for others.
+  *Static MLP against the agents that learn* are corrected over their table or column (Bonferroni). All hold for this
+  shop, not for others.
 
 ## Statements
 

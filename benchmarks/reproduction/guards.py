@@ -20,7 +20,6 @@ from bandits import read, run
 from bandits.base.formatting import count, percent
 from bandits.base.types import FloatArray
 from bandits.results import metrics
-from bandits.results.comparison import paired_tests
 from bandits.results.metrics import Estimate
 from benchmarks.measure import stamp, table
 
@@ -72,8 +71,8 @@ def measure(name: str, steps: int = STEPS, replications: int = REPLICATIONS) -> 
 
 
 class Cost(NamedTuple):
-    """Clicks that a guard costs an agent, with an interval that is Holm-corrected over the
-    table.
+    """Clicks that a guard costs an agent, with an interval that is corrected over the table
+    (Bonferroni).
     """
 
     agent: str
@@ -85,18 +84,11 @@ class Cost(NamedTuple):
 def costs(found: dict[str, Outcome]) -> list[Cost]:
     """Compare every agent with a guard with itself without."""
     pairs = [(agent, guard) for agent in found for guard in GUARDS]
-    gaps = [found[agent].plain - found[agent].guarded[guard] for agent, guard in pairs]
-    values = [paired_tests.paired_test(gap)[1] for gap in gaps]
     out = []
-    for (agent, guard), gap, p, adjusted in zip(
-        pairs, gaps, values, paired_tests.holm(values), strict=True
-    ):
-        comparison = paired_tests.Comparison(
-            metrics.estimate(gap), len(gap), 0.5, p, None, None, 0.0
-        )
-        corrected = paired_tests.corrected(comparison, adjusted)
+    for agent, guard in pairs:
+        lost = metrics.estimate(found[agent].plain - found[agent].guarded[guard], family=len(pairs))
         earned = float(found[agent].plain.mean())
-        out.append(Cost(agent, guard, corrected, Estimate(*(each / earned for each in corrected))))
+        out.append(Cost(agent, guard, lost, Estimate(*(each / earned for each in lost))))
     return out
 
 
@@ -158,7 +150,8 @@ Written by `python -m benchmarks.reproduction.guards --write`.
   and category (additive features), shared models persona x category (interaction).
 - **Agents**: LinUCB (α = 0.4) and LinTS with default values, once as they are and once with each guard.
 - **Cost**: expected clicks of the agent without the guard, minus those with it, paired by replication; a negative
-  number is what the guard earns. Intervals are 95 % (Student t); those of the table are Holm-corrected over it.
+  number is what the guard earns. Intervals are 95 % (Student t); those of the table are corrected over it
+  (Bonferroni).
 
 ## Statements
 

@@ -24,7 +24,6 @@ from bandits.experiments.lane import Lane
 from bandits.experiments.lockstep import CHUNK, make_lane
 from bandits.experiments.presets import presets
 from bandits.results import metrics
-from bandits.results.comparison import paired_tests
 from bandits.results.metrics import Estimate
 from benchmarks.measure import interleave, ratio, report, stopwatch, table
 from benchmarks.speed import ranking_vectorised
@@ -433,12 +432,11 @@ def position(steps: int = 5_000, replications: int = 16) -> str:
         )
     aware = found[-1][0]
     gaps = [(run.label, aware.clicks - run.clicks) for run, _ in found[:-1]]
-    adjusted = paired_tests.holm([paired_tests.paired_test(gap)[1] for _, gap in gaps])
     verdicts = [
         f"{e.mean:+.0f} clicks ({e.low:+.0f} to {e.high:+.0f}) compared with *{label}*"
-        + (" (not significant)" if p >= 0.05 else "")
-        for (label, gap), p in zip(gaps, adjusted, strict=True)
-        for e in [metrics.estimate(gap)]
+        + (" (not significant)" if e.low <= 0 <= e.high else "")
+        for label, gap in gaps
+        for e in [metrics.estimate(gap, family=len(gaps))]
     ]
     return "\n\n".join(
         [
@@ -456,9 +454,8 @@ def position(steps: int = 5_000, replications: int = 16) -> str:
                 ),
                 rows,
             ),
-            f"*{aware.label}* earns {'; '.join(verdicts)}; paired tests with Holm's correction "
-            "for two comparisons; each interval has 95 % coverage. Each agent chose its own "
-            "slates, and prefers items that it overestimates, so the rows do not compare "
+            f"*{aware.label}* earns {'; '.join(verdicts)}; paired, 95 % intervals that hold "
+            "together (Bonferroni). Each agent chose its own slates, and prefers items that it overestimates, so the rows do not compare "
             "predictions of the same items.",
         ]
     )

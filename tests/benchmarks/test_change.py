@@ -73,9 +73,6 @@ def test_verdicts_follow_from_the_numbers() -> None:
 
 
 def test_statements_on_the_static_network_are_corrected_for_all_learners() -> None:
-    """With Holm's correction over three learners no interval is narrower than alone, and not all
-    are as wide.
-    """
     against = change.against_static(found(weak=150.0))
     assert {d.case for d in against.loss} == {
         Case(DRIFT, "linucb", way) for way in (PLAIN, DISCOUNT, SLIDE)
@@ -88,12 +85,8 @@ def test_statements_on_the_static_network_are_corrected_for_all_learners() -> No
     }
     static = still[Case(DRIFT, STATIC, PLAIN)]
     loss = change.against_static(outcomes).loss
-    widths = [
-        (d.estimate.high - d.estimate.low, metrics.estimate(static - still[d.case])) for d in loss
-    ]
-    wider = [width - (alone.high - alone.low) for width, alone in widths]
-    assert min(wider) > -1e-9
-    assert max(wider) > 1
+    for d in loss:
+        assert d.estimate == metrics.estimate(static - still[d.case], family=3)
 
 
 def test_differences_are_paired_and_corrected() -> None:
@@ -101,7 +94,7 @@ def test_differences_are_paired_and_corrected() -> None:
     assert {case.way for case in by} == {DISCOUNT, SLIDE}
     shocked = by[Case(SHOCK, "linucb", DISCOUNT)]
     assert abs(shocked.estimate.mean - 100) < 1
-    assert shocked.p_value < 0.001
+    assert shocked.estimate.low > 0
 
 
 def test_the_main_statements_hold_in_the_document() -> None:

@@ -235,7 +235,7 @@ def test_the_conclusions_compare_with_the_agent_that_the_user_chooses(pool: Pool
     choice = next(box for box in at.selectbox if box.label == "Compared with")
     leader = ranking(job.result)[0]
     assert choice.options == [f"the leader ({leader})", "LinUCB", "LinTS", "Random"]
-    assert "glossary#holm-correction" in "".join(caption.value for caption in at.caption)
+    assert "glossary#bonferroni-correction" in "".join(caption.value for caption in at.caption)
     at = settled(choice.set_value("Random").run())
     assert sentences(at)[:2] == reference_comparisons(job.result, "Random")
     assert sentences(at)[:2] != leader_comparisons(job.result)

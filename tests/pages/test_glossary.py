@@ -50,7 +50,7 @@ BASICS = (
     "Random baseline",
     "Normalised performance",
     "Break-even",
-    "Holm correction",
+    "Bonferroni correction",
     "Paired difference",
     "Replay buffer",
     "Discount factor",

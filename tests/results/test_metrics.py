@@ -496,14 +496,13 @@ def test_a_comparison_by_t_test_equals_that_of_scipy() -> None:
     assert paired_tests.paired_test(-gap) == pytest.approx((1 - better, p_value))
 
 
-def test_a_corrected_interval_ends_at_zero_where_the_corrected_p_value_is_5_percent() -> None:
+def test_a_family_of_comparisons_has_wider_intervals_and_larger_p_values() -> None:
     a, b = histories_with_gap(*[0.5] * 5, noise=0.5)
-    comparison = paired_tests.compare(a, b)
-    d, n = comparison.difference, comparison.rows
-    wide = paired_tests.corrected(comparison, 3 * comparison.p_value)
+    alone, one = paired_tests.compare(a, b), paired_tests.compare(a, b, family=3)
+    (d, n), wide = (alone.difference, alone.rows), one.difference
     half = (d.high - d.low) / 2 * stats.t.isf(0.025 / 3, n - 1) / stats.t.isf(0.025, n - 1)
     assert (wide.mean, wide.low, wide.high) == pytest.approx((d.mean, d.mean - half, d.mean + half))
-    assert paired_tests.corrected(comparison, comparison.p_value) == d
+    assert one.p_value == min(1.0, 3 * alone.p_value)
 
 
 def test_holm_against_a_worked_example() -> None:

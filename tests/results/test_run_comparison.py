@@ -324,7 +324,7 @@ def test_the_correction_counts_all_pairs_shown() -> None:
     alone = [
         paired({n: runs[n] for n in pair})[0].p_value for pair in itertools.combinations("ABC", 2)
     ]
-    assert [pair.p_value for pair in actual] == paired_tests.holm(alone)
+    assert [pair.p_value for pair in actual] == [min(1.0, 3 * p) for p in alone]
     # intervals agree with them
     for pair in actual:
         assert (pair.difference.low * pair.difference.high > 0) is (pair.p_value < 0.05)

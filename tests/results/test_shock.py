@@ -59,7 +59,7 @@ def test_the_leader_after_the_shock_is_compared_over_the_steps_after_it() -> Non
     assert "Oracle" not in (found.best, found.leader, found.runner_up)
     assert found.comparison is not None
     a, b = result.histories[found.leader], result.histories[found.runner_up]
-    assert found.comparison == paired_tests.compare(a, b, since=600)
+    assert found.comparison == paired_tests.compare(a, b, since=600, family=3)
     at = int(np.searchsorted(a.grid, 600))
     gap = [h.sums["clicks"][-1] - h.sums["clicks"][at] for h in (a, b)]
     assert found.comparison.difference.mean == pytest.approx((gap[0] - gap[1]).mean())
@@ -88,7 +88,7 @@ def test_no_shock_and_a_shock_that_is_not_reached_say_nothing() -> None:
     found = around_shock(run(experiment("oracle", "random", simulator=SHOCKED, steps=900)))
     assert found is not None
     assert (found.step, found.best, found.leader, found.runner_up) == (600, "Random", "Random", "")
-    assert (found.comparison, found.p_value) == (None, 1.0)
+    assert found.comparison is None
     assert found.leader_after == found.after
     assert 0 < found.before.low < found.before.mean < found.before.high < 1
     assert 0 < found.after.low < found.after.mean < found.after.high < 1

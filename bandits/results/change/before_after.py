@@ -37,9 +37,8 @@ class AroundShock(NamedTuple):
     runner_up : str
         The second after the shock; empty if there is none.
     comparison : Comparison or None
-        Leader against runner-up over the steps after the shock.
-    p_value : float
-        Of this comparison, Holm-corrected over all pairs, as the same data chose the two.
+        Leader against runner-up over the steps after the shock, corrected for all pairs, as the
+        same data chose the two.
     """
 
     step: int
@@ -50,7 +49,6 @@ class AroundShock(NamedTuple):
     leader_after: Estimate
     runner_up: str
     comparison: Comparison | None
-    p_value: float
 
 
 def around_shock(result: Run) -> AroundShock | None:
@@ -76,11 +74,9 @@ def around_shock(result: Run) -> AroundShock | None:
         {label: result.histories[label] for label in order}, since=step
     )
     first, second = order[0], order[1] if len(order) > 1 else ""
-    comparison, p_value = pairs.get((first, second), (None, 1.0))
+    comparison = pairs.get((first, second))
     before, after = rates[found.label]
-    return AroundShock(
-        step, found.label, before, after, first, rates[first][1], second, comparison, p_value
-    )
+    return AroundShock(step, found.label, before, after, first, rates[first][1], second, comparison)
 
 
 def rates_around(history: History, step: int) -> tuple[Estimate, Estimate] | None:

@@ -2,13 +2,12 @@
 
 Recovery: intervals of all compared agents, widened so that they hold together (Bonferroni over
 agents, of two agents over their one pair); one agent is earlier than another where theirs are
-apart. Loss: paired tests of what the change costs, Holm-corrected over all pairs, because the same
-data choose the agent that loses least. Error rates are simulated in
+apart. Loss: paired tests of what the change costs, corrected for all pairs (Bonferroni), because
+the same data choose the agent that loses least. Error rates are simulated in
 `tests/results/test_change_conclusion.py`."""
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -18,7 +17,7 @@ import numpy as np
 from bandits.base.formatting import count, count_of, listed
 from bandits.base.types import FloatArray
 from bandits.results import words
-from bandits.results.comparison.paired_tests import Comparison, corrected, holm, paired_test
+from bandits.results.comparison.paired_tests import paired_test
 from bandits.results.metrics import Estimate, estimate
 from bandits.results.run import Run
 
@@ -115,16 +114,12 @@ def least_lost(lost: Mapping[str, FloatArray]) -> Leader:
     lost : mapping of str to float64 (n,)
         By agent, in the same replications; at least two agents and one replication.
     """
-    pairs = {(a, b): _paired(lost[b] - lost[a]) for a, b in itertools.permutations(lost, 2)}
-    each = list(itertools.combinations(lost, 2))
-    p_values = dict(zip(each, holm([pairs[pair].p_value for pair in each]), strict=True))
+    family = math.comb(len(lost), 2)
     label = min(lost, key=lambda name: float(lost[name].mean()))
-    others = {
-        b: p_values.get((label, b), p_values.get((b, label), 1.0)) for b in lost if b != label
-    }
-    closest = min(others, key=lambda b: pairs[label, b].difference.mean)
-    ahead = corrected(pairs[label, closest], others[closest])
-    return Leader(label, tuple(b for b, p in others.items() if p >= 0.05), ahead, closest)
+    gaps = {other: rows - lost[label] for other, rows in lost.items() if other != label}
+    tied = tuple(b for b, gap in gaps.items() if paired_test(gap, family=family)[1] >= 0.05)
+    closest = min(gaps, key=lambda b: float(gaps[b].mean()))
+    return Leader(label, tied, estimate(gaps[closest], family=family), closest)
 
 
 def all_gain(lost: Mapping[str, Estimate]) -> bool:
@@ -132,11 +127,6 @@ def all_gain(lost: Mapping[str, Estimate]) -> bool:
     correction).
     """
     return all(each.high < 0 for each in lost.values())
-
-
-def _paired(gap: FloatArray) -> Comparison:
-    better, p = paired_test(gap)
-    return Comparison(estimate(gap), len(gap), better, p, None, None, 0.0)
 
 
 def sentences(result: Run, unchanged: Run | None = None) -> list[str]:

@@ -14,7 +14,7 @@ from bandits.base.types import FloatArray
 from bandits.experiments.experiment import Experiment, read
 from bandits.experiments.history import History
 from bandits.results import metrics, words
-from bandits.results.comparison.paired_tests import gaps, holm, paired_test
+from bandits.results.comparison.paired_tests import gaps, paired_test
 from bandits.results.figures.parts import axis, drawing, error_bars, points, reference
 from bandits.results.figures.style import AXIS, COUNT, Spec, styles
 from bandits.results.metrics import Estimate
@@ -41,7 +41,7 @@ class Forgetting(NamedTuple):
         hold together, as the best value is chosen by the same data (Bonferroni, separately for
         price and gain).
     p_value : float
-        Two-sided paired t test of the gain, corrected for the number of values (Holm).
+        Two-sided paired t test of the gain, corrected for the number of values (Bonferroni).
     """
 
     name: str
@@ -92,11 +92,16 @@ def estimated(
     names: Sequence[str], lost: Sequence[FloatArray], gained: Sequence[FloatArray]
 ) -> list[Forgetting]:
     """Estimate price and gain of each value from paired differences, each float64 (R,)."""
-    corrected = holm([paired_test(gap)[1] for gap in gained])
-    prices, gains = (
-        [metrics.estimate(gap, family=len(names)) for gap in each] for each in (lost, gained)
-    )
-    return [Forgetting(*each) for each in zip(names, prices, gains, corrected, strict=True)]
+    family = len(names)
+    return [
+        Forgetting(
+            name,
+            metrics.estimate(price, family=family),
+            metrics.estimate(gain, family=family),
+            paired_test(gain, family=family)[1],
+        )
+        for name, price, gain in zip(names, lost, gained, strict=True)
+    ]
 
 
 def _difference(a: History, b: History) -> FloatArray:

@@ -21,8 +21,8 @@ NOT_PER_VISIT = (
     "No agents are compared: they have reached different steps, or none of their visits ended in "
     "the last fifth of the run."
 )
-# pairs of agents, each with its p-value corrected for all pairs
-Compared = Mapping[tuple[str, str], tuple[Comparison | RateDifference, float]]
+# pairs of agents; what is stated of them holds together
+Compared = Mapping[tuple[str, str], Comparison | RateDifference]
 
 
 def ranking(result: Run) -> list[str]:
@@ -41,18 +41,11 @@ def _sorted_by(result: Run, metric: Metric) -> list[str]:
     return sorted(result.histories, key=value, reverse=True)
 
 
-def describe_comparison(
-    a: str, b: str, comparison: Comparison, p_value: float, noun: str = "clicks"
-) -> str:
+def describe_comparison(a: str, b: str, comparison: Comparison, noun: str = "clicks") -> str:
     """Describe the difference between agent ``a``, which is ahead, and agent ``b`` over the whole
     run.
 
-    Parameters
-    ----------
-    p_value : float
-        Corrected for the number of pairs; the interval in the sentence is widened to agree with it.
-    noun : str
-        What the simulator counts as reward.
+    ``noun`` names what the simulator counts as reward.
     """
     d, rows = comparison.difference, comparison.rows
     if rows < 2:
@@ -62,11 +55,8 @@ def describe_comparison(
         )
     if d.low == d.high:
         return f"{a} and {b} differ by {count_of(d.mean, noun)} in each of the {rows} replications."
-    evidence = (
-        f"{words.interval(paired_tests.corrected(comparison, p_value), 'count')}; {rows} paired "
-        "replications"
-    )
-    if p_value >= 0.05:
+    evidence = f"{words.interval(d, 'count')}; {rows} paired replications"
+    if comparison.p_value >= 0.05:
         return f"{a} and {b} do not differ significantly: {count_of(d.mean, noun)} ({evidence})."
     text = f"{a} earned {count_of(d.mean, f'more {noun}')} than {b} ({evidence})"
     if comparison.break_even_step is not None and comparison.overtook:
@@ -89,9 +79,9 @@ def leader_comparisons(result: Run) -> list[str]:
 def reference_comparisons(result: Run, reference: str | None) -> list[str]:
     """Compare an agent, by default the leader, with each other one, best first.
 
-    P-values are Holm-corrected over all pairs, as the same data chose the leader: the verdicts hold
-    together, whichever reference is chosen. Intervals are widened to agree with them; those of
-    agents that differ clearly hold one by one."""
+    Verdicts and intervals are corrected for all pairs (Bonferroni), as the same data chose the
+    leader: they hold together, whichever reference is chosen, and those of two agents do not change
+    with the others."""
     order = _order(result)
     return list(_sentences(result, _compared(result, order), _known(reference, order)).values())
 
@@ -140,7 +130,7 @@ def main_comparison(result: Run, reference: str | None = None) -> tuple[str, lis
             others = [sentence for other, sentence in pairs.items() if other != pair]
             about = _about_the_test(result, test)
             if not experiment.offers("replay"):
-                gap = compared[pair][0].difference.mean
+                gap = compared[pair].difference.mean
                 about = f"{_for_a_thousand(result, pair, gap)}{about}"
                 about += _about_the_leader(result, learns, order, compared)
             return tested[pair] + about, others
@@ -164,7 +154,7 @@ def _about_the_leader(
     if leader in learns:
         return ""
     best = next(label for label in order if label in learns)
-    if compared[leader, best][1] < 0.05:
+    if compared[leader, best].p_value < 0.05:
         return f" {names[leader]} leads, but does not learn."
     return f" {names[leader]}, which does not learn, is not significantly ahead of {names[best]}."
 
@@ -189,7 +179,7 @@ def _known(reference: str | None, order: Sequence[str]) -> str:
 
 
 def _compared(result: Run, order: Sequence[str]) -> Compared:
-    """Compare all pairs of agents, the agent that is ahead first, with corrected p-values."""
+    """Compare all pairs of agents, the agent that is ahead first."""
     histories = {label: result.histories[label] for label in order}
     if result.experiment.offers("replay"):
         return unpaired.compare_pairs(histories)
@@ -201,28 +191,26 @@ def _sentences(result: Run, compared: Compared, reference: str) -> dict[tuple[st
     experiment, names = result.experiment, result.experiment.names
     noun = experiment.simulator_class().reward_noun
     sentences = {}
-    for pair, (found, p) in compared.items():
+    for pair, found in compared.items():
         if reference not in pair:
             continue
         a, b = (names.get(label, label) for label in pair)
         if isinstance(found, Comparison):
-            sentences[pair] = describe_comparison(a, b, found, p, noun)
+            sentences[pair] = describe_comparison(a, b, found, noun)
         else:
-            sentences[pair] = _describe_replay(a, b, found, p, noun)
+            sentences[pair] = _describe_replay(a, b, found, noun)
     return sentences
 
 
-def _describe_replay(a: str, b: str, found: RateDifference, p_value: float, noun: str) -> str:
+def _describe_replay(a: str, b: str, found: RateDifference, noun: str) -> str:
     """Describe the difference of two agents where a log was replayed, by an interval that pairs
     nothing.
-
-    The interval is widened to agree with the corrected p-value.
     """
-    d = unpaired.corrected(found, p_value)
+    d = found.difference
     if not math.isfinite(d.low):
         return f"{a} and {b}: no interval, as there are too few replications or {noun}."
     gap = f"{number(d.mean)} {noun} per counted event ({words.interval(d)}; not paired)"
-    if p_value < 0.05:
+    if found.p_value < 0.05:
         return f"{a} earned {gap} more than {b}."
     return f"This log cannot tell {a} and {b} apart: {gap}."
 
@@ -248,10 +236,10 @@ def shock_summary(result: Run) -> list[str]:
     again = around.leader == around.best
     leads = "leads too" if again else f"leads with {words.stated(around.leader_after, 'rate')}"
     difference = count_of(around.comparison.difference.mean, f"more {simulator.reward_noun}")
-    certain = words.interval(paired_tests.corrected(around.comparison, around.p_value), "count")
+    certain = words.interval(around.comparison.difference, "count")
     if around.comparison.rows < 2:
         certain = "one replication"
-    elif around.p_value >= 0.05:
+    elif around.comparison.p_value >= 0.05:
         certain += ", not significant"
     return [
         f"{sentence}; after it, {names[around.leader]} {leads}, {difference} than "

@@ -1,11 +1,12 @@
-"""Compare agents on common random numbers: paired differences, tests, break-even steps, corrections
-for many pairs.
-"""
+"""Compare agents on common random numbers: paired differences, tests, break-even steps.
+
+Many pairs are corrected by their number alone (Bonferroni), so that what is stated of a pair does
+not change with another agent; intervals and tests agree, and hold together. Coverage is simulated
+in `tests/results/test_run_conclusion.py`."""
 
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -26,14 +27,16 @@ class Comparison(NamedTuple):
     Attributes
     ----------
     difference : Estimate
-        Clicks of a minus clicks of b, paired by row.
+        Clicks of a minus clicks of b, paired by row; its interval holds together with those of a
+        family of comparisons (Bonferroni).
     rows : int
         Rows in which both agents finished.
     probability_better : float
         Probability that the expected clicks of a exceed those of b (Student t). One half with fewer
         than two rows or without variance.
     p_value : float
-        Two-sided paired t test; 1 with fewer than two rows or without variance.
+        Two-sided paired t test, times the size of the family: below .05 where the interval excludes
+        zero. 1 with fewer than two rows or without variance.
     break_even_step : int or None
         Step from which the mean cumulative clicks of a stay above those of b: 0 if always, None if
         never.
@@ -104,9 +107,11 @@ def gaps(
     return np.where(a.alive[:rows] & b.alive[:rows], first - second, np.nan)
 
 
-def compare(a: History, b: History, *, since: int = 0) -> Comparison:
+def compare(a: History, b: History, *, since: int = 0, family: int = 1) -> Comparison:
     """Compare two agents on the same rows, from a step on, up to the last step both have
     reached.
+
+    Interval and p-value hold together with those of ``family`` comparisons (Bonferroni).
     """
     size = min(a.size, b.size)
     both = a.alive & b.alive
@@ -115,8 +120,8 @@ def compare(a: History, b: History, *, since: int = 0) -> Comparison:
     gap = (a.sums["clicks"][first:size] - b.sums["clicks"][first:size])[:, both]  # (G, n)
     gap = gap - gap[0]
     n = gap.shape[1]
-    difference = estimate(gap[-1])
-    better, p = paired_test(gap[-1])
+    difference = estimate(gap[-1], family=family)
+    better, p = paired_test(gap[-1], family=family)
     mean = gap.mean(axis=1) if n else np.zeros(size - first)
     at = _ahead_for_good(mean[None])[0]
     return Comparison(
@@ -133,36 +138,18 @@ def compare(a: History, b: History, *, since: int = 0) -> Comparison:
 
 def compare_pairs(
     histories: Mapping[str, History], *, since: int = 0
-) -> dict[tuple[str, str], tuple[Comparison, float]]:
-    """Compare all pairs of agents, each with its p-value corrected for all pairs (Holm)."""
-    pairs = {
-        (a, b): compare(histories[a], histories[b], since=since)
-        for a, b in itertools.combinations(histories, 2)
-    }
-    adjusted = holm([comparison.p_value for comparison in pairs.values()])
+) -> dict[tuple[str, str], Comparison]:
+    """Compare all pairs of agents; all that is stated of them holds together (Bonferroni)."""
+    pairs = list(itertools.combinations(histories, 2))
     return {
-        pair: (comparison, p) for (pair, comparison), p in zip(pairs.items(), adjusted, strict=True)
+        (a, b): compare(histories[a], histories[b], since=since, family=len(pairs))
+        for a, b in pairs
     }
 
 
-def corrected(comparison: Comparison, p_value: float) -> Estimate:
-    """Widen the interval of a difference to agree with a corrected p-value (Holm).
-
-    Its level is 1 - .05 p / p_value with the uncorrected p: it contains zero if and only if
-    ``p_value`` is above .05."""
-    from scipy.special import stdtrit
-
-    d, n, p = comparison.difference, comparison.rows, comparison.p_value
-    if n < 2 or not math.isfinite(d.low) or p_value <= p:
-        return d
-    share = max(p / p_value, 1e-6)
-    half = (d.high - d.low) / 2 * float(stdtrit(n - 1, 1 - 0.025 * share)) / t_quantile(n)
-    return Estimate(d.mean, d.mean - half, d.mean + half)
-
-
-def paired_test(gap: FloatArray) -> tuple[float, float]:
+def paired_test(gap: FloatArray, *, family: int = 1) -> tuple[float, float]:
     """Return the probability that the mean of paired differences (n,) is positive, and the p-value
-    (Student t).
+    (Student t), times the size of a ``family`` of tests (Bonferroni).
 
     (0.5, 1) with fewer than two rows or without variance.
     """
@@ -172,7 +159,7 @@ def paired_test(gap: FloatArray) -> tuple[float, float]:
     if n < 2 or (spread := float(gap.std(ddof=1))) == 0:
         return 0.5, 1.0
     t = float(gap.mean()) / (spread / n**0.5)
-    return float(stdtr(n - 1, t)), float(2 * stdtr(n - 1, -abs(t)))
+    return float(stdtr(n - 1, t)), min(1.0, family * float(2 * stdtr(n - 1, -abs(t))))
 
 
 def _ahead_for_good(gaps: FloatArray) -> IntArray:

@@ -1,7 +1,7 @@
 """Compare runs: settings, outcomes, and paired differences where the random numbers are common.
 
 An agent is named as better in one of two runs only if its paired test is significant after
-correction for all pairs of runs and agents (Holm). The error rate is simulated in
+correction for all pairs of runs and agents (Bonferroni). The error rate is simulated in
 `tests/results/test_run_conclusion.py`."""
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from bandits.agents.guards.params import GuardParams
 from bandits.base.formatting import count, listed
 from bandits.base.params import Params, declaration
 from bandits.experiments.experiment import Experiment
-from bandits.experiments.history import History
 from bandits.results import metrics, words
 from bandits.results.comparison import paired_tests
 from bandits.results.describe import describe_guard
@@ -79,7 +78,7 @@ class PairedDifference(NamedTuple):
     """Reward of an agent in run ``a`` minus run ``b``, paired by replication, up to the last common
     step; that per visit where visits have many steps.
 
-    Interval and p-value are corrected for all pairs shown (Holm): they agree.
+    Interval and p-value are corrected for all pairs shown (Bonferroni): they agree.
     """
 
     label: str  # in run ``a``
@@ -278,28 +277,14 @@ def paired(results: Mapping[str, Run]) -> list[PairedDifference]:
     The random numbers of a row depend on simulator (apart from its changes), seed and row number
     alone, so the rows that two runs share have common random numbers. See `matches` for what agents
     have in common."""
-    found: list[PairedDifference] = []
-    for (a, first), (b, second) in itertools.combinations(results.items(), 2):
-        if not pairing_obstacle(first.experiment, second.experiment):
-            for match in matches(first.experiment, second.experiment):
-                if match.a in first.histories and match.b in second.histories:
-                    found.append(
-                        _pair(
-                            match,
-                            a,
-                            b,
-                            first.histories[match.a],
-                            second.histories[match.b],
-                            per_visit=first.experiment.offers("visits"),
-                        )
-                    )
-    adjusted = paired_tests.holm([pair.p_value for pair in found])
-    return [_corrected(pair, p) for pair, p in zip(found, adjusted, strict=True)]
-
-
-def _corrected(pair: PairedDifference, p_value: float) -> PairedDifference:
-    alone = paired_tests.Comparison(pair.difference, pair.rows, 0.5, pair.p_value, None, None, 0.0)
-    return pair._replace(difference=paired_tests.corrected(alone, p_value), p_value=p_value)
+    found = [
+        (match, a, b)
+        for a, b in itertools.combinations(results, 2)
+        if not pairing_obstacle(results[a].experiment, results[b].experiment)
+        for match in matches(results[a].experiment, results[b].experiment)
+        if match.a in results[a].histories and match.b in results[b].histories
+    ]
+    return [_pair(match, a, b, results, len(found)) for match, a, b in found]
 
 
 def matches(a: Experiment, b: Experiment) -> list[Match]:
@@ -327,15 +312,17 @@ def matches(a: Experiment, b: Experiment) -> list[Match]:
 
 
 def _pair(
-    match: Match, a: str, b: str, x: History, y: History, *, per_visit: bool
+    match: Match, a: str, b: str, results: Mapping[str, Run], family: int
 ) -> PairedDifference:
+    x, y = results[a].histories[match.a], results[b].histories[match.b]
     # Runs of different lengths have different grids
     step = int(np.intersect1d(x.grid[: x.size], y.grid[: y.size])[-1])
-    gap = paired_tests.gaps(x, y, at=step, per_visit=per_visit)
+    gap = paired_tests.gaps(x, y, at=step, per_visit=results[a].experiment.offers("visits"))
     gap = gap[np.isfinite(gap)]
     other = match.b if match.b != match.a else ""
-    p_value = paired_tests.paired_test(gap)[1]
-    return PairedDifference(match.a, a, b, step, metrics.estimate(gap), len(gap), p_value, other)
+    p_value = paired_tests.paired_test(gap, family=family)[1]
+    difference = metrics.estimate(gap, family=family)
+    return PairedDifference(match.a, a, b, step, difference, len(gap), p_value, other)
 
 
 def reasons(experiments: Mapping[str, Experiment]) -> list[str]:

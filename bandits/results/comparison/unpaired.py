@@ -12,8 +12,6 @@ from typing import NamedTuple
 from bandits.experiments.history import History
 from bandits.results.metrics import Estimate, click_rate
 
-from .paired_tests import holm
-
 
 class RateDifference(NamedTuple):
     """Reward per counted event of agent a minus that of b.
@@ -24,19 +22,17 @@ class RateDifference(NamedTuple):
         With its interval by Welch's t; NaN ends with fewer than two replications of one of them.
     p_value : float
         Two-sided; 1 without an interval or without variance.
-    freedom : float
-        Degrees of freedom of the interval (Welch); NaN without one.
     """
 
     difference: Estimate
     p_value: float
-    freedom: float = math.nan
 
 
-def compare(a: History, b: History, level: float = 0.95) -> RateDifference:
+def compare(a: History, b: History, *, family: int = 1) -> RateDifference:
     """Compare two agents by their rates in each replication, as independent samples.
 
-    The replications replay separate parts of the log. Two agents may count the same event of a
+    Interval and p-value hold together with those of ``family`` comparisons (Bonferroni). The
+    replications replay separate parts of the log. Two agents may count the same event of a
     part; that makes their rates alike and the interval too wide, not too narrow.
 
     References
@@ -58,32 +54,12 @@ def compare(a: History, b: History, level: float = 0.95) -> RateDifference:
     freedom = sum(parts) ** 2 / sum(
         part**2 / (len(rate) - 1) for part, rate in zip(parts, rates, strict=True)
     )
-    half = float(stdtrit(freedom, (1 + level) / 2)) * error
-    p_value = float(2 * stdtr(freedom, -abs(mean) / error))
-    return RateDifference(Estimate(mean, mean - half, mean + half), p_value, freedom)
+    half = float(stdtrit(freedom, 1 - 0.025 / family)) * error
+    p_value = min(1.0, family * float(2 * stdtr(freedom, -abs(mean) / error)))
+    return RateDifference(Estimate(mean, mean - half, mean + half), p_value)
 
 
-def corrected(found: RateDifference, p_value: float) -> Estimate:
-    """Widen the interval of a difference to agree with a corrected p-value (Holm).
-
-    As in `paired_tests.corrected`: it contains zero if and only if ``p_value`` is above .05.
-    """
-    from scipy.special import stdtrit
-
-    d = found.difference
-    if not math.isfinite(d.low) or p_value <= found.p_value:
-        return d
-    share = max(found.p_value / p_value, 1e-6)
-    wider = stdtrit(found.freedom, 1 - 0.025 * share) / stdtrit(found.freedom, 0.975)
-    half = (d.high - d.low) / 2 * float(wider)
-    return Estimate(d.mean, d.mean - half, d.mean + half)
-
-
-def compare_pairs(
-    histories: Mapping[str, History],
-) -> dict[tuple[str, str], tuple[RateDifference, float]]:
-    """Compare all pairs of agents, each with its p-value corrected for all pairs (Holm)."""
+def compare_pairs(histories: Mapping[str, History]) -> dict[tuple[str, str], RateDifference]:
+    """Compare all pairs of agents; all that is stated of them holds together (Bonferroni)."""
     pairs = list(itertools.combinations(histories, 2))
-    found = [compare(histories[a], histories[b]) for a, b in pairs]
-    levels = holm([one.p_value for one in found])
-    return {pair: (one, p) for pair, one, p in zip(pairs, found, levels, strict=True)}
+    return {(a, b): compare(histories[a], histories[b], family=len(pairs)) for a, b in pairs}

@@ -131,7 +131,8 @@ class Advice(NamedTuple):
 
 
 def advise(answers: Answers) -> list[Advice]:
-    """Return what was measured for these answers, or nearest to them; never empty.
+    """Return the rules for these answers, or those nearest to them, with what was measured; never
+    empty.
 
     Parameters
     ----------
@@ -148,7 +149,11 @@ def advise(answers: Answers) -> list[Advice]:
             rule.agent,
             filled(rule.text),
             lines_of(rule.text),
-            {name: known for name, known in rule.when.items() if answers[name] not in known},
+            {
+                name: known
+                for name, known in {**rule.when, **rule.measured}.items()
+                if answers[name] not in known
+            },
         )
         for rule, distance in zip(rules, away, strict=True)
         if distance == min(away)

@@ -60,11 +60,18 @@ class Question(_Data):
 
 
 class Rule(_Data):
-    """An answer: for which options it was measured (all of a question that it does not name), and
-    what holds.
+    """An answer, and what holds.
+
+    Attributes
+    ----------
+    when : dict of str to tuple of str
+        The options that it answers; all of a question that it does not name.
+    measured : dict of str to tuple of str
+        Those of its runs, where they are others.
     """
 
     when: dict[str, tuple[str, ...]]
+    measured: dict[str, tuple[str, ...]] = {}
     agent: dict[str, Any]
     text: str
     holds: str

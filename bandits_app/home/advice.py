@@ -90,8 +90,10 @@ def _differences(advice: Advice, answers: Answers) -> list[str]:
     for name, measured in advice.differs.items():
         question = guide().questions[name]
         known = " or ".join(f"*{question.options[option]}*" for option in measured)
+        above = ", see above" if answers[name] in question.notes else ""
         lines.append(
-            f"{question.text} Measured: {known}; you answered *{question.options[answers[name]]}*."
+            f"{question.text} Measured: {known}; you answered "
+            f"*{question.options[answers[name]]}*{above}."
         )
     return lines
 

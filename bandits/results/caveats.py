@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bandits.base.errors import UserError
-from bandits.base.formatting import count, listed
+from bandits.base.formatting import count, listed, number
 from bandits.experiments.experiment import Experiment
 from bandits.results import metrics
 from bandits.results.run import Run
@@ -122,13 +122,20 @@ def table_notes(result: Run) -> list[str]:
         return []
 
 
-def yardstick_of(experiment: Experiment) -> str:
-    """State briefly what is reached on a table without exploration; nothing elsewhere."""
+def beside_table(experiment: Experiment) -> list[str]:
+    """State briefly what is reached on a user's table without exploration, and how often a run
+    goes through its rows; nothing elsewhere.
+    """
+    simulator, params, steps = experiment.simulator_class(), experiment.simulator, experiment.steps
     try:
-        return experiment.simulator_class().yardstick(experiment.simulator, experiment.steps)
+        yardstick, rows = simulator.yardstick(params), simulator.table_rows(params)
     except UserError:
         # the table is not stored here any more
-        return ""
+        return []
+    found = [f"For comparison: {yardstick}"] if yardstick else []
+    if rows and steps >= 2 * rows:
+        found.append(f"The run goes through the {count(rows)} rows {number(steps / rows)} times")
+    return found
 
 
 def stopped_notes(result: Run) -> list[str]:

@@ -272,9 +272,8 @@ class Simulator(ABC):
         return []
 
     @classmethod
-    def yardstick(cls, params: Any, steps: int) -> str:  # noqa: ARG003
-        """State in a few words what is reached without exploration, and how often a run of so many
-        steps repeats its data; empty where it is not known.
+    def yardstick(cls, params: Any) -> str:  # noqa: ARG003
+        """State in a few words what is reached without exploration; empty where it is not known.
 
         Raises
         ------
@@ -282,6 +281,11 @@ class Simulator(ABC):
             The data are not stored here.
         """
         return ""
+
+    @classmethod
+    def table_rows(cls, params: Any) -> int | None:  # noqa: ARG003
+        """Return the number of rows of a user's table; None without one."""
+        return None
 
     @classmethod
     def portable(cls, params: Any) -> bool:  # noqa: ARG003

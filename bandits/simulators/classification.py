@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import model_validator
 
 from bandits.base.errors import UserError
-from bandits.base.formatting import count, number, short
+from bandits.base.formatting import short
 from bandits.base.params import param
 from bandits.base.randomness import Streams
 from bandits.base.types import (
@@ -312,6 +312,11 @@ class TableSimulator(Simulator):
         return table_notes(raw.features, raw.columns, params.scale, constant=params.constant)
 
     @classmethod
+    def table_rows(cls, params: Any) -> int | None:
+        info = uploads.find(params.data)
+        return info and info.rows
+
+    @classmethod
     def portable(cls, params: Any) -> bool:
         return params.data in SIZES
 
@@ -368,16 +373,10 @@ class Classification(TableSimulator):
         return [*found, _supervised(params.data)[1]] if uploads.find(params.data) else found
 
     @classmethod
-    def yardstick(cls, params: Any, steps: int) -> str:
+    def yardstick(cls, params: Any) -> str:
         if not uploads.find(params.data) or params.changes:
             return ""
-        n = len(load(params.data, "standard").labels)
-        again = (
-            f"; the run goes through the {count(n)} rows {number(steps / n)} times"
-            if steps >= 2 * n
-            else ""
-        )
-        return _supervised(params.data)[0] + again
+        return _supervised(params.data)[0]
 
     def _labels(self, round: Round) -> IntArray:
         labels: IntArray = self.data.labels[self._example(round.step)]

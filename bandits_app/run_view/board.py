@@ -16,13 +16,13 @@ from bandits.base.formatting import count, count_of, number, percent
 from bandits.results import guard_cost, metrics, words
 from bandits.results.caveats import (
     agent_notes,
+    beside_table,
     divergence_notes,
     rare_reward_notes,
     replay_notes,
     scope,
     stopped_notes,
     table_notes,
-    yardstick_of,
 )
 from bandits.results.change import recovery
 from bandits.results.change.marks import variation_budget
@@ -206,15 +206,14 @@ def _content(job: Job, view: View, previous: Job | None, *, fill: bool) -> Board
             _previous_curves(previous, view, (previous.id, version(previous))), changes
         )
     shown, progress = status(job), None if job.status == "finished" else min(job.progress, 1.0)
-    yardstick = "" if job.live else yardstick_of(job.experiment)
+    table = [] if job.live else beside_table(job.experiment)
     with job.lock:
         result = job.result
         specs = plots(result, **view.figure_options(), before=curves, changes=changes)
         specs = (zoom(specs, result) if view.zoom else specs)[: view.plots]
         tiles = _tiles(job, result)
         caption, note = _explanation(job, result, previous, changes)
-    if yardstick:
-        caption = f"{caption}. For comparison: {yardstick}"
+    caption = ". ".join([caption, *table])
     ended_early = job.status in ("stopped", "failed")
     # other plots name what lies outside of them there
     empty = [spec for spec in specs if not any(len(trace["x"]) for trace in spec["data"])]

@@ -165,7 +165,7 @@ OTHERS = {
     "facts of a run: what was counted, chosen or refused": (
         *("results.caveats.agent_notes", "results.caveats.divergence_notes"),
         *("results.caveats.replay_notes", "results.caveats.table_notes"),
-        *("results.caveats.scope", "results.caveats.yardstick_of"),
+        *("results.caveats.scope", "results.caveats.beside_table"),
         *("results.comparison.run_comparison.reasons", "results.instant.too_slow"),
         *("results.log_training.", "serving.traffic.", "serving.dashboard."),
         *("diagnostics.finding.by_severity", "diagnostics.findings.reservations"),

@@ -8,9 +8,10 @@ from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import StandardScaler
 
 from bandits.base.formatting import percent
-from bandits.simulators.classification import Classification
+from bandits.results.caveats import beside_table
 from bandits.simulators.datasets import csv_table, uploads
 from bandits.simulators.datasets.supervised import ROWS, cross_validated, supervised_note
+from tests.support import experiment
 
 
 @pytest.mark.parametrize("load", [load_iris, load_wine])
@@ -49,7 +50,18 @@ def test_a_run_that_is_longer_than_its_table_says_how_often_it_goes_through() ->
     lines = ["x,kind", *(f"{i % 7},{'ab'[i % 2]}" for i in range(40))]
     table = csv_table.inspect("\n".join(lines).encode())
     name = uploads.save_dataset(table, target="kind", title="Mine")
-    params = Classification.Params(data=name)
-    assert "rows" not in Classification.yardstick(params, 40)
-    said = Classification.yardstick(params, 100)
-    assert said.endswith("; the run goes through the 40 rows 2.5 times")
+    simulator = {"kind": "classification", "data": name}
+    (compared,) = beside_table(experiment("random", simulator=simulator, steps=40))
+    assert compared.startswith("For comparison: most frequent class")
+    assert beside_table(experiment("random", simulator=simulator, steps=100)) == [
+        compared,
+        "The run goes through the 40 rows 2.5 times",
+    ]
+    arms = csv_table.inspect("\n".join(["x,a,b", *(f"{i},1,0" for i in range(40))]).encode())
+    rewards = {
+        "kind": "rewards",
+        "data": uploads.save_dataset(arms, rewards=["a", "b"], title="All"),
+    }
+    assert beside_table(experiment("random", simulator=rewards, steps=100)) == [
+        "The run goes through the 40 rows 2.5 times"
+    ]

@@ -176,9 +176,10 @@ def _choose_reference(job: Job) -> None:
             key=key,
             width=260,
         )
+        pairs = count_of(math.comb(len(labels), 2), "pairs")
         st.caption(
-            f"Corrected for all pairs of agents ({link('bonferroni-correction')}): valid whichever "
-            "agent you compare with.",
+            f"Corrected for the {pairs} of agents ({link('bonferroni-correction')}): valid "
+            "whichever agent you compare with.",
             width="stretch",
         )
 
@@ -416,12 +417,8 @@ def _conclusions(_job: Job, reference: str, moment: object) -> _Found:  # noqa: 
     visits = _job.experiment.offers("visits")
     shared = not _job.experiment.simulator_class().layout_per_row(_job.experiment.simulator)
     if shared and _job.experiment.replications > 1:
-        many = (
-            " The verdicts of the comparisons over the whole run hold together after correction "
-            "for multiple comparisons"
-        )
+        many = " The intervals of the comparisons over the whole run hold together"
         many += "; the one after the shock is corrected separately." if shock else "."
-        many += " Each interval holds by itself, widened where the corrected verdict asks for it."
         if visits:
             many = " The intervals of the comparisons per visit hold together." * bool(compared)
         conclusions.append(scope(_job.experiment) + many * (len(result.histories) > 2))

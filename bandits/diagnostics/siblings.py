@@ -45,19 +45,11 @@ def better_sibling(result: Run, label: str) -> Sibling | None:
     """Find the sibling that earns most more than the agent; None if none earns clearly more."""
     own, found = result.histories[label], list[Sibling]()
     siblings = _siblings(result, label)
-    running = {
-        name: history
-        for name, history in result.histories.items()
-        if history.step and history.alive.any()
-    }
-    pairs = paired_tests.compare_pairs(running) if siblings else {}
+    family = paired_tests.family_of(result.experiment)
     for other, name in siblings.items():
         history = result.histories[other]
-        if (other, label) in pairs:
-            earned = pairs[other, label].difference
-        elif (label, other) in pairs:
-            earned = -pairs[label, other].difference
-        else:
+        both = own.alive & history.alive
+        if not both.any() or not min(own.step, history.step):
             continue
         size = min(own.size, history.size)
         before, after = (
@@ -65,10 +57,10 @@ def better_sibling(result: Run, label: str) -> Sibling | None:
         )
         if before is None or after is None:
             continue
-        both = own.alive & history.alive
         change = metrics.estimate((after - before)[both])
         if abs(change.mean) < MIN_CHANGE or not (change.high < 0 or change.low > 0):
             continue
+        earned = paired_tests.compare(history, own, family=family).difference
         sums = {field: own.sums[field][size - 1][both] for field in ("best_value", "random_value")}
         gain = float((sums["best_value"] - sums["random_value"]).mean())
         if gain > 0 and earned.low > MIN_LOSS * gain:

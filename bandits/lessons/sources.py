@@ -4,7 +4,6 @@ example.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -142,7 +141,7 @@ def _corrected(source: RunSource, a: str, b: str, *, name: str) -> Found:
     histories = source.known.histories
     compare = unpaired.compare if source.experiment.offers("replay") else paired_tests.compare
     found: Found = getattr(
-        compare(histories[a], histories[b], family=math.comb(len(histories), 2)), name
+        compare(histories[a], histories[b], family=paired_tests.family_of(source.experiment)), name
     )
     return found
 

@@ -85,17 +85,15 @@ def comparisons(result: Run) -> list[SharingComparison]:
     """
     wanted = pairs(result.experiment)
     running = {label: h for label, h in result.histories.items() if h.alive.any()}
+    family = paired_tests.family_of(result.experiment)
     if not wanted or result.experiment.offers("replay"):
         return []
-    tests = paired_tests.compare_pairs(running)
     found = []
     for shared, apart, also in wanted:
         a, b = running.get(shared), running.get(apart)
         if a is None or b is None or not (both := a.alive & b.alive).any():
             continue
-        turned = (apart, shared) in tests
-        compared = tests[apart, shared] if turned else tests[shared, apart]
-        d = -compared.difference if turned else compared.difference
+        compared = paired_tests.compare(a, b, family=family)
         steps = min(a.step, b.step)
         at = min(a.size, b.size) - 1
         first, second = (float(h.sums["clicks"][at, both].mean() / h.grid[at]) for h in (a, b))
@@ -107,7 +105,7 @@ def comparisons(result: Run) -> list[SharingComparison]:
                 apart,
                 also,
                 (first, second),
-                Estimate(*(value / steps for value in d)),
+                Estimate(*(value / steps for value in compared.difference)),
                 compared.rows,
                 compared.p_value,
                 factor=impressions_factor(needed, more, at_once),

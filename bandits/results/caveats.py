@@ -51,10 +51,10 @@ def caveats(result: Run) -> list[str]:
             f"{runs} replications are few: the intervals are wide and rely on nearly normal means."
         )
     if len(e.agents) > 1:
+        many = " and corrected for all pairs of agents (Bonferroni)" * (len(e.agents) > 2)
         notes.append(
             "In each replication all agents receive the same visitors and random numbers (common "
-            "random numbers). Differences are paired by replication and corrected for multiple "
-            "comparisons (Bonferroni)."
+            f"random numbers). Differences are paired by replication{many}."
         )
         notes.append(
             "The best agent was chosen by the same data, so its mean is slightly optimistic. "

@@ -14,7 +14,7 @@ from bandits.base.formatting import count, count_of, listed, percent
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
 from bandits.results import metrics, words
-from bandits.results.comparison.paired_tests import Comparison, compare
+from bandits.results.comparison.paired_tests import Comparison, compare, differs
 from bandits.results.describe import describe_guard
 from bandits.results.items.fairness import less_shown_half, most_shown, smallest_segment
 from bandits.results.metrics import Estimate, estimate, total
@@ -62,6 +62,8 @@ def sentences(result: Run) -> list[str]:
         evidence = "one replication: no interval"
         if cost.rows > 1:
             evidence = f"{words.interval(shown, 'count')}; {cost.rows} paired replications"
+        if cost.rows > 1 and shown.low == shown.high:
+            evidence = f"in each of {cost.rows} paired replications"
         guard, it = (
             describe_guard(agents[label].guards[-1]),
             "them" if _plural(agents[label].guards[-1]) else "it",
@@ -117,7 +119,7 @@ def _effect(cost: Comparison) -> str:
     """
     if cost.rows < 2:
         return "untold"
-    if cost.p_value >= 0.05:
+    if not differs(cost.difference, cost.p_value):
         return "open"
     return "less" if cost.difference.mean > 0 else "more"
 

@@ -230,11 +230,12 @@ class Instant:
         return sum(kept.need for kept in self._previews.values())
 
 
-def gain(experiment: Experiment, after: History, before: History) -> Estimate:
-    """Estimate the paired difference of an agent from what it was before."""
-    if not experiment.offers("visits"):
-        return paired_tests.compare(after, before).difference
-    return metrics.estimate(paired_tests.gaps(after, before, per_visit=True))
+def gain(experiment: Experiment, after: History, before: History, *, family: int = 1) -> Estimate:
+    """Estimate the paired difference of an agent from what it was before, one of a ``family`` of
+    agents.
+    """
+    gap = paired_tests.gaps(after, before, per_visit=experiment.offers("visits"))
+    return metrics.estimate(gap, family=family)
 
 
 def difference(gain: Estimate, start: str, experiment: Experiment, *, whole: bool = True) -> str:

@@ -63,7 +63,8 @@ class Result(Run):
         return self.curve(name)
 
     def compare(self, a: str, b: str) -> Comparison:
-        """Compare two agents by label on the same replications (paired).
+        """Compare two agents by label on the same replications (paired), as if they were the only
+        ones; the conclusions of a run correct for all its pairs: see `summary`.
 
         Raises
         ------
@@ -132,26 +133,30 @@ class Result(Run):
         return found
 
     def _comparisons(self) -> list[dict[str, Any]]:
-        """Return all pairs of agents, each compared alone, with p-values corrected for all pairs
-        too.
+        """Return all pairs of agents, each compared alone, and corrected for all pairs as in the
+        conclusions.
         """
         replay = self.experiment.offers("replay")
         compare = unpaired.compare if replay else paired_tests.compare
-        pairs = list(itertools.combinations(self.histories, 2))
-        found = [compare(self.histories[a], self.histories[b]) for a, b in pairs]
-        stepwise = paired_tests.holm([one.p_value for one in found])
-        return [
-            {
-                **one._asdict(),
-                **({"paired": False} if replay else {}),
-                "a": a,
-                "b": b,
-                "difference": one.difference._asdict(),
-                "p_value_bonferroni": min(1.0, len(pairs) * one.p_value),
-                "p_value_holm": holm,
-            }
-            for (a, b), one, holm in zip(pairs, found, stepwise, strict=True)
-        ]
+        family, found = paired_tests.family_of(self.experiment), []
+        for a, b in itertools.combinations(self.histories, 2):
+            one, two = self.histories[a], self.histories[b]
+            alone, corrected = compare(one, two), compare(one, two, family=family)
+            found.append(
+                {
+                    **alone._asdict(),
+                    "paired": not replay,
+                    "a": a,
+                    "b": b,
+                    "difference": alone.difference._asdict(),
+                    "corrected": {
+                        "pairs": family,
+                        "difference": corrected.difference._asdict(),
+                        "p_value": corrected.p_value,
+                    },
+                }
+            )
+        return found
 
     def timing(self) -> dict[str, Any]:
         """Return the wall time of simulator, agents and recording, and of training before the first

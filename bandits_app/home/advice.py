@@ -58,7 +58,7 @@ def answer(answers: Answers) -> None:
     st.subheader("Measured answers" if exact else "Nearest measured answers", anchor=False)
     if not exact:
         st.markdown(
-            "This combination was not measured. What was measured nearest to it, and how that "
+            "This combination was not measured. What was measured that helps most, and how it "
             "differs from your answers:"
         )
     for name, question in guide().questions.items():

@@ -176,7 +176,7 @@ def _choose_reference(job: Job) -> None:
             key=key,
             width=260,
         )
-        pairs = count_of(math.comb(len(labels), 2), "pairs")
+        pairs = count_of(paired_tests.family_of(job.experiment), "pairs")
         st.caption(
             f"Corrected for the {pairs} of agents ({link('bonferroni-correction')}): valid "
             "whichever agent you compare with.",
@@ -264,7 +264,8 @@ def _explanation(
             continue
         step = min(now.step, earlier.step)
         if step == job.experiment.steps and now.alive.all() and earlier.alive.all() and paired:
-            stated = difference(gain(job.experiment, now, earlier), change.before, job.experiment)
+            gained = gain(job.experiment, now, earlier, family=len(changes))
+            stated = difference(gained, change.before, job.experiment)
             described.append(f"{label}, {change.text}: {stated}")
             continue
         if visits:
@@ -417,7 +418,7 @@ def _conclusions(_job: Job, reference: str, moment: object) -> _Found:  # noqa: 
     visits = _job.experiment.offers("visits")
     shared = not _job.experiment.simulator_class().layout_per_row(_job.experiment.simulator)
     if shared and _job.experiment.replications > 1:
-        many = " The intervals of the comparisons over the whole run hold together"
+        many = " The intervals of the differences over the whole run hold together"
         many += "; the one after the shock is corrected separately." if shock else "."
         if visits:
             many = " The intervals of the comparisons per visit hold together." * bool(compared)

@@ -10,9 +10,10 @@ import pandas as pd
 import streamlit as st
 
 from bandits import Estimate, Result
-from bandits.base.formatting import count, number
+from bandits.base.formatting import count, count_of, number
 from bandits.results import words
 from bandits.results.comparison.overlay import overlay, scales, styles_of_runs
+from bandits.results.comparison.paired_tests import differs
 from bandits.results.comparison.run_comparison import (
     PairedDifference,
     conclusions,
@@ -109,7 +110,7 @@ def show(found: Sequence[StoredRun]) -> None:
             f"Difference in {units[p.a].unit}": words.mean(-p.difference, _signed(units[p.a])),
             "95 % CI": words.ends(-p.difference, _signed(units[p.a])),
             "Replications": p.rows,
-            "Significant": "yes" if p.p_value < 0.05 else "no",
+            "Significant": "yes" if differs(p.difference, p.p_value) else "no",
         }
         for p in pairs
         if math.isfinite(p.difference.mean)
@@ -120,10 +121,11 @@ def show(found: Sequence[StoredRun]) -> None:
         st.markdown(
             "Paired runs have the same random numbers and, unless the traffic changes, the same "
             "visitors (common random numbers), so the difference is taken per replication. "
-            "Intervals and *significant* (5 % level) are corrected for all pairs (Bonferroni); "
-            "agents that earn the same in both runs are left out. An agent is compared with the "
-            "one of the same label and kind in the other run; if no agent there has its label, "
-            "with one that has the same parameters."
+            "Intervals and *significant* (5 % level) are corrected for the "
+            f"{count_of(len(pairs), 'pairs')} of runs and agents (Bonferroni); agents that earn "
+            "the same in both runs are left out. An agent is compared with the one of the same "
+            "label and kind in the other run; if no agent there has its label, with one that has "
+            "the same parameters."
         )
     else:
         st.markdown(

@@ -429,16 +429,24 @@ def test_the_cost_of_exploring_is_a_share_of_what_the_estimates_would_gain() -> 
     assert "Exploring costs 20 % of" in diagnose(made(value=0.05, greedy=0.1, rate=0.2))[0].text
 
 
-def test_the_interval_of_a_sibling_is_corrected_for_all_pairs() -> None:
+@pytest.mark.parametrize("order", ["ABC", "BAC"])
+def test_the_interval_of_a_sibling_is_corrected_for_all_pairs(order: str) -> None:
     """A third agent, of which nothing is known, makes the interval wider."""
     own, less = (
         made(value=0.9, greedy=0.98, rate=0.3, spread=0.005),
         made(value=0.99, greedy=0.99, rate=0.02, spread=-0.005),
     )
     histories = {"A": own, "B": less, "C": made(value=0.95, greedy=0.98, rate=0.3, spread=0.1)}
-    agents = [{"kind": "linucb", "label": "A", "alpha": 1.5}, LESS, {"kind": "lints", "label": "C"}]
-    e = Experiment.model_validate({"agents": agents, "steps": STEPS, "replications": own.rows})
-    text = diagnostics.findings(Result(e, histories), "A")["exploration"].text
+    agents = {
+        "A": {"kind": "linucb", "label": "A", "alpha": 1.5},
+        "B": LESS,
+        "C": {"kind": "lints", "label": "C"},
+    }
+    e = Experiment.model_validate(
+        {"agents": [agents[x] for x in order], "steps": STEPS, "replications": own.rows}
+    )
+    result = Result(e, {label: histories[label] for label in order})
+    text = diagnostics.findings(result, "A")["exploration"].text
     plain = paired_tests.compare(histories["B"], histories["A"]).difference
     wide = paired_tests.compare(histories["B"], histories["A"], family=3).difference
     assert wide.high - wide.low > 1.1 * (plain.high - plain.low)

@@ -235,7 +235,8 @@ def test_the_conclusions_compare_with_the_agent_that_the_user_chooses(pool: Pool
     choice = next(box for box in at.selectbox if box.label == "Compared with")
     leader = ranking(job.result)[0]
     assert choice.options == [f"the leader ({leader})", "LinUCB", "LinTS", "Random"]
-    assert "glossary#bonferroni-correction" in "".join(caption.value for caption in at.caption)
+    caption = next(c.value for c in at.caption if "glossary#bonferroni-correction" in c.value)
+    assert caption.startswith("Corrected for the 3 pairs of agents")
     at = settled(choice.set_value("Random").run())
     assert sentences(at)[:2] == reference_comparisons(job.result, "Random")
     assert sentences(at)[:2] != leader_comparisons(job.result)
@@ -296,7 +297,7 @@ def test_the_correction_of_the_sentence_on_the_shock_is_stated(pool: Pool) -> No
     ending = "hold together; the one after the shock is corrected separately."
     assert any(ending in s for s in sentences(arena(shocked)))
     plain = ended(pool.submit(experiment(*agents, steps=2000, seed=926)))
-    ending = "The intervals of the comparisons over the whole run hold together."
+    ending = "The intervals of the differences over the whole run hold together."
     assert any(s.endswith(ending) for s in sentences(arena(plain)))
 
 

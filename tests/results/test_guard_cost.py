@@ -13,8 +13,9 @@ import pytest
 
 from bandits import Result, run
 from bandits.experiments.guarding import with_and_without
-from bandits.results import guard_cost, metrics
+from bandits.results import guard_cost, metrics, words
 from bandits.results.comparison import paired_tests
+from bandits.results.metrics import total
 from tests.support import experiment
 
 FLOOR = {"kind": "floor", "epsilon": 0.2}
@@ -145,6 +146,23 @@ def test_several_agents_are_summarised_by_what_is_significant(several: Result) -
     )
     shares += ", depending on the agent"
     assert stated.endswith(f"half of the products gets {shares}.")
+
+
+def test_the_interval_of_a_cost_is_corrected_for_all_guarded_agents(several: Result) -> None:
+    """Its ends are positive whether the guard costs clicks or earns some."""
+    exchanged = copy.deepcopy(several)
+    pairs = guard_cost.guarded_pairs(several.experiment)
+    for guarded, plain in pairs.items():
+        histories = exchanged.histories
+        histories[guarded], histories[plain] = histories[plain], histories[guarded]
+    stated = zip(guard_cost.sentences(several), guard_cost.sentences(exchanged), strict=True)
+    for (guarded, plain), (costs, earns) in zip(pairs.items(), stated, strict=True):
+        gap = total(several.histories[plain], "clicks") - total(
+            several.histories[guarded], "clicks"
+        )
+        interval = words.interval(abs(metrics.estimate(gap, family=3)), "count")
+        assert f"than without it ({interval}; 8 paired" in costs
+        assert f"than without it ({interval}; 8 paired" in earns
 
 
 def test_each_guard_of_an_agent_has_its_own_clause() -> None:

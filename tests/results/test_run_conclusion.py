@@ -4,14 +4,17 @@ equal.
 
 from __future__ import annotations
 
+import math
 import re
 
 import numpy as np
 import pytest
 from scipy.special import stdtrit
 
-from bandits import Result, run
+from bandits import Estimate, Result, run
 from bandits.base.types import FloatArray
+from bandits.lessons.sources import RunSource
+from bandits.results import words
 from bandits.results.caveats import stopped_notes
 from bandits.results.comparison import paired_tests
 from bandits.results.comparison.conclusion import reference_comparisons
@@ -153,13 +156,10 @@ def test_intervals_of_all_pairs_hold_together() -> None:
     means = np.arange(4.0)
     for _ in range(1000):
         clicks = means[:, None] + (g.normal(size=(4, 8)) * [[0.5], [1.0], [1.0], [2.0]])
-        histories = {str(i): history(clicks[i][None]) for i in range(4)}
-        pairs = paired_tests.compare_pairs(histories)
+        result = result_of({str(i): clicks[i][None] for i in range(4)})
+        pairs = paired_tests.compare_pairs(result, list(result.histories))
         gaps = {pair: means[int(pair[0])] - means[int(pair[1])] for pair in pairs}
-        own = {
-            pair: paired_tests.compare(*(histories[label] for label in pair)).difference
-            for pair in pairs
-        }
+        own = {pair: result.compare(*pair).difference for pair in pairs}
         inside += all(
             pairs[pair].difference.low <= gap <= pairs[pair].difference.high
             for pair, gap in gaps.items()
@@ -170,13 +170,26 @@ def test_intervals_of_all_pairs_hold_together() -> None:
     assert alone / 1000 < 0.95 - error
 
 
-def test_what_is_stated_of_two_agents_does_not_change_with_a_third() -> None:
+def test_what_is_stated_of_two_agents_depends_on_the_number_of_the_others_alone() -> None:
+    """Whatever they earn, and also if they diverge; everywhere alike."""
     g, stated = np.random.default_rng(5), set()
     shared = {name: g.normal(mean, 1, (20, 8)) for name, mean in (("one", 1.0), ("two", 0.5))}
-    for third in (0.0, 0.7, 5.0):
+    for third in (0.0, 0.7, 5.0, math.nan):
         result = result_of({**shared, "other": g.normal(third, 1, (20, 8))})
-        stated |= {s for s in reference_comparisons(result, "two") if "one" in s}
+        result.histories["other"].alive[:] = math.isfinite(third)
+        (said,) = (s for s in reference_comparisons(result, "two") if "one" in s)
+        pair = result.summary()["comparisons"][0]
+        assert (pair["a"], pair["b"], pair["corrected"]["pairs"]) == ("one", "two", 3)
+        assert pair["corrected"]["p_value"] == min(1.0, 3 * pair["p_value"])
+        corrected = Estimate(**pair["corrected"]["difference"])
+        assert words.interval(corrected, "count") in said
+        source = RunSource(result.experiment, result)
+        assert source.quantity("difference", ("one", "two")) == corrected
+        assert source.quantity("difference_alone", ("one", "two")) == Estimate(**pair["difference"])
+        stated.add(said)
     assert len(stated) == 1
+    (alone,) = reference_comparisons(result_of(shared), "two")
+    assert alone not in stated
 
 
 @pytest.mark.parametrize("agents", [2, 4])

@@ -59,7 +59,7 @@ def test_the_leader_after_the_shock_is_compared_over_the_steps_after_it() -> Non
     assert "Oracle" not in (found.best, found.leader, found.runner_up)
     assert found.comparison is not None
     a, b = result.histories[found.leader], result.histories[found.runner_up]
-    assert found.comparison == paired_tests.compare(a, b, since=600, family=3)
+    assert found.comparison == paired_tests.compare(a, b, since=600, family=6)
     at = int(np.searchsorted(a.grid, 600))
     gap = [h.sums["clicks"][-1] - h.sums["clicks"][at] for h in (a, b)]
     assert found.comparison.difference.mean == pytest.approx((gap[0] - gap[1]).mean())

@@ -210,7 +210,7 @@ def test_an_interval_agrees_with_the_verdict_beside_it() -> None:
     result = Result(
         e, {label: counting(counted, list(map(float, mine))) for label, mine in clicks.items()}
     )
-    pairs = unpaired.compare_pairs(result.histories)
+    pairs = unpaired.compare_pairs(result, list(result.histories))
     alone = unpaired.compare(result.histories["LinUCB"], result.histories["Beta Thompson"])
     found = pairs["LinUCB", "Beta Thompson"]
     assert alone.p_value < 0.05 < found.p_value == 3 * alone.p_value
@@ -245,8 +245,9 @@ def test_lessons_name_the_numbers_of_a_replay() -> None:
     histories = {
         label: counting([100.0] * 4, list(map(float, mine))) for label, mine in clicks.items()
     }
-    source = RunSource(replay(steps=200), Result(replay(steps=200), histories))
-    p = unpaired.compare_pairs(histories)["LinUCB", "Random"].p_value
+    result = Result(replay(steps=200), histories)
+    source = RunSource(result.experiment, result)
+    p = unpaired.compare(histories["LinUCB"], histories["Random"], family=3).p_value
     assert 0.05 < p < 1
     assert source.quantity("p_value", ("LinUCB", "Random")) == p
     assert source.quantity("p_value", ("Random", "LinUCB")) == p

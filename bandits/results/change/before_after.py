@@ -70,9 +70,7 @@ def around_shock(result: Run) -> AroundShock | None:
     if found.label not in rates:
         return None
     order = sorted(rates, key=lambda label: rates[label][1].mean, reverse=True)
-    pairs = paired_tests.compare_pairs(
-        {label: result.histories[label] for label in order}, since=step
-    )
+    pairs = paired_tests.compare_pairs(result, order, since=step)
     first, second = order[0], order[1] if len(order) > 1 else ""
     comparison = pairs.get((first, second))
     before, after = rates[found.label]

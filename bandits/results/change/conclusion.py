@@ -17,7 +17,7 @@ import numpy as np
 from bandits.base.formatting import count, count_of, listed
 from bandits.base.types import FloatArray
 from bandits.results import words
-from bandits.results.comparison.paired_tests import paired_test
+from bandits.results.comparison.paired_tests import differs, paired_test
 from bandits.results.metrics import Estimate, estimate
 from bandits.results.run import Run
 
@@ -117,9 +117,14 @@ def least_lost(lost: Mapping[str, FloatArray]) -> Leader:
     family = math.comb(len(lost), 2)
     label = min(lost, key=lambda name: float(lost[name].mean()))
     gaps = {other: rows - lost[label] for other, rows in lost.items() if other != label}
-    tied = tuple(b for b, gap in gaps.items() if paired_test(gap, family=family)[1] >= 0.05)
-    closest = min(gaps, key=lambda b: float(gaps[b].mean()))
-    return Leader(label, tied, estimate(gaps[closest], family=family), closest)
+    ahead = {other: estimate(gap, family=family) for other, gap in gaps.items()}
+    tied = tuple(
+        other
+        for other, gap in gaps.items()
+        if not differs(ahead[other], paired_test(gap, family=family)[1])
+    )
+    closest = min(ahead, key=lambda other: ahead[other].mean)
+    return Leader(label, tied, ahead[closest], closest)
 
 
 def all_gain(lost: Mapping[str, Estimate]) -> bool:
@@ -266,7 +271,8 @@ def _lost(result: Run, unchanged: Run, labels: Sequence[str], alone: str) -> str
     ends = f"({words.interval(leader.ahead, 'count')}{shared})"
     # a loss of -5 is no gain of the others
     if not gains and least.mean < 0 and count(least.mean) != "0":
-        earned = -least
+        # the same data chose the agent
+        earned = -estimate(lost[leader.label], family=len(lost))
         return (
             f"{name} {best}, {count_of(leader.ahead.mean, noun)} fewer than {leader.closest} "
             f"{ends}: it earned {count(earned.mean)} more than without the {changes} "

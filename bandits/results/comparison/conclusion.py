@@ -80,8 +80,7 @@ def reference_comparisons(result: Run, reference: str | None) -> list[str]:
     """Compare an agent, by default the leader, with each other one, best first.
 
     Verdicts and intervals are corrected for all pairs (Bonferroni), as the same data chose the
-    leader: they hold together, whichever reference is chosen, and those of two agents do not change
-    with the others."""
+    leader: they hold together, whichever reference is chosen."""
     order = _order(result)
     return list(_sentences(result, _compared(result, order), _known(reference, order)).values())
 
@@ -154,7 +153,8 @@ def _about_the_leader(
     if leader in learns:
         return ""
     best = next(label for label in order if label in learns)
-    if compared[leader, best].p_value < 0.05:
+    found = compared[leader, best]
+    if paired_tests.differs(found.difference, found.p_value):
         return f" {names[leader]} leads, but does not learn."
     return f" {names[leader]}, which does not learn, is not significantly ahead of {names[best]}."
 
@@ -180,10 +180,9 @@ def _known(reference: str | None, order: Sequence[str]) -> str:
 
 def _compared(result: Run, order: Sequence[str]) -> Compared:
     """Compare all pairs of agents, the agent that is ahead first."""
-    histories = {label: result.histories[label] for label in order}
     if result.experiment.offers("replay"):
-        return unpaired.compare_pairs(histories)
-    return paired_tests.compare_pairs(histories)
+        return unpaired.compare_pairs(result, order)
+    return paired_tests.compare_pairs(result, order)
 
 
 def _sentences(result: Run, compared: Compared, reference: str) -> dict[tuple[str, str], str]:

@@ -1,20 +1,23 @@
 """Compare agents on common random numbers: paired differences, tests, break-even steps.
 
-Many pairs are corrected by their number alone (Bonferroni), so that what is stated of a pair does
-not change with another agent; intervals and tests agree, and hold together. Coverage is simulated
-in `tests/results/test_run_conclusion.py`."""
+The pairs of a run are corrected by their number alone (Bonferroni): what is stated of two agents
+depends on how many run, not on what the others earn, and holds together. Coverage is simulated in
+`tests/results/test_run_conclusion.py`."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from bandits.base.types import FloatArray, IntArray
+from bandits.experiments.experiment import Experiment
 from bandits.experiments.history import History
 from bandits.results.metrics import Estimate, estimate, t_quantile
+from bandits.results.run import Run
 
 # with fewer, the interval of the break-even step covers less than stated
 MIN_BREAK_EVEN_ROWS = 4
@@ -42,12 +45,12 @@ class Comparison(NamedTuple):
         never.
     break_even_interval : tuple of int or None
         95 % interval of the step from which the expected difference stays positive: the break-even
-        steps of the two ends of the pointwise band. None with fewer than `MIN_BREAK_EVEN_ROWS`
-        rows, or if the lower end of the band is not positive at the last step.
+        steps of the two ends of the band. None with fewer than `MIN_BREAK_EVEN_ROWS` rows, or if
+        the lower end of the band is not positive at the last step.
     exploration_cost : float
         Largest mean deficit of a, in clicks.
     trailed : bool
-        Whether the upper end of the pointwise 95 % band lies below zero at a stored step.
+        Whether the upper end of the band, 95 % at each step, lies below zero at a stored step.
     """
 
     difference: Estimate
@@ -111,7 +114,7 @@ def compare(a: History, b: History, *, since: int = 0, family: int = 1) -> Compa
     """Compare two agents on the same rows, from a step on, up to the last step both have
     reached.
 
-    Interval and p-value hold together with those of ``family`` comparisons (Bonferroni).
+    Intervals and p-value hold together with those of ``family`` comparisons (Bonferroni).
     """
     size = min(a.size, b.size)
     both = a.alive & b.alive
@@ -130,21 +133,35 @@ def compare(a: History, b: History, *, since: int = 0, family: int = 1) -> Compa
         probability_better=better,
         p_value=p,
         break_even_step=None if at < 0 else int(grid[at]),
-        break_even_interval=_break_even_interval(gap, grid) if at >= 0 else None,
+        break_even_interval=_break_even_interval(gap, grid, family) if at >= 0 else None,
         exploration_cost=max(0.0, -float(mean.min())) if n else 0.0,
-        trailed=n > 1 and bool((_band(gap)[1] < 0).any()),
+        trailed=n > 1 and bool((_band(gap, family)[1] < 0).any()),
     )
 
 
+def family_of(experiment: Experiment) -> int:
+    """Return the number of pairs of agents: comparisons of a run are corrected for all of them,
+    whichever are shown, and whichever have diverged.
+    """
+    return max(1, math.comb(len(experiment.agents), 2))
+
+
 def compare_pairs(
-    histories: Mapping[str, History], *, since: int = 0
+    result: Run, labels: Sequence[str], *, since: int = 0
 ) -> dict[tuple[str, str], Comparison]:
-    """Compare all pairs of agents; all that is stated of them holds together (Bonferroni)."""
-    pairs = list(itertools.combinations(histories, 2))
+    """Compare agents of a run with each other, each with those after it in ``labels``."""
+    histories, family = result.histories, family_of(result.experiment)
     return {
-        (a, b): compare(histories[a], histories[b], since=since, family=len(pairs))
-        for a, b in pairs
+        (a, b): compare(histories[a], histories[b], since=since, family=family)
+        for a, b in itertools.combinations(labels, 2)
     }
+
+
+def differs(difference: Estimate, p_value: float) -> bool:
+    """Tell whether agents differ: significantly, or by the same amount in every replication, which
+    has no variance to test.
+    """
+    return p_value < 0.05 or difference.low == difference.high != 0
 
 
 def paired_test(gap: FloatArray, *, family: int = 1) -> tuple[float, float]:
@@ -176,14 +193,18 @@ def _ahead_for_good(gaps: FloatArray) -> IntArray:
     return np.where(behind[:, -1], -1, out)
 
 
-def _band(gap: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the ends of the pointwise 95 % band of cumulative differences ``gap (G, n)``."""
+def _band(gap: FloatArray, family: int = 1) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of the band of cumulative differences ``gap (G, n)``, which at each step
+    holds together with those of a ``family`` in 95 % of runs.
+    """
     n = gap.shape[1]
-    mean, half = gap.mean(axis=1), t_quantile(n) * gap.std(axis=1, ddof=1) / n**0.5
+    mean, half = gap.mean(axis=1), t_quantile(n, family) * gap.std(axis=1, ddof=1) / n**0.5
     return mean - half, mean + half
 
 
-def _break_even_interval(gap: FloatArray, grid: IntArray) -> tuple[int, int] | None:
+def _break_even_interval(
+    gap: FloatArray, grid: IntArray, family: int = 1
+) -> tuple[int, int] | None:
     """Invert paired t tests of the cumulative differences ``gap (G, n)``.
 
     The true step is outside only if the test at that step, or just before it, errs. Coverage is
@@ -191,20 +212,6 @@ def _break_even_interval(gap: FloatArray, grid: IntArray) -> tuple[int, int] | N
     n = gap.shape[1]
     if n < MIN_BREAK_EVEN_ROWS:
         return None
-    low_end, high_end = _band(gap)
+    low_end, high_end = _band(gap, family)
     low, high = _ahead_for_good(np.stack([high_end, low_end]))
     return None if high < 0 else (int(grid[low]), int(grid[high]))
-
-
-def holm(p_values: list[float]) -> list[float]:
-    """Adjust p-values by Holm's step-down correction, in the order given.
-
-    References
-    ----------
-    Holm (1979), A simple sequentially rejective multiple test procedure.
-    """
-    out, running = [0.0] * len(p_values), 0.0
-    for rank, i in enumerate(np.argsort(p_values, kind="stable")):
-        running = max(running, min(1.0, (len(p_values) - rank) * p_values[i]))
-        out[int(i)] = running
-    return out

@@ -78,7 +78,7 @@ class PairedDifference(NamedTuple):
     """Reward of an agent in run ``a`` minus run ``b``, paired by replication, up to the last common
     step; that per visit where visits have many steps.
 
-    Interval and p-value are corrected for all pairs shown (Bonferroni): they agree.
+    Interval and p-value are corrected for all pairs of runs and agents (Bonferroni).
     """
 
     label: str  # in run ``a``

@@ -6,11 +6,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from bandits.experiments.history import History
 from bandits.results.metrics import Estimate, click_rate
+from bandits.results.run import Run
+
+from .paired_tests import family_of
 
 
 class RateDifference(NamedTuple):
@@ -59,7 +62,10 @@ def compare(a: History, b: History, *, family: int = 1) -> RateDifference:
     return RateDifference(Estimate(mean, mean - half, mean + half), p_value)
 
 
-def compare_pairs(histories: Mapping[str, History]) -> dict[tuple[str, str], RateDifference]:
-    """Compare all pairs of agents; all that is stated of them holds together (Bonferroni)."""
-    pairs = list(itertools.combinations(histories, 2))
-    return {(a, b): compare(histories[a], histories[b], family=len(pairs)) for a, b in pairs}
+def compare_pairs(result: Run, labels: Sequence[str]) -> dict[tuple[str, str], RateDifference]:
+    """Compare agents of a run as `paired_tests.compare_pairs` does."""
+    histories, family = result.histories, family_of(result.experiment)
+    return {
+        (a, b): compare(histories[a], histories[b], family=family)
+        for a, b in itertools.combinations(labels, 2)
+    }

@@ -6,7 +6,7 @@ import numpy as np
 
 from bandits.base.formatting import count
 from bandits.results import metrics, words
-from bandits.results.comparison.paired_tests import Comparison, compare
+from bandits.results.comparison.paired_tests import Comparison, compare, differs, family_of
 from bandits.results.metrics import Estimate
 from bandits.results.run import Run, headline
 
@@ -18,16 +18,18 @@ def overtaken(result: Run, leader: str) -> dict[str, tuple[int, Comparison]]:
     """Return the break-even step of an agent with each agent that it overtook, by label, in the
     order of the steps.
     """
-    own = result.histories[leader]
+    own, family = result.histories[leader], family_of(result.experiment)
     pairs = {
-        label: compare(own, history)
+        label: compare(own, history, family=family)
         for label, history in result.histories.items()
         if label != leader
     }
     found = {
         label: (pair.break_even_step, pair)
         for label, pair in pairs.items()
-        if pair.break_even_step is not None and pair.overtook
+        if pair.break_even_step is not None
+        and pair.overtook
+        and differs(pair.difference, pair.p_value)
     }
     return dict(sorted(found.items(), key=lambda item: item[1][0]))
 

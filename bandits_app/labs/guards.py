@@ -18,6 +18,7 @@ from bandits.monitoring.figures import (
 from bandits.monitoring.replay import AlarmTask
 from bandits.results import guard_cost
 from bandits.results.change.marks import description
+from bandits.results.comparison.paired_tests import family_of
 from bandits.results.describe import describe_experiment
 from bandits.results.figures.board import board
 from bandits.results.guard_cost import guarded_pairs
@@ -137,6 +138,11 @@ def _show(job: Job) -> None:
         lines = [f"**{escape_markdown(first)}**\n"] if first else []
         lines += [f"- {escape_markdown(sentence)}" for sentence in sentences if sentence != first]
         st.markdown(glued("\n".join(lines)))
+        if len(guarded_pairs(job.experiment)) < family_of(job.experiment):
+            st.caption(
+                "Intervals hold together for the agents with a guard. The Arena compares all pairs "
+                "of agents, so its intervals are wider."
+            )
     panel.draw(specs, key="guard-board", revision=job.id)
 
 

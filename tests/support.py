@@ -91,6 +91,7 @@ def wait_for(
     """
     end = time.monotonic() + PATIENCE
     while True:
+        began = time.monotonic()
         # before the condition: the event that ends the wait may also fulfil it
         reason = unless()
         if condition():
@@ -99,7 +100,8 @@ def wait_for(
             raise AssertionError(f"{what} cannot happen any more: {reason}")
         if time.monotonic() > end:
             raise AssertionError(f"waited {PATIENCE:.0f} s in vain for {what}")
-        time.sleep(0.02)
+        # a condition that draws a page leaves the processor to what is waited for
+        time.sleep(max(0.02, min(3 * (time.monotonic() - began), 2)))
 
 
 def over(*jobs: Job) -> Callable[[], str]:

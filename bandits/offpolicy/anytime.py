@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import gammainc, gammaln
 
 from bandits.base.errors import UserError
@@ -179,6 +178,9 @@ def _lower(total: float, variance: float, t: int, threshold: float) -> float:
 
 def _root(excess: Callable[[float], float], top: float) -> float:
     """Return the smallest mean up to ``top`` that is not refuted."""
+    # with it, each process that reads a log would start later
+    from scipy.optimize import brentq
+
     if excess(0.0) <= 0:
         return 0.0
     if excess(top) >= 0:

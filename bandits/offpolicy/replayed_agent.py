@@ -6,7 +6,7 @@ import json
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit
 from threadpoolctl import threadpool_limits
 
 from bandits.agents.guards.base import unguarded
@@ -212,5 +212,5 @@ def _summary(rewards: list[FloatArray], level: float) -> ReplayedAgent:
     value = sum(float(each.sum()) for each in rewards) / total
     distances = np.array([float(each.sum()) - value * len(each) for each in rewards])
     error = float(np.sqrt(np.square(distances).sum() * R / (R - 1))) / total
-    half = float(student.ppf((1 + level) / 2, R - 1)) * error
+    half = float(stdtrit(R - 1, (1 + level) / 2)) * error
     return ReplayedAgent(value, value - half, value + half, error, total, steps)

@@ -57,16 +57,15 @@ def with_and_without(
     """
     require_truth(experiment, "the comparison with and without a guard")
     title = guard_kinds()[guard["kind"]].title.lower()
-    agents, taken = [], set(experiment.labels)
+    bare, guarded, taken = [], [], set(experiment.labels)
     for label, params in zip(experiment.labels, experiment.agents, strict=True):
         if label in labels:
             plain = params.model_dump(mode="json", by_alias=True)
-            guarded = _free(f"{label} {title}", taken)
-            agents += [
-                {**plain, "label": label},
-                {**plain, "label": guarded, "guards": [*plain["guards"], guard]},
-            ]
-    data = {**experiment.model_dump(mode="json", by_alias=True), "agents": agents}
+            name = _free(f"{label} {title}", taken)
+            bare.append({**plain, "label": label})
+            guarded.append({**plain, "label": name, "guards": [*plain["guards"], guard]})
+    # an agent keeps its colour: it has as many of its kind before it as in the experiment
+    data = {**experiment.model_dump(mode="json", by_alias=True), "agents": bare + guarded}
     return read(data)
 
 

@@ -7,6 +7,7 @@ import pytest
 from bandits import read
 from bandits.experiments.experiment import Experiment
 from bandits.experiments.guarding import guard_kinds, guardable, suggestion, with_and_without
+from bandits.results.figures.style import styles
 
 
 def experiment(*labels: str | None) -> Experiment:
@@ -21,11 +22,14 @@ def test_each_agent_runs_once_as_it_is_and_once_with_the_guard() -> None:
     after = with_and_without(before, {"kind": "floor", "epsilon": 0.1}, ["LinUCB 2", "Mine"])
     assert after.labels == (
         "LinUCB 2",
-        "LinUCB 2 exploration floor",
         "Mine",
+        "LinUCB 2 exploration floor",
         "Mine exploration floor",
     )
-    assert [len(agent.guards) for agent in after.agents] == [0, 1, 0, 1]
+    assert [len(agent.guards) for agent in after.agents] == [0, 0, 1, 1]
+    whole = with_and_without(before, {"kind": "floor"}, before.labels)
+    # in the colours in which they run without guards
+    assert styles(before).items() < styles(whole).items()
 
 
 def test_long_names_that_begin_alike_stay_different() -> None:

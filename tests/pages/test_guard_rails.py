@@ -24,11 +24,13 @@ def test_agents_run_with_the_guard_and_without_it(pool: Pool) -> None:
     assert not at.exception
     job = pool.get(at.session_state["job"])
     assert job is not None
-    assert list(job.experiment.labels) == ["LinUCB", "LinUCB fallback", "LinTS", "LinTS fallback"]
+    assert list(job.experiment.labels) == ["LinUCB", "LinTS", "LinUCB fallback", "LinTS fallback"]
     assert [[g.kind for g in agent.guards] for agent in job.experiment.agents] == [
         [],
+        [],
         ["fallback"],
-    ] * 2
+        ["fallback"],
+    ]
     ended(job)
     at.run()
     assert any("the fallback made" in m.value for m in at.markdown)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from bandits.agents import agent_class
-from bandits.base.formatting import count_of, number, percent
+from bandits.base.formatting import count, count_of, number, percent
 from bandits.results import metrics, words
 from bandits.results.comparison import paired_tests
 from bandits.results.metrics import Estimate
@@ -67,9 +67,10 @@ def better_sibling(result: Run, label: str) -> Sibling | None:
             was, now = (percent(float(rate[both].mean())) for rate in (before, after))
             noun = result.experiment.simulator_class().reward_noun
             sentence = f"{other}, with {name}, explores in {now} of its decisions instead of "
+            pairs = f", corrected for {count(family)} pairs of agents" * (family > 1)
             sentence += (
                 f"{was} and earned {count_of(earned.mean, f'more {noun}')} "
-                f"({words.interval(earned, 'count')})."
+                f"({words.interval(earned, 'count')}{pairs})."
             )
             lost = Estimate(*(value / gain for value in earned))
             found.append(Sibling("too much" if change.high < 0 else "too little", lost, sentence))

@@ -10,14 +10,15 @@ import pandas as pd
 import streamlit as st
 
 from bandits import Estimate, Result
-from bandits.base.formatting import count, count_of, number
+from bandits.base.formatting import count, number
 from bandits.results import words
 from bandits.results.comparison.overlay import overlay, scales, styles_of_runs
 from bandits.results.comparison.paired_tests import differs
 from bandits.results.comparison.run_comparison import (
     PairedDifference,
+    compared_pairs,
     conclusions,
-    describe_difference,
+    describe_settings,
     metric_titles,
     outcomes,
     paired,
@@ -72,7 +73,7 @@ def show(found: Sequence[StoredRun]) -> None:
     if not differences:
         st.markdown("None: the settings are equal, except for labels or the order of the agents.")
     elif len(results) == 2:
-        sentences = (escape_markdown(describe_difference(d, list(results))) for d in differences)
+        sentences = map(escape_markdown, describe_settings(experiments))
         a, b = results
         st.markdown(
             f"{b} compared with {a}:\n" + "\n".join(f"- {sentence}" for sentence in sentences)
@@ -118,14 +119,19 @@ def show(found: Sequence[StoredRun]) -> None:
     ]
     if differing:
         st.dataframe(pd.DataFrame(differing), hide_index=True, height="content")
+        family = compared_pairs({name: run.experiment for name, run in results.items()})
+        corrected = (
+            f"Intervals and *significant* (5 % level) are corrected for the {family} comparisons "
+            "of agents that differ (Bonferroni). "
+            if family > 1
+            else ""
+        )
         st.markdown(
             "Paired runs have the same random numbers and, unless the traffic changes, the same "
             "visitors (common random numbers), so the difference is taken per replication. "
-            "Intervals and *significant* (5 % level) are corrected for the "
-            f"{count_of(len(pairs), 'pairs')} of runs and agents (Bonferroni); agents that earn "
-            "the same in both runs are left out. An agent is compared with the one of the same "
-            "label and kind in the other run; if no agent there has its label, with one that has "
-            "the same parameters."
+            f"{corrected}Agents that earn the same in both runs are left out. An agent is compared "
+            "with the one of the same label and kind in the other run; if no agent there has its "
+            "label, with one that has the same parameters."
         )
     else:
         st.markdown(

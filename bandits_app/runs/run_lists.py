@@ -138,14 +138,17 @@ def lesson_title(experiment: Experiment) -> str:
 
     Empty for other runs, and for one that is a preset.
     """
-    if experiment.hash in {preset.experiment.hash for preset in presets().values()}:
+    known = {preset.experiment.hash for preset in presets().values()}
+    if experiment.hash in known:
         return ""
     named = []
     for number, lesson in enumerate(lessons().values()):
         runs = {name: step for name, step in lesson.runs.items() if step.worked is None}
         for name, step in runs.items():
             own = f": {lesson.texts[name].title}" if len(runs) > 1 else f", {lesson.data.title}"
-            named.append((f"Lesson {number}{own}", step.resolved))
+            # what resembles a preset is named by it
+            if step.resolved.hash not in known:
+                named.append((f"Lesson {number}{own}", step.resolved))
         named += [
             (f"Lesson {number}, task", task.changed(runs[task.run], task.start))
             for task in lesson.tasks.values()

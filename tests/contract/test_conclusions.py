@@ -158,7 +158,7 @@ OTHERS = {
         *("results.metric_registry.", "results.change.marks.", "results.visit.kinds"),
         *("results.items.new_items.about", "results.visit.watched", "sweeps.figures.grid."),
         "sweeps.parameters.",
-        "results.comparison.run_comparison.describe_difference",
+        "results.comparison.run_comparison.describe_",
     ),
     "formats of numbers and files": ("results.words.", "results.export.", "offpolicy.background."),
     "choices that a page offers": ("offpolicy.choices.", "offpolicy.reading."),

@@ -450,4 +450,5 @@ def test_the_interval_of_a_sibling_is_corrected_for_all_pairs(order: str) -> Non
     plain = paired_tests.compare(histories["B"], histories["A"]).difference
     wide = paired_tests.compare(histories["B"], histories["A"], family=3).difference
     assert wide.high - wide.low > 1.1 * (plain.high - plain.low)
-    assert f"more clicks ({words.interval(wide, 'count')})" in text
+    stated = f"{words.interval(wide, 'count')}, corrected for 3 pairs of agents"
+    assert f"more clicks ({stated})" in text

@@ -20,7 +20,9 @@ from bandits.results.comparison.run_comparison import (
     MISSING,
     Outcome,
     PairedDifference,
+    compared_pairs,
     describe_difference,
+    describe_settings,
     matches,
     metric_titles,
     outcomes,
@@ -30,6 +32,7 @@ from bandits.results.comparison.run_comparison import (
     settings,
 )
 from bandits.results.describe import parameter_changes, relabelled
+from bandits.results.instant import gain
 from tests.support import experiment, history
 
 
@@ -84,6 +87,34 @@ def test_parameters_of_different_simulators_are_not_compared() -> None:
     a, b = experiment("linucb"), experiment("linucb", simulator={"kind": "wheel"})
     found = [describe_difference(d, "AB") for d in settings([a, b])]
     assert [s for s in found if "only in" not in s] == ["Simulator: Wheel instead of Pet shop"]
+
+
+def test_an_agent_with_another_label_is_the_same_one() -> None:
+    a = experiment("linucb", "lints")
+    b = experiment({"kind": "linucb", "label": "Mine"}, {"kind": "lints", "sigma2": 2.0})
+    assert describe_settings({"A": a, "B": b}) == [
+        "LinTS: sigma2 2 instead of 0.005",
+        "LinUCB is named Mine in B",
+    ]
+
+
+def test_agents_that_are_equal_in_both_runs_count_in_no_correction() -> None:
+    """What is stated of two runs is then what a slider states of its agent."""
+    a, b = experiment("linucb", "lints", "random"), experiment({"kind": "linucb", "alpha": 2.0})
+    b = b.model_copy(update={"agents": (*b.agents, *a.agents[1:])})
+    runs = {"A": run(a), "B": run(b)}
+    assert compared_pairs({"A": a, "B": b}) == 1
+    changed = next(pair for pair in paired(runs) if pair.label == "LinUCB")
+    one, two = (r.histories["LinUCB"] for r in runs.values())
+    assert changed.difference == gain(a, one, two)
+    shocked = experiment(
+        "linucb",
+        "lints",
+        "random",
+        simulator={"kind": "petshop", "n_products": 10, "shock_step": 100},
+    )
+    assert compared_pairs({"A": a, "B": shocked}) == 3
+    assert compared_pairs({"A": a, "B": b, "C": a}) == 2
 
 
 def test_a_previous_run_is_comparable_only_with_the_same_simulator_and_random_numbers() -> None:

@@ -26,12 +26,11 @@ def concluded(**results: Result) -> list[str]:
     return conclusions(results, paired(results))
 
 
-def result_of(clicks: dict[str, FloatArray]) -> Result:
+def result_of(clicks: dict[str, FloatArray], alpha: float = 0.5) -> Result:
     """Return a run with these clicks (T, R) of each agent."""
     steps, rows = next(iter(clicks.values())).shape
-    e = experiment(
-        *({"kind": "linucb", "label": label} for label in clicks), steps=steps, replications=rows
-    )
+    agents = ({"kind": "linucb", "label": label, "alpha": alpha} for label in clicks)
+    e = experiment(*agents, steps=steps, replications=rows)
     return Result(e, {label: history(of, n_items=10) for label, of in clicks.items()})
 
 
@@ -66,7 +65,8 @@ def test_the_sentence_of_two_runs() -> None:
             "open": noise,
             "exact": constant,
             "rare": rare,
-        }
+        },
+        alpha=1.5,
     )
     assert concluded(A=first, B=second) == [
         "B compared with A, 8 paired replications: worse earns 21 clicks fewer in B (95 % CI 20 "
@@ -138,9 +138,9 @@ def test_equal_runs_seldom_have_an_agent_that_earns_more() -> None:
     for _ in range(400):
         runs = {
             name: result_of(
-                {label: (g.random((50, 6)) < 0.5).astype(float) for label in ("x", "y")}
+                {label: (g.random((50, 6)) < 0.5).astype(float) for label in ("x", "y")}, alpha
             )
-            for name in "ABC"
+            for alpha, name in enumerate("ABC")
         }
         wrong += any(
             " in B (" in sentence or " in C (" in sentence for sentence in concluded(**runs)

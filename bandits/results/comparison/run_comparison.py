@@ -78,7 +78,7 @@ class PairedDifference(NamedTuple):
     """Reward of an agent in run ``a`` minus run ``b``, paired by replication, up to the last common
     step; that per visit where visits have many steps.
 
-    Interval and p-value are corrected for all pairs of runs and agents (Bonferroni).
+    Interval and p-value are corrected for `compared_pairs` (Bonferroni).
     """
 
     label: str  # in run ``a``
@@ -124,6 +124,21 @@ def describe_difference(difference: Difference, names: Sequence[str]) -> str:
         return f"{difference.name} {value}, only in {only}"
     name = "Simulator:" if difference.path == "simulator.kind" else difference.name
     return f"{name} {after} instead of {before}"
+
+
+def describe_settings(experiments: Mapping[str, Experiment]) -> list[str]:
+    """Describe how the second of two named runs differs from the first; an agent that has another
+    label there is the same one.
+    """
+    (first, a), (second, b) = experiments.items()
+    renamed = {match.a: match.b for match in matches(a, b) if match.a != match.b}
+    aside = tuple(f"agents.{label}." for label in (*renamed, *renamed.values()))
+    said = [
+        describe_difference(difference, (first, second))
+        for difference in settings([a, b])
+        if not difference.path.startswith(aside)
+    ]
+    return said + [f"{x} is named {y} in {second}" for x, y in renamed.items()]
 
 
 class _Setting(NamedTuple):
@@ -276,7 +291,7 @@ def paired(results: Mapping[str, Run]) -> list[PairedDifference]:
 
     The random numbers of a row depend on simulator (apart from its changes), seed and row number
     alone, so the rows that two runs share have common random numbers. See `matches` for what agents
-    have in common."""
+    have in common; those that are equal in both earn the same and count in no correction."""
     found = [
         (match, a, b)
         for a, b in itertools.combinations(results, 2)
@@ -284,7 +299,29 @@ def paired(results: Mapping[str, Run]) -> list[PairedDifference]:
         for match in matches(results[a].experiment, results[b].experiment)
         if match.a in results[a].histories and match.b in results[b].histories
     ]
-    return [_pair(match, a, b, results, len(found)) for match, a, b in found]
+    family = compared_pairs({name: result.experiment for name, result in results.items()})
+    return [_pair(match, a, b, results, family) for match, a, b in found]
+
+
+def compared_pairs(experiments: Mapping[str, Experiment]) -> int:
+    """Return for how many agents of pairs of runs `paired` corrects: those that are not equal in
+    both; at least 1.
+    """
+    found = 0
+    for (_, a), (_, b) in itertools.combinations(experiments.items(), 2):
+        if pairing_obstacle(a, b):
+            continue
+        first, second = (dict(zip(e.labels, e.agents, strict=True)) for e in (a, b))
+        found += sum(
+            a.simulator != b.simulator
+            or _without_label(first[match.a]) != _without_label(second[match.b])
+            for match in matches(a, b)
+        )
+    return max(1, found)
+
+
+def _without_label(agent: Params) -> dict[str, Any]:
+    return agent.model_dump(exclude={"label"})
 
 
 def matches(a: Experiment, b: Experiment) -> list[Match]:
@@ -301,10 +338,8 @@ def matches(a: Experiment, b: Experiment) -> list[Match]:
     for label, agent in first.items():
         if label in second:
             continue
-        same = agent.model_dump(exclude={"label"})
-        equal = next(
-            (other for other in others if others[other].model_dump(exclude={"label"}) == same), None
-        )
+        same = _without_label(agent)
+        equal = next((other for other in others if _without_label(others[other]) == same), None)
         if equal is not None:
             del others[equal]
             found.append(Match(label, equal))

@@ -41,6 +41,7 @@ from bandits.lessons.texts import fill, needs
 from bandits.lessons.worked import Table
 from bandits.results.result import Result
 from bandits.runtime.pool import Job
+from bandits_app.glossary import link
 from bandits_app.session import followed, workers
 from bandits_app.widgets.live_panel import panel
 from bandits_app.widgets.params_form import form, label
@@ -50,6 +51,8 @@ from bandits_app.widgets.until_end import until_end
 from . import game, progress, runs
 
 RULE = f"A number counts as right if it is off by at most {TOLERANCE:.0%} of its slider's range."
+# the difference of two agents with its interval, in a text
+INTERVAL = re.compile(r"\.difference\([^}]*\bci\b")
 WRONG = ":red[:material/cancel:]"
 HINTS = ("First hint", "Second hint", "Third hint")
 
@@ -69,6 +72,11 @@ def show(lesson: Lesson, step: Step, jobs: dict[str, Job]) -> None:
         runs.wait_for_text(jobs)
         return
     write_text(fill(section.body, sources))
+    if INTERVAL.search(section.body):
+        st.caption(
+            "Intervals of differences are corrected for all pairs of agents of the run, as in the "
+            f"Arena ({link('bonferroni-correction')}): with more agents they are wider."
+        )
     if isinstance(step, PredictStep):
         _predict(lesson, step)
     elif isinstance(step, RunStep) and step.worked is not None:

@@ -6,7 +6,7 @@ docs/CHANGE.md.
 Every agent that has a discount factor is run with and without it, LinUCB with a sliding window too,
 and a network that was trained before the run. All runs have the same seed, so differences are
 paired, also between simulators. The network is compared with the learners in more replications.
-About 15 minutes of a core."""
+About 90 minutes of a core."""
 
 from __future__ import annotations
 

@@ -156,7 +156,8 @@ class Result(Run):
                     },
                 }
             )
-        return found
+        stepwise = paired_tests.holm([one["p_value"] for one in found])
+        return [{**one, "p_value_holm": p} for one, p in zip(found, stepwise, strict=True)]
 
     def timing(self) -> dict[str, Any]:
         """Return the wall time of simulator, agents and recording, and of training before the first

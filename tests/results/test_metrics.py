@@ -505,6 +505,14 @@ def test_a_family_of_comparisons_has_wider_intervals_and_larger_p_values() -> No
     assert one.p_value == min(1.0, 3 * alone.p_value)
 
 
+def test_holm_against_a_worked_example() -> None:
+    assert paired_tests.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert paired_tests.holm([]) == []
+    assert paired_tests.holm([0.2]) == [0.2]
+    assert paired_tests.holm([0.9, 0.8, 0.7]) == [1.0, 1.0, 1.0]
+    assert paired_tests.holm([0.0, 0.0]) == [0.0, 0.0]
+
+
 def test_a_history_does_not_depend_on_how_traces_are_split() -> None:
     e = experiment(steps=2500)
     whole = traces(e)["LinUCB"]

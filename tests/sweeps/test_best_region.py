@@ -15,7 +15,7 @@ from bandits.base.types import FloatArray
 from bandits.results.comparison import paired_tests
 from bandits.sweeps.analysis.best_region import compare_with_leader, critical_value
 from tests.support import thinned
-from tests.sweeps.test_sweep import ALPHA, filled, holm, small
+from tests.sweeps.test_sweep import ALPHA, filled, small
 
 # of the first look at a grid
 LEVEL = 0.025
@@ -60,7 +60,7 @@ def excluded_by_holm(numbers: FloatArray) -> np.ndarray:
         paired_tests.paired_test(row)[1]
         for row in np.delete(numbers, leader, axis=0) - numbers[leader]
     ]
-    return np.insert(np.array(holm(p_values)) < LEVEL, leader, False)
+    return np.insert(np.array(paired_tests.holm(p_values)) < LEVEL, leader, False)
 
 
 def error_rate(draw: Draw, points: int, replications: int, repeats: int) -> float:

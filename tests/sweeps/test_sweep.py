@@ -41,15 +41,6 @@ SHOP = {"kind": "petshop", "n_products": 10, "n_users": 40}
 ALPHA = {"path": "agents.0.alpha", "low": 0.1, "high": 10, "number": 3, "scale": "log"}
 
 
-def holm(p_values: list[float]) -> list[float]:
-    """Adjust p-values by Holm's step-down correction, in the order given."""
-    out, running = [0.0] * len(p_values), 0.0
-    for rank, i in enumerate(np.argsort(p_values, kind="stable")):
-        running = max(running, min(1.0, (len(p_values) - rank) * p_values[i]))
-        out[int(i)] = running
-    return out
-
-
 def small(axes: Any = None, agent: Any = None, **changes: Any) -> Sweep:
     search = {name: changes.pop(name) for name in ("search", "metric") if name in changes}
     experiment = {
@@ -660,7 +651,9 @@ def test_halving_saves_replications_and_keeps_the_best_point() -> None:
     assert best.estimate.low <= winner.estimate.mean <= best.estimate.high
     others = [p for p in range(whole.sweep.size) if p != best.point]
     tested = [paired_tests.paired_test(whole.gaps("ctr")[p]) for p in others]
-    corrected = dict(zip(others, holm([p_value for _, p_value in tested]), strict=True))
+    corrected = dict(
+        zip(others, paired_tests.holm([p_value for _, p_value in tested]), strict=True)
+    )
     for p in np.flatnonzero(thin.dropped):
         assert corrected[p] < thin.level
         assert whole.results()[p].gap.mean < 0

@@ -91,7 +91,7 @@ def wait_for(
     """
     end = time.monotonic() + PATIENCE
     while True:
-        began = time.monotonic()
+        began = time.process_time()
         # before the condition: the event that ends the wait may also fulfil it
         reason = unless()
         if condition():
@@ -101,7 +101,7 @@ def wait_for(
         if time.monotonic() > end:
             raise AssertionError(f"waited {PATIENCE:.0f} s in vain for {what}")
         # a condition that draws a page leaves the processor to what is waited for
-        time.sleep(max(0.02, min(3 * (time.monotonic() - began), 2)))
+        time.sleep(max(0.02, min(3 * (time.process_time() - began), 2)))
 
 
 def over(*jobs: Job) -> Callable[[], str]:

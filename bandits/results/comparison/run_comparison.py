@@ -377,9 +377,6 @@ def _instead(a: Experiment, b: Experiment) -> str:
     return "Rates of different simulators are not comparable."
 
 
-LEVEL = 0.05
-
-
 def conclusions(results: Mapping[str, Run], found: Sequence[PairedDifference]) -> list[str]:
     """State for each pair of runs with common random numbers which agents earn more in which of
     them.
@@ -415,8 +412,7 @@ def _sentence(results: Mapping[str, Run], pairs: Sequence[PairedDifference]) -> 
     counts = metric.form == "count"
     tested = [pair for pair in pairs if pair.rows > 1]
     equal = [pair for pair in tested if pair.difference.low == pair.difference.high == 0]
-    exact = [pair for pair in tested if pair.difference.low == pair.difference.high != 0]
-    apart = exact + [pair for pair in tested if pair.p_value < LEVEL]
+    apart = [pair for pair in tested if paired_tests.differs(pair.difference, pair.p_value)]
     open_ = [pair for pair in tested if pair not in equal and pair not in apart]
     parts = [
         _earns(pair, noun, metric, "" if shared else f"; {pair.rows} paired replications")

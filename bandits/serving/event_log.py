@@ -26,6 +26,7 @@ GROUP = 500
 MAX_WAITING = 200_000
 _COLUMNS = ("position", "time", "kind", "event_id", "user", "body")
 _SCHEMA = """
+PRAGMA journal_mode = WAL;
 CREATE TABLE IF NOT EXISTS events (
   position INTEGER PRIMARY KEY, time REAL NOT NULL, kind TEXT NOT NULL, event_id TEXT NOT NULL,
   user TEXT NOT NULL, body TEXT NOT NULL);
@@ -149,11 +150,11 @@ class EventLog:
             if lock is None:
                 raise OSError("another process writes to it")
             self._writer = lock
+            _create_whole(folder / "events.sqlite")
             # two, so that no question waits for a commit
             self._file, self._asked = (self._connection() for _ in range(2))
             self._file.executescript(
-                "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON;"
-                + _SCHEMA
+                "PRAGMA synchronous = FULL; PRAGMA secure_delete = ON;" + _SCHEMA
             )
         except (OSError, sqlite3.Error) as error:
             raise UserError(f"the event log in {folder} cannot be opened: {error}") from error
@@ -474,6 +475,20 @@ def rewards_behind(folder: Path, after: int) -> tuple[int, int]:
             after,
         )
     return n, last or after
+
+
+def _create_whole(path: Path) -> None:
+    """Create the file of the newest events where it is missing.
+
+    Whole or not at all: others read it as soon as it is there.
+    """
+    if path.is_file():
+        return
+    new = path.with_suffix(".new")
+    new.unlink(missing_ok=True)
+    with closing(sqlite3.connect(new)) as file:
+        file.executescript(_SCHEMA)
+    new.replace(path)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from bandits.base.errors import UserError
-from bandits.serving.event_log import EventLog
+from bandits.serving.event_log import EventLog, newest
 
 DAY = datetime(2026, 1, 5, 12, tzinfo=UTC).timestamp()
 
@@ -45,6 +45,19 @@ def test_events_are_read_in_their_order_behind_a_position(log: EventLog) -> None
     assert [event.body["i"] for event in log.events(after=1_200)] == list(range(1_200, 1_234))
     assert log.health()[1:] == (0, 0, "")
     assert [event.kind for event in log.find("e7")] == ["decision"]
+
+
+def test_a_log_is_read_as_soon_as_its_file_is_there(tmp_path: Path) -> None:
+    looks = []
+
+    class ReadMeanwhile(EventLog):
+        def _connection(self) -> sqlite3.Connection:
+            connection = super()._connection()
+            looks.append(newest(self.folder, 1))
+            return connection
+
+    ReadMeanwhile(tmp_path / "log").close()
+    assert looks == [[], []]
 
 
 def test_a_group_is_committed_within_its_window_without_being_asked(log: EventLog) -> None:
@@ -211,7 +224,7 @@ def test_a_disk_that_refuses_a_group_is_stated_and_nothing_is_lost(log: EventLog
 WRITER = """
 import sys, time
 from pathlib import Path
-from bandits.serving.event_log import EventLog
+from bandits.serving.event_log import EventLog, newest
 log = EventLog(Path(sys.argv[1]))
 while True:
     position = log.append("decision", "e", {})

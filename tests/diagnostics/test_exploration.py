@@ -155,7 +155,7 @@ def test_the_conclusion_states_the_regret_and_the_step_in_plain_words() -> None:
     _, conclusion = diagnose(made(value=0.56, greedy=1.0, rate=0.5))
     expected = (
         "It loses 44 % of the possible gain: it still explores at step 2,000, in 50 % of its "
-        "decisions."
+        "decisions (95 % CI 50 % to 50 %)."
     )
     assert conclusion == ("alarm", "too much", f"{expected} Less exploration would earn more.")
     # as a test that has ended: it does not explore "still, in 0 % of its decisions"

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
+from bandits import run
 from bandits.diagnostics.regret import is_locked_in, regret_shares, regret_sources
 from bandits.diagnostics.rules.exploration import regret
 from bandits.experiments.history import History
 from bandits.experiments.lane import Trace
 from bandits.experiments.snapshots import ExplorationCheck
+from bandits.results import metrics
+from tests.support import experiment
 
 STEPS, ROWS, K = 900, 4, 3
 # per step, by thirds of the run
@@ -70,6 +74,23 @@ def test_the_source_with_the_smaller_error_is_measured_and_the_other_is_the_rest
     np.testing.assert_allclose(sources.trend, (0.04 - 0.1) / 0.4)
     np.testing.assert_allclose(sources.late_rate, 0.3)
     assert (sources.rate > 0.3).all()
+
+
+def test_the_interval_of_the_exploration_rate_holds_that_of_an_agent_that_is_known() -> None:
+    greedy = {"kind": "epsilon_greedy", "epsilon": 0.2}
+    result = run(experiment(greedy, steps=400, replications=400), workers=0)
+    (history,) = result.histories.values()
+    sources = regret_sources(history)
+    assert sources is not None
+    # one of ten random choices is the greedy one
+    truth, runs = 0.2 * 0.9, sources.late_rate.reshape(100, 4)
+    found = [metrics.estimate(rates) for rates in runs]
+    errors = np.array([abs(e.mean - truth) for e in found])
+    widths = np.array([e.high - e.mean for e in found])
+    most = binom.ppf(0.999, len(found), 0.05)
+    assert (errors > widths).sum() <= most
+    # intervals that ignore what a replication adds are caught
+    assert (errors > widths / 2).sum() > most
 
 
 @pytest.mark.parametrize(

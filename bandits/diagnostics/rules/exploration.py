@@ -23,6 +23,7 @@ from bandits.diagnostics.regret import (
 from bandits.diagnostics.siblings import MIN_LOSS, SEVERE_LOSS, Sibling
 from bandits.experiments.history import History
 from bandits.results import metrics, words
+from bandits.results.metrics import Estimate
 
 # of the gain: what an agent loses over the last third is small below it
 LOW_REGRET = 0.1
@@ -180,7 +181,7 @@ def _from_sources(
     """Grade by what the regret is due to."""
     missed, trend = metrics.estimate(sources.estimating), metrics.estimate(sources.trend)
     cost = metrics.estimate(sources.exploring / max(1 - missed.mean, MIN_GREEDY))
-    rate, late_rate = float(sources.rate.mean()), float(sources.late_rate.mean())
+    rate, late_rate = float(sources.rate.mean()), metrics.estimate(sources.late_rate)
     step = f"step {history.step:,}"
     observed = (
         f"{_still(late_rate)} at {step}. Exploring costs {words.mean(cost, 'share')} of what its "
@@ -193,7 +194,8 @@ def _from_sources(
     observed += f"{words.bracket(missed, 'share')}."
     pays_off = missed.mean > float(sources.exploring.mean()) and trend.high < 0
     costly = cost.mean > MAX_COST and not pays_off
-    wasteful = late_rate > MOST_DECISIONS and cost.low > MAX_COST_MOST and missed.mean <= MAX_MISSED
+    ignored = late_rate.mean > MOST_DECISIONS and missed.mean <= MAX_MISSED
+    wasteful = ignored and cost.low > MAX_COST_MOST
     too_much: Verdict = "alarm" if costly and cost.low > MAX_COST else "watch"
     if sibling is not None:
         severe = sibling.lost.low > SEVERE_LOSS or (
@@ -274,9 +276,7 @@ def _cause(
         return f": it explored for too long, and hardly does at {step}. Less would earn more."
     if direction == "too much":
         share = (
-            ""
-            if sources is None
-            else f", in {percent(float(sources.late_rate.mean()))} of its decisions"
+            "" if sources is None else f", in {_of_decisions(metrics.estimate(sources.late_rate))}"
         )
         return f": it still explores at {step}{share}. Less exploration would earn more."
     if direction == "too little" and verdict == "watch" and sources is not None:
@@ -309,8 +309,13 @@ def _lost(share: float) -> str:
     return f"It loses {percent(share)} of the possible gain"
 
 
-def _still(rate: float) -> str:
+def _still(rate: Estimate) -> str:
     """Describe the exploration rate at the end of a run."""
-    if rate <= 0.01:
+    if rate.mean <= 0.01:
         return "The agent no longer explores"
-    return f"The agent still explores in {percent(rate)} of its decisions"
+    return f"The agent still explores in {_of_decisions(rate)}"
+
+
+def _of_decisions(rate: Estimate) -> str:
+    # checks are a sample of the decisions
+    return f"{words.mean(rate, 'share')} of its decisions{words.bracket(rate, 'share')}"

@@ -84,7 +84,8 @@ lint: setup-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-PYTEST := $(BIN)/python -m pytest --dist worksteal
+# in the order of tests/conftest.py, which says what one process runs
+PYTEST := $(BIN)/python -m pytest --no-loadscope-reorder
 
 # mypy reads the package in one process while the tests start in others; a third process uses what two leave idle
 test: setup-dev
@@ -95,7 +96,7 @@ test-quick: setup-dev
 
 # tests of the browser and of kills wait for other processes: a third process uses what two leave idle
 test-slow: setup-dev
-	$(BIN)/python -m pytest --dist loadgroup -n 3 -m slow --durations=30 $(ARGS)
+	$(PYTEST) -n 3 -m slow --durations=30 $(ARGS)
 
 test-all: test test-slow
 
@@ -105,7 +106,7 @@ bench: setup
 	@$(BIN)/python -m benchmarks.measure
 
 stress: setup-dev
-	BANDITS_STRESS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser" $(ARGS) tests/slow/test_kill_worker_and_server.py tests/slow/test_kill_sweep.py tests/slow/test_shares.py \
+	BANDITS_STRESS=1 $(PYTEST) -n 2 -m "not browser" $(ARGS) tests/slow/test_kill_worker_and_server.py tests/slow/test_kill_sweep.py tests/slow/test_shares.py \
 		tests/storage/test_run_store.py tests/storage/test_damage.py tests/storage/test_crash_points.py tests/storage/test_whole_home.py \
 		tests/experiments/test_malformed_input.py tests/experiments/test_validation.py tests/experiments/test_change_presets.py \
 		tests/experiments/test_adaptation.py tests/agents/test_guards.py tests/agents/test_forgetting.py tests/agents/test_propensity.py \
@@ -121,7 +122,7 @@ stress: setup-dev
 		tests/serving/test_http.py tests/serving/test_api.py tests/lessons/test_checking.py tests/models/test_largest.py \
 		tests/results/test_break_even.py tests/sweeps/test_wins_from.py tests/pages/test_shock_lab.py tests/pages/test_diagnostics.py \
 		tests/slow/test_dask.py
-	BANDITS_STRESS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS) tests/browser
+	BANDITS_STRESS=1 $(PYTEST) -n 2 $(ARGS) tests/browser
 	$(BIN)/python -m benchmarks.reproduction.ranking scale
 	$(BIN)/python -m benchmarks.load.viewers --viewers 30 --minutes $(MINUTES)
 	$(BIN)/python -m benchmarks.load.mixed --sessions 50 --minutes 5

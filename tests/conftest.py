@@ -9,6 +9,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -32,8 +33,8 @@ settings.load_profile("stress" if STRESS else "bandits")
 WAITING = ("browser", "slow/test_kill", "slow/test_pool", "pages")
 # folders whose tests are slow, unless they are marked quick
 SLOW = ("browser", "slow")
-# whose files of one process share an app and a browser
-APP = "browser"
+# whose files share an app and a browser, or a pool and the modules of the pages
+TOGETHER = ("browser", "pages")
 
 
 # before tests are selected by their markers
@@ -42,8 +43,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave tests to `make stress`, mark slow ones by their folder, and run those that mostly wait
     first.
 
-    What waits then runs beside what computes. With ``--dist loadgroup``, what shares an app, a pool
-    or a cluster runs in one process, so that each is started once.
+    What waits then runs beside what computes.
     """
     for mark in (() if STRESS else ("stress",)) + (() if REDIS else ("redis",)):
         left = [item for item in items if item.get_closest_marker(mark)]
@@ -52,12 +52,30 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if mark == "redis" and left:
             config.stash[LEFT_OUT] = len(left)
     for item in items:
-        folder, *_, file = item.path.relative_to(FOLDER).parts
-        if folder in SLOW:
-            item.add_marker(pytest.mark.xdist_group(folder if folder == APP else file))
-            if item.get_closest_marker("quick") is None:
-                item.add_marker(pytest.mark.slow)
+        folder = item.path.relative_to(FOLDER).parts[0]
+        if folder in SLOW and item.get_closest_marker("quick") is None:
+            item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: not f"{item.path.relative_to(FOLDER)}".startswith(WAITING))
+
+
+# without processes of its own pytest has no such hook
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Run each file in one process, and some folders, so that an app, a pool or a cluster that
+    tests share is started once.
+
+    The groups of pytest-xdist 3.8 have no effect with pytest 9.2, which ignores the names that they
+    give to tests.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Together(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            folder = file.split("/")[1]
+            return folder if folder in TOGETHER else file
+
+    return Together(config, log)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -15,7 +15,7 @@ from .visits import OF_VISITS
 # alarms that so few decisions carry the estimates that no interval for large samples holds
 FEW = ("ess", "max_weight")
 # alarms that the log may lack what the target shows
-NO_SUPPORT = (*FEW, "mean_weight", "unsupported", "unsupported_segment", "deterministic")
+NO_SUPPORT = (*FEW, "mean_weight", "balance", "unsupported", "unsupported_segment", "deterministic")
 
 
 def assumptions(

@@ -13,6 +13,7 @@ UNRELIABLE = (
     "ess",
     "max_weight",
     "mean_weight",
+    "balance",
     "unsupported",
     "unsupported_segment",
     "no_variation",

@@ -16,6 +16,7 @@ from bandits.base.types import FloatArray
 
 from .anytime import anytime
 from .assumptions import FEW, adaptive, assumptions
+from .balance import balance
 from .estimators import REGISTRY, Rounds
 from .gain import gain, half_width_in_errors
 from .intervals import (
@@ -299,6 +300,10 @@ def evaluate(
     bounds = [
         alarm for alarm in alarms(len(log), support) if not (same and alarm.kind == "mean_weight")
     ]
+    # one sentence on wrong propensities is enough; what the log lacks is missed in some contexts
+    told = any(alarm.kind == "mean_weight" for alarm in bounds)
+    if log.propensities is not None and not (same or told or support.unsupported_mass > CONSTANT):
+        bounds += balance(log, rounds.weights)
     # few decisions have few rewards too
     few = any(alarm.kind in FEW for alarm in bounds)
     if log.propensities is not None and interval in ADJUSTED and not few:

@@ -208,8 +208,9 @@ def cross_fit(
     groups = log.groups
     n_groups = len(log) if groups is None else int(groups.max()) + 1
     if n_groups < FOLDS:
+        noun = "decisions" if groups is None else "events"
         raise UserError(
-            f"predicted rewards require at least {FOLDS} events; the log has {n_groups}"
+            f"predicted rewards require at least {FOLDS} {noun}; the log has {n_groups}"
         )
     fold = generator.permutation(np.arange(n_groups) % FOLDS)
     fold = fold if groups is None else fold[groups]

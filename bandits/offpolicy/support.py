@@ -279,16 +279,12 @@ def _mean_weight(support: Support) -> list[Alarm]:
         )
     else:
         cause = "propensities are wrong, or the log hardly ever takes actions of the target."
-    errors = (
-        f"{number(abs(mean - 1) / error)} standard errors"
+    distance = (
+        f"{number(abs(mean - 1) / error)} standard errors from 1 (allowed: {number(MAX_DISTANCE)})"
         if error > CONSTANT
-        else "without variation"
+        else "which all weights are, instead of 1"
     )
-    text = (
-        f"The mean weight is {number(mean)}, {errors} from 1 (allowed: {number(MAX_DISTANCE)}): "
-        f"{cause}"
-    )
-    return [Alarm("mean_weight", text)]
+    return [Alarm("mean_weight", f"The mean weight is {number(mean)}, {distance}: {cause}")]
 
 
 def decisions_required(

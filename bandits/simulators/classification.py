@@ -356,6 +356,7 @@ class Classification(TableSimulator):
     reward_noun = "right answers"
     rate_title = "Share of right answers"
     item_noun = "class"
+    oracle_knows = ", which knows the class of every row"
     offered = frozenset({"truth", "log", "binary"})
 
     def __init__(self, params: Any, streams: Streams) -> None:

@@ -218,9 +218,9 @@ def compared(experiment: Experiment, landscapes: list[Landscape | None]) -> AtBe
         agents.append(agent)
     seed = experiment.seed + 1 if experiment.seed < LARGEST else 0
     sentence = (
-        f"Each agent was tuned by a sweep: {listed(tuned)}. Up to {_replications(experiment)} "
-        f"replications with seed {experiment.seed} chose the values; the visitors of this "
-        f"comparison (seed {seed}) took part in no choice."
+        f"One parameter of each agent was tuned by a sweep: {listed(tuned)}. Up to "
+        f"{_replications(experiment)} replications with seed {experiment.seed} chose the values; "
+        f"the visitors of this comparison (seed {seed}) took part in no choice."
     )
     if others:
         sentence += f" Not tuned: {listed(others)}."

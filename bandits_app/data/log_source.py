@@ -293,8 +293,14 @@ def _choose_columns(file: LogFile) -> Mapping[str, str] | None:
         [name for name in guessed.get("features", "").split("|") if name in able],
         key=f"whatif-features-{file.identity}",
         placeholder="None: rewards are predicted from the item alone",
-        help="What was known of the user; models of rewards use it.",
+        help="What was known of the user before the decision: models of rewards use it, and "
+        "propensities are checked against it.",
     )
+    if able and not features and found.get("propensity"):
+        st.caption(
+            "Without features, propensities that are wrong in some contexts stay unseen. Choose "
+            "what was known before the decision."
+        )
     return found | {"features": "|".join(features)}
 
 

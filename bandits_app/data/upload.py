@@ -279,7 +279,7 @@ def uploaded_data_sets() -> str | None:
         )
         lost = (
             "Runs on these data cannot be opened or started until the same CSV is uploaded again "
-            "with the same columns hashed and coarsened."
+            "with the same choices of columns."
         )
         if stored_file(
             "data set", info.id, info.title, sizes, lost, partial(uploads.delete, info.id)

@@ -49,7 +49,18 @@ SLOW = """window.WebSocket = class extends WebSocket {
 ANSWERED = """at => location.search.includes(at) || document.body.textContent.includes('to update the results')
   && document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'"""  # noqa: E501
 
-RACE = presets()["race"].experiment.model_copy(update={"steps": 2000, "replications": 4})
+# nothing of it is trained before
+RACE = read(
+    {
+        **(first := presets()["race"].experiment.model_dump(mode="json")),
+        "agents": [
+            {"kind": "ucb1"} if agent["kind"] == "static_mlp" else agent
+            for agent in first["agents"]
+        ],
+        "steps": 2000,
+        "replications": 4,
+    }
+)
 LINK = f"/arena?{url.query(RACE)}"
 KEY_OF = (
     "node => [...node.closest('[class*=st-key-]').classList].find(name => "

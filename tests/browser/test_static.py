@@ -21,7 +21,7 @@ from tests.support import experiment
 pytestmark = pytest.mark.browser
 expect.set_options(timeout=60_000)
 
-STEPS = 1000
+STEPS = 300
 PLAY = """([experiment, i, steps]) => {
   const lane = new Bandits.Lane(experiment, experiment.agents[i]);
   lane.advance(steps);

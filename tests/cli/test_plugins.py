@@ -300,13 +300,6 @@ def test_a_file_is_registered_in_a_session(tmp_path: Path) -> None:
     assert first == again == "['Fixed position']"
 
 
-@pytest.mark.slow
-def test_check_prints_how_many_checks_passed(tmp_path: Path) -> None:
-    done = bandits("check", str(write(tmp_path / "mine.py", SIMULATOR)), files=[])
-    assert (done.returncode, done.stderr) == (0, "")
-    assert re.fullmatch(r"all \d+ checks passed\n", done.stdout)
-
-
 @pytest.mark.parametrize(
     ("text", "status", "message"),
     thinned(
@@ -360,7 +353,7 @@ def test_check_prints_how_many_checks_passed(tmp_path: Path) -> None:
             ("x = 1", 2, "defines no agent and no simulator"),
         ],
         lambda _: False,
-        lambda number: number % 3 == 0,
+        lambda number: number in (0, 3),
     ),
 )
 def test_check_prints_one_line_for_each_failure(

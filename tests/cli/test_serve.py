@@ -119,7 +119,7 @@ def test_a_killed_service_lost_no_reward_that_it_had_long_acknowledged(
 ) -> None:
     folder = tmp_path / "service"
     acknowledged: list[str] = []
-    for round_number in range(3):
+    for round_number in range(2):
         more = ["--policy", str(policy)] if round_number == 0 else []
         process = subprocess.Popen(
             [sys.executable, "-m", "bandits", "serve", str(folder), "--port", "0", *more],
@@ -139,7 +139,7 @@ def test_a_killed_service_lost_no_reward_that_it_had_long_acknowledged(
                 answer: dict[str, object] = json.load(response)
                 return answer
 
-        for i in range(150):
+        for i in range(50):
             event_id = f"{round_number}-{i}"
             post("/decide", {"event_id": event_id, "context": {"x": i}})
             assert post("/reward", {"event_id": event_id, "reward": 1})["learned"]

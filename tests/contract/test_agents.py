@@ -62,6 +62,8 @@ def checks() -> Iterator[Any]:
                     quick = check not in LONG and case == next_path and (i + number) % 2 == 0
                     usual = case == next_path
                     usual &= check not in LONG or (turn + i + number) % 2 == 0
+                # tests/slow/test_stated_probabilities.py has these for all agents in their guards
+                usual &= check is not agents.probabilities_are_frequencies_of_choice
                 if not (quick or usual or STRESS):
                     continue
                 marks = () if quick else pytest.mark.slow

@@ -251,7 +251,7 @@ def test_alarms_ring_beyond_their_bounds() -> None:
             {"mean_weight": 0.5, "mean_weight_error": 1e-17},
             5000,
             "mean_weight",
-            "is 0.5, without variation from 1",
+            "is 0.5, which all weights are, instead of 1",
         ),
         (
             {"unsupported_mass": 0.02},

@@ -448,7 +448,9 @@ def test_the_choice_of_a_simulator_is_undone_and_redone(pool: Pool) -> None:
 
 @pytest.mark.slow
 def test_agents_that_the_user_has_changed_are_taken_to_the_next_simulator(pool: Pool) -> None:
-    at = choose(arena(ended(pool.submit(small_baselines(936)))), "synthetic")
+    at = choose(
+        arena(ended(pool.submit(experiment("linucb", "lints", steps=5, seed=936)))), "synthetic"
+    )
     number = list(at.session_state["draft"].agents)[-1]
     name_box(at, number).set_value("Mine")
     at = choose(settled(at.run()), "wheel")

@@ -137,10 +137,7 @@ def test_a_file_with_propensities(pool: Pool) -> None:
     assert box(at, "Column").options == ["target"]
     evaluated(at)
     assert any("The policy in the column target would have earned" in m.value for m in at.markdown)
-    box(at, "Target policy").select("always").run()
-    evaluated(at)
     assert titles(at) == ["Estimated value", "Importance weights"]
-    assert any("Always choosing 0 would have earned" in m.value for m in at.markdown)
     assert at.warning == []
     box(at, "Propensity").select_index(0).run()
     assert any("only DM and replay are possible" in c.value for c in at.caption)
@@ -238,6 +235,7 @@ def test_roles_are_guessed_from_the_content_where_no_name_is_usual() -> None:
             (b"\xff\xfe\x00", "the file is not text in UTF-16"),
         ],
         lambda number: number == 0,
+        lambda _: False,
     ),
 )
 def test_a_wrong_file_is_refused_in_one_sentence(pool: Pool, content: bytes, message: str) -> None:

@@ -102,7 +102,7 @@ def possible(data: dict[str, Any]) -> Experiment:
 
 
 @pytest.mark.slow
-@settings(max_examples=often(40, 200))
+@settings(max_examples=often(20, 200))
 @given(st.data())
 def test_a_preview_equals_a_run(data: st.DataObject) -> None:
     simulator = data.draw(st.sampled_from(SIMULATORS))

@@ -7,8 +7,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import StandardScaler
 
+from bandits import run
 from bandits.base.formatting import percent
 from bandits.results.caveats import beside_table
+from bandits.results.comparison.conclusion import learning_summary
 from bandits.simulators.datasets import csv_table, uploads
 from bandits.simulators.datasets.supervised import ROWS, cross_validated, supervised_note
 from tests.support import experiment
@@ -62,6 +64,11 @@ def test_a_run_that_is_longer_than_its_table_says_how_often_it_goes_through() ->
         "kind": "rewards",
         "data": uploads.save_dataset(arms, rewards=["a", "b"], title="All"),
     }
-    assert beside_table(experiment("random", simulator=rewards, steps=100)) == [
-        "The run goes through the 40 rows 2.5 times"
+    e = experiment("epsilon_greedy", "random", simulator=rewards, steps=100)
+    assert beside_table(e) == [
+        "For comparison: always choosing a earns 1",
+        "The run goes through the 40 rows 2.5 times",
     ]
+    assert (
+        "between random choice and the oracle, which knows what every arm would earn in every row ("
+    ) in learning_summary(run(e, workers=0))

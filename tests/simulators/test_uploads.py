@@ -431,7 +431,7 @@ def test_refusals(raw: bytes, message: str) -> None:
         ({"leave_out": ["bought"]}, "the target column 'bought' cannot be left out"),
         (
             {"leave_out": ["age", "city"]},
-            "all columns are left out; at least one feature column is needed",
+            "no column is left for the features; at least one feature column is needed",
         ),
         (
             {"title": ""},

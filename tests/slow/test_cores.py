@@ -86,14 +86,23 @@ def in_this_process(e: Experiment) -> dict[str, Any]:
 
 
 def test_more_agents_than_workers_have_the_same_bits(
-    pools: list[Pool], workers: list[WorkerProcess]
+    pools: list[Pool], workers: list[WorkerProcess], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    follow, held = cores._follow, list[Lockstep]()
+
+    def look(*arguments: Any) -> bool:
+        held.extend(each for each in gc.get_objects() if isinstance(each, Lockstep))
+        return follow(*arguments)
+
+    monkeypatch.setattr(cores, "_follow", look)
     e = experiment(*FIVE, steps=2000)
     alone, steps = in_this_process(e), list[int]()
     assert pools == []
     spread = cores.run_to_end(e, 2, lambda step, _: steps.append(step))
     assert len(pools) == 1
     assert len(workers) == 2
+    # this process has no simulators and agents beside those of its workers
+    assert held == []
     assert list(spread) == list(alone) == list(e.labels)
     for label, history in alone.items():
         same(spread[label], history)
@@ -123,21 +132,6 @@ def test_a_finished_run_can_be_kept_with_its_state(n: int, pools: list[Pool]) ->
     for name, value in expected.items():
         if not name.endswith("seconds"):
             np.testing.assert_array_equal(job.saved[name], value, err_msg=name)
-
-
-def test_this_process_holds_no_simulators_and_agents_beside_those_of_its_workers(
-    pools: list[Pool], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    follow, held = cores._follow, list[Lockstep]()
-
-    def look(*arguments: Any) -> bool:
-        held.extend(each for each in gc.get_objects() if isinstance(each, Lockstep))
-        return follow(*arguments)
-
-    monkeypatch.setattr(cores, "_follow", look)
-    cores.run_to_end(experiment(*FIVE, steps=2000), 2)
-    assert len(pools) == 1
-    assert held == []
 
 
 @pytest.mark.parametrize("n", [0, 2])

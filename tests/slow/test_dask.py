@@ -325,13 +325,6 @@ def test_workers_with_different_code_are_refused_and_missing_workers_time_out(
     with (other / "bandits" / "experiments" / "lane.py").open("a") as code:
         code.write("# newer\n")
     env = {**worker_environment(), "PYTHONPATH": str(other)}
-    scheduler.work("--no-nanny", env=env)
-    message = refused(scheduler.address)
-    assert re.search(
-        r"the worker tcp://127\.0\.0\.1:\d+ has other code \(\w{12}; the client has \w{12}\)",
-        message,
-    )
-    scheduler.stop_workers()
     scheduler.work("--no-nanny")
     patient, impatient, steps = (
         DaskExecutor(scheduler.address),
@@ -352,6 +345,10 @@ def test_workers_with_different_code_are_refused_and_missing_workers_time_out(
     finally:
         patient.close()
         impatient.close()
+    assert re.search(
+        r"the worker tcp://127\.0\.0\.1:\d+ has other code \(\w{12}; the client has \w{12}\)",
+        refused(scheduler.address),
+    )
 
 
 # -- mutual TLS

@@ -120,7 +120,7 @@ def test_flipped_bits_in_the_index_lose_no_run(tmp_path: Path) -> None:
     Path(f"{tmp_path}/index.sqlite-wal").unlink(missing_ok=True)
     index = tmp_path / "index.sqlite"
     whole, renewed = index.read_bytes(), 0
-    for i in range(often(30, 500)):
+    for i in range(often(15, 500)):
         index.write_bytes(whole)
         flip(index, rng)
         if i % 2:
@@ -375,8 +375,8 @@ def test_a_full_disk_keeps_checkpoint_and_index_unchanged(tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_concurrent_writers_lose_nothing(tmp_path: Path) -> None:
     """Processes store, rename, tag, delete and store again without affecting each other."""
-    each = often(6, 60)
-    firsts = [1000 * i for i in range(1, 1 + often(3, 8))]
+    each = often(3, 60)
+    firsts = [1000 * i for i in range(1, 1 + often(2, 8))]
     writers = [writer(tmp_path, first, first + each, program=EVERYTHING) for first in firsts]
     for process in writers:
         out, _ = process.communicate(timeout=PATIENCE * each)

@@ -107,7 +107,7 @@ def test_flipped_bits_change_no_number(
 ) -> None:
     expected, stated = look(home)
     assert stated == []
-    rng, noticed, missing, times = np.random.default_rng(11), 0, 0, often(25, 1000)
+    rng, noticed, missing, times = np.random.default_rng(11), 0, 0, often(12, 1000)
     for n in range(times):
         copy = shutil.copytree(home, tmp_path / "copy", ignore=shutil.ignore_patterns("reserve"))
         monkeypatch.setenv("BANDITS_HOME", str(copy))
@@ -140,7 +140,7 @@ def test_exchanged_files_are_noticed(
     pairs = [pair for paths in kinds.values() for pair in itertools.combinations(paths, 2)]
     pairs = [(a, b) for a, b in pairs if (home / a).read_bytes() != (home / b).read_bytes()]
     rng = np.random.default_rng(12)
-    chosen = [pairs[i] for i in rng.permutation(len(pairs))[: often(20, 200)].tolist()]
+    chosen = [pairs[i] for i in rng.permutation(len(pairs))[: often(10, 200)].tolist()]
     for n, (a, b) in enumerate(chosen):
         copy = shutil.copytree(
             home, tmp_path / f"copy {n}", ignore=shutil.ignore_patterns("reserve")

@@ -271,6 +271,7 @@ def learning_summary(result: Run) -> str:
         return "Nothing can be learned here: all choices have the same expected reward."
     if _oracle_share(result, label, family=len(learners)).low <= 0:
         return "No learning agent is significantly better than random choice."
+    known = result.experiment.simulator_class().oracle_knows
     among = (
         f", the largest share of the {len(learners)} agents that learn during the run"
         if len(learners) > 1
@@ -278,7 +279,7 @@ def learning_summary(result: Run) -> str:
     )
     return (
         f"{result.experiment.names[label]} closed {words.mean(best, 'share')} of the gap between "
-        f"random choice and the oracle{words.bracket(best, 'share')}{among}."
+        f"random choice and the oracle{known}{words.bracket(best, 'share')}{among}."
     )
 
 

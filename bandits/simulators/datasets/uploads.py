@@ -134,7 +134,7 @@ def check(
         table.column(name)
     features = table.features((target, *rewards, *leave_out))
     if not features:
-        raise UserError("all columns are left out; at least one feature column is needed")
+        raise UserError("no column is left for the features; at least one feature column is needed")
     check_rows(table, target=target, rewards=rewards, leave_out=leave_out)
     if problem := table.rewards_problem(rewards) if rewards else table.target_problem(target):
         raise UserError(problem)

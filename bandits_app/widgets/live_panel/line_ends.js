@@ -7,6 +7,7 @@ function namesAtEnds(panel, cell) {
   return cell.figure.data
     .filter((trace) => !trace.fill && trace.name in ends && !panel.hidden.has(trace.legendgroup))
     .map((trace) => ({
+      name: trace.name,
       label: ends[trace.name],
       meta: trace.meta,
       color: trace.meta === "reference" ? ink(0.55) : trace.line.color,
@@ -19,8 +20,8 @@ function namesAtEnds(panel, cell) {
 const LINE = 13; // height of a name in pixels at the usual type size
 const LEADER = 14; // from the plot to the names
 
-// How many names fit beside a plot.
-const rowsOf = (height) => Math.floor((height - 54 * scale()) / (LINE * scale()));
+// How many names fit beside a plot; half of the first and of the last stand out of it.
+const rowsOf = (height) => 1 + Math.floor((height - 54 * scale()) / (LINE * scale()));
 
 // The names that fit beside a plot: if not all, those of lines that end inside it, without the previous run, and then
 // without references.
@@ -73,7 +74,7 @@ function makeEnds(frame) {
   return { leaders, column };
 }
 
-// Writes each name beside the last visible point of its line, and joins the two.
+// Writes each name beside the last visible point of its line, or of the one that is tried instead, and joins the two.
 function drawEnds(panel, cell, names) {
   const { leaders, column } = cell.ends;
   const full = cell.plot._fullLayout;
@@ -84,7 +85,10 @@ function drawEnds(panel, cell, names) {
   }
   const { xaxis, yaxis } = full;
   const found = [];
-  for (const name of names) {
+  const tried = triedTraces(panel, cell).filter(({ fill }) => !fill);
+  for (const drawn of names) {
+    const now = tried.find(({ name }) => name === drawn.name);
+    const name = now ? { ...drawn, x: now.x, y: now.y } : drawn;
     for (let i = name.x.length - 1; i >= 0; i--) {
       const [x, y] = [xaxis.c2p(name.x[i]), yaxis.c2p(name.y[i])];
       if (!Number.isFinite(y) || x < -1 || x > xaxis._length + 1) continue;

@@ -1,0 +1,71 @@
+"""Whether propensities are right within contexts: weighted features have their unweighted means."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from bandits.base.formatting import number, short
+from bandits.base.types import FloatArray
+
+from .log import DecisionLog
+from .support import CONSTANT, MAX_DISTANCE, Alarm
+
+
+def balance(log: DecisionLog, weights: FloatArray) -> list[Alarm]:
+    """Compare the weighted mean of every feature with its mean in the log.
+
+    Weights of right propensities are 1 on average in every context, so that they move the mean of
+    no feature: E[(w - 1)(x - E x)] = 0. Propensities that are right on average over all contexts
+    and wrong within them do not change the mean weight.
+
+    Parameters
+    ----------
+    log : DecisionLog
+        n rounds.
+    weights : float64 (n,)
+        Importance weights.
+
+    Returns
+    -------
+    list of Alarm
+        At most one, on the feature that moves most: by more standard errors than are allowed for
+        the mean weight, corrected for the number of features (Bonferroni).
+
+    References
+    ----------
+    Austin and Stuart (2015), Moving towards best practice when using inverse probability of
+    treatment weighting, section 3 (balance of weighted samples)."""
+    if log.features is None:
+        return []
+    n, u = len(weights), log.row_weights
+    excess = weights - 1 if u is None else (weights - 1) * (u / u.mean())
+    names = log.feature_names or [f"feature {j}" for j in range(log.features.shape[1])]
+    spread, found = float(excess.var()), list[tuple[float, str, float, float]]()
+    for name, feature in zip(names, log.features.T, strict=True):
+        mean = float(feature.mean()) if u is None else float(np.average(feature, weights=u))
+        centred = feature - mean
+        each = excess * centred
+        # a rare value of a feature may have seen no heavy weight yet
+        least = spread * float(centred @ centred) / n**2
+        by_event = each if log.groups is None else np.bincount(log.groups, weights=each)
+        error = max(float(by_event.var()) * len(by_event) / n**2, least) ** 0.5
+        moved = float(each.mean())
+        scale = float(np.abs(centred).max())
+        if error > CONSTANT * scale:
+            found.append((abs(moved) / error, name, mean, mean + moved / float(weights.mean())))
+    if not found:
+        return []
+    most, name, mean, weighted = max(found)
+    allowed = -float(ndtri(ndtr(-MAX_DISTANCE) / len(found)))
+    if most <= allowed:
+        return []
+    return [
+        Alarm(
+            "balance",
+            f"Weighted, the mean of {short(name)} is {number(weighted)} instead of {number(mean)}, "
+            f"{number(most)} standard errors away (allowed: {number(allowed)}): propensities are "
+            "wrong in some contexts, the log hardly ever takes actions of the target there, or "
+            f"{short(name)} depends on what was shown.",
+        )
+    ]

@@ -122,7 +122,7 @@ stress: setup-dev
 		tests/serving/test_http.py tests/serving/test_api.py tests/lessons/test_checking.py tests/models/test_largest.py \
 		tests/results/test_break_even.py tests/sweeps/test_wins_from.py tests/pages/test_shock_lab.py tests/pages/test_diagnostics.py \
 		tests/slow/test_dask.py
-	BANDITS_STRESS=1 $(PYTEST) -n 2 $(ARGS) tests/browser
+	BANDITS_STRESS=1 $(BIN)/python -m pytest $(ARGS) tests/browser
 	$(BIN)/python -m benchmarks.reproduction.ranking scale
 	$(BIN)/python -m benchmarks.load.viewers --viewers 30 --minutes $(MINUTES)
 	$(BIN)/python -m benchmarks.load.mixed --sessions 50 --minutes 5

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from bandits.base.formatting import count, number
-from bandits.results.metrics import Estimate
 from bandits.results.result import Result
 
 from .expressions import Source, describe_first, evaluate, mean, parse, quantities
@@ -92,20 +90,6 @@ def true_order(answer: OrderAnswer, sources: Mapping[str, Source]) -> tuple[int,
     return tuple(sorted(range(len(values)), key=lambda i: -values[i]))
 
 
-def in_order(
-    answer: OrderAnswer, prediction: tuple[int, ...], sources: Mapping[str, Source]
-) -> bool:
-    """Tell whether nothing stands before what is larger for sure: values whose intervals overlap
-    may be in either order.
-    """
-    values = [evaluate(parse(option.value), sources) for option in answer.options]
-    ends = [
-        (v.low, v.high) if isinstance(v, Estimate) and math.isfinite(v.low) else (mean(v), mean(v))
-        for v in values
-    ]
-    return not any(ends[b][0] > ends[a][1] for a, b in itertools.combinations(prediction, 2))
-
-
 def valid(step: PredictStep, prediction: Any) -> bool:
     """Tell whether a prediction, for example of a link, is one of this step."""
     answer = step.answer
@@ -151,7 +135,7 @@ def judge(
     A choice or an order that was right needs none.
 
     A number is right if it is off by at most `TOLERANCE` of the slider's range, a choice if its
-    option is true, an order if nothing of it is wrong for sure. None: the runs have no answer."""
+    option is true, an order if it is the true one. None: the runs have no answer."""
     answer = step.answer
     if isinstance(answer, NumberAnswer):
         assert isinstance(prediction, (int, float))
@@ -167,9 +151,8 @@ def judge(
     if isinstance(answer, ChoiceAnswer):
         true = true_options(answer, sources)
         return prediction in true, "" if prediction in true else in_words(step, true[0])
-    assert isinstance(prediction, tuple)
-    right = in_order(answer, prediction, sources)
-    return right, "" if right else in_words(step, true_order(answer, sources))
+    order = true_order(answer, sources)
+    return prediction == order, "" if prediction == order else in_words(step, order)
 
 
 def card(

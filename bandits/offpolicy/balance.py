@@ -40,6 +40,9 @@ def balance(log: DecisionLog, weights: FloatArray) -> list[Alarm]:
         return []
     n, u = len(weights), log.row_weights
     excess = weights - 1 if u is None else (weights - 1) * (u / u.mean())
+    total, groups = 1 + float(excess.mean()), log.groups
+    if total <= 0:
+        return []
     names = log.feature_names or [f"feature {j}" for j in range(log.features.shape[1])]
     spread, found = float(excess.var()), list[tuple[float, str, float, float]]()
     for name, feature in zip(names, log.features.T, strict=True):
@@ -48,12 +51,12 @@ def balance(log: DecisionLog, weights: FloatArray) -> list[Alarm]:
         each = excess * centred
         # a rare value of a feature may have seen no heavy weight yet
         least = spread * float(centred @ centred) / n**2
-        by_event = each if log.groups is None else np.bincount(log.groups, weights=each)
+        by_event = each if groups is None else np.bincount(groups, weights=each)
         error = max(float(by_event.var()) * len(by_event) / n**2, least) ** 0.5
         moved = float(each.mean())
-        scale = float(np.abs(centred).max())
-        if error > CONSTANT * scale:
-            found.append((abs(moved) / error, name, mean, mean + moved / float(weights.mean())))
+        # a feature that is constant but for rounding says nothing
+        if error > CONSTANT * float(np.abs(feature).max()):
+            found.append((abs(moved) / error, name, mean, mean + moved / total))
     if not found:
         return []
     most, name, mean, weighted = max(found)

@@ -297,13 +297,7 @@ def evaluate(
     # differences of small weights matter where rewards are of both signs
     same = close and more.low <= 0 <= more.high
     flat = [REGISTRY[name].title for name, e in estimates.items() if e.standard_error == 0]
-    bounds = [
-        alarm for alarm in alarms(len(log), support) if not (same and alarm.kind == "mean_weight")
-    ]
-    # one sentence on wrong propensities is enough; what the log lacks is missed in some contexts
-    told = any(alarm.kind == "mean_weight" for alarm in bounds)
-    if log.propensities is not None and not (same or told or support.unsupported_mass > CONSTANT):
-        bounds += balance(log, rounds.weights)
+    bounds = _bounds(log, None if log.propensities is None else rounds.weights, support, same=same)
     # few decisions have few rewards too
     few = any(alarm.kind in FEW for alarm in bounds)
     if log.propensities is not None and interval in ADJUSTED and not few:
@@ -353,6 +347,26 @@ def _read(
     return log, target if isinstance(target, Target) else Matrix(target)
 
 
+def _bounds(
+    log: DecisionLog,
+    weights: FloatArray | None,
+    support: Support,
+    *,
+    visits: int = 0,
+    same: bool,
+) -> list[Alarm]:
+    """Raise the alarms of the support and, where the mean weight shows nothing, of its balance."""
+    found = [
+        alarm
+        for alarm in alarms(visits or len(log), support, "visit" if visits else "decision")
+        if not (same and alarm.kind == "mean_weight")
+    ]
+    off = any(alarm.kind in ("mean_weight", "unsupported") for alarm in found)
+    if weights is not None and not same and not off:
+        found += balance(log, weights)
+    return found
+
+
 def _of_visits(
     log: DecisionLog,
     target: Target,
@@ -392,9 +406,7 @@ def _of_visits(
     more = gains[main]
     same = close and more.low <= 0 <= more.high
     flat = [OF_VISITS[name].title for name, e in estimates.items() if e.standard_error == 0]
-    bounds = [
-        alarm for alarm in alarms(n, support, "visit") if not (same and alarm.kind == "mean_weight")
-    ]
+    bounds = _bounds(whole, weights, support, visits=n, same=same)
     if not any(alarm.kind in FEW for alarm in bounds):
         bounds += few_rewards(np.ones(n), parts[main], "visit")
     left = f"{count_of(cut, 'visits')} left out, because the end of the log may cut them off."

@@ -478,11 +478,11 @@ def rewards_behind(folder: Path, after: int) -> tuple[int, int]:
 
 
 def _create_whole(path: Path) -> None:
-    """Create the file of the newest events where it is missing.
+    """Create the file of the newest events where it is missing, or a kill left it empty.
 
     Whole or not at all: others read it as soon as it is there.
     """
-    if path.is_file():
+    if path.is_file() and path.stat().st_size:
         return
     new = path.with_suffix(".new")
     new.unlink(missing_ok=True)

@@ -95,10 +95,7 @@ class Simulator(ABC):
     rate_title: ClassVar[str] = "Click-through rate"
     item_noun: ClassVar[str] = "product"
     oracle_knows: ClassVar[str] = ""
-    """What the oracle knows and no agent can learn, as words that follow it.
-
-    Empty: nothing but the expected rewards.
-    """
+    """What the oracle knows beside the expected rewards, as words that follow it."""
     launch_noun: ClassVar[str] = ""
     """What a launch adds, where all candidates of a decision belong to one such thing.
 

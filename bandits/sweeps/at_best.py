@@ -218,7 +218,7 @@ def compared(experiment: Experiment, landscapes: list[Landscape | None]) -> AtBe
         agents.append(agent)
     seed = experiment.seed + 1 if experiment.seed < LARGEST else 0
     sentence = (
-        f"One parameter of each agent was tuned by a sweep: {listed(tuned)}. Up to "
+        f"Tuned by a sweep, one parameter each: {listed(tuned)}. Up to "
         f"{_replications(experiment)} replications with seed {experiment.seed} chose the values; "
         f"the visitors of this comparison (seed {seed}) took part in no choice."
     )

@@ -225,6 +225,7 @@ def test_the_keyboard_alone(visit: Open) -> None:
     slider.focus()
     for _ in range(3):
         page.keyboard.press("ArrowRight")
+        expect(slider).to_be_focused()
     expect(alpha(page)).to_have_value("0.65")
     page.wait_for_url(re.compile(r"agents\.0\.alpha=0\.65"))
     status(page, "^Finished: 2,000 steps, 4 replications")

@@ -323,6 +323,7 @@ def test_a_file_is_registered_in_a_session(tmp_path: Path) -> None:
                 "equal to 9",
             ),
             (SIMULATOR.replace("(n, 4, 4)", "(n, 4, 5)"), 1, "(line 26) (and "),
+            (SIMULATOR, 0, " checks passed"),
             (SIMULATOR.replace("return 4, 4", "return 4, 3"), 1, "4, 3) that sizes states; got ("),
             (
                 SIMULATOR.replace("return generator.random(4)", "return 2 + generator.random(4)"),
@@ -353,7 +354,7 @@ def test_a_file_is_registered_in_a_session(tmp_path: Path) -> None:
             ("x = 1", 2, "defines no agent and no simulator"),
         ],
         lambda _: False,
-        lambda number: number in (0, 3),
+        lambda number: number in (0, 3, 4),
     ),
 )
 def test_check_prints_one_line_for_each_failure(

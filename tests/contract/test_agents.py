@@ -41,8 +41,9 @@ def checks() -> Iterator[Any]:
     Quick are, with an agent's first parameters, the short checks in those environments that lead
     through every path of an agent, and the long ones in one of these in turn; with other
     parameters, every second short check in one of these in turn. Slow are, with its first
-    parameters, all checks in every eleventh environment; with other parameters, the other short
-    checks and every second long one in the environment in turn. `make stress` runs the rest."""
+    parameters, all checks but the longest in every eleventh environment; with other parameters, the
+    other short checks and every second long one in the environment in turn. `make stress` runs the
+    rest."""
     for turn, (kind, cls) in enumerate(AGENTS.items()):
         for i, params in enumerate(cls.test_params()):
             own = [
@@ -58,12 +59,12 @@ def checks() -> Iterator[Any]:
                 if i == 0:
                     quick = case == next_path if check in LONG else case in paths
                     usual = (turn + place) % 11 == 0
+                    # the longest check: once for each kind is enough
+                    usual &= check is not agents.probabilities_are_frequencies_of_choice
                 else:
                     quick = check not in LONG and case == next_path and (i + number) % 2 == 0
                     usual = case == next_path
                     usual &= check not in LONG or (turn + i + number) % 2 == 0
-                # tests/slow/test_stated_probabilities.py has these for all agents in their guards
-                usual &= check is not agents.probabilities_are_frequencies_of_choice
                 if not (quick or usual or STRESS):
                     continue
                 marks = () if quick else pytest.mark.slow

@@ -89,7 +89,7 @@ def test_the_interval_of_the_exploration_rate_holds_that_of_an_agent_that_is_kno
     widths = np.array([e.high - e.mean for e in found])
     most = binom.ppf(0.999, len(found), 0.05)
     assert (errors > widths).sum() <= most
-    # intervals that ignore what a replication adds are caught
+    # intervals of half the width are caught
     assert (errors > widths / 2).sum() > most
 
 

@@ -9,7 +9,7 @@ import copy
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import variance
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -38,7 +38,6 @@ from bandits.lessons.sources import RunSource
 from bandits.lessons.texts import fill
 from bandits.lessons.worked.rare_feature import RareFeature, RareFeatureParams
 from bandits.results import metrics
-from bandits.results.metrics import Estimate
 from bandits.results.result import Result
 from bandits.storage.run_store import Store
 from tests.lessons.support import MARKDOWN, data, lesson
@@ -277,33 +276,6 @@ def test_a_number_is_right_within_a_tenth_of_its_slider(
     # the weight is 81 / 201
     sources = lesson().sources({})
     assert judge(step, predicted, sources) == (right, f"0.403 clicks; the prediction is {off}")
-
-
-@pytest.mark.parametrize(
-    ("predicted", "right"), [((0, 1, 2), True), ((0, 2, 1), True), ((1, 0, 2), False)]
-)
-def test_what_cannot_be_told_apart_may_be_in_either_order(
-    predicted: tuple[int, ...], right: bool
-) -> None:
-    class Known:
-        values: ClassVar = {"slow": 5000.0, "window": Estimate(1640, 1510, 1850)}
-        gamma = Estimate(1600, 1410, 2040)
-
-        def given(self, name: str) -> bool:
-            return True
-
-        def quantity(self, name: str, arguments: tuple[Any, ...]) -> float | Estimate:
-            return self.values.get(name, self.gamma)
-
-    names = ("slow", "window", "gamma")
-    options = [{"text": name, "value": f"known.{name}"} for name in names]
-    step = PredictStep.model_validate(
-        {"kind": "predict", "id": "rank", "answer": {"kind": "order", "options": options}}
-    )
-    assert judge(step, predicted, {"known": Known()}) == (
-        right,
-        "" if right else "slow; window; gamma",
-    )
 
 
 @pytest.mark.parametrize(

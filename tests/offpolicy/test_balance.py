@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bandits.base.formatting import number
 from bandits.offpolicy import evaluate
 from bandits.offpolicy.balance import balance
 from tests.offpolicy.support import Setting, simulate
@@ -50,10 +51,36 @@ def test_propensities_that_are_right_on_average_alone_ring(positions: int) -> No
 def test_the_feature_that_moves_most_is_named() -> None:
     g = np.random.default_rng(4)
     log = simulate(g, 1000, 3).log
-    features = np.column_stack([g.normal(size=1000), log.actions == 0, np.ones(1000)])
-    log = replace(log, features=features, feature_names=("noise", "shown | first", "one"))
+    features = np.column_stack([g.normal(size=1000), log.actions == 0, np.full(1000, 0.1)])
+    log = replace(log, features=features, feature_names=("noise", "shown | first", "constant"))
     (alarm,) = balance(log, (log.actions == 0) / np.asarray(log.propensities))
     assert alarm.sentence.startswith("Weighted, the mean of shown | first is 1 instead of 0.")
     assert "shown | first depends on what was shown" in alarm.sentence
     assert balance(replace(log, features=None, feature_names=()), np.ones(1000)) == []
-    assert balance(log, np.ones(1000)) == []
+    assert balance(log, np.ones(1000)) == balance(log, np.zeros(1000)) == []
+
+
+def test_rows_that_stand_for_several_decisions_weigh_as_these() -> None:
+    g = np.random.default_rng(5)
+    log = simulate(g, 1000, 3).log
+    share = np.bincount(log.actions, minlength=3) / len(log)
+    weights, times = (log.actions == 0) / share[log.actions], g.integers(1, 4, len(log))
+    (alarm,) = balance(replace(log, row_weights=times.astype(np.float64)), weights)
+    name = alarm.sentence.removeprefix("Weighted, the mean of ")[:2]
+    x = np.asarray(log.features)[:, log.feature_names.index(name)]
+    weighted, plain = np.average(x, weights=weights * times), np.average(x, weights=times)
+    assert f"{name} is {number(weighted)} instead of {number(plain)}, " in alarm.sentence
+
+
+def test_an_item_that_was_never_shown_silences_nothing() -> None:
+    g = np.random.default_rng(6)
+    log = simulate(g, 1000, 3).log
+    share = np.bincount(log.actions, minlength=3) / len(log)
+    log = replace(
+        log,
+        propensities=share[log.actions],
+        distributions=None,
+        names=(*log.names, "never shown"),
+    )
+    target = np.tile([0.995, 0.001, 0.001, 0.003], (1000, 1))
+    assert "balance" in {alarm.kind for alarm in evaluate(log, target).alarms}

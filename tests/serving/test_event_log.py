@@ -224,7 +224,7 @@ def test_a_disk_that_refuses_a_group_is_stated_and_nothing_is_lost(log: EventLog
 WRITER = """
 import sys, time
 from pathlib import Path
-from bandits.serving.event_log import EventLog, newest
+from bandits.serving.event_log import EventLog
 log = EventLog(Path(sys.argv[1]))
 while True:
     position = log.append("decision", "e", {})

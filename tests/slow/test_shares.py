@@ -45,7 +45,7 @@ def equal_to_one_process(job: Job) -> None:
 
 def of_all_agents(environment: str, seed: int) -> list[Experiment]:
     """Return experiments with the agents that fit, each under its first test parameters: every
-    third, and all under ``make stress``. The contract resumes the states of all.
+    ninth, and all under ``make stress``. The contract resumes the states of all.
     """
     agents: list[dict[str, Any]] = []
     simulator = params_of(environment)

@@ -317,5 +317,5 @@ def _still(rate: Estimate) -> str:
 
 
 def _of_decisions(rate: Estimate) -> str:
-    # checks are a sample of the decisions
+    # of each replication a sample of the decisions is checked
     return f"{words.mean(rate, 'share')} of its decisions{words.bracket(rate, 'share')}"

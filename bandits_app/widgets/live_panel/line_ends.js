@@ -75,7 +75,7 @@ function makeEnds(frame) {
 }
 
 // Writes each name beside the last visible point of its line, or of the one that is tried instead, and joins the two.
-function drawEnds(panel, cell, names) {
+function drawEnds(panel, cell, names, tried = triedTraces(panel, cell)) {
   const { leaders, column } = cell.ends;
   const full = cell.plot._fullLayout;
   if (!names.length || !full?.xaxis) {
@@ -85,9 +85,8 @@ function drawEnds(panel, cell, names) {
   }
   const { xaxis, yaxis } = full;
   const found = [];
-  const tried = triedTraces(panel, cell).filter(({ fill }) => !fill);
   for (const drawn of names) {
-    const now = tried.find(({ name }) => name === drawn.name);
+    const now = drawn.meta !== "reference" && tried.find(({ fill, name }) => !fill && name === drawn.name);
     const name = now ? { ...drawn, x: now.x, y: now.y } : drawn;
     for (let i = name.x.length - 1; i >= 0; i--) {
       const [x, y] = [xaxis.c2p(name.x[i]), yaxis.c2p(name.y[i])];

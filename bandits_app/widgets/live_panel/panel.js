@@ -146,7 +146,8 @@ function draw(panel, cell) {
   cell.drawn = signature(panel, cell);
   if (!hasPoints(cell.figure)) {
     cell.plot.dataset.wait = cell.figure.layout?.annotations?.[0]?.text ?? "";
-    drawEnds(panel, cell, []);
+    cell.names = [];
+    drawEnds(panel, cell, cell.names);
     updateMenu(cell.menu);
     return;
   }

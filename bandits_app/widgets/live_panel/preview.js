@@ -64,7 +64,7 @@ function drawOver(panel) {
     const tried = triedTraces(panel, cell);
     fixAxes(cell, tried);
     drawTried(cell, tried);
-    drawEnds(panel, cell, cell.names ?? []);
+    drawEnds(panel, cell, cell.names ?? [], tried);
   }
   document.dispatchEvent(new CustomEvent("bandits-preview-drawn", { detail: { seq: panel.preview.seq } }));
 }

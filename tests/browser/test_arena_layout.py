@@ -152,7 +152,7 @@ def lines_have_names_at_their_ends_that_do_not_overlap(page: Page) -> None:
     assert sorted(names) == sorted([*SHOP.labels, "oracle", "random choice"])
     expect(page.locator(".bp-lines li").filter(visible=True)).to_have_count(0)
     # where not all fit, the agents keep theirs
-    page.set_viewport_size({"width": 1280, "height": 700})
+    page.set_viewport_size({"width": 1280, "height": 650})
     ends = page.locator(".bp-cell").first.locator(".bp-ends span")
     expect(ends).to_have_count(len(SHOP.labels))
     assert sorted(ends.all_inner_texts()) == sorted(SHOP.labels)

@@ -145,7 +145,6 @@ def test_the_first_thing_seen_is_a_race(visit: Open) -> None:
     drawn(page)
 
 
-@pytest.mark.quick
 def test_a_slider_a_key_and_another_result(visit: Open) -> None:
     page = small(visit)
     set_number(page, "Steps", 2000)

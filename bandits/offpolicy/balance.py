@@ -35,7 +35,7 @@ def balance(log: DecisionLog, weights: FloatArray) -> list[Alarm]:
     References
     ----------
     Austin and Stuart (2015), Moving towards best practice when using inverse probability of
-    treatment weighting, section 3 (balance of weighted samples)."""
+    treatment weighting (balance of the weighted sample)."""
     if log.features is None:
         return []
     n, u = len(weights), log.row_weights

@@ -54,7 +54,7 @@ def balance(log: DecisionLog, weights: FloatArray) -> list[Alarm]:
         by_event = each if groups is None else np.bincount(groups, weights=each)
         error = max(float(by_event.var()) * len(by_event) / n**2, least) ** 0.5
         moved = float(each.mean())
-        # a feature that is constant but for rounding says nothing
+        # a feature that is constant but for rounding has no balance
         if error > CONSTANT * float(np.abs(feature).max()):
             found.append((abs(moved) / error, name, mean, mean + moved / total))
     if not found:

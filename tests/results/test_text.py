@@ -192,7 +192,7 @@ def test_the_main_comparison_is_with_the_reference_else_a_test_else_the_second_a
     more = result.compare("LinUCB", "A/B test").difference.mean / 3
     assert first == (
         f"{found[0]} That is {more:.3g} clicks per 1,000 visitors. The test shows one winner to "
-        "all users (not personalized)."
+        "all users; one for each segment may earn more."
     )
     assert others == found[1:]
     assert main_comparison(result, "Random") == (

@@ -142,6 +142,8 @@ def _about_the_test(result: Run, test: str) -> str:
     agent = result.experiment.agents[result.experiment.labels.index(test)]
     if getattr(agent, "winner", "") != "all":
         return " The test shows each user segment its own winner."
+    if result.experiment.simulator_class().segment_names():
+        return " The test shows one winner to all users; one for each segment may earn more."
     return " The test shows one winner to all users (not personalized)."
 
 

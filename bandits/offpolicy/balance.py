@@ -48,15 +48,20 @@ def balance(log: DecisionLog, weights: FloatArray) -> list[Alarm]:
     for name, feature in zip(names, log.features.T, strict=True):
         mean = float(feature.mean()) if u is None else float(np.average(feature, weights=u))
         centred = feature - mean
+        scale = float(np.abs(centred).max())
+        # a feature that is constant but for rounding has no balance
+        if scale <= CONSTANT * float(np.abs(feature).max()):
+            continue
+        # squares of huge and of tiny values would be lost
+        centred = centred / scale
         each = excess * centred
         # a rare value of a feature may have seen no heavy weight yet
         least = spread * float(centred @ centred) / n**2
         by_event = each if groups is None else np.bincount(groups, weights=each)
         error = max(float(by_event.var()) * len(by_event) / n**2, least) ** 0.5
         moved = float(each.mean())
-        # a feature that is constant but for rounding has no balance
-        if error > CONSTANT * float(np.abs(feature).max()):
-            found.append((abs(moved) / error, name, mean, mean + moved / total))
+        if error > CONSTANT:
+            found.append((abs(moved) / error, name, mean, mean + scale * moved / total))
     if not found:
         return []
     most, name, mean, weighted = max(found)

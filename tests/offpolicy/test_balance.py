@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -46,6 +47,20 @@ def test_propensities_that_are_right_on_average_alone_ring(positions: int) -> No
     assert rung >= 95
     # which the mean weight cannot tell
     assert mean == 0
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e200])
+def test_the_unit_of_a_feature_changes_nothing(unit: float) -> None:
+    log = simulate(np.random.default_rng(7), 1000, 3).log
+    features = np.asarray(log.features)
+    weights = 3.0 * (log.actions == 0)
+    (alarm,), (scaled,) = (
+        balance(replace(log, features=x), weights) for x in (features, features * unit)
+    )
+    (errors,), (found,) = (
+        re.findall(r"\S+ standard errors", each.sentence) for each in (alarm, scaled)
+    )
+    assert errors == found
 
 
 def test_the_feature_that_moves_most_is_named() -> None:
